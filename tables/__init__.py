@@ -1,0 +1,65 @@
+"""The ledger's tables, one file each. A new table is a new file under `silver/` or `gold/` and a line here.
+
+What belongs here: names, grains, columns, units. What does not: rows, files, engines.
+"""
+
+from __future__ import annotations
+
+from tables.gold.assignment_fairness import ASSIGNMENT_FAIRNESS
+from tables.gold.finding import FINDING
+from tables.gold.gate_result import GATE_RESULT
+from tables.gold.publication import PUBLICATION
+from tables.gold.queue_assignment import QUEUE_ASSIGNMENT
+from tables.model import TABLE_VERSION_FIELDS, Column, ColumnType, Layer, Table
+from tables.silver.broker import BROKER
+from tables.silver.client_subscription import CLIENT_SUBSCRIPTION
+from tables.silver.consume_progress import CONSUME_PROGRESS
+from tables.silver.consumer_client import CONSUMER_CLIENT
+from tables.silver.consumer_connection import CONSUMER_CONNECTION
+from tables.silver.export_record import EXPORT_RECORD
+from tables.silver.group_presence import GROUP_PRESENCE
+from tables.silver.message_request_mode import MESSAGE_REQUEST_MODE
+from tables.silver.observed_owner import OBSERVED_OWNER
+from tables.silver.rejected_record import REJECTED_RECORD
+from tables.silver.subscription import SUBSCRIPTION
+from tables.silver.subscription_group import SUBSCRIPTION_GROUP
+from tables.silver.topic_config import TOPIC_CONFIG
+from tables.silver.topic_route import TOPIC_ROUTE
+
+SILVER_TABLES: tuple[Table, ...] = (
+    EXPORT_RECORD,
+    REJECTED_RECORD,
+    BROKER,
+    TOPIC_ROUTE,
+    TOPIC_CONFIG,
+    SUBSCRIPTION_GROUP,
+    GROUP_PRESENCE,
+    CONSUMER_CONNECTION,
+    SUBSCRIPTION,
+    CONSUMER_CLIENT,
+    CLIENT_SUBSCRIPTION,
+    OBSERVED_OWNER,
+    CONSUME_PROGRESS,
+    MESSAGE_REQUEST_MODE,
+)
+"""Typed facts of the export, in the order in which they are written."""
+
+COMPUTED_GOLD_TABLES: tuple[Table, ...] = (QUEUE_ASSIGNMENT, ASSIGNMENT_FAIRNESS, FINDING)
+"""What the Spark job computes and stages, in the order in which it is written."""
+
+GOLD_TABLES: tuple[Table, ...] = (*COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION)
+"""What readers query. `gate_result` and `publication` are written by the gate and by publication themselves."""
+
+ALL_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *GOLD_TABLES)
+
+__all__ = [
+    "ALL_TABLES",
+    "COMPUTED_GOLD_TABLES",
+    "GOLD_TABLES",
+    "SILVER_TABLES",
+    "TABLE_VERSION_FIELDS",
+    "Column",
+    "ColumnType",
+    "Layer",
+    "Table",
+]

@@ -1,0 +1,81 @@
+"""`gold.assignment_fairness`: how evenly a strategy spreads the queues of a topic over a group."""
+
+from tables.model import Column, Table
+
+ASSIGNMENT_FAIRNESS = Table(
+    name="assignment_fairness",
+    layer="gold",
+    grain="group x topic x strategy",
+    key=(
+        "consumer_group",
+        "topic",
+        "strategy",
+    ),
+    columns=(
+        Column("consumer_group", "string", "The consumer group.", nullable=False),
+        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        Column(
+            "strategy",
+            "string",
+            "RocketMQ's name of the strategy (`getName()`); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; a Java class name where the ledger does not know the strategy.",
+            nullable=False,
+        ),
+        Column(
+            "strategy_source",
+            "string",
+            "`observed`: the members report it; `configured`: the settings file says so; `hypothetical`: computed to compare.",
+            nullable=False,
+        ),
+        Column(
+            "is_effective",
+            "boolean",
+            "Whether this is how the group really shares this topic, as far as the export can tell.",
+            nullable=False,
+        ),
+        Column(
+            "group_state",
+            "string",
+            "`online`, `offline`, `broadcasting`, or `unknown` where the members could not be asked.",
+            nullable=False,
+        ),
+        Column("client_count", "int", "Distinct client ids in the group; null if unknown."),
+        Column(
+            "reporting_client_count",
+            "int",
+            "Members whose own process could be asked for its strategy; null if unknown.",
+        ),
+        Column(
+            "queue_count", "int", "Readable queues of the topic; null if no name server has a route for it."
+        ),
+        Column("min_queues_per_client", "int", "Least queues that a client owns; null without clients."),
+        Column("max_queues_per_client", "int", "Most queues that a client owns; null without clients."),
+        Column(
+            "mean_queues_per_client",
+            "double",
+            "Owned (queue, client) pairs divided by clients; null without clients.",
+        ),
+        Column(
+            "max_over_mean",
+            "double",
+            "Most queues of a client divided by the mean: 1 is even; null where the mean is null or 0.",
+        ),
+        Column(
+            "jain_index",
+            "double",
+            "Jain's fairness index of the queues per client: 1 is even, 1/clients is one client with all; null where nothing is owned.",
+        ),
+        Column("idle_client_count", "int", "Clients that own no queue of the topic; null if unknown."),
+        Column("unowned_queue_count", "int", "Queues that nobody owns; null if unknown."),
+        Column("multi_owned_queue_count", "int", "Queues with more than one owner; null if unknown."),
+        Column(
+            "spread_bound",
+            "int",
+            "The most by which two clients may differ by the strategy's own promise; null where it promises none.",
+        ),
+        Column(
+            "is_within_bound",
+            "boolean",
+            "Whether max less min is within spread_bound; null where there is no bound or nothing to judge.",
+        ),
+    ),
+)

@@ -1,0 +1,45 @@
+"""`gold.gate_result`: what the gate judged before the day was published."""
+
+from tables.model import Column, Table
+
+GATE_RESULT = Table(
+    name="gate_result",
+    layer="gold",
+    grain="run x expectation",
+    key=(
+        "run_id",
+        "expectation_id",
+    ),
+    columns=(
+        Column(
+            "run_id",
+            "string",
+            "Identifies the computation: the same export, settings and code give the same id.",
+            nullable=False,
+        ),
+        Column(
+            "expectation_id",
+            "string",
+            "Stable name of the expectation, for example `queue_assignment.one_row_per_owner`.",
+            nullable=False,
+        ),
+        Column("table_name", "string", "The table judged.", nullable=False),
+        Column("expectation", "string", "The expectation in one sentence.", nullable=False),
+        Column(
+            "severity",
+            "string",
+            "`block`: a failure keeps the day from being published; `warn`: it is reported.",
+            nullable=False,
+        ),
+        Column("is_success", "boolean", "Whether the expectation held.", nullable=False),
+        Column(
+            "observed",
+            "double",
+            "The number judged, mostly a count of violations; null if it could not be measured.",
+        ),
+        Column("threshold_min", "double", "Least value allowed; null for no lower limit."),
+        Column("threshold_max", "double", "Greatest value allowed; null for no upper limit."),
+        Column("examples", "array<string>", "Up to ten offenders, each as one line.", nullable=False),
+        Column("waiver", "string", "Who waived a failure until when and why; null without a waiver."),
+    ),
+)

@@ -1,0 +1,52 @@
+"""`gold.queue_assignment`: who should own each queue, by every strategy that can be computed."""
+
+from tables.model import Column, Table
+
+QUEUE_ASSIGNMENT = Table(
+    name="queue_assignment",
+    layer="gold",
+    grain="group x topic x queue x strategy x owner (one row with a null owner where nobody owns it)",
+    key=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "strategy",
+        "client_id",
+    ),
+    columns=(
+        Column("consumer_group", "string", "The consumer group.", nullable=False),
+        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        Column("broker_name", "string", "The broker name.", nullable=False),
+        Column("queue_id", "int", "The queue id on that broker, from 0.", nullable=False),
+        Column(
+            "strategy",
+            "string",
+            "RocketMQ's name of the strategy (`getName()`); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; a Java class name where the ledger does not know the strategy.",
+            nullable=False,
+        ),
+        Column(
+            "strategy_source",
+            "string",
+            "`observed`: the members report it; `configured`: the settings file says so; `hypothetical`: computed to compare.",
+            nullable=False,
+        ),
+        Column(
+            "is_effective",
+            "boolean",
+            "Whether this is how the group really shares this topic, as far as the export can tell.",
+            nullable=False,
+        ),
+        Column("client_id", "string", "The owner; null where nobody owns the queue."),
+        Column(
+            "client_connection_count",
+            "int",
+            "Connections that share this client id; 2 or more: so many processes each believe that they own the queue. Null where nobody owns it or where the connections could not be counted.",
+        ),
+        Column(
+            "reason",
+            "string",
+            "Why nobody owns it: `group_offline`, `members_unknown`, `duplicate_client_id`, `room_without_consumers`, `not_in_configured_list`, `mixed_strategies`, `settings_missing`, `strategy_unknown`, `member_strategy_unknown`, `strategy_failed`. For an owner: `kept_without_route` where no name server has a readable queue of the topic and a client keeps what it holds; null otherwise.",
+        ),
+    ),
+)

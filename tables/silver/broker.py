@@ -1,0 +1,25 @@
+"""`silver.broker`: the brokers that each name server knows."""
+
+from tables.model import Column, Table
+
+BROKER = Table(
+    name="broker",
+    layer="silver",
+    grain="broker address x name server",
+    key=(
+        "nameserver",
+        "broker_name",
+        "broker_id",
+    ),
+    columns=(
+        Column("nameserver", "string", "Address of the name server that said so.", nullable=False),
+        Column(
+            "broker_cluster_name",
+            "string",
+            "`brokerClusterName` of the broker; one name server may serve several.",
+        ),
+        Column("broker_name", "string", "The broker name.", nullable=False),
+        Column("broker_id", "bigint", "0 for the master, above 0 for a slave.", nullable=False),
+        Column("broker_addr", "string", "`host:port` of the broker.", nullable=False),
+    ),
+)

@@ -1,0 +1,45 @@
+"""`silver.consumer_client`: what each client says of itself (`consumerRunningInfo`)."""
+
+from tables.model import Column, Table
+
+CONSUMER_CLIENT = Table(
+    name="consumer_client",
+    layer="silver",
+    grain="group x client id that was asked about",
+    key=(
+        "consumer_group",
+        "client_id",
+    ),
+    columns=(
+        Column("consumer_group", "string", "The consumer group.", nullable=False),
+        Column("client_id", "string", "The client id.", nullable=False),
+        Column(
+            "state",
+            "string",
+            "`online`: it answered; `offline`: the broker answered that it is not connected; `unknown`: it could not be asked or its answer could not be read.",
+            nullable=False,
+        ),
+        Column(
+            "strategy_class", "string", "Java class of the allocation strategy, without the object's hash."
+        ),
+        Column(
+            "strategy",
+            "string",
+            "RocketMQ's name of that strategy; null for a class that RocketMQ does not ship.",
+        ),
+        Column("message_model", "string", "`CLUSTERING` or `BROADCASTING`."),
+        Column(
+            "consume_type",
+            "string",
+            "`CONSUME_PASSIVELY` (push), `CONSUME_ACTIVELY` (pull) or `CONSUME_POP`.",
+        ),
+        Column("is_orderly", "boolean", "Whether the listener consumes orderly."),
+        Column(
+            "is_client_rebalance",
+            "boolean",
+            "`clientRebalance`; false lets the broker assign the queues (5.x).",
+        ),
+        Column("client_version", "string", "The RocketMQ release that the client reported."),
+        Column("started_at", "timestamp", "When the consumer was started (UTC), by its own clock."),
+    ),
+)

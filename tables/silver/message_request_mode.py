@@ -1,0 +1,25 @@
+"""`silver.message_request_mode`: queues that the broker assigns by another mode than the client's own."""
+
+from tables.model import Column, Table
+
+MESSAGE_REQUEST_MODE = Table(
+    name="message_request_mode",
+    layer="silver",
+    grain="group x topic x broker",
+    key=(
+        "broker_name",
+        "consumer_group",
+        "topic",
+    ),
+    columns=(
+        Column("broker_name", "string", "The broker name.", nullable=False),
+        Column("consumer_group", "string", "The consumer group.", nullable=False),
+        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        Column("mode", "string", "`PULL` or `POP`."),
+        Column(
+            "pop_share_queue_count",
+            "int",
+            "`popShareQueueNum`: how many clients share a queue; 0 or less for all.",
+        ),
+    ),
+)

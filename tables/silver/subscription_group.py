@@ -1,0 +1,21 @@
+"""`silver.subscription_group`: consumer group configuration as each broker holds it."""
+
+from tables.model import Column, Table
+
+SUBSCRIPTION_GROUP = Table(
+    name="subscription_group",
+    layer="silver",
+    grain="group x broker",
+    key=(
+        "broker_name",
+        "consumer_group",
+    ),
+    columns=(
+        Column("broker_name", "string", "The broker name.", nullable=False),
+        Column("consumer_group", "string", "The consumer group.", nullable=False),
+        Column("is_consume_enabled", "boolean", "`consumeEnable`."),
+        Column("is_broadcast_enabled", "boolean", "`consumeBroadcastEnable`."),
+        Column("retry_queue_count", "int", "`retryQueueNums`."),
+        Column("retry_max_count", "int", "`retryMaxTimes`."),
+    ),
+)

@@ -1,0 +1,65 @@
+"""Where things are in a warehouse.
+
+```
+<warehouse>/silver/<table>, gold/<table>        published Delta tables, partitioned by cluster and ds
+<warehouse>/stage/<cluster>/<ds>/<table>        the day being computed; judged before it is published
+<warehouse>/quarantine/gate_result              verdicts of days that were refused
+```
+A warehouse is a local path or a URI (`s3://…`); this module only joins names, it opens nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """The root of a warehouse, as a local path or a URI without a trailing slash."""
+
+    root: str
+
+    def published(self, table: Table) -> str:
+        """Where the published table is."""
+        return f"{self.root}/{table.layer}/{table.name}"
+
+    def stage(self, cluster: str, ds: date) -> Stage:
+        """The stage of one day of one cluster."""
+        return Stage(f"{self.root}/stage/{path_segment(cluster)}/{ds.isoformat()}")
+
+    def quarantine(self, table: Table) -> str:
+        """Where the rows of refused days are."""
+        return f"{self.root}/quarantine/{table.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The folder of a day that is being computed."""
+
+    root: str
+
+    def table(self, table: Table) -> str:
+        """Where the staged rows of a table are."""
+        return f"{self.root}/{table.layer}.{table.name}"
+
+    @property
+    def gate_measure(self) -> str:
+        """The numbers that the gate judges: expectation_id, observed, examples."""
+        return f"{self.root}/gate_measure"
+
+    @property
+    def build(self) -> str:
+        """One row that says what was computed from what; written last, so its presence means a whole stage."""
+        return f"{self.root}/build"
+
+
+def path_segment(name: str) -> str:
+    """A cluster's name as one safe segment of a path: `prod/eu` becomes `prod%2Feu`, `..` becomes `%2E%2E`."""
+    return quote(name, safe="").replace(".", "%2E") if set(name) <= {"."} else quote(name, safe="")
