@@ -1,0 +1,1 @@
+"""The tables that readers query, one file each."""

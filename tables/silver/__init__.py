@@ -1,0 +1,1 @@
+"""The typed facts of an export, one file a table."""
