@@ -1,0 +1,32 @@
+"""RocketMQ's rules for who consumes which queue, as pure functions.
+
+Belongs here: allocation strategies, what clients do around them, queue sets, producer queue selection, and
+what each strategy promises. Does not belong here: files, clocks, random numbers, Spark, Airflow, or anything
+about how a cluster is observed.
+"""
+
+from strategies.batch import Owners, SubscriptionBatch
+from strategies.errors import RocketMQError, UnknownNameError
+from strategies.message_queue import MessageQueue, sort_client_ids, sort_queues
+from strategies.registry import get_strategy, strategy_names
+from strategies.strategy import SlotStrategy, Strategy
+from strategies.versions import Client, Language, Version, strategy_of_class_name, version_of_ordinal
+
+__all__ = [
+    "Client",
+    "Language",
+    "MessageQueue",
+    "Owners",
+    "RocketMQError",
+    "SlotStrategy",
+    "Strategy",
+    "SubscriptionBatch",
+    "UnknownNameError",
+    "Version",
+    "get_strategy",
+    "sort_client_ids",
+    "sort_queues",
+    "strategy_names",
+    "strategy_of_class_name",
+    "version_of_ordinal",
+]

@@ -1,0 +1,201 @@
+"""Many subscriptions at once, as flat arrays: what goes into a whole-batch allocation and what comes out.
+
+Belongs here: the two array types and the arithmetic on their offsets.
+Does not belong here: rules (one file per strategy), Arrow and Spark (see `spark_jobs`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from strategies.message_queue import MessageQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+IntArray = npt.NDArray[np.int64]
+SlotArray = npt.NDArray[np.int32]
+NameArray = npt.NDArray[np.object_]
+
+NOBODY: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionBatch:
+    """S subscriptions (consumer group x topic), their queues and clients laid end to end.
+
+    Subscription `s` has the queues `queue_offsets[s]` to `queue_offsets[s + 1]` and the clients
+    `client_offsets[s]` to `client_offsets[s + 1]`, both already in the order in which the client passes them
+    to its strategy (`sort_queues`, `sort_client_ids`). A position inside that range is a *slot*.
+
+    Attributes:
+        queue_offsets: int64[S + 1], from 0 to Q.
+        client_offsets: int64[S + 1], from 0 to C.
+        topic: S topic names.
+        broker_name_codes: int32[Q], indices into `broker_names`.
+        broker_names: The distinct broker names.
+        queue_id: int32[Q].
+        client_id_codes: int32[C], indices into `client_ids`.
+        client_ids: The distinct client ids. A client id may stand in several slots of one subscription.
+    """
+
+    queue_offsets: IntArray
+    client_offsets: IntArray
+    topic: Sequence[str] | NameArray
+    broker_name_codes: npt.NDArray[np.int32]
+    broker_names: Sequence[str] | NameArray
+    queue_id: npt.NDArray[np.int32]
+    client_id_codes: npt.NDArray[np.int32]
+    client_ids: Sequence[str] | NameArray
+
+    @classmethod
+    def of(cls, subscriptions: Iterable[tuple[Sequence[MessageQueue], Sequence[str]]]) -> SubscriptionBatch:
+        """Flatten lists of queues and client ids; each list of queues is of one topic.
+
+        For small inputs: it loops in Python.
+
+        Raises:
+            ValueError: A subscription's queues are of several topics.
+        """
+        queue_counts, client_counts, topics = [0], [0], []
+        brokers: dict[Any, int] = {}
+        clients: dict[Any, int] = {}
+        broker_codes: list[int] = []
+        queue_ids: list[int] = []
+        client_codes: list[int] = []
+        for queues, client_ids in subscriptions:
+            named = {queue.topic for queue in queues}
+            if len(named) > 1:
+                raise ValueError(
+                    f"A subscription is of one topic, and this one has {sorted(map(str, named))}."
+                )
+            topics.append(named.pop() if named else "")
+            queue_counts.append(len(queues))
+            client_counts.append(len(client_ids))
+            broker_codes.extend(brokers.setdefault(queue.broker_name, len(brokers)) for queue in queues)
+            queue_ids.extend(queue.queue_id for queue in queues)
+            client_codes.extend(clients.setdefault(client_id, len(clients)) for client_id in client_ids)
+        return cls(
+            queue_offsets=np.cumsum(queue_counts, dtype=np.int64),
+            client_offsets=np.cumsum(client_counts, dtype=np.int64),
+            topic=names(topics),
+            broker_name_codes=np.array(broker_codes, dtype=np.int32),
+            broker_names=names(brokers),
+            queue_id=np.array(queue_ids, dtype=np.int32),
+            client_id_codes=np.array(client_codes, dtype=np.int32),
+            client_ids=names(clients),
+        )
+
+    def __len__(self) -> int:
+        return len(self.queue_offsets) - 1
+
+    def queue_counts(self) -> IntArray:
+        """int64[S]: how many queues each subscription has."""
+        return np.diff(self.queue_offsets)
+
+    def client_counts(self) -> IntArray:
+        """int64[S]: how many client slots each subscription has, duplicates counted."""
+        return np.diff(self.client_offsets)
+
+    def queues_of(self, subscription: int) -> list[MessageQueue]:
+        """The queues of one subscription as objects, for rules that cannot work on arrays."""
+        start, stop = self.queue_offsets[subscription : subscription + 2].tolist()
+        return [
+            MessageQueue(self.topic[subscription], self.broker_names[code], queue_id)
+            for code, queue_id in zip(
+                self.broker_name_codes[start:stop].tolist(), self.queue_id[start:stop].tolist(), strict=True
+            )
+        ]
+
+    def clients_of(self, subscription: int) -> list[str]:
+        """The client ids of one subscription, slot by slot."""
+        start, stop = self.client_offsets[subscription : subscription + 2].tolist()
+        return [self.client_ids[code] for code in self.client_id_codes[start:stop].tolist()]
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """P pairs of a queue and a client that owns it, ordered by subscription, queue, client; none twice.
+
+    Attributes:
+        subscription_index: int64[P].
+        queue_index: int64[P], the queue's slot inside its subscription.
+        client_index: int64[P], the client's slot inside its subscription. A client id that has several slots
+            is always shown by its first one.
+        refused: Subscription -> the text of the error that every client of it would have thrown (it would
+            then have kept what it held, see `rebalance`); such a subscription has no pairs. Subscriptions
+            without queues or without clients have no pairs either and are not listed here.
+    """
+
+    subscription_index: IntArray
+    queue_index: IntArray
+    client_index: IntArray
+    refused: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def names(values: Iterable[Any]) -> NameArray:
+    """An object array of the values, in order."""
+    listed = list(values)
+    result = np.empty(len(listed), dtype=np.object_)
+    result[:] = listed
+    return result
+
+
+def owner_of_each(counts: IntArray) -> IntArray:
+    """For runs of the given lengths laid end to end: the number of the run that each element is in."""
+    return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+
+
+def position_in_run(counts: IntArray) -> IntArray:
+    """For runs of the given lengths laid end to end: each element's position inside its run."""
+    starts = np.cumsum(counts) - counts
+    return np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(starts, counts)
+
+
+def first_slots(batch: SubscriptionBatch) -> SlotArray:
+    """int32[C]: for each client slot, the first slot of the same subscription with the same client id."""
+    counts = batch.client_counts()
+    slots = position_in_run(counts)
+    keys = owner_of_each(counts) * max(1, len(batch.client_ids)) + batch.client_id_codes
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    result: SlotArray = slots[first[inverse]].astype(np.int32)
+    return result
+
+
+def owners_from_slots(batch: SubscriptionBatch, slots: SlotArray) -> Owners:
+    """The pairs behind an array of owner slots (int32[Q], `NOBODY` for a queue without owner)."""
+    counts = batch.queue_counts()
+    owned = np.flatnonzero(slots != NOBODY)
+    return Owners(
+        subscription_index=owner_of_each(counts)[owned],
+        queue_index=position_in_run(counts)[owned],
+        client_index=slots[owned].astype(np.int64),
+    )
+
+
+def owners_from_pairs(
+    batch: SubscriptionBatch,
+    subscription_index: IntArray,
+    queue_index: IntArray,
+    client_index: IntArray,
+    refused: Mapping[int, str] | None = None,
+) -> Owners:
+    """Pairs in any order, by any slot of a client, with repeats: ordered, by first slot, each once."""
+    if len(client_index):
+        client_index = first_slots(batch)[batch.client_offsets[subscription_index] + client_index]
+    most_clients = max(1, int(batch.client_counts().max(initial=0)))
+    queue_row = batch.queue_offsets[subscription_index] + queue_index
+    keys = np.unique(queue_row * most_clients + client_index)
+    rows, clients = keys // most_clients, keys % most_clients
+    counts = batch.queue_counts()
+    return Owners(
+        subscription_index=owner_of_each(counts)[rows],
+        queue_index=position_in_run(counts)[rows],
+        client_index=clients,
+        refused=MappingProxyType(dict(refused or {})),
+    )

@@ -1,0 +1,79 @@
+"""From a strategy's name to the strategy: RocketMQ's own, this project's, and third parties'.
+
+Belongs here: names, and the entry point by which a package adds its own strategy.
+Does not belong here: any rule.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Final
+
+from strategies.average import Average
+from strategies.circle import Circle
+from strategies.errors import unknown_name
+from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strategies.strategy import Strategy
+
+ENTRY_POINT_GROUP: Final = "rebalance_ledger.strategies"
+
+_JAVA: Final[dict[str, Callable[..., Strategy]]] = {
+    "AVG": Average,
+    "AVG_BY_CIRCLE": Circle,
+}
+_BUILT_IN: Final[dict[Language, dict[str, Callable[..., Strategy]]]] = {
+    Language.JAVA: _JAVA,
+    Language.GO: {"AVG": Average, "AVG_BY_CIRCLE": Circle},
+    Language.CPP: {"AVG": Average},
+}
+
+
+def get_strategy(
+    name: str,
+    *,
+    client_language: str = DEFAULT_LANGUAGE,
+    client_version: str = DEFAULT_VERSION,
+    **params: Any,  # noqa: ANN401  every strategy has its own
+) -> Strategy:
+    """The strategy of this name, as a client of this language and version has it.
+
+    A third party adds a strategy by an entry point in the group `rebalance_ledger.strategies`: its name is
+    the strategy's name, its object is called with a `strategies.Client` and the parameters, and returns a
+    `strategies.Strategy`. A name of RocketMQ's own cannot be taken.
+
+    Args:
+        name: `AVG`, `AVG_BY_CIRCLE`, ..., or a name that an installed package adds; see `strategy_names`.
+        client_language: `JAVA`, `GO` or `CPP`.
+        client_version: A RocketMQ release number, 4.1.0 or later.
+        **params: The strategy's parameters, as its class documents them.
+
+    Raises:
+        UnknownNameError: There is no such strategy, language or version; the text lists what there is.
+        TypeError: The strategy does not take one of the parameters, or lacks one.
+        RocketMQError: RocketMQ's constructor would have thrown.
+    """
+    client = Client.parse(client_language, client_version)
+    factory = _BUILT_IN[client.language].get(name)
+    if factory is None:
+        added = entry_points(group=ENTRY_POINT_GROUP, name=name)
+        # A strategy that RocketMQ has in another language is not replaced by somebody's namesake.
+        if name in _JAVA or not added:
+            raise unknown_name(f"strategy for {client.language.value}", name, strategy_names(client_language))
+        factory = next(iter(added)).load()
+    strategy: Strategy = factory(client, **params)
+    return strategy
+
+
+def strategy_names(client_language: str = DEFAULT_LANGUAGE) -> list[str]:
+    """What `get_strategy` knows for a client language: built in first, then what installed packages add.
+
+    Raises:
+        UnknownNameError: There are no rules for the language.
+    """
+    built_in = _BUILT_IN[Language.parse(client_language)]
+    added = sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)} - _JAVA.keys())
+    return [*built_in, *added]

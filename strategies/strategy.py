@@ -1,0 +1,182 @@
+"""What an allocation strategy is: a name, a rule for one client, and the same rule for a whole batch.
+
+Belongs here: the base classes and the checks that RocketMQ's strategies share.
+Does not belong here: any one rule (one file per strategy).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+
+from strategies.batch import NOBODY, Owners, first_slots, owners_from_pairs, owners_from_slots
+from strategies.errors import RocketMQError, illegal_argument
+from strategies.java import is_blank
+from strategies.versions import Client, Language
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strategies.batch import SlotArray, SubscriptionBatch
+    from strategies.message_queue import MessageQueue
+
+
+class Strategy(ABC):
+    """A rule that divides the queues of a topic among the clients of a consumer group.
+
+    A strategy has two faces that always agree: `allocate`, RocketMQ's own question, asked once by each
+    client, and `allocate_batch`, all clients of many subscriptions at once. A subclass states its rule in
+    `allocate` and inherits the batch, or states both over one shared formula where speed matters.
+    """
+
+    hypothetical: ClassVar[bool] = False
+    """Whether no RocketMQ client has this strategy, so that nothing can ever be owned by it."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the Java class returns from `getName()`."""
+
+    @abstractmethod
+    def allocate(
+        self,
+        consumer_group: str | None,
+        current_cid: str | None,
+        mq_all: Sequence[MessageQueue] | None,
+        cid_all: Sequence[str] | None,
+    ) -> list[MessageQueue] | None:
+        """The queues that one client takes.
+
+        Args:
+            consumer_group: The group's name; RocketMQ's strategies only log it.
+            current_cid: The id of the client that asks.
+            mq_all: All queues of the topic, in the client's sort order. Strategies do not sort.
+            cid_all: All client ids of the group, in the client's sort order, possibly with duplicates.
+
+        Returns:
+            Queues, the elements of `mq_all` where they are there; `None` only from `CONFIG`.
+
+        Raises:
+            RocketMQError: What the client would have thrown.
+        """
+
+    def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
+        """The owners of every queue of many subscriptions.
+
+        RocketMQ refuses an empty list of queues or clients (`rebalance` says what follows); here such a
+        subscription has no owners. Queues that a strategy returns although the subscription lacks them
+        (CONFIG may) have no index and are left out.
+
+        This default asks `allocate` once per distinct client: right for every strategy, fast for none.
+        """
+        owned: list[tuple[int, int, int]] = []
+        refused: dict[int, str] = {}
+        for subscription in range(len(batch)):
+            queues, client_ids = batch.queues_of(subscription), batch.clients_of(subscription)
+            if not queues or not client_ids:
+                continue
+            position = {queue: slot for slot, queue in reversed(list(enumerate(queues)))}
+            pairs: list[tuple[int, int, int]] = []
+            try:
+                for client_id in dict.fromkeys(client_ids):
+                    slot = client_ids.index(client_id)
+                    taken = self.allocate(None, client_id, queues, client_ids) or []
+                    pairs.extend(
+                        (subscription, position[queue], slot) for queue in taken if queue in position
+                    )
+            except RocketMQError as error:
+                refused[subscription] = str(error)
+                continue
+            owned.extend(pairs)
+        columns = np.array(owned, dtype=np.int64).reshape(-1, 3).T
+        return owners_from_pairs(batch, columns[0], columns[1], columns[2], refused)
+
+
+class SlotStrategy(Strategy):
+    """A strategy that gives every queue to at most one client slot, so that one array says it all."""
+
+    @abstractmethod
+    def raw_slots(self, batch: SubscriptionBatch) -> SlotArray:
+        """int32[Q]: the client slot that each queue falls to, `NOBODY` for none.
+
+        The strategy counts slots, not clients: a slot whose client id already has an earlier slot is still
+        named here, although no client will act for it.
+        """
+
+    def owner_slots(self, batch: SubscriptionBatch) -> SlotArray:
+        """int32[Q]: the slot, inside its subscription, of the client that owns each queue, else `NOBODY`.
+
+        A client asks for the *first* slot of its id only. So what falls to a later slot of a duplicated id
+        is owned by nobody: both twins take the first slot's share.
+        """
+        slots = self.raw_slots(batch)
+        first = first_slots(batch)
+        starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())
+        # A queue of nobody looks at some client and is masked again, so that no index runs below zero.
+        client_rows = starts + np.maximum(slots, 0)
+        is_first = np.zeros(len(slots), dtype=bool)
+        falls = slots != NOBODY
+        is_first[falls] = first[client_rows[falls]] == slots[falls]
+        return np.where(is_first, slots, np.int32(NOBODY))
+
+    def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
+        """The owners of every queue of many subscriptions; see `Strategy.allocate_batch`."""
+        return owners_from_slots(batch, self.owner_slots(batch))
+
+
+_CLASS_OF_CPP_ERROR: Final = "MQClientException"
+_CPP_TEXT: Final = {
+    "currentCID is empty": "currentCID is empty",
+    "mqAll is null or mqAll empty": "mqAll is empty",
+    "cidAll is null or cidAll empty": "cidAll is empty",
+}
+
+
+def client_position(
+    client: Client,
+    current_cid: str | None,
+    mq_all: Sequence[MessageQueue] | None,
+    cid_all: Sequence[str] | None,
+    *,
+    blank_is_empty: bool = False,
+) -> int | None:
+    """The argument checks that all strategies but CONFIG share, then the first slot of the client's id.
+
+    Source: `AbstractAllocateMessageQueueStrategy.check` (5.x); the same checks stand in each class before.
+
+    Args:
+        client: Java throws; Go returns nil, as an empty list; C++ throws its own exception class.
+        current_cid: The id of the client that asks.
+        mq_all: All queues.
+        cid_all: All client ids.
+        blank_is_empty: MACHINE_ROOM 4.9.3 alone refuses an id of nothing but Java whitespace.
+
+    Returns:
+        The slot, or `None` when the client takes nothing without an error.
+
+    Raises:
+        RocketMQError: An argument is null or empty.
+    """
+    empty = None
+    if not current_cid or (blank_is_empty and is_blank(current_cid)):
+        empty = "currentCID is empty"
+    elif not mq_all:
+        empty = "mqAll is null or mqAll empty"
+    elif not cid_all:
+        empty = "cidAll is null or cidAll empty"
+    if empty is not None:
+        if client.language is Language.GO:
+            return None
+        if client.language is Language.CPP:
+            raise RocketMQError(_CLASS_OF_CPP_ERROR, _CPP_TEXT[empty])
+        raise illegal_argument(empty)
+    return first_position(current_cid, cid_all)
+
+
+def first_position(client_id: str | None, cid_all: Sequence[str] | None) -> int | None:
+    """The first slot of the id; `None` when it has none, and the group's rule then gives it nothing."""
+    if cid_all is None or client_id not in cid_all:
+        return None
+    return cid_all.index(client_id)
