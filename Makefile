@@ -1,0 +1,44 @@
+# `make help` lists the targets. Paths are relative, so that a clone's path may hold spaces.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint e2e airflow bench docs lock clean
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+IN_ENVIRONMENT := setup/in-environment
+# Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
+TYPED_BESIDE := dags setup
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+setup: ## what a fresh clone needs: .venv, Java, Delta's jars, Airflow's home; a second time does nothing
+	@$(PYTHON) -B -m setup.bootstrap
+
+run: setup ## the daily ledger of the bundled sample, three days, through Airflow
+	@$(IN_ENVIRONMENT) python -m ledger.sample_run
+
+airflow: setup ## Airflow's scheduler and pages on this machine alone; end it with Ctrl-C
+	@$(IN_ENVIRONMENT) python -m ledger.airflow_server
+
+lint: setup ## ruff, mypy (strict) and the direction of imports
+	@$(IN_ENVIRONMENT) ruff check
+	@$(IN_ENVIRONMENT) ruff format --check
+	@$(IN_ENVIRONMENT) mypy
+	@$(IN_ENVIRONMENT) mypy $(TYPED_BESIDE)
+	@$(IN_ENVIRONMENT) lint-imports
+
+test: lint ## lint, then every test but the end-to-end ones
+	@$(IN_ENVIRONMENT) pytest -m "not e2e"
+
+e2e: setup ## the sample through Airflow, and a backfill through its scheduler
+	@$(IN_ENVIRONMENT) pytest -m e2e tests/e2e
+
+lock: setup ## resolve the dependencies again, with hashes
+	@.local/uv/bin/uv pip compile --generate-hashes --extra dev --python-version 3.11 --no-header \
+	  --upgrade --output-file requirements/lock.txt pyproject.toml
+	@.local/uv/bin/uv pip compile --generate-hashes --no-annotate --python-version 3.11 --no-header \
+	  --upgrade --output-file requirements/bootstrap.txt requirements/bootstrap.in
+
+clean: ## remove all that set-up and runs have made
+	@rm -rf .local .venv *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

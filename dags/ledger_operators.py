@@ -1,0 +1,229 @@
+"""The operators of the ledger's DAG: how a stage is started, and what its exit code means to Airflow.
+
+Belongs here: argument lists for `ledger` and `spark-submit`, and the line between what is worth a retry and what
+is not. Does not belong here: any rule about queues, and any import of Spark, Delta or Great Expectations; the
+stages are other programs.
+
+Exit codes of a stage: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate. The reason is the last thing
+that the program says.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import deque
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperator, BaseSensorOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow.sdk import Context
+
+BAD_INPUT = 2
+REFUSED = 3
+_NEVER_RETRIED = {BAD_INPUT, REFUSED}
+_REASON_LINES = 5
+BUILD_SCRIPT = Path(__file__).resolve().parent.parent / "spark_jobs" / "build.py"
+
+
+class StageCrashedError(AirflowException):
+    """A stage ended in a way that another attempt may mend."""
+
+    exit_code = 1
+
+
+class StageRefusedError(AirflowFailException):
+    """A stage said no: the export or the settings are wrong, or the gate refused. Another attempt would say the same.
+
+    Attributes:
+        exit_code: 2 (bad input) or 3 (refused by the gate).
+    """
+
+    def __init__(self, reason: str, exit_code: int) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+
+
+def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> AirflowException:
+    """The exception for a stage that did not end well, its message being the stage's own last words."""
+    reason = "\n".join(line for line in last_lines if line.strip()) or "It said nothing."
+    if exit_code in _NEVER_RETRIED:
+        return StageRefusedError(reason, exit_code)
+    ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"crashed with exit code {exit_code}"
+    return StageCrashedError(f"{stage} {ending}: {reason}")
+
+
+def day_of(context: Mapping[str, Any]) -> str:
+    """The run's `ds`: the UTC day of its logical date, which is the day that the export was taken.
+
+    Raises:
+        AirflowFailException: If the run was triggered without a logical date and so belongs to no day.
+    """
+    logical_date: datetime | None = context["dag_run"].logical_date
+    if logical_date is None:
+        raise AirflowFailException(
+            "This run has no logical date, so it belongs to no day. "
+            "Trigger it again with a logical date on the UTC day on which the export was taken."
+        )
+    return f"{logical_date.astimezone(UTC):%Y-%m-%d}"
+
+
+def places() -> dict[str, str]:
+    """Where the run reads and writes: exports, warehouse and settings, from the worker's environment.
+
+    Raises:
+        AirflowFailException: If one is not set. There is no default: a ledger published into the wrong place is
+            worse than none.
+    """
+    found = {}
+    for place in ("exports", "warehouse", "settings"):
+        variable = f"LEDGER_{place.upper()}"
+        if not os.environ.get(variable):
+            raise AirflowFailException(
+                f"{variable} is not set; set it in the environment of the Airflow workers (see docs/airflow.md)."
+            )
+        found[place] = os.environ[variable]
+    return found
+
+
+def arguments_for(cluster: str, ds: str) -> list[str]:
+    """The arguments that every stage takes. A value is part of its option's word, so a name cannot pass for one."""
+    return [
+        f"--cluster={cluster}",
+        f"--ds={ds}",
+        *(f"--{place}={value}" for place, value in places().items()),
+    ]
+
+
+class LedgerStageOperator(BaseOperator):
+    """Runs one stage that needs no Spark, `ledger stage <stage>`, for one cluster and day.
+
+    Args:
+        stage: `verify`, `gate` or `publish`.
+        cluster: The cluster's name, usually from the settings by way of an expanded task group.
+        kwargs: Passed on to Airflow.
+    """
+
+    template_fields: Sequence[str] = ("cluster",)
+
+    def __init__(self, *, stage: str, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(**kwargs)
+        self.stage = stage
+        self.cluster = cluster
+        self._process: subprocess.Popen[str] | None = None
+
+    def execute(self, context: Context) -> None:
+        """Run the stage, log what it says, and announce its outlets if it ends well."""
+        ds = day_of(context)
+        self.run_stage(ds)
+        for outlet in self.outlets:
+            context["outlet_events"][outlet].extra = {"cluster": self.cluster, "ds": ds}
+
+    def run_stage(self, ds: str) -> None:
+        """Run `ledger stage` to its end.
+
+        Raises:
+            StageRefusedError: On exit code 2 or 3.
+            StageCrashedError: On any other that is not 0.
+        """
+        command = ["ledger", "stage", self.stage, *arguments_for(self.cluster, ds)]
+        self.log.info("Running %s", command)
+        last_lines: deque[str] = deque(maxlen=_REASON_LINES)
+        with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        ) as self._process:
+            try:
+                for line in self._process.stdout or ():
+                    self.log.info("%s", line.rstrip())
+                    last_lines.append(line.rstrip())
+            except BaseException:
+                # Airflow's timeout is an exception in this loop; the program must not outlive its task.
+                self._process.kill()
+                raise
+        if self._process.returncode != 0:
+            raise stage_error(f"ledger stage {self.stage}", self._process.returncode, last_lines)
+
+    def on_kill(self) -> None:
+        """End the program when the task is marked failed or cleared in the UI."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+
+
+class VerifyExportSensor(LedgerStageOperator, BaseSensorOperator):
+    """Checks a landed export against its manifest; on the day itself it waits for the export to land.
+
+    Only the scheduler's own run waits, and only while its UTC day lasts. A run of a day in the past, or one that a
+    person started, gets its answer at once: no live cluster is ever asked.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(stage="verify", mode="reschedule", **kwargs)
+
+    def execute(self, context: Context) -> None:
+        """Let the sensor's loop call `poke`."""
+        BaseSensorOperator.execute(self, context)
+
+    def poke(self, context: Context) -> bool:
+        """Verify the export if it is there or if waiting has no sense; otherwise say "not yet"."""
+        ds = day_of(context)
+        # The contract lands the manifest last; what it says is the stage's to judge.
+        manifest = Path(places()["exports"]) / self.cluster / ds / "manifest.json"
+        scheduled = context["dag_run"].run_type == "scheduled"
+        if scheduled and ds == f"{datetime.now(UTC):%Y-%m-%d}" and not manifest.exists():
+            self.log.info("No export of %s for %s has landed yet (%s); waiting.", self.cluster, ds, manifest)
+            return False
+        self.run_stage(ds)
+        return True
+
+
+class LedgerBuildOperator(SparkSubmitOperator):
+    """Submits the day's one Spark application, `spark_jobs/build.py`, through the connection `spark_default`.
+
+    Args:
+        cluster: The cluster's name, usually from the settings by way of an expanded task group.
+        kwargs: Passed on to the Spark provider's operator.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster")
+
+    def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(
+            application=str(BUILD_SCRIPT), conn_id="spark_default", name="ledger-build", **kwargs
+        )
+        self.cluster = cluster
+
+    def execute(self, context: Context) -> None:
+        """Submit the application and wait for it.
+
+        Raises:
+            StageRefusedError: If the application ends with 2 or 3, which the operator itself would retry.
+            StageCrashedError: If it ends in another way.
+        """
+        self.application_args = arguments_for(self.cluster, day_of(context))
+        self._hook = self._get_hook()
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            submitted = self._hook._submit_sp  # noqa: SLF001  # the only place that has the exit code as a number
+            if submitted is None or not submitted.returncode:
+                raise
+            lines = list(self._hook._last_submit_log_lines)[-_REASON_LINES:]  # noqa: SLF001  # likewise, the last words
+            raise stage_error("spark_jobs/build.py", submitted.returncode, lines) from error
+
+
+def retry_policy() -> dict[str, Any]:
+    """Default arguments of every task: a crash is tried again, later each time, and nothing hangs for ever."""
+    return {
+        "retries": 2,
+        "retry_delay": timedelta(minutes=1),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(minutes=15),
+        "execution_timeout": timedelta(minutes=15),
+    }

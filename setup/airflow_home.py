@@ -1,0 +1,38 @@
+"""Airflow's project-local home: its SQLite database and the pool that publication needs.
+
+Belongs here: what `airflow` has to be told once. What it is told at every start is in `conf/environment.sh`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+from setup.steps import LOCAL, ROOT, Step, content_key, run_logged
+
+HOME = LOCAL / "airflow"
+_LOCK = ROOT / "requirements" / "lock.txt"
+_IN_ENVIRONMENT = ROOT / "setup" / "in-environment"
+POOL = (
+    "ledger_publish",
+    "1",
+    "One writer to the published tables at a time: Delta on a local disk needs it.",
+)
+
+
+def step() -> Step:
+    """The step; it is repeated for another Airflow (which migrates the database) or another pool."""
+    version = re.search(r"^apache-airflow==(\S+)", _LOCK.read_text(), re.MULTILINE)
+    key = content_key(str(ROOT), version.group(1) if version else "", repr(POOL))
+    return Step("airflow", "Airflow's database and pool", key, _prepare, _remove_home)
+
+
+def _remove_home() -> None:
+    # A migration that was cut short cannot be taken up again; the history of local runs is no loss.
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+def _prepare() -> None:
+    hint = "Run the same command again; if it stays so, remove .local/airflow first."
+    for command in (["db", "migrate"], ["pools", "set", *POOL]):
+        run_logged(["bash", _IN_ENVIRONMENT, "airflow", *command], log="airflow", on_failure=hint)
