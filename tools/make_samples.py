@@ -1,0 +1,48 @@
+"""Copies the days of a captured cluster into `samples/` and seals them.
+
+Usage: `python -m tools.make_samples CAPTURE`, with CAPTURE a directory `<cluster>/<ds>/…` as the capturing program left
+it. What no part of the ledger reads stays behind (the text of mqadmin). The owners that were observed, as rows, go to
+`tests/data/observed_owners/<ds>.csv`, because tests compare with them, and bodies as brokers sent them to
+`tests/topology/data/`. All bytes stay as they are.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from topology.manifest import seal
+
+_ROOT = Path(__file__).resolve().parent.parent
+_NOT_READ = "mqadmin"
+_OBSERVED_OWNERS = "observed_owners.csv"
+_WIRE_SAMPLES = "wire_samples.jsonl"
+
+
+def main(capture: Path) -> None:
+    """Replaces the samples of the captured cluster."""
+    exports = _ROOT / "samples" / "exports" / capture.name
+    owners = _ROOT / "tests" / "data" / "observed_owners"
+    if exports.exists():
+        shutil.rmtree(exports)
+    for day in sorted(path for path in capture.iterdir() if path.is_dir()):
+        for file in sorted(path for path in day.rglob("*") if path.is_file()):
+            inside = file.relative_to(day)
+            if inside.name == _OBSERVED_OWNERS:
+                _copy(file, owners / f"{day.name}.csv")
+            elif inside.parts[0] != _NOT_READ:
+                _copy(file, exports / day.name / inside)
+        manifest = seal(exports / day.name)
+        sys.stdout.write(f"{day.name}: {len(manifest.files)} files, manifest {manifest.sha256}\n")
+    _copy(capture / _WIRE_SAMPLES, _ROOT / "tests" / "topology" / "data" / _WIRE_SAMPLES)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copies bytes and nothing else: a capture that is mounted read-only must not make the samples so."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
