@@ -7,6 +7,7 @@ about how a cluster is observed.
 
 from strategies.batch import Owners, SubscriptionBatch
 from strategies.errors import RocketMQError, UnknownNameError
+from strategies.machine_room_nearby import RoomPart
 from strategies.message_queue import MessageQueue, sort_client_ids, sort_queues
 from strategies.registry import get_strategy, strategy_names
 from strategies.strategy import SlotStrategy, Strategy
@@ -18,6 +19,7 @@ __all__ = [
     "MessageQueue",
     "Owners",
     "RocketMQError",
+    "RoomPart",
     "SlotStrategy",
     "Strategy",
     "SubscriptionBatch",

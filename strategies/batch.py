@@ -151,6 +151,11 @@ def owner_of_each(counts: IntArray) -> IntArray:
     return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
 
 
+def offsets(counts: IntArray) -> IntArray:
+    """int64[runs + 1]: where runs of the given lengths start and end when laid end to end."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
 def position_in_run(counts: IntArray) -> IntArray:
     """For runs of the given lengths laid end to end: each element's position inside its run."""
     starts = np.cumsum(counts) - counts
@@ -165,6 +170,32 @@ def first_slots(batch: SubscriptionBatch) -> SlotArray:
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     result: SlotArray = slots[first[inverse]].astype(np.int32)
     return result
+
+
+def queue_keys(batch: SubscriptionBatch, topic_codes: Mapping[str, int]) -> IntArray:
+    """int64[Q]: a number for each queue that is equal for equal queues, see `queue_key`."""
+    of_subscription = np.fromiter((topic_codes[topic] for topic in batch.topic), np.int64, len(batch))
+    return queue_key(
+        np.repeat(of_subscription, batch.queue_counts()),
+        batch.broker_name_codes.astype(np.int64),
+        batch.queue_id.astype(np.int64),
+        len(batch.broker_names),
+    )
+
+
+def topic_numbers(batch: SubscriptionBatch) -> dict[str, int]:
+    """The distinct topics of a batch, numbered."""
+    return {topic: number for number, topic in enumerate(dict.fromkeys(batch.topic))}
+
+
+def queue_key(topic_code: IntArray, broker_code: IntArray, queue_id: IntArray, broker_count: int) -> IntArray:
+    """Pack topic, broker and queue id: the id in the low 32 bits, the names above."""
+    return ((topic_code * broker_count + broker_code) << 32) | (queue_id & 0xFFFFFFFF)
+
+
+def expand(starts: IntArray, counts: IntArray) -> IntArray:
+    """The numbers `start`, `start + 1`, ... of each run, `count` of them, laid end to end."""
+    return np.repeat(starts, counts) + position_in_run(counts)
 
 
 def owners_from_slots(batch: SubscriptionBatch, slots: SlotArray) -> Owners:
@@ -185,9 +216,15 @@ def owners_from_pairs(
     client_index: IntArray,
     refused: Mapping[int, str] | None = None,
 ) -> Owners:
-    """Pairs in any order, by any slot of a client, with repeats: ordered, by first slot, each once."""
+    """Pairs of a queue and a client slot, in any order, with repeats: ordered, each once.
+
+    What falls to a later slot of a duplicated client id is left out: a client asks for its first slot only.
+    """
     if len(client_index):
-        client_index = first_slots(batch)[batch.client_offsets[subscription_index] + client_index]
+        first = first_slots(batch)[batch.client_offsets[subscription_index] + client_index]
+        is_first = first == client_index
+        subscription_index, queue_index = subscription_index[is_first], queue_index[is_first]
+        client_index = client_index[is_first]
     most_clients = max(1, int(batch.client_counts().max(initial=0)))
     queue_row = batch.queue_offsets[subscription_index] + queue_index
     keys = np.unique(queue_row * most_clients + client_index)

@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strategies.average import Average
 from strategies.circle import Circle
+from strategies.config import Config
+from strategies.consistent_hash import ConsistentHash, GoConsistentHash
 from strategies.errors import unknown_name
+from strategies.machine_room import machine_room
+from strategies.machine_room_nearby import GoMachineNearby, MachineRoomNearby
 from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
 
 if TYPE_CHECKING:
@@ -24,10 +28,21 @@ ENTRY_POINT_GROUP: Final = "rebalance_ledger.strategies"
 _JAVA: Final[dict[str, Callable[..., Strategy]]] = {
     "AVG": Average,
     "AVG_BY_CIRCLE": Circle,
+    "CONFIG": Config,
+    "CONSISTENT_HASH": ConsistentHash,
+    "MACHINE_ROOM": machine_room,
+    "MACHINE_ROOM_NEARBY": MachineRoomNearby,
 }
 _BUILT_IN: Final[dict[Language, dict[str, Callable[..., Strategy]]]] = {
     Language.JAVA: _JAVA,
-    Language.GO: {"AVG": Average, "AVG_BY_CIRCLE": Circle},
+    Language.GO: {
+        "AVG": Average,
+        "AVG_BY_CIRCLE": Circle,
+        "CONFIG": Config,
+        "CONSISTENT_HASH": GoConsistentHash,
+        "MACHINE_ROOM": machine_room,
+        "MACHINE_ROOM_NEARBY": GoMachineNearby,
+    },
     Language.CPP: {"AVG": Average},
 }
 

@@ -7,7 +7,7 @@ Does not belong here: any one rule (one file per strategy).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -31,8 +31,11 @@ class Strategy(ABC):
     `allocate` and inherits the batch, or states both over one shared formula where speed matters.
     """
 
-    hypothetical: ClassVar[bool] = False
+    hypothetical: bool = False
     """Whether no RocketMQ client has this strategy, so that nothing can ever be owned by it."""
+
+    only_given_queues: bool = True
+    """Whether `allocate` returns queues of `mq_all` and of nowhere else."""
 
     @property
     @abstractmethod

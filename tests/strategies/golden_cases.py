@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strategies import MessageQueue, RocketMQError
+from strategies import MessageQueue, RocketMQError, Strategy, get_strategy, java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,3 +61,51 @@ def outcome(ask: Callable[[], Any]) -> Any:
         text = str(error)
         own = error.java_class == "IllegalArgumentException" or text in _OWN_TEXTS
         return error.java_class, text if own else None
+
+
+def strategy_of(name: str, params: dict[str, Any] | None, version: str) -> Strategy:
+    """The strategy that a case describes by its name and `params`."""
+    given = params or {}
+    wanted: dict[str, Any] = {}
+    if name == "CONFIG":
+        wanted["message_queues"] = queues(given["queues"])
+    elif name == "CONSISTENT_HASH":
+        wanted["hash_function"] = _hash_function(given.get("hash"))
+        if given.get("virtual_nodes") is not None:
+            wanted["virtual_node_count"] = given["virtual_nodes"]
+    elif name == "MACHINE_ROOM":
+        wanted["consumer_idcs"] = given["consumeridcs"]
+    elif name == "MACHINE_ROOM_NEARBY":
+        inner = given["inner"]
+        wanted["inner"] = None if inner is None else strategy_of(inner, given.get("inner_params"), version)
+        wanted["broker_room"] = _resolver(given["broker_room"])
+        wanted["consumer_room"] = _resolver(given.get("cid_room"))
+    return get_strategy(name, client_version=version, **wanted)
+
+
+def _hash_function(described: dict[str, Any] | None) -> Callable[[str], int] | None:
+    if described is None:
+        return None
+    kinds: dict[str, Callable[[str], int]] = {
+        "md5mod": lambda text: (
+            int.from_bytes(hashlib.md5(java.encode(text), usedforsecurity=False).digest()[:4])
+            % described["mod"]
+        ),
+        "javahash": java.hash_code,
+        "length": lambda text: len(java.order_key(text)) // 2,
+        "const": lambda _: described["value"],
+    }
+    return kinds[described["kind"]]
+
+
+def _resolver(rooms: dict[str, Any] | None) -> Callable[[Any], str | None] | None:
+    if rooms is None:
+        return None
+
+    def room_of(subject: Any) -> str | None:
+        room = rooms.get(subject.broker_name if isinstance(subject, MessageQueue) else subject)
+        if isinstance(room, dict):
+            raise RocketMQError("IllegalStateException", room["throw"])
+        return room
+
+    return room_of

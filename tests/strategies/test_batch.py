@@ -2,103 +2,150 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
+from generators import Subscription, ask_client_by_client, batches, owner_pairs
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from strategies import (
     MessageQueue,
-    Owners,
+    RocketMQError,
+    RoomPart,
     SlotStrategy,
     Strategy,
     SubscriptionBatch,
     get_strategy,
-    sort_client_ids,
-    sort_queues,
+    java,
 )
 
-Subscription = tuple[list[MessageQueue], list[str]]
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-client_lists = st.lists(st.integers(0, 12).map(lambda n: f"10.0.0.{n}@{n}"), max_size=14).map(sort_client_ids)
-queue_lists = st.builds(
-    lambda topic, pairs: sort_queues(MessageQueue(topic, broker, number) for broker, number in pairs),
-    st.sampled_from(["TopicTest", "%RETRY%G"]),
-    st.sets(
-        st.tuples(st.sampled_from(["broker-a", "broker-b", "room1@broker-c"]), st.integers(0, 9)), max_size=25
-    ),
-)
-subscriptions = st.lists(st.tuples(queue_lists, client_lists), max_size=6)
+CONFIGURED = [MessageQueue("TopicTest", "broker-a", 1)] * 2 + [
+    MessageQueue("%RETRY%G", "@b", 0),
+    MessageQueue("Elsewhere", "broker-a", 0),
+]
 
 
-def pairs(owners: Owners) -> list[tuple[int, int, int]]:
-    return list(
-        zip(
-            owners.subscription_index.tolist(),
-            owners.queue_index.tolist(),
-            owners.client_index.tolist(),
-            strict=True,
-        )
+def room_of_queue(queue: MessageQueue) -> str | None:
+    """Most queues have a room; one broker has none, and one throws."""
+    if queue.broker_name == "room1@b@":
+        raise RocketMQError("IllegalStateException", "no room for broker")
+    return None if queue.broker_name == "@" else f"room{1 + queue.queue_id % 2}"
+
+
+def room_of_client(client_id: str) -> str | None:
+    return f"room{1 + len(client_id) % 3}"
+
+
+def nearby(inner: Callable[[], Strategy], language: str = "JAVA") -> Strategy:
+    return get_strategy(
+        "MACHINE_ROOM_NEARBY",
+        client_language=language,
+        inner=inner(),
+        broker_room=room_of_queue,
+        consumer_room=room_of_client,
     )
 
 
-def pairs_client_by_client(strategy: Strategy, asked: list[Subscription]) -> list[tuple[int, int, int]]:
-    found = set()
-    for number, (queues, client_ids) in enumerate(asked):
-        if queues and client_ids:
-            for client_id in client_ids:
-                for queue in strategy.allocate("G", client_id, queues, client_ids) or []:
-                    found.add((number, queues.index(queue), client_ids.index(client_id)))
-    return sorted(found)
+STRATEGIES: dict[str, Callable[[], Strategy]] = {
+    "average": partial(get_strategy, "AVG"),
+    "circle": partial(get_strategy, "AVG_BY_CIRCLE"),
+    "config": partial(get_strategy, "CONFIG", message_queues=CONFIGURED),
+    "config null": partial(get_strategy, "CONFIG", message_queues=None),
+    "hash": partial(get_strategy, "CONSISTENT_HASH"),
+    "hash empty ring": partial(get_strategy, "CONSISTENT_HASH", virtual_node_count=0),
+    "hash of a negative number": partial(get_strategy, "CONSISTENT_HASH", hash_function=java.hash_code),
+    "hash with collisions": partial(get_strategy, "CONSISTENT_HASH", hash_function=len),
+    "hash in Latin-1": partial(
+        get_strategy, "CONSISTENT_HASH", client_version="4.9.7", platform_charset="iso-8859-1"
+    ),
+    "hash in Go": partial(get_strategy, "CONSISTENT_HASH", client_language="GO", virtual_node_count=3),
+    "hash in Go, empty ring": partial(
+        get_strategy, "CONSISTENT_HASH", client_language="GO", virtual_node_count=0
+    ),
+    "room": partial(get_strategy, "MACHINE_ROOM", consumer_idcs={"room1", "", "@"}),
+    "room null": partial(get_strategy, "MACHINE_ROOM", consumer_idcs=None),
+    "room 4.7.1": partial(get_strategy, "MACHINE_ROOM", client_version="4.7.1", consumer_idcs={"room1", ""}),
+    "room in Go": partial(
+        get_strategy, "MACHINE_ROOM", client_language="GO", consumer_idcs=["room1"] * 3 + [""]
+    ),
+    "nearby average": lambda: nearby(partial(get_strategy, "AVG")),
+    "nearby hash": lambda: nearby(partial(get_strategy, "CONSISTENT_HASH")),
+    "nearby config": lambda: nearby(partial(get_strategy, "CONFIG", message_queues=CONFIGURED)),
+    "nearby config null": lambda: nearby(partial(get_strategy, "CONFIG", message_queues=None)),
+    "nearby room null": lambda: nearby(partial(get_strategy, "MACHINE_ROOM", consumer_idcs=None)),
+    "nearby nearby": lambda: nearby(lambda: nearby(partial(get_strategy, "AVG_BY_CIRCLE"))),
+    "nearby by parts of names": lambda: get_strategy(
+        "MACHINE_ROOM_NEARBY",
+        inner=get_strategy("AVG"),
+        broker_room=RoomPart("@"),
+        consumer_room=RoomPart("-"),
+    ),
+    "nearby in Go": lambda: nearby(partial(get_strategy, "AVG"), "GO"),
+}
 
 
-@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE"])
-@settings(derandomize=True, max_examples=150, deadline=None)
-@given(asked=subscriptions)
-def test_both_faces_agree(name: str, asked: list[Subscription]) -> None:
-    strategy = get_strategy(name)
+@pytest.mark.parametrize("which", STRATEGIES)
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(asked=batches)
+def test_both_faces_agree(which: str, asked: list[Subscription]) -> None:
+    strategy = STRATEGIES[which]()
     owners = strategy.allocate_batch(SubscriptionBatch.of(asked))
-    assert pairs(owners) == pairs_client_by_client(strategy, asked)
-    assert owners.refused == {}
+    assert (owner_pairs(owners), dict(owners.refused)) == ask_client_by_client(strategy, asked)
 
 
-@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE"])
-@settings(derandomize=True, max_examples=50, deadline=None)
-@given(asked=subscriptions)
-def test_the_default_batch_of_any_strategy_says_the_same(name: str, asked: list[Subscription]) -> None:
-    strategy, batch = get_strategy(name), SubscriptionBatch.of(asked)
-    assert pairs(Strategy.allocate_batch(strategy, batch)) == pairs(strategy.allocate_batch(batch))
+@pytest.mark.parametrize("name", ["average", "room 4.7.1"])
+@settings(derandomize=True, max_examples=30, deadline=None)
+@given(asked=batches)
+def test_a_strategy_that_states_no_batch_inherits_one(name: str, asked: list[Subscription]) -> None:
+    strategy, batch = STRATEGIES[name](), SubscriptionBatch.of(asked)
+    assert owner_pairs(Strategy.allocate_batch(strategy, batch)) == owner_pairs(
+        strategy.allocate_batch(batch)
+    )
+
+
+def owner_slots(name: str, batch: SubscriptionBatch) -> list[int]:
+    strategy = get_strategy(name)
+    assert isinstance(strategy, SlotStrategy)
+    slots = strategy.owner_slots(batch)
+    assert slots.dtype == np.int32
+    return slots.tolist()
 
 
 def test_owner_slots_are_positions_inside_the_subscription() -> None:
     queues = [MessageQueue("T", "b", number) for number in range(5)]
-    strategy = get_strategy("AVG")
-    assert isinstance(strategy, SlotStrategy)
-    slots = strategy.owner_slots(SubscriptionBatch.of([(queues, ["a", "b"]), (queues[:2], ["c"])]))
-    assert slots.tolist() == [0, 0, 0, 1, 1, 0, 0]
-    assert slots.dtype == np.int32
+    batch = SubscriptionBatch.of([(queues, ["a", "b"]), (queues[:2], ["c"])])
+    assert owner_slots("AVG", batch) == [0, 0, 0, 1, 1, 0, 0]
+    assert owner_slots("AVG_BY_CIRCLE", batch) == [0, 1, 0, 1, 0, 0, 0]
 
 
 def test_the_share_of_a_duplicated_client_ids_second_slot_is_owned_by_nobody() -> None:
     queues = [MessageQueue("T", "b", number) for number in range(6)]
     batch = SubscriptionBatch.of([(queues, ["a", "a", "b"])])
-    slots = {}
-    for name in ("AVG", "AVG_BY_CIRCLE"):
-        strategy = get_strategy(name)
-        assert isinstance(strategy, SlotStrategy)
-        slots[name] = strategy.owner_slots(batch).tolist()
-    assert slots == {"AVG": [0, 0, -1, -1, 2, 2], "AVG_BY_CIRCLE": [0, -1, 2, 0, -1, 2]}
+    assert owner_slots("AVG", batch) == [0, 0, -1, -1, 2, 2]
+    assert owner_slots("AVG_BY_CIRCLE", batch) == [0, -1, 2, 0, -1, 2]
 
 
-@pytest.mark.parametrize("name", ["AVG", "AVG_BY_CIRCLE"])
-def test_without_queues_or_without_clients_nobody_owns_anything(name: str) -> None:
+@pytest.mark.parametrize("which", sorted(STRATEGIES.keys() - {"config", "config null", "hash empty ring"}))
+def test_without_queues_or_without_clients_nobody_owns_anything(which: str) -> None:
     queues = [MessageQueue("T", "b", number) for number in range(3)]
-    strategy = get_strategy(name)
-    owners = strategy.allocate_batch(
-        SubscriptionBatch.of([([], ["a"]), (queues, []), ([], []), (queues, ["a"])])
+    empty = SubscriptionBatch.of([([], ["a"]), (queues, []), ([], [])])
+    owners = STRATEGIES[which]().allocate_batch(empty)
+    assert owner_pairs(owners) == []
+    assert owners.refused == {}
+
+
+def test_a_subscription_that_a_client_would_refuse_has_no_owners_and_says_why() -> None:
+    good, bad = MessageQueue("T", "broker-a", 0), MessageQueue("T", "@", 0)
+    owners = nearby(partial(get_strategy, "AVG")).allocate_batch(
+        SubscriptionBatch.of([([good], ["a"]), ([bad, good], ["a"])])
     )
-    assert pairs(owners) == [(3, 0, 0), (3, 1, 0), (3, 2, 0)]
-    assert pairs(strategy.allocate_batch(SubscriptionBatch.of([]))) == []
+    assert owner_pairs(owners) == [(0, 0, 0)]
+    assert owners.refused == {1: f"Machine room is null for mq {bad}"}
 
 
 def test_a_subscription_is_of_one_topic() -> None:

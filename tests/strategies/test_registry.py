@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from strategies import MessageQueue, RocketMQError, UnknownNameError, get_strategy
 
+REPOSITORY = Path(__file__).parents[2]
 QUEUES = [MessageQueue("TopicTest", "broker-a", number) for number in range(4)]
 
 
@@ -54,3 +60,59 @@ def test_empty_arguments_are_refused_as_the_language_refuses_them() -> None:
         get_strategy("AVG", client_language="CPP").allocate("G", "a", [], ["a"])
     assert cpp.value.java_class == "MQClientException"
     assert get_strategy("AVG", client_language="GO").allocate("G", "a", [], ["a"]) == []
+
+
+def test_without_parameters_that_a_strategy_needs_the_missing_one_is_named() -> None:
+    with pytest.raises(TypeError, match="consumer_idcs"):
+        get_strategy("MACHINE_ROOM")
+
+
+PYPROJECT = """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "their-strategies"
+version = "1"
+[project.entry-points."rebalance_ledger.strategies"]
+LAST_TAKES_ALL = "their_strategies:LastTakesAll"
+AVG = "their_strategies:LastTakesAll"
+[tool.setuptools]
+py-modules = ["their_strategies"]
+"""
+MODULE = """
+from strategies import Strategy
+
+class LastTakesAll(Strategy):
+    name = "LAST_TAKES_ALL"
+
+    def __init__(self, client, *, greedy=True):
+        self.greedy = greedy
+
+    def allocate(self, consumer_group, current_cid, mq_all, cid_all):
+        return list(mq_all) if self.greedy and current_cid == cid_all[-1] else []
+"""
+PROGRAM = """
+from strategies import MessageQueue, SubscriptionBatch, get_strategy, strategy_names
+queues = [MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)]
+theirs = get_strategy("LAST_TAKES_ALL", greedy=True)
+owners = theirs.allocate_batch(SubscriptionBatch.of([(queues, ["x", "y"])]))
+print(strategy_names()[-1], owners.client_index.tolist(), get_strategy("AVG").name)
+"""
+
+
+def test_an_installed_package_adds_a_strategy_and_cannot_replace_one(tmp_path: Path) -> None:
+    project, site = tmp_path / "project", tmp_path / "site"
+    project.mkdir()
+    (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
+    (project / "their_strategies.py").write_text(MODULE, encoding="utf-8")
+    install = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
+    subprocess.run([sys.executable, "-m", "pip", *install, str(project)], check=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(REPOSITORY)])},
+    )
+    assert answer.stdout.split("\n")[0] == "LAST_TAKES_ALL [1, 1] AVG"

@@ -1,0 +1,294 @@
+"""CONSISTENT_HASH: clients stand many times on a ring of hashes; a queue falls to the next client on it.
+
+Source: `AllocateMessageQueueConsistentHash` and `ConsistentHashRouter` (Java, the same rule from 4.1.0 to
+5.5.0; before 5.0.0 strings are hashed in the platform's charset), `AllocateByConsistentHash` over
+`stathat.com/c/consistent` 1.0.0 (Go). The C++ client does not have it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import numpy as np
+
+from strategies import java
+from strategies.batch import (
+    NOBODY,
+    names,
+    owner_of_each,
+    position_in_run,
+    queue_keys,
+    topic_numbers,
+)
+from strategies.errors import RocketMQError, illegal_argument
+from strategies.message_queue import queue_text
+from strategies.strategy import SlotStrategy, Strategy, client_position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from strategies.batch import IntArray, Owners, SlotArray, SubscriptionBatch
+    from strategies.message_queue import MessageQueue
+    from strategies.versions import Client
+
+DEFAULT_VIRTUAL_NODE_COUNT: Final = 10
+
+_HASH_BITS: Final = 32
+
+
+class ConsistentHash(SlotStrategy):
+    """The ring of a Java client: the first node at or after the queue's hash owns the queue.
+
+    Args:
+        client: Which client; before 5.0.0 `platform_charset` matters.
+        virtual_node_count: How often each client stands on the ring; with 0 nobody owns anything.
+        hash_function: From a string to a number that fits Java's `long`; `None` for RocketMQ's own, the
+            first four bytes of the MD5 hash.
+        platform_charset: The charset in which clients before 5.0.0 turn strings into bytes, as Python names it.
+
+    Raises:
+        RocketMQError: `IllegalArgumentException` for a negative `virtual_node_count`.
+        LookupError: Python does not know the charset.
+    """
+
+    name = "CONSISTENT_HASH"
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT,
+        hash_function: Callable[[str], int] | None = None,
+        platform_charset: str = "utf-8",
+    ) -> None:
+        if virtual_node_count < 0:
+            raise illegal_argument(f"illegal virtualNodeCnt :{virtual_node_count}")
+        self._client = client
+        self._node_count = virtual_node_count
+        self._hash_function = hash_function
+        self._charset = platform_charset if client.before(5, 0, 0) else "utf-8"
+        "".encode(self._charset)
+
+    def allocate(
+        self,
+        consumer_group: str | None,  # noqa: ARG002  only for RocketMQ's log
+        current_cid: str | None,
+        mq_all: Sequence[MessageQueue] | None,
+        cid_all: Sequence[str] | None,
+    ) -> list[MessageQueue]:
+        """The queues that find this client first on the ring; see `Strategy.allocate`."""
+        slot = client_position(self._client, current_cid, mq_all, cid_all)
+        if slot is None or mq_all is None or cid_all is None:
+            return []
+        nodes = self._nodes([cid_all])
+        hashes = self._hashes([str(queue) for queue in mq_all])
+        owners = _owners_on_rings(nodes, np.zeros(len(mq_all), dtype=np.int64), hashes, 1, self._side)
+        return [mq_all[position] for position in np.flatnonzero(owners == slot).tolist()]
+
+    def raw_slots(self, batch: SubscriptionBatch) -> SlotArray:
+        """Each queue's owner on the ring of its subscription; see `SlotStrategy.raw_slots`.
+
+        Subscriptions with the same clients share a ring, and every distinct string is hashed once.
+        """
+        ring_of_clients: dict[bytes, int] = {}
+        client_lists: list[list[str]] = []
+        ring_of_subscription = np.empty(len(batch), dtype=np.int64)
+        offsets = batch.client_offsets.tolist()
+        for subscription in range(len(batch)):
+            codes = batch.client_id_codes[offsets[subscription] : offsets[subscription + 1]]
+            ring = ring_of_clients.setdefault(codes.tobytes(), len(client_lists))
+            if ring == len(client_lists):
+                client_lists.append([batch.client_ids[code] for code in codes.tolist()])
+            ring_of_subscription[subscription] = ring
+        return _owners_on_rings(
+            self._nodes(client_lists),
+            np.repeat(ring_of_subscription, batch.queue_counts()),
+            self._queue_hashes(batch),
+            len(client_lists),
+            self._side,
+        )
+
+    _side: Literal["left", "right"] = "left"
+    """Where a queue whose hash equals a node's belongs: `left` is to that node itself."""
+
+    def _queue_hashes(self, batch: SubscriptionBatch) -> IntArray:
+        topics = topic_numbers(batch)
+        _, first, inverse = np.unique(queue_keys(batch, topics), return_index=True, return_inverse=True)
+        topic_of_queue = np.repeat(names(batch.topic), batch.queue_counts())
+        broker_of_queue = names(batch.broker_names)[batch.broker_name_codes[first]]
+        texts = map(queue_text, topic_of_queue[first], broker_of_queue, batch.queue_id[first].tolist())
+        hashes: IntArray = self._hashes(texts)[inverse]
+        return hashes
+
+    def _nodes(self, client_lists: Sequence[Sequence[str]]) -> _Nodes:
+        """All nodes of the rings of these client lists, in the order in which a client puts them there."""
+        plain = [number for number, ids in enumerate(client_lists) if len(set(ids)) == len(ids)]
+        distinct = list(dict.fromkeys(client_id for number in plain for client_id in client_lists[number]))
+        row = {client_id: index for index, client_id in enumerate(distinct)}
+        hashes = self._hashes(
+            self._node_text(client_id, replica)
+            for client_id in distinct
+            for replica in range(self._node_count)
+        ).reshape(len(distinct), self._node_count)
+        rows = np.array([row[client_id] for number in plain for client_id in client_lists[number]], np.int64)
+        counts = np.array([len(client_lists[number]) for number in plain], dtype=np.int64)
+        node_lists = [
+            _Nodes(
+                ring=np.repeat(np.array(plain, dtype=np.int64)[owner_of_each(counts)], self._node_count),
+                hash=hashes[rows].ravel(),
+                slot=np.repeat(position_in_run(counts).astype(np.int32), self._node_count),
+            )
+        ]
+        twins = set(range(len(client_lists))) - set(plain)
+        node_lists.extend(self._nodes_with_twins(number, client_lists[number]) for number in sorted(twins))
+        return _Nodes(
+            ring=np.concatenate([nodes.ring for nodes in node_lists]),
+            hash=np.concatenate([nodes.hash for nodes in node_lists]),
+            slot=np.concatenate([nodes.slot for nodes in node_lists]),
+        )
+
+    def _nodes_with_twins(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
+        """The nodes of one list with duplicated ids: a twin's replicas are numbered on from what is there.
+
+        What is there is counted on the ring, so replicas that another node has overwritten do not count.
+        """
+        first_slot = {client_id: slot for slot, client_id in reversed(list(enumerate(client_ids)))}
+        slot_at: dict[int, int] = {}
+        replica_count = dict.fromkeys(client_ids, 0)
+        for client_id in client_ids:
+            first_replica = replica_count[client_id]
+            texts = (
+                self._node_text(client_id, first_replica + replica) for replica in range(self._node_count)
+            )
+            for node_hash in self._hashes(texts).tolist():
+                overwritten = slot_at.get(node_hash)
+                if overwritten is not None:
+                    replica_count[client_ids[overwritten]] -= 1
+                slot_at[node_hash] = first_slot[client_id]
+                replica_count[client_id] += 1
+        return _Nodes(
+            ring=np.full(len(slot_at), ring, dtype=np.int64),
+            hash=np.fromiter(slot_at.keys(), np.int64, len(slot_at)),
+            slot=np.fromiter(slot_at.values(), np.int32, len(slot_at)),
+        )
+
+    def _node_text(self, client_id: str, replica: int) -> str:
+        return f"{client_id}-{replica}"
+
+    def _hashes(self, texts: Iterable[str]) -> IntArray:
+        """int64: the hash of each text, in order."""
+        if self._hash_function is not None:
+            function = self._hash_function
+            return np.array([java.to_long(function(text)) for text in texts], dtype=np.int64)
+        return ring_hashes(texts, self._charset)
+
+
+class GoConsistentHash(ConsistentHash):
+    """The ring of a Go client: CRC-32 of `<replica><client id>`, and a queue belongs to the node *after* it.
+
+    Adding a client again puts the same nodes again. With no virtual nodes the library divides by zero.
+    """
+
+    _side = "right"
+
+    def __init__(self, client: Client, *, virtual_node_count: int = DEFAULT_VIRTUAL_NODE_COUNT) -> None:
+        super().__init__(client, virtual_node_count=max(0, virtual_node_count))
+        self._divides_by_zero = virtual_node_count == 0
+
+    def allocate(
+        self,
+        consumer_group: str | None,
+        current_cid: str | None,
+        mq_all: Sequence[MessageQueue] | None,
+        cid_all: Sequence[str] | None,
+    ) -> list[MessageQueue]:
+        """See `ConsistentHash`.
+
+        Raises:
+            RocketMQError: A Go panic, when the ring has no virtual nodes.
+        """
+        if self._divides_by_zero and client_position(self._client, current_cid, mq_all, cid_all) is not None:
+            raise RocketMQError("panic", "runtime error: integer divide by zero")
+        return super().allocate(consumer_group, current_cid, mq_all, cid_all)
+
+    def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
+        """See `Strategy.allocate_batch`."""
+        return (
+            Strategy.allocate_batch(self, batch) if self._divides_by_zero else super().allocate_batch(batch)
+        )
+
+    def _nodes_with_twins(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
+        hashes = self._hashes(
+            self._node_text(client_id, replica)
+            for client_id in client_ids
+            for replica in range(self._node_count)
+        )
+        first_slot = {client_id: slot for slot, client_id in reversed(list(enumerate(client_ids)))}
+        first = np.array([first_slot[client_id] for client_id in client_ids], dtype=np.int32)
+        return _Nodes(
+            ring=np.full(len(hashes), ring, dtype=np.int64),
+            hash=hashes,
+            slot=np.repeat(first, self._node_count),
+        )
+
+    def _node_text(self, client_id: str, replica: int) -> str:
+        return f"{replica}{client_id}"
+
+    def _hashes(self, texts: Iterable[str]) -> IntArray:
+        return np.array([zlib.crc32(java.byte_order_key(text)) for text in texts], dtype=np.int64)
+
+
+def ring_hashes(texts: Iterable[str], charset: str = "utf-8") -> IntArray:
+    """int64: RocketMQ's own ring hash of each text, the first four bytes of its MD5 hash as an unsigned number.
+
+    Source: `ConsistentHashRouter.MD5Hash`.
+    """
+    md5, encode = hashlib.md5, java.encode
+    digests = [md5(encode(text, charset), usedforsecurity=False).digest() for text in texts]
+    return np.frombuffer(b"".join(digests), dtype=">u4")[::4].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """Nodes of many rings, in the order in which they are put on them; a later one replaces its equal."""
+
+    ring: IntArray
+    hash: IntArray
+    slot: SlotArray
+
+
+def _owners_on_rings(
+    nodes: _Nodes,
+    queue_ring: IntArray,
+    queue_hash: IntArray,
+    ring_count: int,
+    side: Literal["left", "right"],
+) -> SlotArray:
+    """int32: the slot that owns each queue on the ring it is looked up on, `NOBODY` on an empty ring.
+
+    All rings are laid end to end in one sorted array of (ring, hash), so that one search serves all queues.
+    """
+    node_hash = nodes.hash
+    if min(node_hash.min(initial=0), queue_hash.min(initial=0)) < 0 or (
+        max(node_hash.max(initial=0), queue_hash.max(initial=0)) >> _HASH_BITS
+    ):
+        # A custom hash may be any long; its rank fits beside the ring's number and orders the same.
+        _, ranks = np.unique(np.concatenate([node_hash, queue_hash]), return_inverse=True)
+        node_hash, queue_hash = ranks[: len(node_hash)], ranks[len(node_hash) :]
+    keys = nodes.ring << _HASH_BITS | node_hash
+    order = np.argsort(keys, kind="stable")
+    keys, slots = keys[order], nodes.slot[order]
+    is_last_put = np.append(keys[1:] != keys[:-1], True) if len(keys) else np.empty(0, dtype=bool)
+    keys, slots = keys[is_last_put], slots[is_last_put]
+
+    ring_starts = np.searchsorted(keys, np.arange(ring_count + 1, dtype=np.int64) << _HASH_BITS)
+    found = np.searchsorted(keys, queue_ring << _HASH_BITS | queue_hash, side=side)
+    start, stop = ring_starts[queue_ring], ring_starts[queue_ring + 1]
+    found = np.where(found == stop, start, found)
+    result = np.full(len(queue_ring), NOBODY, dtype=np.int32)
+    on_a_ring = start < stop
+    result[on_a_ring] = slots[found[on_a_ring]]
+    return result

@@ -1,0 +1,278 @@
+"""MACHINE_ROOM_NEARBY: queues stay in their own machine room, over another strategy inside each room.
+
+Source: `AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0). The Go client's
+`AllocateByMachineNearby` is AVG under another name. The C++ client does not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+
+from strategies import java
+from strategies.average import Average
+from strategies.batch import (
+    Owners,
+    SubscriptionBatch,
+    expand,
+    names,
+    offsets,
+    owner_of_each,
+    owners_from_pairs,
+    position_in_run,
+    queue_keys,
+    topic_numbers,
+)
+from strategies.errors import RocketMQError, illegal_argument, null_pointer
+from strategies.message_queue import MessageQueue
+from strategies.strategy import Strategy, client_position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from strategies.batch import IntArray
+    from strategies.versions import Client
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RoomPart:
+    """A room that is one part of a name, for example the part before `@` in `room1@broker-a`.
+
+    Attributes:
+        delimiter: What separates the parts; they are split as Java's `String.split` does.
+        part: Which part is the room, counted from 0. A name without that part has no room.
+    """
+
+    delimiter: str
+    part: int = 0
+
+    def __call__(self, name: str | None) -> str | None:
+        """The room in a broker's name or a client id."""
+        parts = [] if name is None else java.split(name, self.delimiter)
+        return parts[self.part] if self.part < len(parts) else None
+
+
+Names = Mapping[str, str | None] | RoomPart
+"""A room for every name: a map, or a part of the name itself."""
+
+BrokerRoom = Callable[[MessageQueue], str | None] | Names
+"""Where a queue's broker stands: a function of the queue, or a rule for broker names."""
+
+ConsumerRoom = Callable[[str], str | None] | Names
+"""Where a client runs: a function of the client id, or a rule for client ids."""
+
+
+class MachineRoomNearby(Strategy):
+    """A room's queues go to the room's own clients; the queues of a room without clients go to all.
+
+    Args:
+        client: Which client.
+        inner: The strategy inside a room.
+        broker_room: See `BrokerRoom`. A name that a map lacks has no room. A function is called once for
+            every distinct queue; the other two once for every broker name.
+        consumer_room: See `ConsumerRoom`.
+
+    Raises:
+        RocketMQError: `NullPointerException` for a null strategy or resolver, as the Java constructor.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        inner: Strategy | None,
+        broker_room: BrokerRoom | None,
+        consumer_room: ConsumerRoom | None,
+    ) -> None:
+        if inner is None:
+            raise null_pointer("allocateMessageQueueStrategy is null")
+        if broker_room is None or consumer_room is None:
+            raise null_pointer("machineRoomResolver is null")
+        self._client = client
+        self._inner = inner
+        self._of_broker_name: Callable[[str], str | None] | None = None
+        if isinstance(broker_room, Mapping):
+            self._of_broker_name = broker_room.get
+        elif isinstance(broker_room, RoomPart):
+            self._of_broker_name = broker_room
+        else:
+            self._of_queue = broker_room
+        self._of_client = consumer_room.get if isinstance(consumer_room, Mapping) else consumer_room
+        self.only_given_queues = inner.only_given_queues
+
+    @property
+    def name(self) -> str:
+        """The inner strategy's name behind its own."""
+        return f"MACHINE_ROOM_NEARBY-{self._inner.name}"
+
+    def allocate(
+        self,
+        consumer_group: str | None,
+        current_cid: str | None,
+        mq_all: Sequence[MessageQueue] | None,
+        cid_all: Sequence[str] | None,
+    ) -> list[MessageQueue]:
+        """The client's queues of its own room, then those of the rooms without clients.
+
+        Raises:
+            RocketMQError: Also `IllegalArgumentException` for a queue or client without a room.
+        """
+        if client_position(self._client, current_cid, mq_all, cid_all) is None or not mq_all or not cid_all:
+            return []
+        queues_of: dict[str, list[MessageQueue]] = {}
+        for queue in mq_all:
+            room = self._room_of_queue(queue)
+            if not room:
+                raise illegal_argument(f"Machine room is null for mq {queue}")
+            queues_of.setdefault(room, []).append(queue)
+        clients_of: dict[str, list[str]] = {}
+        for client_id in cid_all:
+            room = self._of_client(client_id)
+            if not room:
+                raise illegal_argument(f"Machine room is null for consumer id {client_id}")
+            clients_of.setdefault(room, []).append(client_id)
+
+        own_room = next(room for room, client_ids in clients_of.items() if current_cid in client_ids)
+        result = []
+        for room in [own_room, *sorted(queues_of.keys() - clients_of.keys(), key=java.order_key)]:
+            if room in queues_of:
+                members = clients_of.get(room, cid_all)
+                taken = self._inner.allocate(consumer_group, current_cid, queues_of[room], members)
+                if taken is None:
+                    raise null_pointer("the inner strategy returned null")
+                result.extend(taken)
+        return result
+
+    def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
+        """The inner strategy's batch over one sub-batch for each room; see `Strategy.allocate_batch`."""
+        if not self.only_given_queues:
+            # Such a strategy answers each room with queues of others, and cannot be composed room by room.
+            return super().allocate_batch(batch)
+        queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
+        rooms: dict[str, int] = {}
+        queue_rooms = self._queue_rooms(batch, rooms)
+        client_rooms = _numbers(self._of_client, batch.client_ids, rooms)[batch.client_id_codes]
+        asked = (queue_counts > 0) & (client_counts > 0)
+        refused = self._refused(batch, asked, queue_rooms, client_rooms)
+        asked[list(refused)] = False
+
+        # A room of a subscription is one number, so that sorting by it lays room beside room.
+        room_count = max(1, len(rooms))
+        queue_rows = np.flatnonzero(np.repeat(asked, queue_counts))
+        queue_room = (owner_of_each(queue_counts) * room_count + queue_rooms)[queue_rows]
+        queue_order = queue_rows[np.argsort(queue_room, kind="stable")]
+        places, queues_here = np.unique(queue_room, return_counts=True)
+
+        client_room = owner_of_each(client_counts) * room_count + client_rooms
+        client_order = np.argsort(client_room, kind="stable")
+        served, served_start, served_count = np.unique(
+            client_room[client_order], return_index=True, return_counts=True
+        )
+        at = np.searchsorted(served, places)
+        is_served = np.append(served, -1)[at] == places
+        subscription = places // room_count
+        # The clients of a room stand in `client_order`; all clients of a subscription in a second copy behind.
+        start = np.where(
+            is_served, np.append(served_start, 0)[at], len(client_order) + batch.client_offsets[subscription]
+        )
+        count = np.where(is_served, np.append(served_count, 0)[at], client_counts[subscription])
+        client_rows = np.concatenate([client_order, np.arange(len(client_order))])[expand(start, count)]
+
+        by_room = SubscriptionBatch(
+            queue_offsets=offsets(queues_here),
+            client_offsets=offsets(count),
+            topic=[batch.topic[number] for number in subscription.tolist()],
+            broker_name_codes=batch.broker_name_codes[queue_order],
+            broker_names=batch.broker_names,
+            queue_id=batch.queue_id[queue_order],
+            client_id_codes=batch.client_id_codes[client_rows],
+            client_ids=batch.client_ids,
+        )
+        inner = self._inner.allocate_batch(by_room)
+        refused.update({int(subscription[number]): text for number, text in inner.refused.items()})
+        queue_at = queue_order[by_room.queue_offsets[inner.subscription_index] + inner.queue_index]
+        client_at = client_rows[by_room.client_offsets[inner.subscription_index] + inner.client_index]
+        of = subscription[inner.subscription_index]
+        kept = ~np.isin(of, list(refused))
+        return owners_from_pairs(
+            batch,
+            of[kept],
+            position_in_run(queue_counts)[queue_at[kept]],
+            position_in_run(client_counts)[client_at[kept]],
+            refused,
+        )
+
+    def _room_of_queue(self, queue: MessageQueue) -> str | None:
+        if self._of_broker_name is None:
+            return self._of_queue(queue)
+        return None if queue.broker_name is None else self._of_broker_name(queue.broker_name)
+
+    def _queue_rooms(self, batch: SubscriptionBatch, rooms: dict[str, int]) -> IntArray:
+        """int64[Q]: the number of each queue's room, `_NO_ROOM` where there is none."""
+        if self._of_broker_name is not None:
+            return _numbers(self._of_broker_name, batch.broker_names, rooms)[batch.broker_name_codes]
+        keys = queue_keys(batch, topic_numbers(batch))
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        distinct = map(
+            MessageQueue,
+            np.repeat(names(batch.topic), batch.queue_counts())[first],
+            names(batch.broker_names)[batch.broker_name_codes[first]],
+            batch.queue_id[first].tolist(),
+        )
+        result: IntArray = _numbers(self._of_queue, distinct, rooms)[inverse]
+        return result
+
+    def _refused(
+        self,
+        batch: SubscriptionBatch,
+        asked: npt.NDArray[np.bool_],
+        queue_rooms: IntArray,
+        client_rooms: IntArray,
+    ) -> dict[int, str]:
+        """The subscriptions with a queue or a client that has no room, and what `allocate` throws there."""
+        homeless = np.zeros(len(batch), dtype=bool)
+        homeless[owner_of_each(batch.queue_counts())[queue_rooms == _NO_ROOM]] = True
+        homeless[owner_of_each(batch.client_counts())[client_rooms == _NO_ROOM]] = True
+        refused = {}
+        for number in np.flatnonzero(homeless & asked).tolist():
+            client_ids = batch.clients_of(number)
+            try:
+                self.allocate(None, client_ids[0], batch.queues_of(number), client_ids)
+            except RocketMQError as error:
+                refused[number] = str(error)
+        return refused
+
+
+class GoMachineNearby(Average):
+    """What the Go client offers under this name: AVG, whatever the rooms are."""
+
+    name = "MACHINE_ROOM_NEARBY"
+
+    def __init__(self, client: Client, **_ignored: object) -> None:
+        super().__init__(client)
+
+
+_NO_ROOM: Final = -1
+
+
+def _numbers(resolve: Callable[[T], str | None], values: Iterable[T], rooms: dict[str, int]) -> IntArray:
+    """int64: the number of every value's room, `_NO_ROOM` for none; grows `rooms`.
+
+    A resolver that throws RocketMQ's own kind of error has no room to give; `_refused` asks it again.
+    """
+    numbers = []
+    for value in values:
+        try:
+            room = resolve(value)
+        except RocketMQError:
+            room = None
+        numbers.append(rooms.setdefault(room, len(rooms)) if room else _NO_ROOM)
+    # One more, so that an array of codes works as an index even when there are no values.
+    return np.array([*numbers, _NO_ROOM], dtype=np.int64)
