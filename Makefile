@@ -13,7 +13,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 setup: ## what a fresh clone needs: .venv, Java, Delta's jars, Airflow's home; a second time does nothing
-	@$(PYTHON) -B -m setup.bootstrap
+	@$(PYTHON) -m setup.bootstrap
 
 run: setup ## the daily ledger of the bundled sample, three days, through Airflow
 	@$(IN_ENVIRONMENT) python -m ledger.sample_run

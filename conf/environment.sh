@@ -41,7 +41,9 @@ export AIRFLOW__API__WORKERS=1
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True
 export AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL=300
 # The Spark operator's connection: local by default; for a cluster set it to spark://host:7077, and nothing else.
-export AIRFLOW_CONN_SPARK_DEFAULT="${AIRFLOW_CONN_SPARK_DEFAULT:-"{\"conn_type\": \"spark\", \"host\": \"local[2]\"}"}"
+if [[ -z "${AIRFLOW_CONN_SPARK_DEFAULT:-}" ]]; then
+  export AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}'
+fi
 
 # Loopback is never asked of a proxy, and nobody is told that we run.
 export NO_PROXY="127.0.0.1,localhost${NO_PROXY:+,$NO_PROXY}"

@@ -11,11 +11,13 @@ that the program says.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections import deque
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import IO, TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator, BaseSensorOperator
@@ -30,6 +32,8 @@ BAD_INPUT = 2
 REFUSED = 3
 _NEVER_RETRIED = {BAD_INPUT, REFUSED}
 _REASON_LINES = 5
+# Stack frames and log lines (as conf/spark/log4j2.properties writes them) around what a Spark application says.
+_OF_THE_JVM = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|\d\d:\d\d:\d\d (WARN|ERROR) )")
 BUILD_SCRIPT = Path(__file__).resolve().parent.parent / "spark_jobs" / "build.py"
 
 
@@ -52,12 +56,21 @@ class StageRefusedError(AirflowFailException):
 
 
 def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> AirflowException:
-    """The exception for a stage that did not end well, its message being the stage's own last words."""
-    reason = "\n".join(line for line in last_lines if line.strip()) or "It said nothing."
+    """The exception for a stage that did not end well, its message being the stage's own last words.
+
+    A refusal may take several lines (the gate names each failed expectation); of a crash the last line counts,
+    which is where Python puts the error.
+    """
+    said = [line for line in last_lines if line.strip()] or ["It said nothing."]
     if exit_code in _NEVER_RETRIED:
-        return StageRefusedError(reason, exit_code)
+        return StageRefusedError("\n".join(said), exit_code)
     ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"crashed with exit code {exit_code}"
-    return StageCrashedError(f"{stage} {ending}: {reason}")
+    return StageCrashedError(f"{stage} {ending}: {said[-1]}")
+
+
+def own_words(lines: Sequence[str]) -> list[str]:
+    """What a Spark application itself said, without the JVM's frames and log lines around it."""
+    return [line for line in lines if line.strip() and not _OF_THE_JVM.match(line)]
 
 
 def day_of(context: Mapping[str, Any]) -> str:
@@ -135,20 +148,28 @@ class LedgerStageOperator(BaseOperator):
         """
         command = ["ledger", "stage", self.stage, *arguments_for(self.cluster, ds)]
         self.log.info("Running %s", command)
-        last_lines: deque[str] = deque(maxlen=_REASON_LINES)
+        reason: deque[str] = deque(maxlen=_REASON_LINES)
         with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
         ) as self._process:
+            progress = Thread(target=self._log_lines, args=(self._process.stdout, deque(maxlen=0)))
+            progress.start()
             try:
-                for line in self._process.stdout or ():
-                    self.log.info("%s", line.rstrip())
-                    last_lines.append(line.rstrip())
+                self._log_lines(self._process.stderr, reason)
+                self._process.wait()
             except BaseException:
-                # Airflow's timeout is an exception in this loop; the program must not outlive its task.
+                # Airflow's timeout is an exception in these lines; the program must not outlive its task.
                 self._process.kill()
                 raise
+            finally:
+                progress.join()
         if self._process.returncode != 0:
-            raise stage_error(f"ledger stage {self.stage}", self._process.returncode, last_lines)
+            raise stage_error(f"ledger stage {self.stage}", self._process.returncode, reason)
+
+    def _log_lines(self, stream: IO[str] | None, keep: deque[str]) -> None:
+        for line in stream or ():
+            self.log.info("%s", line.rstrip())
+            keep.append(line.rstrip())
 
     def on_kill(self) -> None:
         """End the program when the task is marked failed or cleared in the UI."""
@@ -214,8 +235,8 @@ class LedgerBuildOperator(SparkSubmitOperator):
             submitted = self._hook._submit_sp  # noqa: SLF001  # the only place that has the exit code as a number
             if submitted is None or not submitted.returncode:
                 raise
-            lines = list(self._hook._last_submit_log_lines)[-_REASON_LINES:]  # noqa: SLF001  # likewise, the last words
-            raise stage_error("spark_jobs/build.py", submitted.returncode, lines) from error
+            said = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last words
+            raise stage_error("spark_jobs/build.py", submitted.returncode, own_words(said)[-1:]) from error
 
 
 def retry_policy() -> dict[str, Any]:

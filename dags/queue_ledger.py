@@ -61,7 +61,7 @@ PUBLISHED = Asset(name="queue_ledger", uri="ledger://gold")
 def queue_ledger() -> None:
     """Wire the day's tasks."""
 
-    @task(doc_md="Reads the names of the clusters from the settings file that `LEDGER_SETTINGS` names.")
+    @task(doc_md="Reads the clusters' names from the settings. `LEDGER_SETTINGS` says which file.")
     def clusters() -> list[str]:
         from settings import SettingsError, load_settings  # noqa: PLC0415  # at run time: settings change between runs
 
@@ -84,21 +84,21 @@ def queue_ledger() -> None:
             map_index_template=name,
             poke_interval=timedelta(minutes=10),
             timeout=timedelta(hours=25),
-            doc_md="Checks every file of the export against the manifest. Today's scheduled run waits for it.",
+            doc_md="Checks the landed export against its manifest. Today's scheduled run waits for it.",
         )
         built = LedgerBuildOperator(
             task_id="build",
             cluster=cluster,
             map_index_template=name,
             execution_timeout=timedelta(hours=1),
-            doc_md="One Spark application: silver, gold, and the gate's measures, all staged. Publishes nothing.",
+            doc_md="Computes silver, gold and the gate's measures in Spark. All of it staged: nothing is published here.",
         )
         judged = LedgerStageOperator(
             task_id="gate",
             stage="gate",
             cluster=cluster,
             map_index_template=name,
-            doc_md="Great Expectations judges the staged day. A refusal is final until the input changes.",
+            doc_md="Judges the staged day with Great Expectations. A refusal is final until the input changes.",
         )
         published = LedgerStageOperator(
             task_id="publish",
@@ -107,7 +107,7 @@ def queue_ledger() -> None:
             map_index_template=name,
             pool="ledger_publish",
             outlets=[PUBLISHED],
-            doc_md="Replaces this cluster and day in the published tables, then writes its row of `publication`.",
+            doc_md="Replaces the day in the published tables. The last write is its row of `publication`.",
         )
         verified >> built >> judged >> published
 

@@ -9,7 +9,6 @@ scheduler runs; only retries are off, since somebody is watching and wants the f
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -19,10 +18,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
-import psutil
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.listener import get_listener_manager
 from pluggy import HookimplMarker
+
+from ledger.processes import RunningElsewhereError, begin_run, end_children
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 DAG_ID = "queue_ledger"
 CRASHED, BAD_INPUT, REFUSED = 1, 2, 3
-_MARK = "LEDGER_SAMPLE_RUN"
 _WHAT_TO_DO = {
     CRASHED: "Run the same command again; what is published stays, and a day is published whole or not at all.",
     BAD_INPUT: "Mend what the sentence above names and run the same command again.",
@@ -103,16 +102,14 @@ def main() -> int:
     exports = Path(os.environ["LEDGER_EXPORTS"])
     log = root / ".local" / "logs" / "run.log"
     try:
-        lock = _lock(root)
+        lock = begin_run(root)
         days = _days(exports)
-    except UnusableError as error:
+    except (RunningElsewhereError, UnusableError) as error:
         sys.stderr.write(f"{error}\n")
         return BAD_INPUT
     with lock, _output_goes_to(log) as terminal:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _end_with_children)
-        _end_leftovers(str(root))
-        os.environ[_MARK] = str(root)
         return _run(days, Progress(terminal), log)
 
 
@@ -135,7 +132,8 @@ def _run(days: list[date], progress: Progress, log: Path) -> int:
 def _tell_failure(progress: Progress, day: date, log: Path) -> int:
     code = getattr(progress.error, "exit_code", CRASHED)
     progress.say(f"\n{progress.failed_step or 'A step'} failed for {day} (exit code {code}).")
-    progress.say(f"  why:   {progress.error or 'Airflow gave no reason.'}")
+    why = str(progress.error or "Airflow gave no reason.").replace("\n", "\n         ")
+    progress.say(f"  why:   {why}")
     progress.say(f"  to do: {_WHAT_TO_DO[code]}")
     progress.say(f"  log:   {_from_here(log)}")
     return int(code)
@@ -195,7 +193,7 @@ def _listen(progress: Progress) -> None:
         def on_task_instance_failed(self, task_instance: Any, error: BaseException | str | None) -> None:  # noqa: ANN401
             progress.failed(task_instance, error)
 
-    get_listener_manager().add_listener(Listener())
+    get_listener_manager().add_listener(Listener())  # type: ignore[no-untyped-call]  # pluggy's
 
 
 def _output_goes_to(log: Path) -> IO[str]:
@@ -213,43 +211,10 @@ def _output_goes_to(log: Path) -> IO[str]:
     return terminal
 
 
-def _lock(root: Path) -> IO[str]:
-    """One run at a time, and none beside `make airflow`, whose scheduler would take up our tasks as well."""
-    path = root / ".local" / "run.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise UnusableError(
-            "Another `make run` or `make airflow` of this checkout is under way; end it, or use Airflow's pages."
-        ) from None
-    return lock
-
-
-def _end_leftovers(root: str) -> None:
-    """End what a run that was killed left behind: its Spark would go on writing into the stage.
-
-    We hold the lock, so whatever carries the mark of this checkout has lost its parent.
-    """
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and process.environ().get(_MARK) == root:
-                process.kill()
-                process.wait(timeout=10)
-        except psutil.Error:
-            continue  # not ours to see, or gone already
-
-
 def _end_with_children(number: int, frame: FrameType | None) -> NoReturn:
     """End at once; a run can be taken up again from any point, so there is nothing to tidy."""
     del frame
-    for process in psutil.Process().children(recursive=True):
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
+    end_children()
     os._exit(128 + number)
 
 
