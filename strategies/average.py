@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies.batch import NOBODY, owner_of_each, position_in_run
+from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
 from strategies.strategy import SlotStrategy, client_position
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ class Average(SlotStrategy):
         start = slot * share + min(slot, larger)
         return list(mq_all[start : start + share_of(slot, len(mq_all), len(cid_all))])
 
-    def raw_slots(self, batch: SubscriptionBatch) -> SlotArray:
+    def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """The runs of all clients, laid end to end; see `SlotStrategy.raw_slots`."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
-        return runs(queue_counts, client_counts)
+        return Slots(runs(queue_counts, client_counts))
 
 
 def share_of(slot: int, queue_count: int, client_count: int) -> int:

@@ -118,6 +118,23 @@ class SubscriptionBatch:
         return [self.client_ids[code] for code in self.client_id_codes[start:stop].tolist()]
 
 
+def _nothing_refused() -> Mapping[int, str]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """One client slot for every queue of a batch.
+
+    Attributes:
+        slot: int32[Q], the client's slot inside its subscription, `NOBODY` (-1) for none.
+        refused: As in `Owners`.
+    """
+
+    slot: SlotArray
+    refused: Mapping[int, str] = field(default_factory=_nothing_refused)
+
+
 @dataclass(frozen=True, slots=True)
 class Owners:
     """P pairs of a queue and a client that owns it, ordered by subscription, queue, client; none twice.
@@ -127,15 +144,15 @@ class Owners:
         queue_index: int64[P], the queue's slot inside its subscription.
         client_index: int64[P], the client's slot inside its subscription. A client id that has several slots
             is always shown by its first one.
-        refused: Subscription -> the text of the error that every client of it would have thrown (it would
-            then have kept what it held, see `rebalance`); such a subscription has no pairs. Subscriptions
-            without queues or without clients have no pairs either and are not listed here.
+        refused: Subscription -> the text of an error that a client of it would have thrown (it would then
+            have kept what it held, see `rebalance`); such a subscription has no pairs. Subscriptions without
+            queues or without clients have no pairs either and are not listed here.
     """
 
     subscription_index: IntArray
     queue_index: IntArray
     client_index: IntArray
-    refused: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    refused: Mapping[int, str] = field(default_factory=_nothing_refused)
 
 
 def names(values: Iterable[Any]) -> NameArray:
@@ -198,14 +215,15 @@ def expand(starts: IntArray, counts: IntArray) -> IntArray:
     return np.repeat(starts, counts) + position_in_run(counts)
 
 
-def owners_from_slots(batch: SubscriptionBatch, slots: SlotArray) -> Owners:
-    """The pairs behind an array of owner slots (int32[Q], `NOBODY` for a queue without owner)."""
+def owners_from_slots(batch: SubscriptionBatch, slots: Slots) -> Owners:
+    """The pairs behind one slot for every queue."""
     counts = batch.queue_counts()
-    owned = np.flatnonzero(slots != NOBODY)
+    owned = np.flatnonzero(slots.slot != NOBODY)
     return Owners(
         subscription_index=owner_of_each(counts)[owned],
         queue_index=position_in_run(counts)[owned],
-        client_index=slots[owned].astype(np.int64),
+        client_index=slots.slot[owned].astype(np.int64),
+        refused=slots.refused,
     )
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies.batch import NOBODY, position_in_run
+from strategies.batch import NOBODY, Slots, position_in_run
 from strategies.strategy import SlotStrategy, client_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strategies.batch import SlotArray, SubscriptionBatch
+    from strategies.batch import SubscriptionBatch
     from strategies.message_queue import MessageQueue
     from strategies.versions import Client
 
@@ -42,10 +42,11 @@ class Circle(SlotStrategy):
             return []
         return list(mq_all[slot :: len(cid_all)])
 
-    def raw_slots(self, batch: SubscriptionBatch) -> SlotArray:
+    def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """The turn that each queue comes in; see `SlotStrategy.raw_slots`."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
         # 32 bits: numpy divides them about twice as fast, and a topic has far fewer queues than that.
         position = position_in_run(queue_counts).astype(np.int32)
         turn_length = np.repeat(client_counts.astype(np.int32), queue_counts)
-        return np.where(turn_length > 0, position % np.maximum(turn_length, 1), np.int32(NOBODY))
+        slots = np.where(turn_length > 0, position % np.maximum(turn_length, 1), np.int32(NOBODY))
+        return Slots(slots)

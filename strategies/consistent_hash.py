@@ -17,6 +17,7 @@ import numpy as np
 from strategies import java
 from strategies.batch import (
     NOBODY,
+    Slots,
     names,
     owner_of_each,
     position_in_run,
@@ -88,7 +89,7 @@ class ConsistentHash(SlotStrategy):
         owners = _owners_on_rings(nodes, np.zeros(len(mq_all), dtype=np.int64), hashes, 1, self._side)
         return [mq_all[position] for position in np.flatnonzero(owners == slot).tolist()]
 
-    def raw_slots(self, batch: SubscriptionBatch) -> SlotArray:
+    def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """Each queue's owner on the ring of its subscription; see `SlotStrategy.raw_slots`.
 
         Subscriptions with the same clients share a ring, and every distinct string is hashed once.
@@ -103,13 +104,14 @@ class ConsistentHash(SlotStrategy):
             if ring == len(client_lists):
                 client_lists.append([batch.client_ids[code] for code in codes.tolist()])
             ring_of_subscription[subscription] = ring
-        return _owners_on_rings(
+        slots = _owners_on_rings(
             self._nodes(client_lists),
             np.repeat(ring_of_subscription, batch.queue_counts()),
             self._queue_hashes(batch),
             len(client_lists),
             self._side,
         )
+        return Slots(slots)
 
     _side: Literal["left", "right"] = "left"
     """Where a queue whose hash equals a node's belongs: `left` is to that node itself."""

@@ -14,10 +14,10 @@ from strategies import java
 from strategies.batch import (
     NOBODY,
     Owners,
+    Slots,
     first_slots,
     owner_of_each,
     owners_from_pairs,
-    owners_from_slots,
     position_in_run,
 )
 from strategies.errors import RocketMQError, null_pointer
@@ -27,7 +27,7 @@ from strategies.versions import Client, Language
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from strategies.batch import IntArray, SlotArray, SubscriptionBatch
+    from strategies.batch import IntArray, SubscriptionBatch
     from strategies.message_queue import MessageQueue
 
 _DELIMITER: Final = "@"
@@ -116,17 +116,9 @@ class MachineRoom(SlotStrategy):
         run = inside[slot * share : (slot + 1) * share]
         return run + inside[len(cid_all) * share :][slot : slot + 1] if slot < left_over else run
 
-    def raw_slots(self, batch: SubscriptionBatch) -> SlotArray:
+    def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """The runs and what is left over; see `SlotStrategy.raw_slots`."""
-        return self._raw_slots(batch, self._rooms.times_of_queues(batch)[0])
-
-    def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """The owners of the rooms' queues; see `Strategy.allocate_batch`."""
-        owners = owners_from_slots(batch, self.owner_slots(batch))
-        refused = self._rooms.times_of_queues(batch)[1]
-        return Owners(owners.subscription_index, owners.queue_index, owners.client_index, refused)
-
-    def _raw_slots(self, batch: SubscriptionBatch, times: IntArray) -> SlotArray:
+        times, refused = self._rooms.times_of_queues(batch)
         result = np.full(len(times), NOBODY, dtype=np.int32)
         rows = np.flatnonzero(times)
         subscription = owner_of_each(batch.queue_counts())[rows]
@@ -138,7 +130,7 @@ class MachineRoom(SlotStrategy):
         in_runs = position < share_here * clients_here
         slot = np.where(in_runs, position // np.maximum(share_here, 1), position - share_here * clients_here)
         result[rows] = np.where(clients_here > 0, slot, NOBODY)
-        return result
+        return Slots(result, refused)
 
 
 class MachineRoomOfWholeList(Strategy):

@@ -15,7 +15,9 @@ import numpy as np
 from strategies import java
 from strategies.average import Average
 from strategies.batch import (
+    NOBODY,
     Owners,
+    Slots,
     SubscriptionBatch,
     expand,
     names,
@@ -28,7 +30,7 @@ from strategies.batch import (
 )
 from strategies.errors import RocketMQError, illegal_argument, null_pointer
 from strategies.message_queue import MessageQueue
-from strategies.strategy import Strategy, client_position
+from strategies.strategy import SlotStrategy, Strategy, client_position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,6 +157,27 @@ class MachineRoomNearby(Strategy):
         if not self.only_given_queues:
             # Such a strategy answers each room with queues of others, and cannot be composed room by room.
             return super().allocate_batch(batch)
+        by_room = self._by_room(batch)
+        inner = self._inner.allocate_batch(by_room.batch)
+        refused = by_room.refused_with(inner.refused)
+        queue_rows = by_room.queue_rows[
+            by_room.batch.queue_offsets[inner.subscription_index] + inner.queue_index
+        ]
+        client_rows = by_room.client_rows[
+            by_room.batch.client_offsets[inner.subscription_index] + inner.client_index
+        ]
+        subscription = by_room.subscription[inner.subscription_index]
+        kept = ~np.isin(subscription, list(refused))
+        return owners_from_pairs(
+            batch,
+            subscription[kept],
+            position_in_run(batch.queue_counts())[queue_rows[kept]],
+            position_in_run(batch.client_counts())[client_rows[kept]],
+            refused,
+        )
+
+    def _by_room(self, batch: SubscriptionBatch) -> _ByRoom:
+        """Cut every subscription into one for each room: the room's queues with the clients that share them."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
         rooms: dict[str, int] = {}
         queue_rooms = self._queue_rooms(batch, rooms)
@@ -166,47 +189,34 @@ class MachineRoomNearby(Strategy):
         # A room of a subscription is one number, so that sorting by it lays room beside room.
         room_count = max(1, len(rooms))
         queue_rows = np.flatnonzero(np.repeat(asked, queue_counts))
-        queue_room = (owner_of_each(queue_counts) * room_count + queue_rooms)[queue_rows]
-        queue_order = queue_rows[np.argsort(queue_room, kind="stable")]
-        places, queues_here = np.unique(queue_room, return_counts=True)
+        queue_places = (owner_of_each(queue_counts) * room_count + queue_rooms)[queue_rows]
+        queue_rows, places, queues_here = _group(queue_rows, queue_places)
+        client_places = owner_of_each(client_counts) * room_count + client_rooms
+        in_rooms, served, clients_here = _group(np.arange(len(client_places)), client_places)
+        served_start = offsets(clients_here)
 
-        client_room = owner_of_each(client_counts) * room_count + client_rooms
-        client_order = np.argsort(client_room, kind="stable")
-        served, served_start, served_count = np.unique(
-            client_room[client_order], return_index=True, return_counts=True
-        )
         at = np.searchsorted(served, places)
         is_served = np.append(served, -1)[at] == places
         subscription = places // room_count
-        # The clients of a room stand in `client_order`; all clients of a subscription in a second copy behind.
-        start = np.where(
-            is_served, np.append(served_start, 0)[at], len(client_order) + batch.client_offsets[subscription]
-        )
-        count = np.where(is_served, np.append(served_count, 0)[at], client_counts[subscription])
-        client_rows = np.concatenate([client_order, np.arange(len(client_order))])[expand(start, count)]
-
-        by_room = SubscriptionBatch(
-            queue_offsets=offsets(queues_here),
-            client_offsets=offsets(count),
-            topic=[batch.topic[number] for number in subscription.tolist()],
-            broker_name_codes=batch.broker_name_codes[queue_order],
-            broker_names=batch.broker_names,
-            queue_id=batch.queue_id[queue_order],
-            client_id_codes=batch.client_id_codes[client_rows],
-            client_ids=batch.client_ids,
-        )
-        inner = self._inner.allocate_batch(by_room)
-        refused.update({int(subscription[number]): text for number, text in inner.refused.items()})
-        queue_at = queue_order[by_room.queue_offsets[inner.subscription_index] + inner.queue_index]
-        client_at = client_rows[by_room.client_offsets[inner.subscription_index] + inner.client_index]
-        of = subscription[inner.subscription_index]
-        kept = ~np.isin(of, list(refused))
-        return owners_from_pairs(
-            batch,
-            of[kept],
-            position_in_run(queue_counts)[queue_at[kept]],
-            position_in_run(client_counts)[client_at[kept]],
-            refused,
+        # The clients of a room stand in `in_rooms`; behind it, all clients of a subscription as they are.
+        start = np.where(is_served, served_start[at], len(in_rooms) + batch.client_offsets[subscription])
+        count = np.where(is_served, np.append(clients_here, 0)[at], client_counts[subscription])
+        client_rows = np.concatenate([in_rooms, np.arange(len(in_rooms))])[expand(start, count)]
+        return _ByRoom(
+            batch=SubscriptionBatch(
+                queue_offsets=offsets(queues_here),
+                client_offsets=offsets(count),
+                topic=names(batch.topic)[subscription],
+                broker_name_codes=batch.broker_name_codes[queue_rows],
+                broker_names=batch.broker_names,
+                queue_id=batch.queue_id[queue_rows],
+                client_id_codes=batch.client_id_codes[client_rows],
+                client_ids=batch.client_ids,
+            ),
+            subscription=subscription,
+            queue_rows=queue_rows,
+            client_rows=client_rows,
+            refused=refused,
         )
 
     def _room_of_queue(self, queue: MessageQueue) -> str | None:
@@ -250,6 +260,53 @@ class MachineRoomNearby(Strategy):
         return refused
 
 
+class MachineRoomNearbyOfSlots(MachineRoomNearby, SlotStrategy):
+    """The same over an inner strategy with at most one owner for each queue, which then holds here too."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        inner: SlotStrategy,
+        broker_room: BrokerRoom | None,
+        consumer_room: ConsumerRoom | None,
+    ) -> None:
+        super().__init__(client, inner=inner, broker_room=broker_room, consumer_room=consumer_room)
+        self._inner_slots = inner
+
+    def raw_slots(self, batch: SubscriptionBatch) -> Slots:
+        """The inner strategy's slots, room by room; see `SlotStrategy.raw_slots`."""
+        by_room = self._by_room(batch)
+        inner = self._inner_slots.slots(by_room.batch)
+        owned = np.flatnonzero(inner.slot != NOBODY)
+        starts = np.repeat(by_room.batch.client_offsets[:-1], by_room.batch.queue_counts())
+        client_rows = by_room.client_rows[starts[owned] + inner.slot[owned]]
+        result = np.full(len(batch.queue_id), NOBODY, dtype=np.int32)
+        result[by_room.queue_rows[owned]] = position_in_run(batch.client_counts())[client_rows]
+        refused = by_room.refused_with(inner.refused)
+        result[np.isin(owner_of_each(batch.queue_counts()), list(refused))] = NOBODY
+        return Slots(result, refused)
+
+    def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
+        """The owners of every queue; see `Strategy.allocate_batch`."""
+        return SlotStrategy.allocate_batch(self, batch)
+
+
+def machine_room_nearby(
+    client: Client,
+    *,
+    inner: Strategy | None,
+    broker_room: BrokerRoom | None,
+    consumer_room: ConsumerRoom | None,
+) -> MachineRoomNearby:
+    """The rule over this inner strategy; see `MachineRoomNearby` for the arguments and errors."""
+    if isinstance(inner, SlotStrategy):
+        return MachineRoomNearbyOfSlots(
+            client, inner=inner, broker_room=broker_room, consumer_room=consumer_room
+        )
+    return MachineRoomNearby(client, inner=inner, broker_room=broker_room, consumer_room=consumer_room)
+
+
 class GoMachineNearby(Average):
     """What the Go client offers under this name: AVG, whatever the rooms are."""
 
@@ -260,6 +317,40 @@ class GoMachineNearby(Average):
 
 
 _NO_ROOM: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _ByRoom:
+    """Subscriptions cut into rooms.
+
+    Attributes:
+        batch: One subscription for every room of every subscription that is not refused.
+        subscription: int64, the subscription that each of them is a part of.
+        queue_rows: int64, the row in the whole batch of each queue here.
+        client_rows: int64, the row in the whole batch of each client slot here.
+        refused: The subscriptions that are refused as a whole, and why.
+    """
+
+    batch: SubscriptionBatch
+    subscription: IntArray
+    queue_rows: IntArray
+    client_rows: IntArray
+    refused: dict[int, str]
+
+    def refused_with(self, inner: Mapping[int, str]) -> dict[int, str]:
+        """All refused subscriptions, given the rooms that the inner strategy refused."""
+        of_rooms: dict[int, str] = {}
+        for room, text in sorted(inner.items()):
+            of_rooms.setdefault(int(self.subscription[room]), text)
+        return {**of_rooms, **self.refused}
+
+
+def _group(rows: IntArray, places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The rows sorted by place, otherwise in order; the distinct places; and the number of rows in each."""
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else ordered
+    return rows[order], ordered[starts], np.diff(np.append(starts, len(ordered)))
 
 
 def _numbers(resolve: Callable[[T], str | None], values: Iterable[T], rooms: dict[str, int]) -> IntArray:

@@ -15,7 +15,7 @@ from strategies.config import Config
 from strategies.consistent_hash import ConsistentHash, GoConsistentHash
 from strategies.errors import unknown_name
 from strategies.machine_room import machine_room
-from strategies.machine_room_nearby import GoMachineNearby, MachineRoomNearby
+from strategies.machine_room_nearby import GoMachineNearby, machine_room_nearby
 from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _JAVA: Final[dict[str, Callable[..., Strategy]]] = {
     "CONFIG": Config,
     "CONSISTENT_HASH": ConsistentHash,
     "MACHINE_ROOM": machine_room,
-    "MACHINE_ROOM_NEARBY": MachineRoomNearby,
+    "MACHINE_ROOM_NEARBY": machine_room_nearby,
 }
 _BUILT_IN: Final[dict[Language, dict[str, Callable[..., Strategy]]]] = {
     Language.JAVA: _JAVA,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from strategies.batch import NOBODY, Owners, first_slots, owners_from_pairs, owners_from_slots
+from strategies.batch import NOBODY, Owners, Slots, first_slots, owners_from_pairs, owners_from_slots
 from strategies.errors import RocketMQError, illegal_argument
 from strategies.java import is_blank
 from strategies.versions import Client, Language
@@ -101,32 +101,34 @@ class SlotStrategy(Strategy):
     """A strategy that gives every queue to at most one client slot, so that one array says it all."""
 
     @abstractmethod
-    def raw_slots(self, batch: SubscriptionBatch) -> SlotArray:
-        """int32[Q]: the client slot that each queue falls to, `NOBODY` for none.
+    def raw_slots(self, batch: SubscriptionBatch) -> Slots:
+        """The client slot that each queue falls to.
 
         The strategy counts slots, not clients: a slot whose client id already has an earlier slot is still
         named here, although no client will act for it.
         """
 
-    def owner_slots(self, batch: SubscriptionBatch) -> SlotArray:
-        """int32[Q]: the slot, inside its subscription, of the client that owns each queue, else `NOBODY`.
+    def slots(self, batch: SubscriptionBatch) -> Slots:
+        """The client slot that owns each queue.
 
         A client asks for the *first* slot of its id only. So what falls to a later slot of a duplicated id
         is owned by nobody: both twins take the first slot's share.
         """
-        slots = self.raw_slots(batch)
-        first = first_slots(batch)
-        starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())
-        # A queue of nobody looks at some client and is masked again, so that no index runs below zero.
-        client_rows = starts + np.maximum(slots, 0)
-        is_first = np.zeros(len(slots), dtype=bool)
-        falls = slots != NOBODY
-        is_first[falls] = first[client_rows[falls]] == slots[falls]
-        return np.where(is_first, slots, np.int32(NOBODY))
+        raw = self.raw_slots(batch)
+        falls = np.flatnonzero(raw.slot != NOBODY)
+        starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())[falls]
+        is_later = first_slots(batch)[starts + raw.slot[falls]] != raw.slot[falls]
+        owned = raw.slot.copy()
+        owned[falls[is_later]] = NOBODY
+        return Slots(owned, raw.refused)
+
+    def owner_slots(self, batch: SubscriptionBatch) -> SlotArray:
+        """int32[Q]: `slots` without the refusals; a refused subscription's queues have no owner."""
+        return self.slots(batch).slot
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
         """The owners of every queue of many subscriptions; see `Strategy.allocate_batch`."""
-        return owners_from_slots(batch, self.owner_slots(batch))
+        return owners_from_slots(batch, self.slots(batch))
 
 
 _CLASS_OF_CPP_ERROR: Final = "MQClientException"
