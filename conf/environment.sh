@@ -15,11 +15,13 @@ export LEDGER_WAREHOUSE="${LEDGER_WAREHOUSE:-$ledger_local/warehouse}"
 export LEDGER_SETTINGS="${LEDGER_SETTINGS:-$LEDGER_ROOT/conf/ledger.yaml}"
 
 # Another project's Python or Spark must not leak in.
-unset PYTHONPATH PYTHONHOME SPARK_HOME VIRTUAL_ENV
+unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
 export PATH="$LEDGER_ROOT/.venv/bin:$PATH" # the Spark operator looks for spark-submit here
 export PYSPARK_PYTHON="$LEDGER_ROOT/.venv/bin/python"
 export PYSPARK_DRIVER_PYTHON="$PYSPARK_PYTHON"
 export SPARK_CONF_DIR="$ledger_local/spark-conf"
+# Named here because Spark's own search for it breaks at a space in the path.
+export SPARK_HOME="$LEDGER_ROOT/.venv/lib/python3.11/site-packages/pyspark"
 if [[ -r "$ledger_local/java-home" ]]; then
   JAVA_HOME="$(<"$ledger_local/java-home")"
   export JAVA_HOME

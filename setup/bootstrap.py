@@ -43,7 +43,7 @@ def _set_up() -> bool:
     worked = [perform(step) for step in python_environment.steps()]
     java_home = java.ensure()
     worked.append(perform(delta_jars.step(java_home)))
-    spark_conf.write(java_home)
+    spark_conf.write()
     worked.append(perform(airflow_home.step()))
     return any(worked)
 

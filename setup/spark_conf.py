@@ -6,27 +6,19 @@ Belongs here: putting this checkout's paths into the templates.
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING
-
 from setup.delta_jars import JARS, PINNED
 from setup.steps import LOCAL, ROOT, write_whole
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEMPLATES = ROOT / "conf" / "spark"
 TARGET = LOCAL / "spark-conf"
 
 
-def write(java_home: Path) -> None:
+def write() -> None:
     """Write the folder; it takes no time, so it is done whenever set-up runs."""
     values = {
         # As URIs, because Spark splits the list at commas and reads each entry as a URI: a space must be escaped.
         "@JARS@": ",".join((JARS / jar.file_name).as_uri() for jar in PINNED),
         "@LOCAL@": str(LOCAL),
-        "@JAVA_HOME@": shlex.quote(str(java_home)),
-        "@PYTHON@": shlex.quote(str(ROOT / ".venv" / "bin" / "python")),
     }
     for template in sorted(TEMPLATES.iterdir()):
         text = template.read_text()
