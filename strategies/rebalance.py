@@ -1,0 +1,256 @@
+"""What a client does with its strategy's answer: apply it, drop everything, or keep what it has.
+
+Belongs here: one round of rebalancing for one topic, as a value that says what happened and why.
+Does not belong here: the strategies; locks, start offsets and expired pulls, which can delay a single queue
+but do not change what is assigned (here every removal and every start offset succeeds).
+
+Source: `RebalanceImpl.rebalanceByTopic`, `updateProcessQueueTableInRebalance` and
+`truncateMessageQueueNotMyTopic` (Java; 5.0.0 and 5.5.0 changed them), `defaultConsumer.doBalance` (Go 2.x),
+`Rebalance::doRebalance` (C++ 2.x).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from strategies.errors import RocketMQError
+from strategies.message_queue import sort_client_ids, sort_queues
+from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from strategies.message_queue import MessageQueue
+    from strategies.strategy import Strategy
+
+RETRY_PREFIX: Final = "%RETRY%"
+
+
+def retry_topic(consumer_group: str) -> str:
+    """The topic to which a push consumer of this group in CLUSTERING mode also subscribes."""
+    return f"{RETRY_PREFIX}{consumer_group}"
+
+
+class MessageModel(Enum):
+    """How the clients of a group share messages."""
+
+    CLUSTERING = "CLUSTERING"
+    BROADCASTING = "BROADCASTING"
+
+
+class Effect(Enum):
+    """What became of the client's assignment for the topic."""
+
+    APPLIED = "applied"
+    DROPPED = "dropped"
+    KEPT = "kept"
+
+
+class Reason(Enum):
+    """Why."""
+
+    STRATEGY_ANSWERED = "the strategy answered"
+    EVERY_QUEUE = "a broadcasting client takes every queue"
+    NO_SHARE = "the strategy left nothing for this client"
+    OWN_ID_MISSING = "the client's own id is not among the ids of the group"
+    STRATEGY_RETURNED_NULL = "the strategy returned null"
+    STRATEGY_FAILED = "the strategy threw an error"
+    QUEUES_UNKNOWN = "no route of the topic is known"
+    QUEUES_EMPTY = "the topic has no readable queue"
+    CLIENTS_UNKNOWN = "the broker did not answer with the ids of the group"
+    CLIENTS_EMPTY = "the broker answered with no ids"
+    NAMES_UNSORTABLE = "a null name cannot be sorted"
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalanced:
+    """What one round did for one topic on one client.
+
+    Attributes:
+        effect: `APPLIED` if the client now holds what it was told to hold, `DROPPED` if that was nothing,
+            `KEPT` if it was not told and holds on to what it had.
+        reason: Why.
+        sorted_queues: The topic's queues as the client sorts them; `None` if it knows none.
+        sorted_client_ids: The group's ids as the client sorts them; `None` if it was not given any.
+        assigned: What it was told to hold, sorted, each queue once; `None` if `KEPT`.
+        table: All queues that it holds after the round, sorted.
+        listener_calls: The calls of `MessageQueueListener.messageQueueChanged`, as (number of queues of the
+            topic, number of queues assigned).
+        balanced: What `doRebalance` returns from 5.0.0 on: false makes 5.2.0 and later try again after
+            1 s instead of 20 s. `None` for clients that return nothing.
+        ends_round: Whether the client leaves its remaining topics for the next round; only in C++.
+        error: What the strategy, or the sort before it, threw.
+    """
+
+    effect: Effect
+    reason: Reason
+    sorted_queues: tuple[MessageQueue, ...] | None
+    sorted_client_ids: tuple[str, ...] | None
+    assigned: tuple[MessageQueue, ...] | None
+    table: tuple[MessageQueue, ...]
+    listener_calls: tuple[tuple[int, int], ...]
+    balanced: bool | None
+    ends_round: bool
+    error: RocketMQError | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientView:
+    """What one client sees of one topic when a round begins.
+
+    Attributes:
+        consumer_group: The group.
+        client_id: The client's own id.
+        topic: A topic that the client subscribes to; its retry topic is one of them.
+        queues: The readable queues that the client's route of the topic has; `None` without a route.
+        client_ids: What the broker answered, in any order, possibly with repeats; `None` if it did not.
+        held: The queues that the client holds before the round, of whatever topic.
+        message_model: CLUSTERING or BROADCASTING.
+        other_topics: Further topics that the client subscribes to; what it holds of any other is dropped.
+    """
+
+    consumer_group: str
+    client_id: str
+    topic: str
+    queues: Collection[MessageQueue] | None
+    client_ids: Collection[str] | None
+    held: Collection[MessageQueue] = ()
+    message_model: MessageModel = MessageModel.CLUSTERING
+    other_topics: Collection[str] = ()
+
+
+def rebalance(
+    strategy: Strategy,
+    view: ClientView,
+    *,
+    client_language: str = DEFAULT_LANGUAGE,
+    client_version: str = DEFAULT_VERSION,
+) -> Rebalanced:
+    """One round for one topic, on one client that balances for itself and does not consume in order.
+
+    Args:
+        strategy: The client's strategy.
+        view: What the client sees.
+        client_language: `JAVA`, `GO` or `CPP`.
+        client_version: A RocketMQ release number; Go and C++ do not differ between versions here.
+
+    Raises:
+        UnknownNameError: There are no rules for the language or version.
+    """
+    round_ = _Round(Client.parse(client_language, client_version), view)
+    try:
+        if view.queues is not None:
+            round_.sorted_queues = sort_queues(dict.fromkeys(view.queues), client_language)
+        if view.client_ids is not None:
+            round_.sorted_client_ids = sort_client_ids(view.client_ids, client_language)
+    except RocketMQError as error:
+        return round_.keep(Reason.NAMES_UNSORTABLE, balanced=False, error=error)
+    if view.message_model is MessageModel.BROADCASTING:
+        return _broadcasting(round_)
+    return _clustering(round_, strategy)
+
+
+def _broadcasting(round_: _Round) -> Rebalanced:
+    if round_.sorted_queues is None:
+        tells = round_.client.language is Language.JAVA and not round_.client.before(5, 0, 0)
+        return round_.keep(Reason.QUEUES_UNKNOWN, listener_calls=((0, 0),) if tells else ())
+    if not round_.sorted_queues and round_.throws_without_queues():
+        return round_.keep(Reason.QUEUES_EMPTY, ends_round=True)
+    return round_.apply(Reason.EVERY_QUEUE, round_.sorted_queues)
+
+
+def _clustering(round_: _Round, strategy: Strategy) -> Rebalanced:
+    client, queues, client_ids = round_.client, round_.sorted_queues, round_.sorted_client_ids
+    is_java, is_cpp = client.language is Language.JAVA, client.language is Language.CPP
+    # 5.5.0 is the first release that looks whether the two lists are empty before it asks the strategy.
+    looks_first = is_java and not client.before(5, 5, 0)
+    if queues is None or (not queues and looks_first):
+        tells = is_java and not client.before(5, 0, 0) and not round_.view.topic.startswith(RETRY_PREFIX)
+        reason = Reason.QUEUES_UNKNOWN if queues is None else Reason.QUEUES_EMPTY
+        return round_.keep(reason, listener_calls=((0, 0),) if tells else ())
+    if not queues and round_.throws_without_queues():
+        return round_.keep(Reason.QUEUES_EMPTY, ends_round=True)
+    if client_ids is None or (not client_ids and (looks_first or is_cpp)):
+        reason = Reason.CLIENTS_UNKNOWN if client_ids is None else Reason.CLIENTS_EMPTY
+        return round_.keep(reason, ends_round=is_cpp)
+    try:
+        answer = strategy.allocate(round_.view.consumer_group, round_.view.client_id, queues, client_ids)
+    except RocketMQError as error:
+        reason = Reason.STRATEGY_FAILED
+        if not queues or not client_ids:
+            reason = Reason.CLIENTS_EMPTY if queues else Reason.QUEUES_EMPTY
+        return round_.keep(reason, balanced=False, ends_round=is_cpp, error=error)
+    if answer is None:
+        return round_.apply(Reason.STRATEGY_RETURNED_NULL, ())
+    if answer:
+        return round_.apply(Reason.STRATEGY_ANSWERED, answer)
+    if not queues or not client_ids:
+        return round_.apply(Reason.CLIENTS_EMPTY if queues else Reason.QUEUES_EMPTY, ())
+    return round_.apply(Reason.NO_SHARE if round_.view.client_id in client_ids else Reason.OWN_ID_MISSING, ())
+
+
+class _Round:
+    """What is known during a round, and the two ways in which it can end."""
+
+    def __init__(self, client: Client, view: ClientView) -> None:
+        self.client = client
+        self.view = view
+        self.sorted_queues: list[MessageQueue] | None = None
+        self.sorted_client_ids: list[str] | None = None
+
+    def throws_without_queues(self) -> bool:
+        return self.client.language is Language.CPP and not self.view.topic.startswith(RETRY_PREFIX)
+
+    def keep(
+        self,
+        reason: Reason,
+        *,
+        listener_calls: tuple[tuple[int, int], ...] = (),
+        balanced: bool = True,
+        ends_round: bool = False,
+        error: RocketMQError | None = None,
+    ) -> Rebalanced:
+        ended = self._end(Effect.KEPT, reason, frozenset(self.view.held), balanced=balanced)
+        return replace(ended, listener_calls=listener_calls, ends_round=ends_round, error=error)
+
+    def apply(self, reason: Reason, answer: Iterable[MessageQueue]) -> Rebalanced:
+        listed, topic, held = list(answer), self.view.topic, frozenset(self.view.held)
+        told = frozenset(listed)
+        # Only this topic's queues are removed, but whatever the strategy named is added.
+        table = frozenset(queue for queue in held if queue.topic != topic) | told
+        ended = self._end(
+            Effect.APPLIED if told else Effect.DROPPED,
+            reason,
+            table,
+            balanced=told == {queue for queue in table if queue.topic == topic},
+        )
+        counted = len(told) if self.client.language is Language.JAVA else len(listed)
+        calls = () if table == held else ((len(self.sorted_queues or ()), counted),)
+        return replace(ended, assigned=_in_order(told), listener_calls=calls)
+
+    def _end(
+        self, effect: Effect, reason: Reason, table: frozenset[MessageQueue], *, balanced: bool
+    ) -> Rebalanced:
+        # The C++ client never lets go of the queues of a topic that it does not subscribe to.
+        if self.client.language is not Language.CPP:
+            subscribed = {self.view.topic, *self.view.other_topics}
+            table = frozenset(queue for queue in table if queue.topic in subscribed)
+        returns_balance = self.client.language is Language.JAVA and not self.client.before(5, 0, 0)
+        return Rebalanced(
+            effect=effect,
+            reason=reason,
+            sorted_queues=None if self.sorted_queues is None else tuple(self.sorted_queues),
+            sorted_client_ids=None if self.sorted_client_ids is None else tuple(self.sorted_client_ids),
+            assigned=None,
+            table=_in_order(table),
+            listener_calls=(),
+            balanced=balanced if returns_balance else None,
+            ends_round=False,
+            error=None,
+        )
+
+
+def _in_order(queues: Iterable[MessageQueue]) -> tuple[MessageQueue, ...]:
+    return tuple(sort_queues(queues))
