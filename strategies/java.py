@@ -9,7 +9,13 @@ A Python `str` may hold an unpaired surrogate, as a Java string may; every funct
 from __future__ import annotations
 
 import codecs
-from typing import Final
+import re
+from typing import TYPE_CHECKING, Final
+
+from strategies.errors import RocketMQError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 INT_MIN: Final = -(2**31)
 INT_MAX: Final = 2**31 - 1
@@ -90,6 +96,38 @@ def split(text: str, delimiter: str) -> list[str]:
     while parts and not parts[-1]:
         parts.pop()
     return parts
+
+
+def parse_int(text: str) -> int:
+    """`Integer.parseInt`: an optional sign and digits of any script in the basic plane.
+
+    Raises:
+        RocketMQError: `NumberFormatException`, also when the number does not fit 32 bits.
+    """
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        if INT_MIN <= number <= INT_MAX:
+            return number
+    raise RocketMQError("NumberFormatException", f'For input string: "{text}"')
+
+
+_INTEGER: Final = re.compile(r"[+-]?(?:(?![\U00010000-\U0010ffff])\d)+")
+
+
+def hash_map_order(keys: Collection[str]) -> list[str]:
+    """The keys in the order in which a `java.util.HashMap` of them iterates, if they were put in this order.
+
+    Chains of eight and more equal buckets, which Java turns into trees, are not modelled.
+    """
+    bucket_count = 16
+    while len(keys) > bucket_count * 3 // 4:
+        bucket_count *= 2
+
+    def bucket(key: str) -> int:
+        unsigned = hash_code(key) & 0xFFFFFFFF
+        return (unsigned ^ unsigned >> 16) & (bucket_count - 1)
+
+    return sorted(keys, key=bucket)
 
 
 # Character.isWhitespace: the separators of Unicode without the three that do not break, and some controls.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -36,14 +37,14 @@ def test_answers_what_the_java_classes_answered(name: str, least_comparisons: in
             continue
         listed = queues(case["mq_all"])
         for version, answer in expectations(case):
-            strategy: Any = outcome(lambda: strategy_of(name, case.get("params"), version))  # noqa: B023  called at once
+            strategy: Any = outcome(partial(strategy_of, name, case.get("params"), version))
             if "constructor" in answer:
                 assert strategy == expected_error(answer["constructor"]["error"]), (case["id"], version)
                 continue
             assert isinstance(strategy, Strategy)
             assert strategy.name == answer["name"]
             for client_id, expected in zip(case["asked"], answer["by_cid"], strict=True):
-                got = outcome(lambda: strategy.allocate(case["group"], client_id, listed, case["cid_all"]))  # noqa: B023  called at once
+                got = outcome(partial(strategy.allocate, case["group"], client_id, listed, case["cid_all"]))
                 assert got == expected_queues(expected, listed), (case["id"], version, client_id)
                 compared += 1
     assert compared >= least_comparisons
