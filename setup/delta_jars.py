@@ -14,6 +14,7 @@ from pathlib import Path
 from setup.steps import LOCAL, ROOT, SetUpError, Step, content_key, run_logged
 
 JARS = LOCAL / "jars"
+_DOWNLOADS = LOCAL / "jars.partial"
 _ATTEMPTS = 3
 
 
@@ -45,6 +46,7 @@ def step(java_home: Path) -> Step:
         for jar in PINNED:
             if not is_intact(jar, JARS):
                 _bring(jar, java_home)
+        shutil.rmtree(_DOWNLOADS, ignore_errors=True)
 
     return Step("jars", "Delta's jars, checked by SHA-256", content_key(repr(PINNED), str(ROOT)), run)
 
@@ -65,7 +67,7 @@ def _bring(jar: Jar, java_home: Path) -> None:
                 "put it there, or unset LEDGER_JARS_DIR to have it fetched."
             )
     else:
-        folder = LOCAL / "jars.partial"
+        folder = _DOWNLOADS
         _fetch(jar, java_home, folder)
     partial = JARS / f"{jar.file_name}.partial"
     shutil.copyfile(folder / jar.file_name, partial)

@@ -1,0 +1,106 @@
+"""Airflow for tests: a home of its own, and stand-ins for the programs that the DAG starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DAGS = ROOT / "dags"
+
+# Writes down how it was called, one JSON list per line, and ends as the file of endings says for the stage and cluster.
+_STAND_IN = """#!{python}
+import json, os, sys
+with open(os.environ["CALLS"], "a") as calls:
+    calls.write(json.dumps([{name!r}, *sys.argv[1:]]) + "\\n")
+stage = sys.argv[2] if {name!r} == "ledger" else "build"
+cluster = next(word for word in sys.argv if word.startswith("--cluster=")).removeprefix("--cluster=")
+with open(os.environ["ENDINGS"]) as endings:
+    code, words = json.load(endings).get(f"{{stage}} {{cluster}}", [0, ""])
+print("working")
+print(words, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+class StandIns:
+    """The programs `ledger` and `spark-submit`, replaced by ones that only say how they were called."""
+
+    def __init__(self, folder: Path) -> None:
+        self._calls = folder / "calls"
+        self._calls.touch()
+        self._endings = folder / "endings"
+        self.end({})
+        programs = folder / "bin"
+        programs.mkdir()
+        for name in ("ledger", "spark-submit"):
+            program = programs / name
+            program.write_text(_STAND_IN.format(python=sys.executable, name=name))
+            program.chmod(0o755)
+        self.environment = {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "CALLS": str(self._calls),
+            "ENDINGS": str(self._endings),
+            "LEDGER_EXPORTS": str(folder / "exports"),
+            "LEDGER_WAREHOUSE": str(folder / "warehouse"),
+            "LEDGER_SETTINGS": str(folder / "ledger.yaml"),
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        }
+
+    def end(self, endings: dict[str, tuple[int, str]]) -> None:
+        """From now on `"<stage> <cluster>"` ends with this exit code and these last words."""
+        self._endings.write_text(json.dumps(endings))
+
+    @property
+    def calls(self) -> list[list[str]]:
+        return [json.loads(line) for line in self._calls.read_text().splitlines()]
+
+
+@pytest.fixture
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
+    stand_ins = StandIns(tmp_path)
+    for name, value in stand_ins.environment.items():
+        monkeypatch.setenv(name, value)
+    return stand_ins
+
+
+@pytest.fixture(scope="session")
+def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of an Airflow whose home, and database, no other test run sees."""
+    environment = {
+        **os.environ,
+        "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    }
+    airflow = Path(sys.executable).with_name("airflow")
+    subprocess.run([airflow, "db", "migrate"], env=environment, check=True, capture_output=True)
+    return environment
+
+
+@pytest.fixture
+def run_day(airflow_environment: dict[str, str], stand_ins: StandIns) -> Callable[[str], dict[str, Any]]:
+    """Runs the DAG for a day in a process of its own and returns what became of it."""
+
+    def run(ds: str) -> dict[str, Any]:
+        answer = subprocess.run(
+            [sys.executable, Path(__file__).with_name("run_day.py"), DAGS, ds],
+            env={**airflow_environment, **stand_ins.environment},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert answer.returncode == 0, answer.stderr[-3000:]
+        outcome: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+        return outcome
+
+    return run

@@ -1,0 +1,39 @@
+"""Runs `queue_ledger` for one day by `dag.test()` and prints what became of it as one line of JSON.
+
+A program of its own, because Airflow keeps its database and its plugins for the life of a process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+
+from airflow.dag_processing.dagbag import DagBag
+from airflow.models.asset import AssetEvent
+from airflow.utils.session import create_session
+from sqlalchemy import select
+
+
+def main(dags: str, ds: str) -> None:
+    dag = DagBag(dags).dags["queue_ledger"]
+    run = dag.test(logical_date=datetime.fromisoformat(ds).replace(tzinfo=UTC))
+    with create_session() as session:
+        events = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run.run_id)).all()
+        outcome = {
+            "state": run.state,
+            "ds": f"{run.logical_date:%Y-%m-%d}",
+            "tasks": {
+                f"{ti.task_id.rpartition('.')[2]} {ti.rendered_map_index or ''}".strip(): [
+                    ti.state,
+                    ti.try_number,
+                ]
+                for ti in run.get_task_instances(session=session)
+            },
+            "events": [event.extra for event in events],
+        }
+    sys.stdout.write(f"\n{json.dumps(outcome)}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,107 @@
+"""What anybody who opens the DAG folder may rely on, without running anything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.serialization.serialized_objects import DagSerialization
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+DAGS = Path(__file__).resolve().parents[2] / "dags"
+HEAVY = (
+    "pyspark",
+    "delta",
+    "deltalake",
+    "duckdb",
+    "great_expectations",
+    "pandas",
+    "numpy",
+    "pyarrow",
+    "settings",
+)
+
+
+@pytest.fixture(scope="module")
+def bag() -> DagBag:
+    return DagBag(DAGS)
+
+
+@pytest.fixture(scope="module")
+def dag(bag: DagBag) -> DAG:
+    found: DAG = bag.dags["queue_ledger"]
+    return found
+
+
+def test_the_folder_holds_exactly_these_dags(bag: DagBag) -> None:
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {"queue_ledger"}
+
+
+@pytest.mark.parametrize(
+    ("upstream", "downstream"),
+    [("clusters", "verify_export"), ("verify_export", "build"), ("build", "gate"), ("gate", "publish")],
+)
+def test_no_step_starts_before_the_one_it_depends_on_has_succeeded(
+    dag: DAG, upstream: str, downstream: str
+) -> None:
+    task = _task(dag, downstream)
+    assert _task(dag, upstream).task_id in task.upstream_task_ids
+    assert task.trigger_rule == "all_success"
+
+
+def test_publication_has_one_slot_and_announces_itself(dag: DAG) -> None:
+    publish = _task(dag, "publish")
+    assert publish.pool == "ledger_publish"
+    assert [asset.uri for asset in publish.outlets] == ["ledger://gold/"]
+    assert [task.task_id for task in dag.tasks if task.outlets] == [publish.task_id]
+
+
+def test_every_task_is_tried_again_later_and_none_hangs_for_ever(dag: DAG) -> None:
+    for task in dag.tasks:
+        assert task.retries >= 1, task.task_id
+        assert task.retry_exponential_backoff, task.task_id
+        assert task.execution_timeout, task.task_id
+    assert dag.max_active_runs >= 1
+
+
+def test_every_task_and_the_dag_have_a_page_in_the_ui(dag: DAG) -> None:
+    assert "Which date is `ds`?" in (dag.doc_md or "")
+    for task in dag.tasks:
+        assert task.doc_md, task.task_id
+
+
+def test_a_backfill_of_three_dates_is_those_three_days(dag: DAG) -> None:
+    scheduled = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag))
+    first, last = datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 18, tzinfo=UTC)
+    runs = list(scheduled.iter_dagrun_infos_between(first, last))
+    assert [run.logical_date for run in runs] == [first, first + timedelta(days=1), last]
+    # Run ids carry the run-after date; here it is the same day as `ds`.
+    assert all(run.run_after == run.logical_date for run in runs)
+
+
+def test_nothing_is_caught_up_that_nobody_asked_for(dag: DAG) -> None:
+    assert dag.catchup is False
+    assert dag.start_date is not None
+    assert dag.start_date < datetime(2026, 11, 16, tzinfo=UTC)
+
+
+def test_parsing_imports_none_of_the_engines() -> None:
+    program = (
+        "import sys; from airflow.dag_processing.dagbag import DagBag; before = set(sys.modules);"
+        f"assert DagBag({str(DAGS)!r}).dags; print('\\n' + ' '.join(set(sys.modules) - before))"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    imported = {name.partition(".")[0] for name in answer.stdout.splitlines()[-1].split()}
+    assert imported.isdisjoint(HEAVY)
+
+
+def _task(dag: DAG, name: str) -> Any:
+    return next(task for task in dag.tasks if task.task_id.rpartition(".")[2] == name)

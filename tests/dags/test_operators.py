@@ -1,0 +1,149 @@
+"""How the operators start a stage, and what its exit code means to Airflow."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from dags.ledger_operators import (
+    LedgerBuildOperator,
+    LedgerStageOperator,
+    StageCrashedError,
+    StageRefusedError,
+    VerifyExportSensor,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow.sdk import BaseOperator
+
+    from tests.dags.conftest import StandIns
+
+NASTY = '--help"; touch /tmp/x; {{ 7 * 7 }} $(id) %s'
+
+
+def context(
+    logical_date: datetime | None = datetime(2026, 11, 16, tzinfo=UTC), run_type: str = "manual"
+) -> Any:
+    return {"dag_run": SimpleNamespace(logical_date=logical_date, run_type=run_type), "outlet_events": {}}
+
+
+def stage(name: str, cluster: str = "c") -> LedgerStageOperator:
+    return LedgerStageOperator(task_id=name, stage=name, cluster=cluster)
+
+
+def build(cluster: str = "c") -> LedgerBuildOperator:
+    return LedgerBuildOperator(task_id="build", cluster=cluster)
+
+
+@pytest.mark.parametrize("name", ["verify", "gate", "publish"])
+def test_a_stage_without_spark_is_the_command_line_with_plain_arguments(
+    stand_ins: StandIns, name: str
+) -> None:
+    stage(name, NASTY).execute(context())
+    places = [
+        f"--{place}={stand_ins.environment[f'LEDGER_{place.upper()}']}" for place in ("exports", "warehouse")
+    ]
+    settings = f"--settings={stand_ins.environment['LEDGER_SETTINGS']}"
+    assert stand_ins.calls == [
+        ["ledger", "stage", name, f"--cluster={NASTY}", "--ds=2026-11-16", *places, settings]
+    ]
+
+
+def test_the_spark_stage_is_submitted_to_the_connections_master(
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "spark://there", "port": 7077}'
+    )
+    build(NASTY).execute(context())
+    (call,) = stand_ins.calls
+    assert call[:3] == ["spark-submit", "--master", "spark://there:7077"]
+    script = next(place for place, word in enumerate(call) if word.endswith("spark_jobs/build.py"))
+    assert call[script + 1 : script + 3] == [f"--cluster={NASTY}", "--ds=2026-11-16"]
+
+
+@pytest.mark.parametrize("code", [2, 3])
+@pytest.mark.parametrize("task", [stage("gate"), build()], ids=["ledger", "spark-submit"])
+def test_a_refusal_fails_for_good_and_says_why(stand_ins: StandIns, task: BaseOperator, code: int) -> None:
+    end_all(stand_ins, code, "Refused: queue_assignment holds a duplicated owner.")
+    with pytest.raises(
+        StageRefusedError, match=r"^Refused: queue_assignment holds a duplicated owner\.$"
+    ) as caught:
+        task.execute(context())
+    assert isinstance(caught.value, AirflowFailException)
+    assert caught.value.exit_code == code
+
+
+@pytest.mark.parametrize("task", [stage("gate"), build()], ids=["ledger", "spark-submit"])
+def test_a_crash_may_be_tried_again(stand_ins: StandIns, task: BaseOperator) -> None:
+    end_all(stand_ins, 1, "Traceback (most recent call last):\nOSError: disk full")
+    with pytest.raises(StageCrashedError, match="crashed with exit code 1: OSError: disk full") as caught:
+        task.execute(context())
+    assert not isinstance(caught.value, AirflowFailException)
+
+
+def test_the_jvms_words_are_not_taken_for_the_reason(stand_ins: StandIns) -> None:
+    end_all(
+        stand_ins, 2, "No export.\n\tat org.apache.Main(Main.scala:1)\n\t... 3 more\n12:00:00 WARN X: bye"
+    )
+    with pytest.raises(StageRefusedError, match=r"^No export\.$"):
+        build().execute(context())
+
+
+def test_a_run_without_a_logical_date_belongs_to_no_day(stand_ins: StandIns) -> None:
+    with pytest.raises(AirflowFailException, match="no logical date"):
+        stage("gate").execute(context(logical_date=None))
+    assert stand_ins.calls == []
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_a_worker_that_does_not_know_the_warehouse_says_which_variable_to_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LEDGER_WAREHOUSE")
+    with pytest.raises(AirflowFailException, match="LEDGER_WAREHOUSE is not set"):
+        stage("publish").execute(context())
+
+
+class TestWaitingForTheExport:
+    """Only the scheduler's own run waits, only on the day itself, and only while nothing has landed."""
+
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def poke(self, day: datetime, run_type: str) -> bool:
+        sensor = VerifyExportSensor(task_id="verify_export", cluster="c")
+        return sensor.poke(context(day, run_type))
+
+    def test_todays_scheduled_run_waits(self, stand_ins: StandIns) -> None:
+        assert self.poke(self.today, "scheduled") is False
+        assert stand_ins.calls == []
+
+    def test_it_verifies_as_soon_as_the_manifest_is_there(self, stand_ins: StandIns, tmp_path: Path) -> None:
+        landed = tmp_path / "exports" / "c" / f"{self.today:%Y-%m-%d}"
+        landed.mkdir(parents=True)
+        (landed / "manifest.json").touch()
+        assert self.poke(self.today, "scheduled") is True
+        assert [call[:3] for call in stand_ins.calls] == [["ledger", "stage", "verify"]]
+
+    @pytest.mark.parametrize("run_type", ["manual", "backfill"])
+    def test_a_run_that_somebody_started_gets_its_answer_at_once(
+        self, stand_ins: StandIns, run_type: str
+    ) -> None:
+        end_all(stand_ins, 2, "No export has landed.")
+        with pytest.raises(StageRefusedError, match="No export has landed"):
+            self.poke(self.today, run_type)
+
+    def test_a_past_day_is_never_waited_for(self, stand_ins: StandIns) -> None:
+        end_all(stand_ins, 2, "No export has landed.")
+        with pytest.raises(StageRefusedError, match="No export has landed"):
+            self.poke(self.today - timedelta(days=1), "scheduled")
+
+
+def end_all(stand_ins: StandIns, code: int, words: str) -> None:
+    stand_ins.end({f"{name} c": (code, words) for name in ("verify", "build", "gate", "publish")})
