@@ -61,6 +61,12 @@ def hash_code(text: str) -> int:
     return to_int(result)
 
 
+def long_hash_code(number: int) -> int:
+    """`Long.hashCode`: the two halves of the 64-bit number, combined by exclusive or."""
+    unsigned = number % 2**64
+    return to_int((unsigned ^ unsigned >> 32) & 0xFFFFFFFF)
+
+
 def encode(text: str, charset: str = "utf-8") -> bytes:
     """`String.getBytes(charset)`: what the charset cannot express becomes one question mark.
 

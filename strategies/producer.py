@@ -1,0 +1,289 @@
+"""Which queue a producer writes to: round robin, retry away from a broker, latency faults, hash selector.
+
+Belongs here: the choice of a queue from a publish list (see `queue_sets`), and what it means for the traffic.
+Does not belong here: measuring latency, clocks and random numbers: start indices and what is known of brokers
+are inputs.
+
+Source: `TopicPublishInfo`, `ThreadLocalIndex`, `MQFaultStrategy`, `SelectMessageQueueByHash`; what changed in
+which release was read from the jars of 4.7.1 to 5.5.0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from strategies import java
+from strategies.errors import RocketMQError, null_pointer
+from strategies.message_queue import MessageQueue
+from strategies.versions import DEFAULT_VERSION, Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+_LATENCY_MS: Final = (50, 100, 550, 1800, 3000, 5000, 15000)
+_ISOLATION_MS: Final = (0, 0, 2000, 5000, 6000, 10000, 30000)
+_LATENCY_OF_FAILURE_MS: Final = 10_000
+
+_OLD_LATENCY_MS: Final = (50, 100, 550, 1000, 2000, 3000, 15000)
+_OLD_ISOLATION_MS: Final = (0, 0, 30_000, 60_000, 120_000, 180_000, 600_000)
+_OLD_LATENCY_OF_FAILURE_MS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFaults:
+    """What a producer's latency tolerance knows when it chooses a queue.
+
+    Attributes:
+        unavailable: Brokers that were slow or failed, and are still avoided.
+        unreachable: Brokers that cannot be reached at all (5.1.4 and later).
+        least_bad: Before 5.1.4, the broker that `pickOneAtLeast` would give if none is available.
+        write_queue_nums: Before 5.1.4, each broker's number of writable queues in the route.
+    """
+
+    unavailable: frozenset[str] = frozenset()
+    unreachable: frozenset[str] = frozenset()
+    least_bad: str | None = None
+    write_queue_nums: Mapping[str, int] = field(default_factory=dict)
+
+
+class QueueSelector:
+    """The round robin of one producer thread over one topic's publish list.
+
+    Args:
+        queues: The publish list.
+        start: The thread's index before the first choice, a 32-bit number that Java draws at random.
+        client_version: A RocketMQ release number.
+
+    Attributes:
+        queues: The publish list. Before 5.1.4 (4.9.8 excepted) the latency fault strategy changes it.
+        index: The thread's index as it is stored.
+
+    Raises:
+        UnknownNameError: There are no rules for the version.
+    """
+
+    def __init__(
+        self, queues: Iterable[MessageQueue], *, start: int, client_version: str = DEFAULT_VERSION
+    ) -> None:
+        self.queues = list(queues)
+        self.index = start
+        self._client = Client.parse(client_version=client_version)
+
+    def select(self, last_broker_name: str | None = None) -> MessageQueue:
+        """`selectOneMessageQueue`, which is also what the fault strategy does while it is switched off.
+
+        Args:
+            last_broker_name: On a retry, the broker that failed; it is avoided if there is another one.
+
+        Raises:
+            RocketMQError: `ArithmeticException` for an empty list; the index has advanced all the same.
+        """
+        if last_broker_name is None:
+            return self._next()
+        found = self._probe(lambda queue: queue.broker_name != last_broker_name)
+        return self._next() if found is None else found
+
+    def select_with_faults(
+        self, faults: BrokerFaults, last_broker_name: str | None = None, *, reset_index_to: int | None = None
+    ) -> MessageQueue:
+        """`MQFaultStrategy.selectOneMessageQueue` with latency faults switched on.
+
+        Args:
+            faults: What is known of the brokers.
+            last_broker_name: On a retry, the broker that failed.
+            reset_index_to: On a retry, 5.1.4 and later draw a new index from 0 to 2^31 - 2; `None` on a first
+                attempt.
+
+        Raises:
+            RocketMQError: `ArithmeticException` for an empty list.
+        """
+        if self._client.before(5, 1, 4):
+            return self._select_with_faults_before_5_1_4(faults, last_broker_name)
+        if reset_index_to is not None:
+            self.index = reset_index_to
+        found = self._probe(_outside(faults.unavailable, last_broker_name))
+        if found is None:
+            found = self._probe(_outside(faults.unreachable, last_broker_name))
+        return self._next() if found is None else found
+
+    def _advance(self) -> int:
+        """`ThreadLocalIndex`: the next index, in its five histories."""
+        following = java.to_int(self.index + 1)
+        if self._client.before(4, 9, 0):
+            following = java.absolute(following)
+            if following < 0 and self._client.before(4, 8, 0):
+                following = 0
+            self.index = following
+            return following
+        self.index = following
+        # From 4.9.0 to 4.9.3 the index counts down again once it has overflowed.
+        return java.absolute(following) if self._client.before(4, 9, 4) else following & java.INT_MAX
+
+    def _position(self, index: int) -> int:
+        if not self.queues:
+            raise RocketMQError("ArithmeticException", "/ by zero")
+        if self._client.before(5, 0, 0):
+            return max(0, java.remainder(java.absolute(index), len(self.queues)))
+        return java.remainder(index, len(self.queues))
+
+    def _next(self) -> MessageQueue:
+        return self.queues[self._position(self._advance())]
+
+    def _probe(self, is_good: Callable[[MessageQueue], bool]) -> MessageQueue | None:
+        """The first good queue of one lap; up to 4.7.1 the lap runs on a copy of the index."""
+        if self._client.before(4, 8, 0):
+            return self._probe_ahead(self._advance(), is_good)
+        for _ in self.queues:
+            queue = self._next()
+            if is_good(queue):
+                return queue
+        return None
+
+    def _probe_ahead(self, index: int, is_good: Callable[[MessageQueue], bool]) -> MessageQueue | None:
+        for step in range(len(self.queues)):
+            position = self._position(java.to_int(index + step))
+            if position < 0:
+                raise RocketMQError("IndexOutOfBoundsException", f"Index {position} is negative")
+            if is_good(self.queues[position]):
+                return self.queues[position]
+        return None
+
+    def _select_with_faults_before_5_1_4(
+        self, faults: BrokerFaults, last_broker_name: str | None
+    ) -> MessageQueue:
+        def is_good(queue: MessageQueue) -> bool:
+            if queue.broker_name in faults.unavailable:
+                return False
+            if self._client.before(4, 8, 0):
+                # Up to 4.7.1 a retry looks for the broker that failed instead of avoiding it.
+                return last_broker_name is None or queue.broker_name == last_broker_name
+            return self._client.before(5, 1, 1) or queue.broker_name != last_broker_name
+
+        try:
+            found = self._probe_ahead(self._advance(), is_good)
+        except RocketMQError:
+            # From 5.0.0 to 5.1.3 the copy of the index can overflow; the client logs that and goes on.
+            return self._next()
+        if found is not None:
+            return found
+        queue_count = faults.write_queue_nums.get(faults.least_bad or "", 0)
+        return self._overwrite(faults.least_bad, queue_count) if queue_count > 0 else self._next()
+
+    def _overwrite(self, broker_name: str | None, queue_count: int) -> MessageQueue:
+        """Take the next queue and write another broker and id into it, in the shared list."""
+        position = self._position(self._advance())
+        queue_id = java.remainder(self._advance(), queue_count)
+        chosen = MessageQueue(self.queues[position].topic, broker_name, queue_id)
+        if self._client.version[:3] != (4, 9, 8):
+            self.queues[position] = chosen
+        return chosen
+
+
+def _outside(avoided: frozenset[str], last_broker_name: str | None) -> Callable[[MessageQueue], bool]:
+    return lambda queue: queue.broker_name not in avoided and queue.broker_name != last_broker_name
+
+
+def isolation_ms(latency_ms: int, *, isolation: bool = False, client_version: str = DEFAULT_VERSION) -> int:
+    """For how long a producer avoids a broker after a send, with latency faults switched on.
+
+    Source: `MQFaultStrategy.updateFaultItem` and `computeNotAvailableDuration`; the tables changed in 5.1.4.
+
+    Args:
+        latency_ms: How long the send took.
+        isolation: Whether the send failed in a way that counts as a fixed, long latency.
+        client_version: A RocketMQ release number.
+
+    Raises:
+        UnknownNameError: There are no rules for the version.
+    """
+    if Client.parse(client_version=client_version).before(5, 1, 4):
+        table, failure_ms = zip(_OLD_LATENCY_MS, _OLD_ISOLATION_MS, strict=True), _OLD_LATENCY_OF_FAILURE_MS
+    else:
+        table, failure_ms = zip(_LATENCY_MS, _ISOLATION_MS, strict=True), _LATENCY_OF_FAILURE_MS
+    counted_ms = failure_ms if isolation else latency_ms
+    return max((avoided_ms for least_ms, avoided_ms in table if counted_ms >= least_ms), default=0)
+
+
+def select_by_hash(
+    queues: Sequence[MessageQueue], hash_code: int | None, *, client_version: str = DEFAULT_VERSION
+) -> MessageQueue:
+    """`SelectMessageQueueByHash`: the queue for an argument with this hash code.
+
+    Args:
+        queues: The queues to choose from.
+        hash_code: `java.hash_code` of a string, the number itself for an `Integer`, `java.long_hash_code` of a
+            `Long`; `None` for a null argument.
+        client_version: A RocketMQ release number.
+
+    Raises:
+        RocketMQError: `NullPointerException` for a null argument, `ArithmeticException` without queues; up to
+            4.7.1 `IndexOutOfBoundsException` for the smallest hash code, unless the count divides it.
+        UnknownNameError: There are no rules for the version.
+    """
+    if hash_code is None:
+        raise null_pointer("the argument is null")
+    if not queues:
+        raise RocketMQError("ArithmeticException", "/ by zero")
+    if Client.parse(client_version=client_version).before(4, 8, 0):
+        position = java.remainder(java.absolute(hash_code), len(queues))
+        if position < 0:
+            raise RocketMQError(
+                "IndexOutOfBoundsException", f"Index {position} out of bounds for length {len(queues)}"
+            )
+        return queues[position]
+    return queues[abs(java.remainder(hash_code, len(queues)))]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSpread:
+    """A broker's part in the round robin of one topic, and what losing the broker does to the producers.
+
+    Attributes:
+        broker_name: The broker.
+        writable_queue_count: Its places in the publish list.
+        share: The part of all messages that it gets, 0 to 1.
+        retried_share_while_lost: While it is down and still in the route: the part of all messages whose
+            first attempt fails and whose retry succeeds elsewhere, for producers from 4.8.0 on; 1 if there is
+            no other broker, and then no retry succeeds.
+        largest_share_after_loss: After it has left the route: the largest part that another broker then gets;
+            `None` if there is no other broker.
+    """
+
+    broker_name: str
+    writable_queue_count: int
+    share: float
+    retried_share_while_lost: float
+    largest_share_after_loss: float | None
+
+
+def spread(queues: Sequence[MessageQueue]) -> list[BrokerSpread]:
+    """How round robin spreads a topic's messages over the brokers of its publish list, in list order.
+
+    A producer goes round the list. It comes to each run of neighbouring queues of a lost broker once a lap:
+    one attempt fails, and the retry leads past the whole run, to a queue that then had its turn.
+
+    Args:
+        queues: The publish list of a topic; empty gives an empty list.
+    """
+    counts = Counter(str(queue.broker_name) for queue in queues)
+    runs = Counter(
+        str(queue.broker_name)
+        for position, queue in enumerate(queues)
+        if queue.broker_name != queues[position - 1].broker_name
+    )
+    spreads = []
+    for broker_name, count in counts.items():
+        left = len(queues) - count
+        largest = max((other for name, other in counts.items() if name != broker_name), default=0)
+        spreads.append(
+            BrokerSpread(
+                broker_name=broker_name,
+                writable_queue_count=count,
+                share=count / len(queues),
+                retried_share_while_lost=runs[broker_name] / left if left else 1.0,
+                largest_share_after_loss=largest / left if left else None,
+            )
+        )
+    return spreads

@@ -1,0 +1,183 @@
+"""Which queue a producer chooses, by version; and what that means for the brokers' traffic."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+from golden_cases import cases, expectations, expected_error, outcome, queues
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strategies import MessageQueue, java
+from strategies.producer import BrokerFaults, QueueSelector, isolation_ms, select_by_hash, spread
+
+HASH_CODE = {"String": java.hash_code, "Integer": int, "Long": java.long_hash_code, "null": lambda _: None}
+
+
+def queues_of(*counts: tuple[str, int]) -> list[MessageQueue]:
+    return [MessageQueue("T", broker, number) for broker, count in counts for number in range(count)]
+
+
+def expected_choice(position: Any, listed: list[MessageQueue]) -> Any:
+    return expected_error(position["error"]) if isinstance(position, dict) else listed[position]
+
+
+@pytest.mark.parametrize("api", ["publish_info", "fault_strategy"])
+def test_the_round_robin_goes_as_in_java(api: str) -> None:
+    compared = 0
+    for case in cases("producer_select"):
+        if case["api"] != api:
+            continue
+        listed = queues(case["queues"]) or []
+        for version, answer in expectations(case):
+            selector = QueueSelector(listed, start=case["start"], client_version=version)
+            for step, last_broker in enumerate(case["calls"]):
+                got = outcome(partial(selector.select, last_broker))
+                where = (case["id"], version, step)
+                assert got == expected_choice(answer["positions"][step], listed), where
+                assert selector.index == answer["index_after"][step], where
+                compared += 1
+    assert compared > 10_000
+
+
+def test_the_hash_selector_goes_as_in_java() -> None:
+    compared = 0
+    for case in cases("producer_select"):
+        if case["api"] != "select_by_hash":
+            continue
+        listed = [MessageQueue("T", "b", number) for number in range(case["queue_count"])]
+        for version, answer in expectations(case):
+            for (kind, value), expected in zip(case["args"], answer["positions"], strict=True):
+                code = HASH_CODE[kind](value)
+                got = outcome(partial(select_by_hash, listed, code, client_version=version))
+                assert got == expected_choice(expected, listed), (case["id"], version, kind, value)
+                compared += 1
+    assert compared > 3_000
+
+
+LISTED = queues_of(("broker-a", 2), ("broker-b", 2))
+
+
+def chosen(
+    version: str, start: int, faults: BrokerFaults, last_broker: str | None = None
+) -> tuple[MessageQueue, int]:
+    selector = QueueSelector(LISTED, start=start, client_version=version)
+    return selector.select_with_faults(faults, last_broker), selector.index
+
+
+def test_an_unavailable_broker_is_passed_over() -> None:
+    faults = BrokerFaults(unavailable=frozenset({"broker-a"}))
+    assert chosen("5.3.3", -1, faults) == (LISTED[2], 2)
+    assert chosen("5.1.3", -1, faults) == (LISTED[2], 0)
+    assert chosen("4.7.1", -1, faults) == (LISTED[2], 0)
+
+
+@pytest.mark.parametrize(
+    ("version", "broker"),
+    [
+        ("4.7.1", "broker-a"),
+        ("4.8.0", "broker-a"),
+        ("5.1.0", "broker-a"),
+        ("5.1.1", "broker-b"),
+        ("5.5.0", "broker-b"),
+    ],
+)
+def test_a_retry_avoids_the_failed_broker_only_since_5_1_1(version: str, broker: str) -> None:
+    queue, _ = chosen(version, -1, BrokerFaults(), "broker-a")
+    assert queue.broker_name == broker
+
+
+def test_up_to_4_7_1_a_retry_even_looks_for_the_failed_broker() -> None:
+    assert chosen("4.7.1", 1, BrokerFaults(), "broker-a")[0] == LISTED[0]
+    assert chosen("4.8.0", 1, BrokerFaults(), "broker-a")[0] == LISTED[2]
+
+
+def test_without_an_available_broker_a_reachable_one_will_do() -> None:
+    faults = BrokerFaults(frozenset({"broker-a", "broker-b"}), unreachable=frozenset({"broker-a"}))
+    assert chosen("5.3.3", -1, faults)[0].broker_name == "broker-b"
+    assert chosen("5.3.3", -1, BrokerFaults(faults.unavailable, faults.unavailable))[0] == LISTED[0]
+
+
+def test_a_retry_starts_from_a_new_index() -> None:
+    selector = QueueSelector(LISTED, start=0)
+    assert selector.select_with_faults(BrokerFaults(), "broker-b", reset_index_to=3) == LISTED[0]
+
+
+@pytest.mark.parametrize(("version", "is_overwritten"), [("4.9.7", True), ("4.9.8", False), ("5.1.3", True)])
+def test_the_old_fallback_writes_into_the_shared_list(version: str, *, is_overwritten: bool) -> None:
+    faults = BrokerFaults(
+        unavailable=frozenset({"broker-a", "broker-b"}),
+        least_bad="broker-b",
+        write_queue_nums={"broker-b": 2},
+    )
+    selector = QueueSelector(LISTED, start=-1, client_version=version)
+    assert selector.select_with_faults(faults) == MessageQueue("T", "broker-b", 0)
+    assert (MessageQueue("T", "broker-b", 0) == selector.queues[1]) == is_overwritten
+    assert selector.index == 2
+
+
+def test_a_broker_that_the_route_no_longer_has_is_no_fallback() -> None:
+    faults = BrokerFaults(unavailable=frozenset({"broker-a", "broker-b"}), least_bad="gone")
+    assert chosen("5.1.3", -1, faults) == (LISTED[1], 1)
+
+
+def test_an_index_that_overflows_while_it_probes_is_survived() -> None:
+    listed = [MessageQueue("T", broker, 0) for broker in ("broker-a", "broker-b", "broker-c")]
+    faults = BrokerFaults(unavailable=frozenset({"broker-b"}))
+    for version, index in (("5.1.0", -(2**31)), ("4.9.7", 2**31 - 1)):
+        selector = QueueSelector(listed, start=2**31 - 2, client_version=version)
+        assert selector.select_with_faults(faults) == listed[0]
+        assert selector.index == index
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "before_5_1_4_ms", "since_5_1_4_ms"),
+    [(0, 0, 0), (549, 0, 0), (550, 30_000, 2_000), (1_800, 60_000, 5_000), (15_000, 600_000, 30_000)],
+)
+def test_slowness_is_avoided_for_a_while(latency_ms: int, before_5_1_4_ms: int, since_5_1_4_ms: int) -> None:
+    assert isolation_ms(latency_ms, client_version="5.1.3") == before_5_1_4_ms
+    assert isolation_ms(latency_ms, client_version="5.1.4") == since_5_1_4_ms
+
+
+def test_failure_counts_as_a_long_latency() -> None:
+    assert isolation_ms(1, isolation=True, client_version="4.9.8") == 600_000
+    assert isolation_ms(1, isolation=True, client_version="5.3.3") == 10_000
+
+
+def test_the_spread_of_an_even_topic() -> None:
+    first, second = spread(LISTED)
+    assert (first.broker_name, first.writable_queue_count, first.share) == ("broker-a", 2, 0.5)
+    assert (first.retried_share_while_lost, first.largest_share_after_loss) == (0.5, 1.0)
+    assert second.broker_name == "broker-b"
+    assert spread([]) == []
+
+
+def test_losing_the_only_broker_loses_everything() -> None:
+    (only,) = spread(queues_of(("broker-a", 3)))
+    assert (only.share, only.retried_share_while_lost, only.largest_share_after_loss) == (1.0, 1.0, None)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(
+    brokers=st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=2, max_size=12).filter(
+        lambda names: len(set(names)) > 1
+    ),
+    start=st.integers(0, 11),
+)
+def test_the_spread_is_what_the_round_robin_does(brokers: list[str], start: int) -> None:
+    listed = [MessageQueue("T", broker, number) for number, broker in enumerate(brokers)]
+    for expected in spread(listed):
+        lost, left = expected.broker_name, len(listed) - expected.writable_queue_count
+        selector = QueueSelector(listed, start=start)
+        laps = 3
+        retried, taken = 0, []
+        for _ in range(laps * left):
+            queue = selector.select()
+            if queue.broker_name == lost:
+                retried += 1
+                queue = selector.select(lost)
+            taken.append(queue)
+        assert retried == pytest.approx(expected.retried_share_while_lost * laps * left, abs=1.01)
+        assert all(taken.count(queue) == laps for queue in listed if queue.broker_name != lost)
