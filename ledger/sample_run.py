@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 DAG_ID = "queue_ledger"
 CRASHED, BAD_INPUT, REFUSED = 1, 2, 3
+_KILLED_BY = 128  # what shells add to the signal's number
 _WHAT_TO_DO = {
     CRASHED: "Run the same command again; what is published stays, and a day is published whole or not at all.",
     BAD_INPUT: "Mend what the sentence above names and run the same command again.",
@@ -108,16 +109,16 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return BAD_INPUT
     with lock, _output_goes_to(log) as terminal:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _end_with_children)
-        return _run(days, Progress(terminal), log)
+        _end_when_told(terminal)
+        progress = Progress(terminal)
+        _listen(progress, terminal)
+        return _run(days, progress, log)
 
 
 def _run(days: list[date], progress: Progress, log: Path) -> int:
     begin = time.monotonic()
     progress.say(f"The ledger of {len(days)} days, through Airflow (its own words: {_from_here(log)})")
     dag = _load_dag()
-    _listen(progress)
     for day in days:
         day_begin = time.monotonic()
         progress.say(f"{day}")
@@ -179,10 +180,11 @@ def _load_dag() -> DAG:
     return dag
 
 
-def _listen(progress: Progress) -> None:
+def _listen(progress: Progress, terminal: IO[str]) -> None:
     class Listener:
         @_hook
         def on_task_instance_running(self, task_instance: Any) -> None:  # noqa: ANN401  # as in Progress
+            _end_when_told(terminal)  # Airflow puts a handler of its own for SIGTERM when a task starts
             progress.running(task_instance)
 
         @_hook
@@ -211,11 +213,17 @@ def _output_goes_to(log: Path) -> IO[str]:
     return terminal
 
 
-def _end_with_children(number: int, frame: FrameType | None) -> NoReturn:
-    """End at once; a run can be taken up again from any point, so there is nothing to tidy."""
-    del frame
-    end_children()
-    os._exit(128 + number)
+def _end_when_told(terminal: IO[str]) -> None:
+    """On Ctrl-C or SIGTERM end at once; a run can be taken up again from any point, so there is nothing to tidy."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        del frame
+        end_children()
+        os.write(terminal.fileno(), b"\nInterrupted. The same command takes it up again.\n")
+        os._exit(_KILLED_BY + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
 
 
 def _from_here(path: Path) -> str:
