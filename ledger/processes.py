@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from typing import IO, TYPE_CHECKING
 
 import psutil  # type: ignore[import-untyped]  # it ships no types; the lock has it through Airflow
@@ -63,8 +64,7 @@ def end_in_order(pids: Iterable[int]) -> None:
     family = [*leaders, *(child for leader in leaders for child in leader.children(recursive=True))]
     for leader in leaders:
         leader.terminate()
-    _, survivors = psutil.wait_procs(family, timeout=_PATIENCE_SECONDS)
-    _kill(survivors)
+    _kill(_still_alive_after(_PATIENCE_SECONDS, family))
 
 
 def _marked(root: str) -> list[psutil.Process]:
@@ -84,4 +84,21 @@ def _kill(processes: list[psutil.Process]) -> None:
             process.kill()
         except psutil.NoSuchProcess:
             continue
-    psutil.wait_procs(processes, timeout=_PATIENCE_SECONDS)
+    _still_alive_after(_PATIENCE_SECONDS, processes)
+
+
+def _still_alive_after(seconds: float, processes: list[psutil.Process]) -> list[psutil.Process]:
+    deadline = time.monotonic() + seconds
+    alive = [process for process in processes if _is_alive(process)]
+    while alive and time.monotonic() < deadline:
+        _, alive = psutil.wait_procs(alive, timeout=0.2)
+        alive = [process for process in alive if _is_alive(process)]
+    return alive
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """Whether it still does anything: a container's first process may never collect the dead."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
