@@ -210,6 +210,19 @@ def queue_key(topic_code: IntArray, broker_code: IntArray, queue_id: IntArray, b
     return ((topic_code * broker_count + broker_code) << 32) | (queue_id & 0xFFFFFFFF)
 
 
+def distinct_queues(batch: SubscriptionBatch) -> tuple[list[MessageQueue], IntArray]:
+    """The distinct queues of a batch, and for each of its Q queues the position in that list (int64[Q])."""
+    keys = queue_keys(batch, topic_numbers(batch))
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    distinct = map(
+        MessageQueue,
+        names(batch.topic)[owner_of_each(batch.queue_counts())[first]],
+        names(batch.broker_names)[batch.broker_name_codes[first]],
+        batch.queue_id[first].tolist(),
+    )
+    return list(distinct), inverse
+
+
 def expand(starts: IntArray, counts: IntArray) -> IntArray:
     """The numbers `start`, `start + 1`, ... of each run, `count` of them, laid end to end."""
     return np.repeat(starts, counts) + position_in_run(counts)

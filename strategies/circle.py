@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strategies.batch import NOBODY, Slots, position_in_run
+from strategies.promise import EVEN_SHARES
 from strategies.strategy import SlotStrategy, client_position
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Circle(SlotStrategy):
     """Queue `p` falls to client slot `p` modulo the number of slots, in both faces."""
 
     name = "AVG_BY_CIRCLE"
+    promise = EVEN_SHARES
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -26,6 +26,7 @@ from strategies.batch import (
 )
 from strategies.errors import RocketMQError, illegal_argument
 from strategies.message_queue import queue_text
+from strategies.promise import Promise
 from strategies.strategy import SlotStrategy, Strategy, client_position
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ class ConsistentHash(SlotStrategy):
         self._client = client
         self._node_count = virtual_node_count
         self._hash_function = hash_function
+        self.promise = Promise(
+            max_owner_count=1,
+            min_owner_count=min(1, virtual_node_count),
+            is_monotone=True,
+            holds_with_duplicate_ids=True,
+        )
         self._charset = platform_charset if client.before(5, 0, 0) else "utf-8"
         "".encode(self._charset)
 

@@ -21,11 +21,14 @@ from strategies.batch import (
     position_in_run,
 )
 from strategies.errors import RocketMQError, null_pointer
+from strategies.promise import EVEN_SHARES, Promise
 from strategies.strategy import SlotStrategy, Strategy, client_position, first_position
 from strategies.versions import Client, Language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    import numpy.typing as npt
 
     from strategies.batch import IntArray, SubscriptionBatch
     from strategies.message_queue import MessageQueue
@@ -87,12 +90,15 @@ class _Rooms:
 class MachineRoom(SlotStrategy):
     """Java 4.8.0 and later: equal runs of the rooms' queues, and what is left over, one to each.
 
+    Queues of other rooms are owned by nobody.
+
     Args:
         client: Which client. 4.8.0 to 4.9.2 check no arguments, 4.9.3 refuses a blank client id.
         consumer_idcs: The rooms to serve; `None` stands for Java's null and throws once a broker has a room.
     """
 
     name = "MACHINE_ROOM"
+    promise = EVEN_SHARES
 
     def __init__(self, client: Client, *, consumer_idcs: Iterable[str] | None) -> None:
         self._client = client
@@ -115,6 +121,10 @@ class MachineRoom(SlotStrategy):
         share, left_over = divmod(len(inside), len(cid_all))
         run = inside[slot * share : (slot + 1) * share]
         return run + inside[len(cid_all) * share :][slot : slot + 1] if slot < left_over else run
+
+    def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
+        """bool[Q]: the queues of the rooms."""
+        return self._rooms.times_of_queues(batch)[0] > 0
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """The runs and what is left over; see `SlotStrategy.raw_slots`."""
@@ -145,6 +155,9 @@ class MachineRoomOfWholeList(Strategy):
     def __init__(self, client: Client, *, consumer_idcs: Iterable[str] | None) -> None:
         self._client = client
         self._rooms = _Rooms(client, consumer_idcs)
+        # A queue is in at most one run and left over at most as often as it is counted; once in Java.
+        is_go = client.language is Language.GO
+        self.promise = Promise(max_owner_count=None if is_go else 2, max_spread_count=1)
 
     def allocate(
         self,

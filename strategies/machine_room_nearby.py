@@ -7,7 +7,7 @@ Source: `AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0). The Go
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -19,14 +19,13 @@ from strategies.batch import (
     Owners,
     Slots,
     SubscriptionBatch,
+    distinct_queues,
     expand,
     names,
     offsets,
     owner_of_each,
     owners_from_pairs,
     position_in_run,
-    queue_keys,
-    topic_numbers,
 )
 from strategies.errors import RocketMQError, illegal_argument, null_pointer
 from strategies.message_queue import MessageQueue
@@ -108,6 +107,9 @@ class MachineRoomNearby(Strategy):
             self._of_queue = broker_room
         self._of_client = consumer_room.get if isinstance(consumer_room, Mapping) else consumer_room
         self.only_given_queues = inner.only_given_queues
+        # Rooms differ in size, so no bound on shares outlives the cut into rooms.
+        if inner.only_given_queues:
+            self.promise = replace(inner.promise, max_spread_count=None, max_load_factor=None)
 
     @property
     def name(self) -> str:
@@ -219,6 +221,10 @@ class MachineRoomNearby(Strategy):
             refused=refused,
         )
 
+    def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
+        """bool[Q]: the queues that the inner strategy covers."""
+        return self._inner.covered_queues(batch)
+
     def _room_of_queue(self, queue: MessageQueue) -> str | None:
         if self._of_broker_name is None:
             return self._of_queue(queue)
@@ -228,15 +234,8 @@ class MachineRoomNearby(Strategy):
         """int64[Q]: the number of each queue's room, `_NO_ROOM` where there is none."""
         if self._of_broker_name is not None:
             return _numbers(self._of_broker_name, batch.broker_names, rooms)[batch.broker_name_codes]
-        keys = queue_keys(batch, topic_numbers(batch))
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        distinct = map(
-            MessageQueue,
-            np.repeat(names(batch.topic), batch.queue_counts())[first],
-            names(batch.broker_names)[batch.broker_name_codes[first]],
-            batch.queue_id[first].tolist(),
-        )
-        result: IntArray = _numbers(self._of_queue, distinct, rooms)[inverse]
+        distinct, position = distinct_queues(batch)
+        result: IntArray = _numbers(self._of_queue, distinct, rooms)[position]
         return result
 
     def _refused(

@@ -10,12 +10,17 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
 
 from strategies.average import Average
+from strategies.bounded_load_hash import BoundedLoadHash
+from strategies.canary import Canary
 from strategies.circle import Circle
 from strategies.config import Config
 from strategies.consistent_hash import ConsistentHash, GoConsistentHash
+from strategies.cross_topic_fair import CrossTopicFair
 from strategies.errors import unknown_name
+from strategies.lag_weighted import LagWeighted
 from strategies.machine_room import machine_room
 from strategies.machine_room_nearby import GoMachineNearby, machine_room_nearby
+from strategies.sticky import Sticky
 from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
 
 if TYPE_CHECKING:
@@ -46,6 +51,14 @@ _BUILT_IN: Final[dict[Language, dict[str, Callable[..., Strategy]]]] = {
     Language.CPP: {"AVG": Average},
 }
 
+_HYPOTHETICAL: Final[dict[str, Callable[..., Strategy]]] = {
+    "BOUNDED_LOAD_HASH": BoundedLoadHash,
+    "CANARY": Canary,
+    "CROSS_TOPIC_FAIR": CrossTopicFair,
+    "LAG_WEIGHTED": LagWeighted,
+    "STICKY": Sticky,
+}
+
 
 def get_strategy(
     name: str,
@@ -61,7 +74,8 @@ def get_strategy(
     `strategies.Strategy`. A name of RocketMQ's own cannot be taken.
 
     Args:
-        name: `AVG`, `AVG_BY_CIRCLE`, ..., or a name that an installed package adds; see `strategy_names`.
+        name: `AVG`, `AVG_BY_CIRCLE`, ..., one of the hypothetical strategies, or a name that an installed
+            package adds; see `strategy_names`.
         client_language: `JAVA`, `GO` or `CPP`.
         client_version: A RocketMQ release number, 4.1.0 or later.
         **params: The strategy's parameters, as its class documents them.
@@ -72,7 +86,7 @@ def get_strategy(
         RocketMQError: RocketMQ's constructor would have thrown.
     """
     client = Client.parse(client_language, client_version)
-    factory = _BUILT_IN[client.language].get(name)
+    factory = _BUILT_IN[client.language].get(name) or _HYPOTHETICAL.get(name)
     if factory is None:
         added = entry_points(group=ENTRY_POINT_GROUP, name=name)
         # A strategy that RocketMQ has in another language is not replaced by somebody's namesake.
@@ -84,11 +98,11 @@ def get_strategy(
 
 
 def strategy_names(client_language: str = DEFAULT_LANGUAGE) -> list[str]:
-    """What `get_strategy` knows for a client language: built in first, then what installed packages add.
+    """What `get_strategy` knows for a client language, installed packages included, in alphabetical order.
 
     Raises:
         UnknownNameError: There are no rules for the language.
     """
-    built_in = _BUILT_IN[Language.parse(client_language)]
-    added = sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)} - _JAVA.keys())
-    return [*built_in, *added]
+    built_in = _BUILT_IN[Language.parse(client_language)].keys() | _HYPOTHETICAL.keys()
+    added = {point.name for point in entry_points(group=ENTRY_POINT_GROUP)} - _JAVA.keys()
+    return sorted(built_in | added)

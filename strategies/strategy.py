@@ -14,10 +14,13 @@ import numpy as np
 from strategies.batch import NOBODY, Owners, Slots, first_slots, owners_from_pairs, owners_from_slots
 from strategies.errors import RocketMQError, illegal_argument
 from strategies.java import is_blank
+from strategies.promise import Promise
 from strategies.versions import Client, Language
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
 
     from strategies.batch import SlotArray, SubscriptionBatch
     from strategies.message_queue import MessageQueue
@@ -36,6 +39,9 @@ class Strategy(ABC):
 
     only_given_queues: bool = True
     """Whether `allocate` returns queues of `mq_all` and of nowhere else."""
+
+    promise: Promise = Promise()
+    """What this strategy promises; `invariants` checks it."""
 
     @property
     @abstractmethod
@@ -64,6 +70,10 @@ class Strategy(ABC):
         Raises:
             RocketMQError: What the client would have thrown.
         """
+
+    def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
+        """bool[Q]: the queues for which the promise of a least number of owners is meant; by default all."""
+        return np.ones(len(batch.queue_id), dtype=bool)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
         """The owners of every queue of many subscriptions.

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from golden_cases import (
+from strategy_golden import (
     cases,
     expectations,
     expected_error,

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from golden_cases import cases, expectations, expected_error, outcome
+from strategy_golden import cases, expectations, expected_error, outcome
 
 from strategies import MessageQueue, RocketMQError
 from strategies.queue_sets import (

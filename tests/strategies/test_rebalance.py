@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_cases import cases, expectations, expected_error, queues, strategy_of
+from strategy_golden import cases, expectations, expected_error, queues, strategy_of
 
 from strategies import (
     ClientView,

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from golden_cases import cases, expectations, expected_error, outcome, queues
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategy_golden import cases, expectations, expected_error, outcome, queues
 
 from strategies import MessageQueue, java
 from strategies.producer import BrokerFaults, QueueSelector, isolation_ms, select_by_hash, spread

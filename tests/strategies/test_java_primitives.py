@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from golden_cases import cases, expectations
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategy_golden import cases, expectations
 
 from strategies import MessageQueue, RocketMQError, java, sort_client_ids, sort_queues
 from strategies.consistent_hash import ring_hashes

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from golden_cases import cases, expectations, expected_queues, outcome, queues
+from strategy_golden import cases, expectations, expected_queues, outcome, queues
 
 from strategies import ClientView, MessageModel, MessageQueue, get_strategy
 from strategies.pop import (

@@ -97,7 +97,7 @@ from strategies import MessageQueue, SubscriptionBatch, get_strategy, strategy_n
 queues = [MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)]
 theirs = get_strategy("LAST_TAKES_ALL", greedy=True)
 owners = theirs.allocate_batch(SubscriptionBatch.of([(queues, ["x", "y"])]))
-print(strategy_names()[-1], owners.client_index.tolist(), get_strategy("AVG").name)
+print("LAST_TAKES_ALL" in strategy_names(), owners.client_index.tolist(), get_strategy("AVG").name)
 """
 
 
@@ -115,4 +115,4 @@ def test_an_installed_package_adds_a_strategy_and_cannot_replace_one(tmp_path: P
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(REPOSITORY)])},
     )
-    assert answer.stdout.split("\n")[0] == "LAST_TAKES_ALL [1, 1] AVG"
+    assert answer.stdout.split("\n")[0] == "True [1, 1] AVG"

@@ -1,0 +1,65 @@
+"""CROSS_TOPIC_FAIR: the clients take turns over all topics of their group, so that totals are equal too.
+
+RocketMQ balances each topic for itself: AVG and AVG_BY_CIRCLE give the first clients in sort order the larger
+share of *every* topic. Here the turns go on where the topic before stopped. Hypothetical.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strategies import java
+from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
+from strategies.hypothetical import HypotheticalStrategy, Members
+from strategies.promise import Promise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from strategies.batch import IntArray, SlotArray, SubscriptionBatch
+    from strategies.versions import Client
+
+
+class CrossTopicFair(HypotheticalStrategy):
+    """AVG_BY_CIRCLE that starts each topic with the client whose turn it is.
+
+    Beside its promise for each topic: if all clients subscribe to all topics, no client of the group has two
+    queues more than another over all topics together.
+
+    Args:
+        client: Which client; only its language matters, for refused arguments.
+        queue_counts: The group's topics and how many readable queues each has. A topic that is not there
+            begins with the first client.
+    """
+
+    name = "CROSS_TOPIC_FAIR"
+    promise = Promise(max_owner_count=1, min_owner_count=1, max_spread_count=1, holds_with_duplicate_ids=True)
+
+    def __init__(self, client: Client, *, queue_counts: Mapping[str, int]) -> None:
+        super().__init__(client)
+        topics = sorted(queue_counts, key=java.order_key)
+        before = np.cumsum([0, *(queue_counts[topic] for topic in topics)]).tolist()
+        self._turn_of_topic = dict(zip(topics, before, strict=False))
+
+    def raw_slots(self, batch: SubscriptionBatch) -> Slots:
+        """See `cross_topic_slots`."""
+        turns = [self._turn_of_topic.get(topic, 0) for topic in batch.topic]
+        return Slots(cross_topic_slots(batch, np.array(turns, dtype=np.int64)))
+
+
+def cross_topic_slots(batch: SubscriptionBatch, first_turn: IntArray) -> SlotArray:
+    """int32[Q]: each queue's client slot.
+
+    Args:
+        batch: The subscriptions.
+        first_turn: int64[S], how many queues the group's earlier topics have together.
+    """
+    members = Members(batch)
+    queue_counts = batch.queue_counts()
+    subscription = owner_of_each(queue_counts)
+    turn = position_in_run(queue_counts) + first_turn[subscription]
+    member_count = members.counts[subscription]
+    member = np.where(member_count > 0, turn % np.maximum(member_count, 1), NOBODY)
+    return members.slot_of(subscription, member)

@@ -1,0 +1,89 @@
+"""What the strategies that no RocketMQ client has share: they answer "what if", and are always marked so.
+
+Belongs here: their base class and the array helpers of their rules. Does not belong here: any one rule.
+
+They count clients, not slots: a client id that stands twice in a group has one share, in its first slot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strategies.batch import (
+    NOBODY,
+    SubscriptionBatch,
+    first_slots,
+    offsets,
+    owner_of_each,
+    position_in_run,
+)
+from strategies.errors import illegal_argument
+from strategies.strategy import SlotStrategy, client_position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from strategies.batch import IntArray, SlotArray
+    from strategies.message_queue import MessageQueue
+    from strategies.versions import Client
+
+
+class HypotheticalStrategy(SlotStrategy):
+    """A strategy over arrays; one client's share is read from the whole."""
+
+    hypothetical = True
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def allocate(
+        self,
+        consumer_group: str | None,  # noqa: ARG002  a strategy object is made for one group
+        current_cid: str | None,
+        mq_all: Sequence[MessageQueue] | None,
+        cid_all: Sequence[str] | None,
+    ) -> list[MessageQueue]:
+        """The client's share; see `Strategy.allocate`.
+
+        Raises:
+            ValueError: The queues are of several topics.
+        """
+        slot = client_position(self._client, current_cid, mq_all, cid_all)
+        if slot is None or mq_all is None or cid_all is None:
+            return []
+        slots = self.slots(SubscriptionBatch.of([(mq_all, cid_all)]))
+        for error in slots.refused.values():
+            raise illegal_argument(error)
+        return [mq_all[position] for position in np.flatnonzero(slots.slot == slot).tolist()]
+
+
+class Members:
+    """The distinct clients of every subscription, in slot order.
+
+    Attributes:
+        counts: int64[S], how many there are.
+        offsets: int64[S + 1], where each subscription's members start in `slots`.
+        slots: int32, the first slot of each member.
+    """
+
+    def __init__(self, batch: SubscriptionBatch, is_wanted: npt.NDArray[np.bool_] | None = None) -> None:
+        client_counts = batch.client_counts()
+        position = position_in_run(client_counts)
+        wanted = first_slots(batch) == position
+        if is_wanted is not None:
+            wanted &= is_wanted
+        self.counts = np.bincount(owner_of_each(client_counts)[wanted], minlength=len(batch))
+        self.offsets = offsets(self.counts)
+        self.slots = position[wanted].astype(np.int32)
+
+    def slot_of(self, subscription: IntArray, member: IntArray) -> SlotArray:
+        """int32: the slots of members given by their number inside their subscription; `NOBODY` for -1."""
+        result = np.full(len(member), NOBODY, dtype=np.int32)
+        is_somebody = np.flatnonzero(member >= 0)
+        rows = self.offsets[subscription[is_somebody]] + member[is_somebody]
+        result[is_somebody] = self.slots[rows]
+        return result

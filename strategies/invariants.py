@@ -1,0 +1,218 @@
+"""The one checker of what strategies promise, for examples, property tests and the ledger's own suspicion.
+
+Belongs here: comparing an assignment with a promise. Does not belong here: the promises (each strategy states
+its own) and the gate, which computes the same in Spark from the staged rows without this code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strategies.batch import first_slots, owner_of_each, position_in_run
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from strategies.batch import IntArray, Owners, SubscriptionBatch
+    from strategies.promise import Promise
+    from strategies.strategy import Strategy
+
+
+class Broken(Enum):
+    """Which part of a promise does not hold."""
+
+    FOREIGN_QUEUE = "an owned queue is not one of the subscription's"
+    FOREIGN_CLIENT = "an owner is not a client of the group, or not named by its first slot"
+    TOO_MANY_OWNERS = "a queue has more owners than promised"
+    TOO_FEW_OWNERS = "a covered queue has fewer owners than promised"
+    NOT_COVERED = "a queue that the strategy does not cover has an owner"
+    SPREAD = "two clients' numbers of queues differ by more than promised"
+    LOAD = "a client has more queues than promised"
+    MOVED_NEEDLESSLY = "a queue moved between two clients that stayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One promise that one subscription breaks.
+
+    Attributes:
+        broken: Which.
+        subscription: The subscription's number in the batch.
+        slot: The slot of the queue, or of the client for `FOREIGN_CLIENT` and `LOAD`; -1 for `SPREAD`.
+        observed: The number of owners, the spread or the load that was found.
+        promised: What was promised instead.
+    """
+
+    broken: Broken
+    subscription: int
+    slot: int
+    observed: int
+    promised: int
+
+
+def promise(strategy: Strategy) -> Promise:
+    """What the strategy promises, as plain numbers."""
+    return strategy.promise
+
+
+def check(strategy: Strategy, batch: SubscriptionBatch, owners: Owners) -> list[Violation]:
+    """What of the strategy's promise these owners break, nothing if all of it holds.
+
+    Refused subscriptions, and those without queues or clients, have nobody to promise anything to. Of a group
+    with a duplicated client id only uniqueness is asked, unless the promise holds for such groups too.
+
+    Args:
+        strategy: Whose promise.
+        batch: What was divided.
+        owners: How it was divided, by this strategy or by anyone who claims to be it.
+    """
+    found = _foreign(batch, owners)
+    if found:
+        # Indices that lead outside cannot be counted.
+        return found
+    stated = strategy.promise
+    asked = (batch.queue_counts() > 0) & (batch.client_counts() > 0)
+    asked[list(owners.refused)] = False
+    plain = asked if stated.holds_with_duplicate_ids else asked & ~_has_twins(batch)
+    queue_rows = batch.queue_offsets[owners.subscription_index] + owners.queue_index
+    owner_counts = np.bincount(queue_rows, minlength=len(batch.queue_id))
+    return [
+        *_owner_counts(batch, stated, owner_counts, asked, plain, strategy.covered_queues(batch)),
+        *_loads(batch, stated, owners, plain),
+    ]
+
+
+def check_move(
+    strategy: Strategy,
+    before: tuple[SubscriptionBatch, Owners],
+    after: tuple[SubscriptionBatch, Owners],
+) -> list[Violation]:
+    """What of a monotone strategy's promise is broken by the step from one membership to another.
+
+    Args:
+        strategy: Whose promise.
+        before: Some subscriptions and their owners.
+        after: The same subscriptions and queues after clients left or joined, but not both.
+    """
+    if not strategy.promise.is_monotone:
+        return []
+    found: list[Violation] = []
+    for number in range(len(before[0])):
+        clients_before, clients_after = before[0].clients_of(number), after[0].clients_of(number)
+        stayed = set(clients_before) & set(clients_after)
+        owner_before = _owner_names(before[1], number, clients_before)
+        owner_after = _owner_names(after[1], number, clients_after)
+        found.extend(
+            Violation(Broken.MOVED_NEEDLESSLY, number, slot, observed=1, promised=0)
+            for slot, owner in owner_before.items()
+            if owner in stayed and slot in owner_after and owner_after[slot] in stayed - {owner}
+        )
+    return found
+
+
+def _owner_names(owners: Owners, subscription: int, client_ids: list[str]) -> dict[int, str]:
+    rows = owners.subscription_index == subscription
+    pairs = zip(owners.queue_index[rows].tolist(), owners.client_index[rows].tolist(), strict=True)
+    return {queue: client_ids[client] for queue, client in pairs}
+
+
+def _has_twins(batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
+    counts = batch.client_counts()
+    result = np.zeros(len(batch), dtype=bool)
+    result[owner_of_each(counts)[first_slots(batch) != position_in_run(counts)]] = True
+    return result
+
+
+def _foreign(batch: SubscriptionBatch, owners: Owners) -> list[Violation]:
+    subscription = owners.subscription_index
+    queue_counts = batch.queue_counts()[subscription]
+    client_counts = batch.client_counts()[subscription]
+    bad_queue = (owners.queue_index < 0) | (owners.queue_index >= queue_counts)
+    bad_client = (owners.client_index < 0) | (owners.client_index >= client_counts)
+    inside = np.flatnonzero(~bad_client)
+    rows = batch.client_offsets[subscription[inside]] + owners.client_index[inside]
+    bad_client[inside] = first_slots(batch)[rows] != owners.client_index[inside]
+    return [
+        *_violations(Broken.FOREIGN_QUEUE, subscription, owners.queue_index, bad_queue, queue_counts, 0),
+        *_violations(Broken.FOREIGN_CLIENT, subscription, owners.client_index, bad_client, client_counts, 0),
+    ]
+
+
+def _owner_counts(
+    batch: SubscriptionBatch,
+    stated: Promise,
+    owner_counts: IntArray,
+    asked: npt.NDArray[np.bool_],
+    plain: npt.NDArray[np.bool_],
+    covered: npt.NDArray[np.bool_],
+) -> list[Violation]:
+    counts = batch.queue_counts()
+    subscription, slot = owner_of_each(counts), position_in_run(counts)
+    found = []
+    if stated.max_owner_count is not None:
+        many = asked[subscription] & (owner_counts > stated.max_owner_count)
+        found += _violations(
+            Broken.TOO_MANY_OWNERS, subscription, slot, many, owner_counts, stated.max_owner_count
+        )
+    if stated.min_owner_count:
+        few = plain[subscription] & covered & (owner_counts < stated.min_owner_count)
+        found += _violations(
+            Broken.TOO_FEW_OWNERS, subscription, slot, few, owner_counts, stated.min_owner_count
+        )
+        outside = asked[subscription] & ~covered & (owner_counts > 0)
+        found += _violations(Broken.NOT_COVERED, subscription, slot, outside, owner_counts, 0)
+    return found
+
+
+def _loads(
+    batch: SubscriptionBatch, stated: Promise, owners: Owners, plain: npt.NDArray[np.bool_]
+) -> list[Violation]:
+    counts = batch.client_counts()
+    client_rows = batch.client_offsets[owners.subscription_index] + owners.client_index
+    load = np.bincount(client_rows, minlength=len(batch.client_id_codes))
+    is_first = first_slots(batch) == position_in_run(counts)
+    subscription, slot = owner_of_each(counts)[is_first], position_in_run(counts)[is_first]
+    load = load[is_first]
+    found = []
+    if stated.max_spread_count is not None:
+        most, fewest = np.zeros(len(batch), dtype=np.int64), np.full(len(batch), np.iinfo(np.int64).max)
+        np.maximum.at(most, subscription, load)
+        np.minimum.at(fewest, subscription, load)
+        spread = np.where(plain, most - fewest, 0)
+        found += _violations(
+            Broken.SPREAD,
+            np.arange(len(batch)),
+            np.full(len(batch), -1),
+            spread > stated.max_spread_count,
+            spread,
+            stated.max_spread_count,
+        )
+    if stated.max_load_factor is not None:
+        clients = np.bincount(subscription, minlength=len(batch))
+        mean = batch.queue_counts() / np.maximum(clients, 1)
+        bound = np.ceil(stated.max_load_factor * mean).astype(np.int64)[subscription]
+        over = np.flatnonzero(plain[subscription] & (load > bound))
+        found += [
+            Violation(
+                Broken.LOAD, *(int(value) for value in (subscription[at], slot[at], load[at], bound[at]))
+            )
+            for at in over.tolist()
+        ]
+    return found
+
+
+def _violations(
+    broken: Broken,
+    subscription: IntArray,
+    slot: IntArray,
+    is_broken: npt.NDArray[np.bool_],
+    observed: IntArray,
+    promised: int,
+) -> list[Violation]:
+    at = np.flatnonzero(is_broken)
+    columns = zip(subscription[at].tolist(), slot[at].tolist(), observed[at].tolist(), strict=True)
+    return [Violation(broken, number, position, seen, promised) for number, position, seen in columns]
