@@ -1,0 +1,111 @@
+"""`ledger sql` and `ledger tables`: ask the published tables, and see what there is to ask.
+
+What belongs here: what a person sees. What does not: how tables are opened (see warehouse/query.py), how values
+are written (see result_formats.py).
+"""
+
+# The engines (duckdb, pyarrow, deltalake) take half a second to import, and the command line imports this module
+# for its other commands too: so they are imported where they are used.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from textwrap import wrap
+from typing import TYPE_CHECKING, Literal
+
+from warehouse.errors import NoWarehouseError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from warehouse.snapshot import PublishedDay
+
+OutputFormat = Literal["table", "csv", "json"]
+
+
+def run_sql(query: str, *, output_format: OutputFormat, warehouse: str) -> None:
+    """Answer a query on standard output.
+
+    Args:
+        query: one SQL statement that reads.
+        output_format: `table`, `csv` or `json`.
+        warehouse: the warehouse's root, a local path or a URI.
+
+    Raises:
+        QueryError: what `warehouse.query.query` raises; rows that were read before an error are written.
+    """
+    from ledger.result_formats import WRITERS
+    from warehouse.query import query as answer
+
+    with answer(warehouse, query) as result, _until_the_reader_leaves():
+        WRITERS[output_format](result.column_names, result.rows, sys.stdout)
+
+
+def show_tables(warehouse: str) -> None:
+    """Write what can be asked on standard output: tables, their columns, the views, and what is published.
+
+    Args:
+        warehouse: the warehouse's root, a local path or a URI; where there is none yet, the tables are shown
+            without what is published.
+
+    Raises:
+        QueryError: there is a warehouse and its publications cannot be read.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    from tables import GOLD_TABLES, SILVER_TABLES
+    from warehouse.query import header_comment, views
+    from warehouse.snapshot import Snapshot
+
+    try:
+        row_counts = Snapshot(warehouse).row_counts()
+        status = f"Published in {warehouse}; docs/tables.md has the same list, docs/sql.md says how to ask."
+    except NoWarehouseError as error:
+        row_counts, status = {}, str(error)
+
+    # Beside a terminal lines stay whole, so that they can be searched.
+    console = Console(width=None if sys.stdout.isatty() else sys.maxsize, highlight=False, markup=False)
+    with console.capture() as written:
+        for table in (*GOLD_TABLES, *SILVER_TABLES):
+            published = _published(row_counts.get(table.qualified_name, {}))
+            console.print(
+                Text.assemble(
+                    (table.qualified_name, "bold"), f": one row per {table.grain}; ", (published, "dim")
+                )
+            )
+            for column in table.all_columns:
+                start = f"  {column.name:<24} {column.type:<20} "
+                lines = wrap(
+                    column.comment, console.width, initial_indent=start, subsequent_indent=" " * len(start)
+                )
+                console.print(Text("\n".join(lines)))
+            console.print()
+        for name, text in views().items():
+            console.print(Text.assemble((f"gold.{name}", "bold"), f" (view): {header_comment(text)}"))
+        console.print(Text(f"\n{status}"))
+    with _until_the_reader_leaves():
+        sys.stdout.write(written.get())
+
+
+@contextmanager
+def _until_the_reader_leaves() -> Iterator[None]:
+    """Take it as the end when a reader has seen enough (`| head`)."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _published(row_counts: Mapping[PublishedDay, int]) -> str:
+    if not row_counts:
+        return "nothing published"
+    days = sorted({day.ds for day in row_counts})
+    span = f"{days[0]}" if len(days) == 1 else f"{len(days)} days, {days[0]} to {days[-1]}"
+    clusters = len({day.cluster for day in row_counts})
+    return f"{sum(row_counts.values())} rows of {span}" + (f", {clusters} clusters" if clusters > 1 else "")

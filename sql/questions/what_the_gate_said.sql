@@ -1,0 +1,12 @@
+-- Which expectations failed, and was the day published all the same?
+--
+-- One row per failed expectation, newest day first: `published` for those that only warn or are waived, `refused` for
+-- days that the gate kept out of the published tables.
+SELECT 'published' AS outcome, cluster, ds, expectation_id, severity, expectation, observed, threshold_min, threshold_max, examples, waiver
+FROM gold.gate_result
+WHERE NOT is_success
+UNION ALL BY NAME
+SELECT 'refused' AS outcome, cluster, ds, expectation_id, severity, expectation, observed, threshold_min, threshold_max, examples, waiver
+FROM quarantine.gate_result
+WHERE NOT is_success
+ORDER BY ds DESC, cluster, outcome, expectation_id

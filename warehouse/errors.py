@@ -1,0 +1,21 @@
+"""What goes wrong when a warehouse is read, as sentences for the person who asked."""
+
+from __future__ import annotations
+
+import re
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""The terminal colours that delta-rs writes into its errors."""
+
+
+class QueryError(Exception):
+    """A query, or the warehouse that it names, cannot be read; `str()` is one sentence that says why."""
+
+
+class NoWarehouseError(QueryError):
+    """There is nothing published and nothing refused at the place that was named."""
+
+
+def one_line(message: str) -> str:
+    """An engine's error message without its colours, its line breaks and its full stop."""
+    return " ".join(_COLOUR.sub("", message).split()).rstrip(".!")

@@ -1,0 +1,243 @@
+"""SQL over the published tables without a JVM: deltalake opens them, duckdb answers.
+
+The connection can read the tables of one snapshot (see snapshot.py) and nothing else: no file, no network, no
+extension, no setting, and only one statement that reads. What does not belong here: how rows are shown (see
+ledger/sql.py), which version of a table a reader sees (see snapshot.py).
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from tables import ALL_TABLES, GOLD_TABLES, SILVER_TABLES
+from tables.gold.gate_result import GATE_RESULT
+from warehouse.errors import QueryError, one_line
+from warehouse.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    import pyarrow.dataset as pads
+
+__all__ = ["QueryError", "Result", "header_comment", "query", "views"]
+
+QUARANTINE = "quarantine"
+"""The schema of the verdicts that refused a day."""
+
+LATEST, PREVIOUS = "latest", "previous"
+"""Schemas that hold every table and view again, for one day of each cluster: its newest published day, and the
+newest one before that. They are made by choosing files, so a query of one day reads one day, which a join with
+a subquery for the newest day would not."""
+
+_VIEW_FOLDER = Path(__file__).resolve().parent.parent / "sql" / "views"
+
+_BATCH_ROW_COUNT = 1000
+
+_CLOSED_CONFIG = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "python_enable_replacements": "false",
+    "temp_directory": "",
+    "memory_limit": "2GB",
+}
+"""Nothing but what is registered can be read; nothing is written, not even to spill."""
+
+_WORD = re.compile(r"\w+")
+_BEFORE_DETAILS = re.compile(r"\n\n|\. Detail:")
+_UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer to a query.
+
+    Attributes:
+        column_names: as the query names them; they may repeat. EXPLAIN has one, `plan`, and a row per line.
+        rows: read once, a batch at a time while they are iterated, in Python's types (numbers, `str`, `bool`,
+            `date`, `datetime` in UTC, `Decimal`, `list`, `dict`, …).
+    """
+
+    column_names: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+
+
+def views() -> dict[str, str]:
+    """The views of `sql/views`: name to text, which is one SELECT below a comment that says what a row is."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted(_VIEW_FOLDER.glob("*.sql"))}
+
+
+def header_comment(view_text: str) -> str:
+    """What the comment above a view says, on one line."""
+    return " ".join(
+        line.removeprefix("--").strip() for line in view_text.splitlines() if line.startswith("--")
+    )
+
+
+@contextmanager
+def query(root: str, text: str) -> Iterator[Result]:
+    """Answer one SQL query over the published tables of a warehouse.
+
+    Args:
+        root: the warehouse's root, a local path or a URI.
+        text: one statement that reads: SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
+
+    Yields:
+        The result, whose rows can be read inside the `with` block.
+
+    Raises:
+        QueryError: no warehouse, more than one statement, a statement that does not read, or an error in the
+            query; also while the rows are read.
+    """
+    with closing(duckdb.connect(":memory:", config=_CLOSED_CONFIG)) as connection:
+        statement = _one_reading_statement(connection, text)
+        snapshot = Snapshot(root)
+        # Times are shown as the ledger keeps them, whatever the zone of this machine.
+        connection.execute("SET TimeZone = 'UTC'")
+        _register(connection, snapshot, text)
+        connection.execute("SET lock_configuration = true")
+        with _as_query_error():
+            relation = connection.sql(statement)
+            reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
+        if statement.type == duckdb.StatementType.EXPLAIN:
+            yield Result(("plan",), ((line,) for _, plan in _rows(reader) for line in plan.splitlines()))
+        else:
+            yield Result(tuple(reader.schema.names), _rows(reader))
+
+
+def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
+    with _as_query_error():
+        for batch in reader:
+            yield from zip(*(_values(column) for column in batch.columns), strict=True)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """A column in Python's types; an interval, which Python has no type for, as an ISO 8601 duration."""
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_interval(column.type):
+        return [
+            value and f"P{value.months}M{value.days}DT{value.nanoseconds / 1_000_000_000:g}S"
+            for value in values
+        ]
+    return values
+
+
+def _one_reading_statement(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    with _as_query_error():
+        statements = connection.extract_statements(text)
+    if not statements:
+        raise QueryError('The query is empty: give one, for example "SELECT * FROM latest.finding".')
+    if len(statements) > 1:
+        raise QueryError(f"The query holds {len(statements)} statements: run each by itself.")
+    kind = statements[0].type
+    if kind not in {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}:
+        raise QueryError(
+            f"The published tables are read-only, and this is a statement of type {kind.name}: "
+            "use SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN."
+        )
+    return statements[0]
+
+
+def _register(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: str) -> None:
+    """Make the tables and views that the query names known to duckdb, or all if it names none (`SHOW TABLES`).
+
+    Opening a table costs some milliseconds and building its list of files more with each year of history, so
+    what the query does not name is not opened.
+    """
+    view_texts = views()
+    words = _words_with_those_of_named_views(text, view_texts)
+    tables = [table for table in ALL_TABLES if table.name in words]
+    if not tables:
+        tables, words = list(ALL_TABLES), {LATEST, PREVIOUS, QUARANTINE, *view_texts}
+    named_views = {name: view_text for name, view_text in view_texts.items() if name in words}
+
+    published = {table: snapshot.published(table) for table in tables}
+    for table, found in published.items():
+        _create(connection, table.layer, table.name, found.dataset())
+    for schema, days in ((LATEST, snapshot.latest_days), (PREVIOUS, snapshot.previous_days)):
+        if schema in words:
+            for table, found in published.items():
+                _create(connection, schema, table.name, found.dataset(days))
+            _create_views(connection, schema, (schema,), named_views)
+    if QUARANTINE in words:
+        _create(connection, QUARANTINE, GATE_RESULT.name, snapshot.quarantined_gate_results().dataset())
+    _create_views(connection, "gold", ("gold", "silver"), named_views)
+
+
+def _create(connection: duckdb.DuckDBPyConnection, schema: str, name: str, dataset: pads.Dataset) -> None:
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    connection.execute(f"SET schema = '{schema}'")
+    connection.from_arrow(dataset).create_view(name)
+
+
+def _create_views(
+    connection: duckdb.DuckDBPyConnection, schema: str, search_path: Collection[str], texts: dict[str, str]
+) -> None:
+    """Create views over the tables of `search_path`; a view keeps the tables that it found when it was made."""
+    for known in (*search_path, schema):
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {known}")
+    connection.execute(f"SET search_path = '{','.join(search_path)}'")
+    for name, text in texts.items():
+        connection.execute(f"CREATE VIEW {schema}.{name} AS {text}")
+
+
+def _words_with_those_of_named_views(text: str, view_texts: dict[str, str]) -> set[str]:
+    """The words of the query and of every view that it names, in lower case: table names are among them."""
+    words = _words(text)
+    for name, view_text in view_texts.items():
+        if name in words:
+            words |= _words(view_text)
+    return words
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text)}
+
+
+@contextmanager
+def _as_query_error() -> Iterator[None]:
+    """Say what duckdb found wrong in one sentence."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        # What fails while rows are read comes through Arrow, as its exceptions or as OSError.
+        raise QueryError(_sentence(str(error))) from error
+
+
+def _sentence(error: str) -> str:
+    # What follows a blank line repeats the query or advises what the closed connection refuses; what follows
+    # "Detail:" is a Python traceback.
+    head = one_line(_BEFORE_DETAILS.split(error, maxsplit=1)[0])
+    kind, separator, message = head.partition(" Error: ")
+    if not separator:
+        return f"The query failed while its rows were read: {head}."
+    if kind == "Out of Memory":
+        return (
+            f"The query needs more than {_CLOSED_CONFIG['memory_limit']} of memory: "
+            "narrow it with conditions on cluster and ds, or aggregate."
+        )
+    if kind == "Permission":
+        return f"A query can read the published tables and nothing else: {message}."
+    unknown_table = _UNKNOWN_TABLE.match(message)
+    if unknown_table:
+        return f"There is no table {unknown_table['name']}; there are {_table_names()}."
+    return f"The query cannot be answered ({kind.lower()} error): {message}."
+
+
+def _table_names() -> str:
+    return "; ".join(
+        (
+            f"gold: {', '.join(table.name for table in GOLD_TABLES)}",
+            f"silver: {', '.join(table.name for table in SILVER_TABLES)}",
+            f"views: {', '.join(views()) or 'none'}",
+            f"each also in {LATEST} and {PREVIOUS}; and {QUARANTINE}.{GATE_RESULT.name}",
+        )
+    )
