@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from strategies.message_queue import MessageQueue
     from strategies.versions import Client
 
+    _Question = tuple[tuple[MessageQueue, ...], tuple[str, ...]]
+
 DEFAULT_VIRTUAL_NODE_COUNT: Final = 10
 
 _HASH_BITS: Final = 32
@@ -69,6 +71,7 @@ class ConsistentHash(SlotStrategy):
         if virtual_node_count < 0:
             raise illegal_argument(f"illegal virtualNodeCnt :{virtual_node_count}")
         self._client = client
+        self._last_answer: tuple[_Question | None, SlotArray] = None, np.empty(0, dtype=np.int32)
         self._node_count = virtual_node_count
         self._hash_function = hash_function
         self.promise = Promise(
@@ -91,10 +94,18 @@ class ConsistentHash(SlotStrategy):
         slot = client_position(self._client, current_cid, mq_all, cid_all)
         if slot is None or mq_all is None or cid_all is None:
             return []
-        nodes = self._nodes([cid_all])
-        hashes = self._hashes([str(queue) for queue in mq_all])
-        owners = _owners_on_rings(nodes, np.zeros(len(mq_all), dtype=np.int64), hashes, 1, self._side)
+        owners = self._owners(tuple(mq_all), tuple(cid_all))
         return [mq_all[position] for position in np.flatnonzero(owners == slot).tolist()]
+
+    def _owners(self, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]) -> SlotArray:
+        """The slot that owns each queue, remembered for the clients that ask the same question next."""
+        question, owners = self._last_answer
+        if question != (queues, client_ids):
+            hashes = self._hashes(map(str, queues))
+            ring = np.zeros(len(queues), dtype=np.int64)
+            owners = _owners_on_rings(self._nodes([client_ids]), ring, hashes, 1, self._side)
+            self._last_answer = (queues, client_ids), owners
+        return owners
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """Each queue's owner on the ring of its subscription; see `SlotStrategy.raw_slots`.
