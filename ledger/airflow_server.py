@@ -23,7 +23,12 @@ from ledger.processes import RunningElsewhereError, begin_run, end_in_order
 if TYPE_CHECKING:
     from types import FrameType
 
-COMPONENTS = ("api-server", "scheduler", "dag-processor")
+COMPONENTS = (
+    ("api-server",),
+    # The pages read the log files themselves; the log server would listen on every interface.
+    ("scheduler", "--skip-serve-logs"),
+    ("dag-processor",),
+)
 _START_SECONDS = 180.0
 
 
@@ -57,9 +62,9 @@ def _serve(logs: Path, port: int) -> int:
     logs.mkdir(parents=True, exist_ok=True)
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        for component in COMPONENTS:
+        for component, *options in COMPONENTS:
             with (logs / f"airflow-{component}.log").open("wb") as log:
-                running[component] = _start(component, log)
+                running[component] = _start([component, *options], log)
         _wait_until_healthy(port, running)
         if _ended(running) is None:
             _say(f"Airflow is at http://127.0.0.1:{port}/dags/queue_ledger (Ctrl-C ends it).")
@@ -84,10 +89,10 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _start(component: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(arguments: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
     # In a session of its own: Ctrl-C reaches us alone, and we end the three in order.
     return subprocess.Popen(  # noqa: S603  # an argument list, never a shell
-        ["airflow", component],  # noqa: S607  # .venv/bin comes first on the PATH
+        ["airflow", *arguments],  # noqa: S607  # .venv/bin comes first on the PATH
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
