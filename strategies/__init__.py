@@ -9,7 +9,15 @@ from strategies.batch import Owners, SubscriptionBatch
 from strategies.errors import RocketMQError, UnknownNameError
 from strategies.machine_room_nearby import RoomPart
 from strategies.message_queue import MessageQueue, sort_client_ids, sort_queues
-from strategies.rebalance import ClientView, Effect, MessageModel, Reason, Rebalanced, rebalance, retry_topic
+from strategies.rebalance import (
+    ClientView,
+    Effect,
+    MessageModel,
+    Reason,
+    Rebalanced,
+    rebalance_by_topic,
+    retry_topic,
+)
 from strategies.registry import get_strategy, strategy_names
 from strategies.strategy import SlotStrategy, Strategy
 from strategies.versions import Client, Language, Version, strategy_of_class_name, version_of_ordinal
@@ -32,7 +40,7 @@ __all__ = [
     "UnknownNameError",
     "Version",
     "get_strategy",
-    "rebalance",
+    "rebalance_by_topic",
     "retry_topic",
     "sort_client_ids",
     "sort_queues",

@@ -176,7 +176,7 @@ class QueueSelector:
         position = self._position(self._advance())
         queue_id = java.remainder(self._advance(), queue_count)
         chosen = MessageQueue(self.queues[position].topic, broker_name, queue_id)
-        if self._client.version[:3] != (4, 9, 8):
+        if self._client.version != (4, 9, 8):
             self.queues[position] = chosen
         return chosen
 

@@ -121,7 +121,7 @@ class ClientView:
     other_topics: Collection[str] = ()
 
 
-def rebalance(
+def rebalance_by_topic(
     strategy: Strategy,
     view: ClientView,
     *,

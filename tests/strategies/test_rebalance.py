@@ -16,7 +16,7 @@ from strategies import (
     Reason,
     Rebalanced,
     get_strategy,
-    rebalance,
+    rebalance_by_topic,
     retry_topic,
 )
 
@@ -31,7 +31,7 @@ VIEW = ClientView(
 
 def one_round(view: ClientView, language: str = "JAVA", version: str = "5.3.3", **params: Any) -> Rebalanced:
     strategy = get_strategy("AVG", client_language=language, client_version=version, **params)
-    return rebalance(strategy, view, client_language=language, client_version=version)
+    return rebalance_by_topic(strategy, view, client_language=language, client_version=version)
 
 
 def test_every_round_ends_as_it_did_in_the_java_client() -> None:
@@ -55,7 +55,7 @@ def test_every_round_ends_as_it_did_in_the_java_client() -> None:
                     held=queues(case["held"]) or (),
                     message_model=MessageModel(case.get("model") or "CLUSTERING"),
                 )
-                got = rebalance(strategy, view, client_version=version)
+                got = rebalance_by_topic(strategy, view, client_version=version)
                 where = (case["id"], version, client_id)
                 assert got.sorted_queues == ordered, where
                 assert list(got.sorted_client_ids or ()) == (answer["sorted_cid"] or []), where
@@ -143,7 +143,7 @@ def test_a_configured_list_is_applied_for_the_retry_topic_too_and_never_balances
     view = replace(
         VIEW, topic=retry_topic("G"), queues=[MessageQueue(retry_topic("G"), "broker-a", 0)], held=()
     )
-    ended = rebalance(get_strategy("CONFIG", message_queues=QUEUES[:1]), view)
+    ended = rebalance_by_topic(get_strategy("CONFIG", message_queues=QUEUES[:1]), view)
     assert ended.assigned == QUEUES[:1]
     assert ended.table == ()
     assert ended.balanced is False
