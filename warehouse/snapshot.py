@@ -142,7 +142,7 @@ class Snapshot:
     """
 
     def __init__(self, root: str) -> None:
-        self._warehouse = Warehouse(root.rstrip("/") or "/")
+        self._warehouse = Warehouse.at(root)
         self._options = storage_options(root)
         self._publication = self._open(self._warehouse.published(PUBLICATION))
         if self._publication is None and self._open(self._warehouse.quarantine(GATE_RESULT)) is None:

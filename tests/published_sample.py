@@ -1,0 +1,192 @@
+"""Builds small published warehouses: rows as dictionaries, columns that a test does not care about filled in."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+from tables import ALL_TABLES, Table
+from warehouse.arrow_schema import arrow_schema
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Rows = list[dict[str, Any]]
+
+TABLES = {table.name: table for table in ALL_TABLES}
+
+_FILLED_IN: dict[str, Any] = {
+    "string": "",
+    "int": 0,
+    "bigint": 0,
+    "boolean": False,
+    "array<string>": [],
+    "array<table_version>": [],
+}
+
+
+class Publisher:
+    """Writes days the way publication does: each table, then one row of `publication` that names their versions."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+        self._warehouse = Warehouse(self.root)
+
+    def publish(self, cluster: str, ds: str, **rows_of: Rows) -> None:
+        """Publish a day whole."""
+        versions = [
+            {
+                "table_name": TABLES[name].qualified_name,
+                "delta_version": self.write(cluster, ds, name, rows),
+                "row_count": len(rows),
+                "content_hash": "",
+            }
+            for name, rows in rows_of.items()
+        ]
+        self.write(cluster, ds, "publication", [{"gate_verdict": "passed", "tables": versions}])
+
+    def write(self, cluster: str, ds: str, name: str, rows: Rows) -> int:
+        """Write one table of a day, as a run does that is killed before its publication; gives the Delta version."""
+        return self._write(self._warehouse.published(TABLES[name]), TABLES[name], cluster, ds, rows)
+
+    def quarantine(self, cluster: str, ds: str, rows: Rows) -> None:
+        """Write the gate's verdicts on a refused day."""
+        table = TABLES["gate_result"]
+        self._write(self._warehouse.quarantine(table), table, cluster, ds, rows)
+
+    def _write(self, path: str, table: Table, cluster: str, ds: str, rows: Rows) -> int:
+        day = {"cluster": cluster, "ds": date.fromisoformat(ds)}
+        defaults = {
+            column.name: None if column.nullable else _FILLED_IN.get(column.type)
+            for column in table.all_columns
+        }
+        filled = [{**defaults, **row, **day} for row in rows]
+        batch = pa.Table.from_pylist(filled, schema=arrow_schema(table))
+        if DeltaTable.is_deltatable(path):
+            write_deltalake(path, batch, mode="overwrite", predicate=f"cluster = '{cluster}' AND ds = '{ds}'")
+        else:
+            write_deltalake(path, batch, partition_by=["cluster", "ds"])
+        return int(DeltaTable(path).version())
+
+
+def publish_shop_days(root: Path) -> str:
+    """Two days of `shop-prod` and one of `pay-prod`, with something for every question of sql/questions to find."""
+    publisher = Publisher(root)
+    publisher.publish("pay-prod", "2026-11-17", **_day(order_clients=["10.3.0.1@a", "10.3.0.2@b"]))
+    publisher.publish(
+        "shop-prod",
+        "2026-11-17",
+        **_day(order_clients=["10.1.0.10@order-2", "10.1.0.11@order-3", "10.1.0.9@order-1"]),
+    )
+    publisher.publish(
+        "shop-prod", "2026-11-18", **_day(order_clients=["10.1.0.10@order-2", "10.1.0.9@order-1"])
+    )
+    publisher.quarantine(
+        "shop-prod",
+        "2026-11-19",
+        [
+            {
+                "expectation_id": "queue_assignment.one_row_per_owner",
+                "severity": "block",
+                "observed": 3.0,
+                "threshold_max": 0.0,
+                "examples": ["order-service order-events hz@broker-a 3"],
+            }
+        ],
+    )
+    return publisher.root
+
+
+def _day(order_clients: list[str]) -> dict[str, Rows]:
+    """`order-service` shares eight queues by AVG_BY_CIRCLE; of `member-sync` two processes have one client id."""
+    orders = {"consumer_group": "order-service", "topic": "order-events", "broker_name": "hz@broker-a"}
+    members = {"consumer_group": "member-sync", "topic": "payment-notify", "broker_name": "hz@broker-b"}
+    effective = {"strategy": "AVG_BY_CIRCLE", "strategy_source": "observed", "is_effective": True}
+    twin = "10.1.0.101@member"
+    owned = [
+        {**orders, "queue_id": queue, "client_id": order_clients[queue % len(order_clients)]}
+        for queue in range(8)
+    ]
+    return {
+        "queue_assignment": [
+            *({**row, **effective, "client_connection_count": 1} for row in owned),
+            *({**row, **effective, "strategy": "AVG", "is_effective": False} for row in owned),
+            {**members, **effective, "queue_id": 0, "client_id": twin, "client_connection_count": 2},
+            {**members, **effective, "queue_id": 1, "reason": "duplicate_client_id"},
+            {**members, **effective, "queue_id": 2, "reason": "members_unknown"},
+        ],
+        "assignment_fairness": [
+            {
+                **_without(members, "broker_name"),
+                **effective,
+                "client_count": 3,
+                "queue_count": 8,
+                "min_queues_per_client": 0,
+                "max_queues_per_client": 5,
+                "max_over_mean": 1.875,
+                "jain_index": 0.6336,
+                "unowned_queue_count": 1,
+            },
+            {
+                **_without(members, "broker_name"),
+                "strategy": "AVG",
+                "min_queues_per_client": 2,
+                "max_queues_per_client": 3,
+                "unowned_queue_count": 0,
+            },
+        ],
+        "observed_owner": [
+            *owned[:7],
+            {**owned[7], "client_id": "10.9.9.9@stranger"},
+        ],
+        "consumer_client": [
+            *({**orders, "client_id": client, "state": "online"} for client in order_clients),
+            {**members, "client_id": twin, "state": "unknown"},
+        ],
+        "consumer_connection": [
+            {**members, "client_id": twin, "client_addr": "10.1.0.101:4001"},
+            {**members, "client_id": twin, "client_addr": "10.1.0.101:4002"},
+            {**orders, "client_id": order_clients[0], "client_addr": "10.1.0.10:4001"},
+        ],
+        "consume_progress": [
+            {**orders, "queue_id": 0, "broker_offset": 120, "consumer_offset": 100},
+            {**orders, "queue_id": 1, "broker_offset": 50, "consumer_offset": -1},
+        ],
+        "topic_route": [
+            {"nameserver": "ns-1:9876", "topic": "order-events", "broker_name": "hz@broker-a", "perm": 6},
+            {"nameserver": "ns-2:9876", "topic": "order-events", "broker_name": "hz@broker-a", "perm": 4},
+            {"nameserver": "ns-1:9876", "topic": "payment-notify", "broker_name": "hz@broker-b", "perm": 6},
+            {"nameserver": "ns-2:9876", "topic": "payment-notify", "broker_name": "hz@broker-b", "perm": 6},
+        ],
+        "finding": [
+            {
+                "severity": "critical",
+                "kind": "duplicate_client_id",
+                "consumer_group": "member-sync",
+                "client_id": twin,
+            }
+        ],
+        "export_record": [
+            {"kind": "consumer_connection", "file": "a.jsonl", "line_number": 1, "state": "payload"},
+            {
+                "kind": "consumer_connection",
+                "file": "a.jsonl",
+                "line_number": 2,
+                "state": "error",
+                "error_type": "org.apache.rocketmq.client.exception.MQBrokerException",
+                "error_code": 206,
+                "broker_name": "sh@broker-c",
+            },
+        ],
+        "gate_result": [
+            {"expectation_id": "finding.few", "severity": "warn", "is_success": False, "observed": 1.0}
+        ],
+    }
+
+
+def _without(row: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key != name}

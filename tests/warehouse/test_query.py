@@ -1,0 +1,362 @@
+"""What a reader of the published tables can ask and see."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from published_sample import Publisher
+
+import warehouse.query
+from tables import ALL_TABLES, SILVER_TABLES
+from warehouse.query import QueryError, query, views
+
+
+def ask(root: str, text: str) -> list[tuple[Any, ...]]:
+    with query(root, text) as result:
+        return list(result.rows)
+
+
+def columns(root: str, text: str) -> tuple[str, ...]:
+    with query(root, text) as result:
+        return result.column_names
+
+
+def finding(client_id: str) -> dict[str, str]:
+    return {"severity": "info", "kind": "test", "client_id": client_id}
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Publisher:
+    return Publisher(tmp_path / "warehouse")
+
+
+class TestNames:
+    def test_a_table_answers_to_its_short_and_its_qualified_name(self, shop_warehouse: str) -> None:
+        assert ask(shop_warehouse, "SELECT count(*) FROM finding") == [(3,)]
+        assert ask(shop_warehouse, "SELECT count(*) FROM gold.finding") == [(3,)]
+        assert ask(shop_warehouse, "SELECT count(*) FROM silver.topic_route") == [(12,)]
+
+    def test_names_are_not_case_sensitive(self, shop_warehouse: str) -> None:
+        assert ask(shop_warehouse, "select count(*) > 0 from GOLD.Finding") == [(True,)]
+
+    def test_show_tables_lists_every_table_and_view(self, shop_warehouse: str) -> None:
+        listed = {name for (name,) in ask(shop_warehouse, "SHOW TABLES")}
+
+        assert listed == {table.name for table in ALL_TABLES} | set(views())
+
+    @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.qualified_name)
+    def test_a_table_has_the_columns_of_its_definition(self, table: Any, shop_warehouse: str) -> None:
+        expected = tuple(column.name for column in table.all_columns)
+
+        assert columns(shop_warehouse, f"FROM {table.qualified_name}") == expected
+        assert columns(shop_warehouse, f"FROM latest.{table.name}") == expected
+
+    def test_no_view_or_schema_hides_a_table(self) -> None:
+        names = [table.name for table in ALL_TABLES] + list(views()) + ["latest", "previous", "quarantine"]
+
+        assert len(names) == len(set(names))
+
+    def test_an_unknown_table_is_answered_with_the_list_of_tables(self, shop_warehouse: str) -> None:
+        with pytest.raises(QueryError, match=r"There is no table queue_asignment; there are") as raised:
+            ask(shop_warehouse, "SELECT * FROM queue_asignment")
+
+        assert "queue_assignment" in str(raised.value)
+        assert all(table.name in str(raised.value) for table in SILVER_TABLES)
+
+    def test_an_unknown_column_is_one_line_that_suggests_another(self, shop_warehouse: str) -> None:
+        with pytest.raises(QueryError, match=r'"client".*"client_id"') as raised:
+            ask(shop_warehouse, "SELECT client FROM finding")
+
+        assert "\n" not in str(raised.value)
+
+
+class TestConsistentSnapshot:
+    def test_a_day_without_its_publication_is_invisible(self, publisher: Publisher) -> None:
+        publisher.publish("shop-prod", "2026-11-17", finding=[finding("a")])
+        publisher.write("shop-prod", "2026-11-18", "finding", [finding("half")])
+
+        assert ask(publisher.root, "SELECT client_id FROM finding") == [("a",)]
+        assert ask(publisher.root, "SELECT client_id FROM latest.finding") == [("a",)]
+
+    def test_it_stays_invisible_when_another_cluster_publishes_after_it(self, publisher: Publisher) -> None:
+        publisher.write("shop-prod", "2026-11-18", "finding", [finding("half")])
+        publisher.publish("pay-prod", "2026-11-18", finding=[finding("b")])
+
+        assert ask(publisher.root, "SELECT client_id FROM finding") == [("b",)]
+
+    def test_a_day_that_is_being_replaced_shows_its_old_rows(self, publisher: Publisher) -> None:
+        publisher.publish("shop-prod", "2026-11-17", finding=[finding("old")])
+        publisher.write("shop-prod", "2026-11-17", "finding", [finding("new")])
+        before = ask(publisher.root, "SELECT client_id FROM finding")
+        publisher.publish("shop-prod", "2026-11-17", finding=[finding("new")])
+
+        assert (before, ask(publisher.root, "SELECT client_id FROM finding")) == ([("old",)], [("new",)])
+
+    def test_a_late_publication_that_names_an_old_version_takes_nothing_back(
+        self, publisher: Publisher
+    ) -> None:
+        early = publisher.write("shop-prod", "2026-11-17", "finding", [finding("a")])
+        publisher.publish("pay-prod", "2026-11-17", finding=[finding("b")])
+        named = {"table_name": "gold.finding", "delta_version": early, "row_count": 1, "content_hash": ""}
+        publisher.write("shop-prod", "2026-11-17", "publication", [{"tables": [named]}])
+
+        assert ask(publisher.root, "SELECT client_id FROM finding ORDER BY ALL") == [("a",), ("b",)]
+
+    def test_the_version_is_found_however_many_publications_came_since(self, publisher: Publisher) -> None:
+        publisher.publish("shop-prod", "2026-01-01", broker=[{"broker_name": "a"}], finding=[])
+        publisher.write("shop-prod", "2026-01-02", "broker", [{"broker_name": "half"}])
+        for day in range(1, 36):
+            publisher.publish(f"cluster-{day}", "2026-02-01", finding=[finding("x")])
+
+        assert ask(publisher.root, "SELECT broker_name FROM broker") == [("a",)]
+
+    def test_a_table_that_was_never_published_is_empty(self, publisher: Publisher) -> None:
+        publisher.publish("shop-prod", "2026-11-17", finding=[finding("a")])
+        publisher.write("shop-prod", "2026-11-18", "broker", [{"broker_name": "half"}])
+
+        assert ask(publisher.root, "SELECT * FROM broker") == []
+        assert ask(publisher.root, "SELECT count(*) FROM queue_assignment") == [(0,)]
+
+    def test_verdicts_on_refused_days_can_be_read_before_anything_is_published(
+        self, publisher: Publisher
+    ) -> None:
+        publisher.quarantine("shop-prod", "2026-11-17", [{"expectation_id": "e"}])
+
+        assert ask(publisher.root, "SELECT expectation_id FROM quarantine.gate_result") == [("e",)]
+        assert ask(publisher.root, "SELECT * FROM gate_result") == []
+
+    def test_where_no_warehouse_is_it_says_what_to_do_and_makes_none(self, tmp_path: Path) -> None:
+        with pytest.raises(QueryError, match=r"no warehouse at .*/none: .*`make run`.*`ledger run") as raised:
+            ask(f"{tmp_path}/none", "SELECT 1")
+
+        assert "\n" not in str(raised.value)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_table_that_needs_a_newer_reader_is_refused(self, publisher: Publisher) -> None:
+        publisher.publish("shop-prod", "2026-11-17", finding=[finding("a")])
+        commit = Path(publisher.root, "gold/finding/_delta_log/00000000000000000000.json")
+        commit.write_text(
+            commit.read_text().replace(
+                '"minReaderVersion":1,"minWriterVersion":2', '"minReaderVersion":2,"minWriterVersion":5'
+            )
+        )
+
+        with pytest.raises(QueryError, match=r"gold/finding asks for a reader of Delta protocol 2"):
+            ask(publisher.root, "FROM finding")
+
+
+class TestDays:
+    def test_latest_and_previous_are_each_clusters_own(self, shop_warehouse: str) -> None:
+        days = "SELECT DISTINCT cluster, ds FROM {}.queue_assignment ORDER BY ALL"
+
+        assert ask(shop_warehouse, days.format("latest")) == [
+            ("pay-prod", date(2026, 11, 17)),
+            ("shop-prod", date(2026, 11, 18)),
+        ]
+        assert ask(shop_warehouse, days.format("previous")) == [("shop-prod", date(2026, 11, 17))]
+
+    def test_a_view_in_latest_is_made_of_the_tables_in_latest(self, shop_warehouse: str) -> None:
+        days = "SELECT DISTINCT ds FROM {}.queue_ownership WHERE cluster = 'shop-prod' ORDER BY ds"
+
+        assert ask(shop_warehouse, days.format("gold")) == [(date(2026, 11, 17),), (date(2026, 11, 18),)]
+        assert ask(shop_warehouse, days.format("latest")) == [(date(2026, 11, 18),)]
+        assert ask(shop_warehouse, days.format("previous")) == [(date(2026, 11, 17),)]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "SELECT client_id FROM finding WHERE cluster = 'shop-prod' AND ds = DATE '2026-11-17'",
+            "SELECT client_id FROM finding WHERE ds >= '2026-11-17' AND cluster <> 'pay-prod'",
+            "FROM (SELECT * FROM finding WHERE cluster IN ('shop-prod', 'none') AND ds BETWEEN '2026-11-17' AND '2026-12-31') SELECT client_id",
+        ],
+    )
+    def test_a_condition_on_cluster_and_day_opens_the_files_of_that_day_only(
+        self, text: str, publisher: Publisher
+    ) -> None:
+        publisher.publish("shop-prod", "2026-11-16", finding=[finding("before")])
+        publisher.publish("pay-prod", "2026-11-17", finding=[finding("other")])
+        publisher.publish("shop-prod", "2026-11-17", finding=[finding("asked")])
+        for file in Path(publisher.root, "gold/finding").rglob("*.parquet"):
+            if "cluster=shop-prod/ds=2026-11-17" not in file.as_posix():
+                file.write_bytes(b"unreadable")
+
+        assert ask(publisher.root, text) == [("asked",)]
+        assert ask(publisher.root, "SELECT client_id FROM latest.finding WHERE cluster = 'shop-prod'") == [
+            ("asked",)
+        ]
+        with pytest.raises(QueryError, match=r"cannot be answered .*parquet") as raised:
+            ask(publisher.root, "SELECT client_id FROM finding")
+        assert "\n" not in str(raised.value)
+
+    def test_a_clusters_name_may_hold_what_a_path_may_not(self, publisher: Publisher) -> None:
+        publisher.publish("pay/eu =1%", "2026-11-17", finding=[finding("a")])
+
+        assert ask(publisher.root, "SELECT cluster, client_id FROM finding WHERE cluster = 'pay/eu =1%'") == [
+            ("pay/eu =1%", "a")
+        ]
+
+    def test_times_are_in_utc(self, publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TZ", "Asia/Shanghai")
+        moment = datetime(2026, 11, 17, 23, 30, tzinfo=UTC)
+        publisher.publish("shop-prod", "2026-11-17", consume_progress=[{"last_consumed_at": moment}])
+
+        assert ask(
+            publisher.root,
+            "SELECT last_consumed_at, date_trunc('day', last_consumed_at)::VARCHAR FROM consume_progress",
+        ) == [(moment, "2026-11-17 00:00:00+00")]
+
+
+class TestReadOnly:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "SELECT 1",
+            "FROM finding",
+            "WITH f AS (FROM finding) SELECT count(*) FROM f;",
+            "VALUES (1), (2)",
+            "DESCRIBE finding",
+            "SUMMARIZE finding",
+            "SHOW ALL TABLES",
+            "EXPLAIN SELECT * FROM finding",
+            "EXPLAIN ANALYZE SELECT * FROM finding",
+            "-- a comment first\nSELECT 1",
+        ],
+    )
+    def test_statements_that_read_are_answered(self, text: str, shop_warehouse: str) -> None:
+        assert ask(shop_warehouse, text)
+
+    @pytest.mark.parametrize(
+        ("text", "kind"),
+        [
+            ("INSERT INTO finding (kind) VALUES ('x')", "INSERT"),
+            ("DELETE FROM finding", "DELETE"),
+            ("UPDATE finding SET kind = 'x'", "UPDATE"),
+            ("DROP VIEW gold.finding", "DROP"),
+            ("CREATE TABLE t AS SELECT 1", "CREATE"),
+            ("COPY (SELECT 1) TO 'out.csv'", "COPY"),
+            ("EXPORT DATABASE 'out'", "EXPORT"),
+            ("ATTACH 'out.db'", "ATTACH"),
+            ("INSTALL httpfs", "LOAD"),
+            ("LOAD httpfs", "LOAD"),
+            ("SET enable_external_access = true", "SET"),
+            ("RESET lock_configuration", "SET"),
+            ("PRAGMA database_list", "PRAGMA"),
+            ("CALL pragma_version()", "CALL"),
+            ("USE gold", "SET"),
+            ("BEGIN", "TRANSACTION"),
+        ],
+    )
+    def test_statements_that_do_not_are_refused_by_their_kind(
+        self, text: str, kind: str, shop_warehouse: str
+    ) -> None:
+        with pytest.raises(
+            QueryError, match=rf"read-only, and this is a statement of type {kind}: use SELECT"
+        ):
+            ask(shop_warehouse, text)
+
+    @pytest.mark.parametrize("text", ["", "  ;", "-- only a comment"])
+    def test_an_empty_query_is_refused(self, text: str, shop_warehouse: str) -> None:
+        with pytest.raises(QueryError, match="query is empty"):
+            ask(shop_warehouse, text)
+
+    def test_a_second_statement_is_refused(self, shop_warehouse: str) -> None:
+        with pytest.raises(QueryError, match="holds 2 statements"):
+            ask(shop_warehouse, "SELECT 1; DROP VIEW gold.finding")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "FROM read_csv('{file}')",
+            "FROM read_text('{file}')",
+            "FROM read_blob('{file}')",
+            "FROM read_json('{file}')",
+            "FROM read_parquet('{file}')",
+            "FROM sniff_csv('{file}')",
+            "FROM glob('{folder}/*')",
+            "FROM '{file}'",
+            'FROM "{file}"',
+            "FROM query('FROM read_csv(''{file}'')')",
+            "EXPLAIN ANALYZE FROM read_csv('{file}')",
+            "FROM read_csv('http://127.0.0.1:9/x')",
+        ],
+    )
+    def test_no_file_outside_is_read(self, text: str, shop_warehouse: str, tmp_path: Path) -> None:
+        file = tmp_path / "secret.csv"
+        file.write_text("secret\nword\n")
+
+        with pytest.raises(QueryError) as raised:
+            ask(shop_warehouse, text.format(file=file, folder=tmp_path))
+
+        assert "word" not in str(raised.value)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}'",
+            "WITH w AS (COPY (SELECT 1) TO '{file}') SELECT 1",
+            "WITH w AS (INSERT INTO finding (kind) VALUES ('x') RETURNING *) FROM w",
+            "EXPLAIN ANALYZE INSERT INTO finding (kind) VALUES ('x')",
+            "EXPLAIN ANALYZE ATTACH '{file}'",
+            "EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1",
+        ],
+    )
+    def test_nothing_is_written_by_a_statement_inside_another(
+        self, text: str, shop_warehouse: str, tmp_path: Path
+    ) -> None:
+        before = sorted(Path(shop_warehouse).rglob("*"))
+
+        with suppress(QueryError):
+            ask(shop_warehouse, text.format(file=tmp_path / "out"))
+
+        assert list(tmp_path.iterdir()) == []
+        assert sorted(Path(shop_warehouse).rglob("*")) == before
+
+    def test_a_python_variable_is_no_table(self, shop_warehouse: str) -> None:
+        frame = pa.table({"secret": ["word"]})
+
+        with pytest.raises(QueryError, match="There is no table frame"):
+            ask(shop_warehouse, "SELECT * FROM frame")
+        assert frame.num_rows == 1
+
+    def test_no_setting_can_be_changed_from_inside_a_query(self, shop_warehouse: str) -> None:
+        with pytest.raises(QueryError, match="locked"):
+            ask(shop_warehouse, "FROM enable_logging()")
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            ("SELEC 1", "syntax error"),
+            ("SELECT 'open", "unterminated"),
+            ("SELECT 'x'::INT", "Could not convert"),
+            ("SELECT nothing(1)", "nothing"),
+            ("SELECT $1", "parameter"),
+        ],
+    )
+    def test_a_bad_query_is_told_in_one_line(self, text: str, sentence: str, shop_warehouse: str) -> None:
+        with pytest.raises(QueryError, match=sentence) as raised:
+            ask(shop_warehouse, text)
+
+        assert "\n" not in str(raised.value)
+
+    def test_an_error_after_the_first_rows_is_told_too(self, shop_warehouse: str) -> None:
+        text = "SELECT CASE WHEN range = 500000 THEN error('late') ELSE range END FROM range(1000000)"
+
+        with query(shop_warehouse, text) as result:
+            assert next(result.rows) == (0,)
+            with pytest.raises(QueryError, match="late"):
+                list(result.rows)
+
+    def test_a_query_too_large_for_memory_says_how_to_narrow_it(
+        self, shop_warehouse: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(warehouse.query._CLOSED_CONFIG, "memory_limit", "20MB")
+
+        with pytest.raises(QueryError, match=r"20MB of memory: narrow it"):
+            ask(shop_warehouse, "FROM range(100000000) ORDER BY hash(range)")
