@@ -20,7 +20,8 @@ The run of a day is created at its first minute and waits for that day's export 
     airflow backfill create --dag-id queue_ledger --from-date 2026-11-16 --to-date 2026-11-18
 
 Both dates are included. A refusal by the gate or a bad export is not retried: the same input gives the same answer.
-Publication has one slot in the pool `ledger_publish`, because Delta tables on a local disk allow one writer.
+Publication has one slot in the pool `ledger_publish`, because Delta tables on a local disk allow one writer. The
+slots of the pool `ledger_build` are the Spark applications at a time: one on a laptop, more with a cluster.
 Each publication is an event of the asset `ledger://gold`, with `cluster` and `ds`.
 """
 
@@ -91,6 +92,7 @@ def queue_ledger() -> None:
             cluster=cluster,
             map_index_template=name,
             execution_timeout=timedelta(hours=1),
+            pool="ledger_build",
             doc_md="Computes silver, gold and the gate's measures in Spark. All of it staged: nothing is published here.",
         )
         judged = LedgerStageOperator(

@@ -1,4 +1,4 @@
-"""Airflow's project-local home: its SQLite database and the pool that publication needs.
+"""Airflow's project-local home: its SQLite database and the pools that the DAG names.
 
 Belongs here: what `airflow` has to be told once. What it is told at every start is in `conf/environment.sh`.
 """
@@ -13,18 +13,21 @@ from setup.steps import LOCAL, ROOT, Step, content_key, run_logged
 HOME = LOCAL / "airflow"
 _LOCK = ROOT / "requirements" / "lock.txt"
 _IN_ENVIRONMENT = ROOT / "setup" / "in-environment"
-POOL = (
-    "ledger_publish",
-    "1",
-    "One writer to the published tables at a time: Delta on a local disk needs it.",
+POOLS = (
+    ("ledger_publish", "1", "One writer to the published tables at a time: Delta on a local disk needs it."),
+    (
+        "ledger_build",
+        "1",
+        "Spark applications at a time: on a laptop three at once take longer than one by one.",
+    ),
 )
 
 
 def step() -> Step:
-    """The step; it is repeated for another Airflow (which migrates the database) or another pool."""
+    """The step; it is repeated for another Airflow (which migrates the database) or other pools."""
     version = re.search(r"^apache-airflow==(\S+)", _LOCK.read_text(), re.MULTILINE)
-    key = content_key(str(ROOT), version.group(1) if version else "", repr(POOL))
-    return Step("airflow", "Airflow's database and pool", key, _prepare, _remove_home)
+    key = content_key(str(ROOT), version.group(1) if version else "", repr(POOLS))
+    return Step("airflow", "Airflow's database and pools", key, _prepare, _remove_home)
 
 
 def _remove_home() -> None:
@@ -34,5 +37,5 @@ def _remove_home() -> None:
 
 def _prepare() -> None:
     hint = "Run the same command again; if it stays so, remove .local/airflow first."
-    for command in (["db", "migrate"], ["pools", "set", *POOL]):
+    for command in (["db", "migrate"], *(["pools", "set", *pool] for pool in POOLS)):
         run_logged(["bash", _IN_ENVIRONMENT, "airflow", *command], log="airflow", on_failure=hint)

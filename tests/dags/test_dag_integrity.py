@@ -57,9 +57,10 @@ def test_no_step_starts_before_the_one_it_depends_on_has_succeeded(
     assert task.trigger_rule == "all_success"
 
 
-def test_publication_has_one_slot_and_announces_itself(dag: DAG) -> None:
+def test_what_must_not_crowd_has_a_pool_and_publication_announces_itself(dag: DAG) -> None:
     publish = _task(dag, "publish")
     assert publish.pool == "ledger_publish"
+    assert _task(dag, "build").pool == "ledger_build"
     assert [asset.uri for asset in publish.outlets] == ["ledger://gold/"]
     assert [task.task_id for task in dag.tasks if task.outlets] == [publish.task_id]
 
