@@ -1,0 +1,9 @@
+"""docs/tables.md is what the definitions say."""
+
+from __future__ import annotations
+
+from ledger.table_reference import PATH, table_reference
+
+
+def test_the_table_reference_is_current() -> None:
+    assert PATH.read_text(encoding="utf-8") == table_reference(), "run: python -m ledger.table_reference"
