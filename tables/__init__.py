@@ -54,8 +54,13 @@ ALL_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *GOLD_TABLES)
 
 __all__ = [
     "ALL_TABLES",
+    "ASSIGNMENT_FAIRNESS",
     "COMPUTED_GOLD_TABLES",
+    "FINDING",
+    "GATE_RESULT",
     "GOLD_TABLES",
+    "PUBLICATION",
+    "QUEUE_ASSIGNMENT",
     "SILVER_TABLES",
     "TABLE_VERSION_FIELDS",
     "Column",

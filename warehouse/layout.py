@@ -2,7 +2,7 @@
 
 ```
 <warehouse>/silver/<table>, gold/<table>        published Delta tables, partitioned by cluster and ds
-<warehouse>/stage/<cluster>/<ds>/<table>        the day being computed; judged before it is published
+<warehouse>/stage/<cluster>/<ds>/<table>        the day being computed, as Parquet; judged before it is published
 <warehouse>/quarantine/gate_result              verdicts of days that were refused
 ```
 A warehouse is a local path or a URI (`s3://…`); this module only joins names, it opens nothing.
@@ -11,6 +11,7 @@ A warehouse is a local path or a URI (`s3://…`); this module only joins names,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -25,6 +26,11 @@ class Warehouse:
     """The root of a warehouse, as a local path or a URI without a trailing slash."""
 
     root: str
+
+    @classmethod
+    def at(cls, place: str) -> Warehouse:
+        """The warehouse at a path or URI; a path is made absolute, so that every process means the same one."""
+        return cls(place.rstrip("/") if "://" in place else str(Path(place).resolve()))
 
     def published(self, table: Table) -> str:
         """Where the published table is."""
@@ -49,10 +55,19 @@ class Stage:
         """Where the staged rows of a table are."""
         return f"{self.root}/{table.layer}.{table.name}"
 
+    def work(self, name: str) -> str:
+        """Where an intermediate result is that several steps of the computation read."""
+        return f"{self.root}/work/{name}"
+
     @property
     def gate_measure(self) -> str:
         """The numbers that the gate judges: expectation_id, observed, examples."""
         return f"{self.root}/gate_measure"
+
+    @property
+    def gate_verdict(self) -> str:
+        """The gate's verdict on this stage and its results; a JSON file, written last by the gate."""
+        return f"{self.root}/gate_verdict.json"
 
     @property
     def build(self) -> str:

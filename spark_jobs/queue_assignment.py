@@ -1,0 +1,140 @@
+"""`gold.queue_assignment`: who should own each queue, by every strategy that can be computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from spark_jobs.allocation import BROADCASTING, MIXED, REASONS, RESULT_DDL, allocate_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from settings import ClusterSettings
+
+
+def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
+    """The subscriptions with a readable queue, with `results` (see `allocation.RESULT_TYPE`) beside them.
+
+    Only counts and names cross into Python, once each; what comes back are small integers.
+    """
+    of_group = dict(settings.groups)
+
+    @F.arrow_udf(RESULT_DDL)
+    def results(
+        groups: pa.Array,
+        topics: pa.Array,
+        states: pa.Array,
+        brokers: pa.Array,
+        member_ids: pa.Array,
+        variants: pa.Array,
+    ) -> pa.Array:
+        return allocate_batch(of_group, groups, topics, states, brokers, member_ids, variants)
+
+    readable = F.transform(
+        F.filter("brokers", lambda broker: broker["queue_count"] > 0),
+        lambda broker: F.struct(
+            broker["broker_name"].alias("broker_name"), broker["queue_count"].alias("queue_count")
+        ),
+    )
+    return (
+        subscriptions.where("route_state = 'known'")
+        .withColumn("brokers", readable)
+        .where("size(brokers) > 0")
+        .withColumn(
+            "results", results("consumer_group", "topic", "group_state", "brokers", "member_ids", "variants")
+        )
+    )
+
+
+def queue_assignment(allocations: DataFrame) -> DataFrame:
+    """The table's own columns, from `allocated`: one row per queue, strategy and owner."""
+    queues = F.flatten(
+        F.transform(
+            "brokers",
+            lambda broker: F.transform(
+                F.sequence(F.lit(0), broker["queue_count"] - 1),
+                lambda queue_id: F.named_struct(
+                    F.lit("broker_name"), broker["broker_name"], F.lit("queue_id"), queue_id
+                ),
+            ),
+        )
+    )
+    by_strategy = allocations.select(
+        "consumer_group",
+        "topic",
+        "member_ids",
+        "variants",
+        queues.alias("queue_names"),
+        F.explode("results").alias("result"),
+    )
+    by_owner = by_strategy.select("*", F.posexplode("result.owners").alias("position", "owner"))
+    position = F.coalesce(F.get("result.queues", F.col("position")), F.col("position"))
+    queue = F.get("queue_names", position)
+    is_owned = F.col("owner") >= 0
+    reasons = F.array(*(F.lit(reason) for reason in REASONS))
+    return by_owner.select(
+        "consumer_group",
+        "topic",
+        queue["broker_name"].alias("broker_name"),
+        queue["queue_id"].alias("queue_id"),
+        "result.strategy",
+        "result.strategy_source",
+        "result.is_effective",
+        F.when(is_owned, F.get("member_ids", F.col("owner"))).alias("client_id"),
+        F.when(is_owned, F.get("variants", F.col("owner"))["connection_count"]).alias(
+            "client_connection_count"
+        ),
+        F.when(~is_owned, F.get(reasons, -1 - F.col("owner"))).alias("reason"),
+    )
+
+
+def effective_strategy() -> Column:
+    """The name that a subscription's members report, from its `variants`: `MIXED` where they differ."""
+    reported = F.array_distinct(
+        F.transform(
+            F.filter("variants", lambda variant: variant["strategy"].isNotNull()),
+            lambda variant: variant["strategy"],
+        )
+    )
+    return (
+        F.when(F.col("group_state") == "broadcasting", F.lit(BROADCASTING))
+        .when(F.size(reported) > 1, F.lit(MIXED))
+        .otherwise(F.get(reported, F.lit(0)))
+    )
+
+
+def kept_without_route(subscriptions: DataFrame, observed_owners: DataFrame) -> DataFrame:
+    """The table's own columns for topics without a readable queue.
+
+    A client whose queue set is unknown or empty keeps what it holds (`RebalanceImpl.rebalanceByTopic`, every version:
+    null changes nothing, an empty set makes the strategy throw or, from 5.5.0, counts as null).
+    """
+    is_unreadable = (F.col("route_state") == "none") | (
+        (F.col("route_state") == "known") & ~F.exists("brokers", lambda broker: broker["queue_count"] > 0)
+    )
+    frozen = subscriptions.where(is_unreadable & F.col("group_state").isin("online", "broadcasting")).select(
+        "consumer_group", "topic", effective_strategy().alias("strategy"), "member_ids"
+    )
+    held = observed_owners.where("not is_pop").select(
+        "consumer_group", "topic", "broker_name", "queue_id", "client_id"
+    )
+    connections = F.size(F.filter("member_ids", lambda member: member == F.col("client_id")))
+    return (
+        frozen.where("strategy is not null")
+        .join(held, ["consumer_group", "topic"])
+        .select(
+            "consumer_group",
+            "topic",
+            "broker_name",
+            "queue_id",
+            "strategy",
+            F.lit("observed").alias("strategy_source"),
+            F.lit(col=True).alias("is_effective"),
+            "client_id",
+            F.when(connections > 0, connections).alias("client_connection_count"),
+            F.lit("kept_without_route").alias("reason"),
+        )
+    )

@@ -1,0 +1,96 @@
+"""Writing a computed day to its stage, and measuring there what the gate will judge.
+
+The stage is Parquet: it is written whole, read whole and thrown away, so a Delta log would only cost time (see
+docs/adr/0006). What readers see is Delta, and is written by `warehouse.publish`.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from spark_jobs.session import spark_schema
+from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+
+from expectations.measures import MEASURE_STATEMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import date
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tables import Table
+    from topology.manifest import Manifest
+    from warehouse.identity import RunIdentity
+    from warehouse.layout import Stage
+
+_WRITERS = 4
+"""Tables written at a time: enough to keep the cores busy while other writes wait for their commit."""
+
+_MEASURE_SCHEMA = "expectation_id string, observed double, examples array<string>"
+_BUILD_SCHEMA = "run_id string, manifest_sha256 string, settings_sha256 string, code_version string"
+
+
+def clear_stage(spark: SparkSession, stage: Stage) -> None:
+    """Remove what an earlier run of the day left, so that its parts can never be taken for this run's."""
+    jvm, context = spark._jvm, spark._jsc  # noqa: SLF001 - the only way to Spark's own file systems
+    if jvm is None:
+        raise RuntimeError(
+            "The Spark session has no driver JVM; submit the job instead of connecting to a server."
+        )
+    path = jvm.org.apache.hadoop.fs.Path(stage.root)
+    path.getFileSystem(context.hadoopConfiguration()).delete(path, True)  # noqa: FBT003 - a Java method
+
+
+def write_tables(
+    spark: SparkSession, stage: Stage, tables: Iterable[Table], rows: Mapping[str, DataFrame]
+) -> dict[str, DataFrame]:
+    """Write some staged tables and return them as they were written.
+
+    What follows reads the written rows: its plan is short, and what it says is said of what will be published.
+    """
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        written = {table.name: pool.submit(_write, spark, rows[table.name], table, stage) for table in tables}
+        return {name: done.result() for name, done in written.items()}
+
+
+def _write(spark: SparkSession, rows: DataFrame, table: Table, stage: Stage) -> DataFrame:
+    columns = [column.name for column in table.all_columns]
+    rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
+    return spark.read.schema(spark_schema(table)).parquet(stage.table(table))
+
+
+def write_work(spark: SparkSession, stage: Stage, name: str, rows: DataFrame) -> DataFrame:
+    """Write an intermediate result that several steps read, and return it as it was written."""
+    rows.write.mode("overwrite").parquet(stage.work(name))
+    return spark.read.schema(rows.schema).parquet(stage.work(name))
+
+
+def write_measures(
+    spark: SparkSession,
+    stage: Stage,
+    staged: Mapping[str, DataFrame],
+    manifest: Manifest,
+    cluster: str,
+    ds: date,
+) -> None:
+    """Measure the rows as they were written, by the gate's own SQL, and write the numbers beside them."""
+    for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
+        staged[table.name].createOrReplaceTempView(f"{table.layer}_{table.name}")
+    spark.createDataFrame([(cluster, ds)], "cluster string, ds date").createOrReplaceTempView("run")
+    files = [(file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files]
+    schema = "path string, kind string, line_count bigint, error_count bigint"
+    spark.createDataFrame(files, schema).createOrReplaceTempView("manifest_file")
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        measured = pool.map(lambda statement: spark.sql(statement).collect(), MEASURE_STATEMENTS)
+        rows = [tuple(row) for rows in measured for row in rows]
+    spark.createDataFrame(rows, _MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(
+        stage.gate_measure
+    )
+
+
+def write_build(spark: SparkSession, stage: Stage, identity: RunIdentity) -> None:
+    """The last write: what the stage was computed from. Without it the stage is not whole."""
+    row = (identity.run_id, identity.manifest_sha256, identity.settings_sha256, identity.code_version)
+    spark.createDataFrame([row], _BUILD_SCHEMA).coalesce(1).write.mode("overwrite").parquet(stage.build)

@@ -1,0 +1,305 @@
+"""One row per (group, topic): the queues to share, the members who share them, and how each member says it does.
+
+This is the input of every allocation. All of it is facts of silver, put together as a client would see them:
+
+* **Route.** A client polls one name server. Where they differ, the queue set that most name servers give is taken
+  (then the largest, then that of the smallest address); the rest shows in findings.
+* **Members.** A client asks one random broker of the topic's route for the ids of its group. Where the brokers'
+  lists differ, the list that most of them give is taken (then the longest, then that of the smallest broker name).
+  A broker lists one id per channel, so an id shared by two processes stands twice.
+* **Order.** Java's: by UTF-16 code units, which is the byte order of the big-endian encoding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+_NO_TOPIC_ROUTE = 17
+"""`ResponseCode.TOPIC_NOT_EXIST`: the name server knows no route for the topic."""
+
+
+def java_order(column: Column) -> Column:
+    """A sort key that orders strings as `String.compareTo` does."""
+    return F.encode(column, "UTF-16BE")
+
+
+def _java_sorted(names: Column) -> Column:
+    """An array of names in Java's order, duplicates kept."""
+    keyed = F.transform(names, lambda name: F.struct(java_order(name).alias("key"), name.alias("name")))
+    return F.transform(F.array_sort(keyed), lambda element: element["name"])
+
+
+def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """What a client is told of each topic that a name server was asked about.
+
+    Columns: topic; route_state (`known`, `none`: the name servers that answered know no route, `unknown`: none could be
+    asked); brokers array<struct<key, broker_name, queue_count>> in Java order, with queue_count 0 where nothing may be
+    read; queue_set_count (different queue sets among the name servers).
+    """
+    broker = F.struct(
+        java_order(F.col("broker_name")).alias("key"),
+        "broker_name",
+        F.col("subscribe_queue_count").alias("queue_count"),
+    )
+    by_nameserver = (
+        silver["topic_route"]
+        .groupBy("topic", "nameserver")
+        .agg(F.array_sort(F.collect_list(broker)).alias("brokers"))
+    )
+    answers = by_nameserver.groupBy("topic").agg(
+        F.array_sort(F.collect_list(F.struct("nameserver", "brokers"))).alias("answers")
+    )
+    queue_sets = F.array_distinct(F.transform("answers", lambda answer: answer["brokers"]))
+
+    def ballot(brokers: Column) -> Column:
+        voters = F.filter("answers", lambda answer: answer["brokers"] == brokers)
+        queue_count = F.aggregate(brokers, F.lit(0), lambda total, broker: total + broker["queue_count"])
+        return F.struct(
+            (-F.size(voters)).alias("votes"),
+            (-queue_count).alias("queue_count"),
+            F.get(voters, F.lit(0))["nameserver"].alias("nameserver"),
+            brokers.alias("brokers"),
+        )
+
+    known = answers.select(
+        "topic",
+        F.array_min(F.transform(queue_sets, ballot))["brokers"].alias("brokers"),
+        F.size(queue_sets).alias("queue_set_count"),
+    )
+    is_answer = (F.col("state") == "payload") | F.coalesce(
+        F.col("error_code") == _NO_TOPIC_ROUTE, F.lit(col=False)
+    )
+    asked = (
+        silver["export_record"]
+        .where("kind = 'nameserver_route'")
+        .groupBy("topic")
+        .agg(F.max(is_answer).alias("was_answered"))
+    )
+    state = (
+        F.when(F.col("brokers").isNotNull(), "known").when(F.col("was_answered"), "none").otherwise("unknown")
+    )
+    return asked.join(known, "topic", "left").select(
+        "topic", state.alias("route_state"), "brokers", "queue_set_count"
+    )
+
+
+def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """The distinct (consumer_group, topic) pairs.
+
+    What brokers and clients say of subscriptions; for a group without any, the topics in which it has progress.
+    """
+
+    def pairs(table: str, *, is_subscribed: bool) -> DataFrame:
+        return silver[table].select("consumer_group", "topic", F.lit(is_subscribed).alias("is_subscribed"))
+
+    said = (
+        pairs("subscription", is_subscribed=True)
+        .union(pairs("client_subscription", is_subscribed=True))
+        .union(pairs("consume_progress", is_subscribed=False))
+        .groupBy("consumer_group", "topic")
+        .agg(F.max("is_subscribed").alias("is_subscribed"))
+    )
+    has_subscription = F.max("is_subscribed").over(Window.partitionBy("consumer_group"))
+    return (
+        said.withColumn("has_subscription", has_subscription)
+        .where("is_subscribed or not has_subscription")
+        .select("consumer_group", "topic")
+    )
+
+
+def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """How each broker sees each group, one row per group.
+
+    Columns: consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count>>. A list_id
+    stands for one list of members, duplicates included; it is null where the broker does not have the group online.
+    """
+    views = _member_ids_by_broker(silver).select(
+        "consumer_group", "broker_name", "list_id", F.size("member_ids").alias("member_count")
+    )
+    return (
+        silver["group_presence"]
+        .join(views, ["consumer_group", "broker_name"], "left")
+        .groupBy("consumer_group")
+        .agg(
+            F.array_sort(
+                F.collect_list(F.struct("broker_name", "state", "message_model", "list_id", "member_count"))
+            ).alias("views")
+        )
+    )
+
+
+def _member_ids_by_broker(silver: Mapping[str, DataFrame]) -> DataFrame:
+    ids = (
+        silver["consumer_connection"]
+        .groupBy("consumer_group", "broker_name")
+        .agg(_java_sorted(F.collect_list("client_id")).alias("member_ids"))
+    )
+    return ids.withColumn("list_id", F.xxhash64("member_ids"))
+
+
+def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """The different member lists of each group, with what each member says of itself.
+
+    Columns: consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
+    client_language, client_version, topics, connection_count>, where strategy is RocketMQ's name, or the Java class
+    where it has none, or null for a member that could not be asked; topics are the member's own subscriptions or null;
+    connection_count counts the slots with the same id.
+    """
+    of_list = ["consumer_group", "list_id"]
+    slots = (
+        _member_ids_by_broker(silver)
+        .groupBy(*of_list)
+        .agg(F.first("member_ids").alias("member_ids"))
+        .select(*of_list, F.posexplode("member_ids").alias("slot", "client_id"))
+        .withColumn(
+            "connection_count", F.count("*").over(Window.partitionBy(*of_list, "client_id")).cast("int")
+        )
+    )
+    member = F.struct(
+        "slot", "client_id", "strategy", "client_language", "client_version", "topics", "connection_count"
+    )
+    return (
+        slots.join(_self_descriptions(silver), ["consumer_group", "client_id"], "left")
+        .groupBy(*of_list)
+        .agg(F.array_sort(F.collect_list(member)).alias("members"))
+    )
+
+
+def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """One row per (group, client): strategy, client_language, client_version, topics."""
+    of_client = ["consumer_group", "client_id"]
+    nothing = F.lit(None).cast("string")
+    said = (
+        silver["consumer_client"]
+        .where("state = 'online'")
+        .select(
+            *of_client,
+            F.coalesce("strategy", "strategy_class").alias("strategy"),
+            nothing.alias("client_language"),
+            F.col("client_version").alias("own_version"),
+            nothing.alias("connected_version"),
+            nothing.alias("topic"),
+        )
+    )
+    connected = silver["consumer_connection"].select(
+        *of_client,
+        nothing.alias("strategy"),
+        "client_language",
+        nothing.alias("own_version"),
+        F.col("client_version").alias("connected_version"),
+        nothing.alias("topic"),
+    )
+    subscribed = silver["client_subscription"].select(
+        *of_client,
+        nothing.alias("strategy"),
+        nothing.alias("client_language"),
+        nothing.alias("own_version"),
+        nothing.alias("connected_version"),
+        "topic",
+    )
+    topics = F.collect_set("topic")
+    return (
+        said.union(connected)
+        .union(subscribed)
+        .groupBy(*of_client)
+        .agg(
+            F.max("strategy").alias("strategy"),
+            F.max("client_language").alias("client_language"),
+            F.coalesce(F.max("own_version"), F.max("connected_version")).alias("client_version"),
+            F.when(F.size(topics) > 0, topics).alias("topics"),
+        )
+    )
+
+
+def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """The input of every allocation, one row per (group, topic).
+
+    Columns: consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
+    `broadcasting`, `offline`, `unknown`); member_list_count (different lists among the brokers that were asked);
+    member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array beside
+    member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, connection_count>.
+    """
+    shared = (
+        group_topics(silver)
+        .join(group_views(silver), "consumer_group", "left")
+        .join(routes(silver), "topic", "left")
+        .withColumn("views", _views_of_route())
+    )
+    online = F.filter("views", lambda view: view["list_id"].isNotNull())
+    list_ids = F.array_distinct(F.transform(online, lambda view: view["list_id"]))
+
+    def ballot(list_id: Column) -> Column:
+        voters = F.filter(online, lambda view: view["list_id"] == list_id)
+        first = F.get(voters, F.lit(0))
+        return F.struct(
+            (-F.size(voters)).alias("votes"),
+            (-first["member_count"]).alias("member_count"),
+            first["broker_name"].alias("broker_name"),
+            list_id.alias("list_id"),
+        )
+
+    chosen = shared.select(
+        "consumer_group",
+        "topic",
+        F.coalesce("route_state", F.lit("unknown")).alias("route_state"),
+        "brokers",
+        "queue_set_count",
+        _group_state().alias("group_state"),
+        F.coalesce(F.size(list_ids), F.lit(0)).alias("member_list_count"),
+        F.array_min(F.transform(list_ids, ballot))["list_id"].alias("list_id"),
+    )
+    variants = F.transform(
+        "members",
+        lambda member: F.named_struct(
+            F.lit("slot"),
+            member["slot"],
+            F.lit("strategy"),
+            member["strategy"],
+            F.lit("client_language"),
+            member["client_language"],
+            F.lit("client_version"),
+            member["client_version"],
+            # A member that could not be asked is taken to subscribe to what its group subscribes to.
+            F.lit("is_subscribed"),
+            F.coalesce(F.array_contains(member["topics"], F.col("topic")), F.lit(col=True)),
+            F.lit("connection_count"),
+            member["connection_count"],
+        ),
+    )
+    return (
+        chosen.join(member_lists(silver), ["consumer_group", "list_id"], "left")
+        .withColumn("member_ids", F.transform("members", lambda member: member["client_id"]))
+        .withColumn("variants", variants)
+        .drop("members", "list_id")
+    )
+
+
+def _views_of_route() -> Column:
+    """The brokers that a client would ask: those of the topic's route.
+
+    A topic without a route has no broker to ask; its clients keep the members that they knew, so any broker may speak.
+    """
+    route = F.transform(F.coalesce("brokers", F.array()), lambda broker: broker["broker_name"])
+    on_route = F.filter("views", lambda view: F.array_contains(route, view["broker_name"]))
+    return F.when(F.size(on_route) > 0, on_route).otherwise(F.col("views"))
+
+
+def _group_state() -> Column:
+    def any_view(column: str, value: str) -> Column:
+        return F.exists("views", lambda view: F.coalesce(view[column] == value, F.lit(col=False)))
+
+    return (
+        F.when(F.col("views").isNull(), "unknown")
+        .when(any_view("state", "online") & any_view("message_model", "BROADCASTING"), "broadcasting")
+        .when(any_view("state", "online"), "online")
+        .when(any_view("state", "unknown"), "unknown")
+        .otherwise("offline")
+    )

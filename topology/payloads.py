@@ -1,0 +1,489 @@
+"""From the text of one payload to typed facts, one per silver row.
+
+What belongs here: which field of which RocketMQ class becomes which column. What does not: reading files and
+envelopes (`contract`), the JSON dialect (`rocketmq_json`), anything that compares one record with another.
+
+The classes are those of `org.apache.rocketmq.remoting.protocol` (4.9.7, 5.3.3 and 5.5.0 were looked at); a field that
+newer versions added is optional, one that every version writes is required: without it the record is rejected, because
+a number that is not there must not become zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from strategies.queue_sets import MASTER_ID, BrokerData, QueueData, Route, TopicQueueMapping, subscribe_queues
+
+from strategies import strategy_of_class_name, version_of_ordinal
+from topology.rocketmq_json import ObjectMap, RocketMQJsonError, loads
+
+if TYPE_CHECKING:
+    from topology.contract import Envelope
+
+
+class Fact(NamedTuple):
+    """One row of one silver table.
+
+    Attributes:
+        table: the table's name.
+        row: column -> value; timestamps as ISO 8601 text in UTC, a column that is absent is null.
+    """
+
+    table: str
+    row: dict[str, Any]
+
+
+class PayloadError(ValueError):
+    """The payload cannot be read. `str()` is one sentence that says where in it and why."""
+
+
+_CONSUMER_NOT_ONLINE = 206
+"""`ResponseCode.CONSUMER_NOT_ONLINE`: the broker knows nobody of the group."""
+
+_CODE = re.compile(r"CODE: (\d{1,9})\b", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_YEAR_MS = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z, the last instant that a timestamp column can hold."""
+
+
+def error_code(message: str) -> int | None:
+    """The response code that RocketMQ's exceptions carry in their message (`CODE: 206  DESC: …`), if any."""
+    found = _CODE.match(message)
+    return int(found[1]) if found else None
+
+
+def facts(envelope: Envelope) -> Iterator[Fact]:
+    """The silver rows that one envelope gives, apart from `export_record` itself.
+
+    An error is a fact too where it says something of the subject: a group that is not online, a client that
+    does not answer.
+
+    Raises:
+        PayloadError: the payload is there and cannot be read.
+    """
+    read = _READERS.get(envelope.kind)
+    if read is None:
+        return
+    if envelope.payload is None:
+        yield from _facts_of_error(envelope)
+        return
+    try:
+        document = loads(envelope.payload)
+    except RocketMQJsonError as error:
+        raise PayloadError(str(error)) from error
+    yield from read(envelope, _Node(document, "the payload"))
+
+
+def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
+    error = envelope.error
+    if error is None:
+        return
+    if envelope.kind == "consumer_connection":
+        is_offline = error_code(error.message) == _CONSUMER_NOT_ONLINE
+        yield Fact(
+            "group_presence",
+            {
+                "broker_name": envelope.broker,
+                "consumer_group": envelope.group,
+                "state": "offline" if is_offline else "unknown",
+            },
+        )
+    elif envelope.kind == "consumer_running_info":
+        is_offline = (
+            error_code(error.message) == _CONSUMER_NOT_ONLINE
+            or "> not online" in error.message.splitlines()[0]
+            if error.message
+            else False
+        )
+        yield Fact(
+            "consumer_client",
+            {
+                "consumer_group": envelope.group,
+                "client_id": envelope.client_id,
+                "state": "offline" if is_offline else "unknown",
+            },
+        )
+
+
+class _Node:
+    """A value of a payload and the path to it, so that a wrong field can be named."""
+
+    __slots__ = ("path", "value")
+
+    def __init__(self, value: Any, path: str) -> None:  # noqa: ANN401 - the payload may hold anything
+        self.value = value
+        self.path = path
+
+    def _field(self, key: str) -> Any:  # noqa: ANN401 - as above
+        if not isinstance(self.value, Mapping):
+            raise PayloadError(f"{self.path} is {_kind(self.value)} where an object is expected")
+        return self.value.get(key)
+
+    def _typed(self, key: str, wanted: type, name: str, *, required: bool) -> Any:  # noqa: ANN401 - as above
+        value = self._field(key)
+        if value is None and not required:
+            return None
+        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is int):
+            what = "missing" if value is None else f"{_kind(value)} where {name} is expected"
+            raise PayloadError(f"{self.path}.{key} is {what}")
+        return value
+
+    def text(self, key: str) -> str:
+        """A required string."""
+        return str(self._typed(key, str, "a string", required=True))
+
+    def text_or_none(self, key: str) -> str | None:
+        """An optional string."""
+        value = self._typed(key, str, "a string", required=False)
+        return None if value is None else str(value)
+
+    def integer(self, key: str, *, bits: int = 32) -> int:
+        """A required Java int (or long, with 64 bits)."""
+        value = int(self._typed(key, int, "an integer", required=True))
+        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+            raise PayloadError(f"{self.path}.{key} is {value}, which no Java integer of {bits} bits holds")
+        return value
+
+    def integer_or_none(self, key: str, *, bits: int = 32) -> int | None:
+        """An optional Java int (or long, with 64 bits)."""
+        return None if self._field(key) is None else self.integer(key, bits=bits)
+
+    def boolean_or_none(self, key: str) -> bool | None:
+        """An optional boolean."""
+        value = self._typed(key, bool, "true or false", required=False)
+        return None if value is None else bool(value)
+
+    def instant_or_none(self, key: str) -> str | None:
+        """An optional time in epoch milliseconds, as ISO text in UTC; 0 and less mean never, so null."""
+        return _instant(self.integer_or_none(key, bits=64))
+
+    def items(self, key: str, *, required: bool = True) -> Iterator[_Node]:
+        """The elements of a list."""
+        values = self._typed(key, list, "a list", required=required)
+        for index, value in enumerate(values or ()):
+            yield _Node(value, f"{self.path}.{key}[{index}]")
+
+    def entries(self, key: str, *, required: bool = True) -> Iterator[tuple[Any, _Node]]:
+        """The entries of a map: its keys as they are (text, integer or object) and its values as nodes."""
+        value = self._field(key)
+        if value is None and not required:
+            return
+        if not isinstance(value, Mapping | ObjectMap):
+            what = "missing" if value is None else f"{_kind(value)} where a map is expected"
+            raise PayloadError(f"{self.path}.{key} is {what}")
+        for entry_key, entry_value in value.items():
+            yield entry_key, _Node(entry_value, f"{self.path}.{key}[{_shown(entry_key)}]")
+
+    def queue_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[_Node, _Node]]:
+        """The entries of a map whose keys are message queues."""
+        for entry_key, node in self.entries(key, required=required):
+            yield _Node(entry_key, f"a key of {self.path}.{key}"), node
+
+    def node(self, key: str) -> _Node:
+        """A required object."""
+        return _Node(self._typed(key, Mapping, "an object", required=True), f"{self.path}.{key}")
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
+    return "null" if value is None else names.get(type(value), f"a {type(value).__name__}")
+
+
+def _shown(key: object) -> str:
+    text = str(key)
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - enough to find it, not to flood a log
+
+
+def _instant(epoch_ms: int | None) -> str | None:
+    if epoch_ms is None or epoch_ms <= 0 or epoch_ms > _LAST_YEAR_MS:
+        return None
+    return (_EPOCH + timedelta(milliseconds=epoch_ms)).isoformat()
+
+
+def _cluster_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ClusterInfo.brokerAddrTable`."""
+    for broker_name, broker in payload.entries("brokerAddrTable"):
+        for broker_id, address in broker.entries("brokerAddrs"):
+            yield Fact(
+                "broker",
+                {
+                    "nameserver": envelope.nameserver,
+                    "broker_cluster_name": broker.text_or_none("cluster"),
+                    "broker_name": str(broker_name),
+                    "broker_id": _broker_id(broker_id, broker),
+                    "broker_addr": str(address.value),
+                },
+            )
+
+
+def _broker_id(key: object, broker: _Node) -> int:
+    try:
+        return int(str(key))
+    except ValueError:
+        raise PayloadError(
+            f"{broker.path}.brokerAddrs has the key {_shown(key)}, which is no broker id"
+        ) from None
+
+
+def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`TopicRouteData`; which of its queues a consumer balances is `strategies.queue_sets`' answer."""
+    broker_datas = [
+        BrokerData(
+            broker_name=broker.text("brokerName"),
+            broker_addrs={
+                _broker_id(key, broker): str(address.value) for key, address in broker.entries("brokerAddrs")
+            },
+        )
+        for broker in payload.items("brokerDatas", required=False)
+    ]
+    queue_datas = [
+        QueueData(
+            broker_name=queue_data.text("brokerName"),
+            perm=queue_data.integer("perm"),
+            read_queue_nums=queue_data.integer("readQueueNums"),
+            write_queue_nums=queue_data.integer("writeQueueNums"),
+        )
+        for queue_data in payload.items("queueDatas", required=False)
+    ]
+    order_topic_conf = payload.text_or_none("orderTopicConf")
+    route = Route(queue_datas, broker_datas, order_topic_conf, _static_mapping(payload))
+    counts = Counter(queue.broker_name for queue in subscribe_queues(str(envelope.topic), route))
+    subject = {
+        "nameserver": envelope.nameserver,
+        "topic": envelope.topic,
+        "order_topic_conf": order_topic_conf,
+    }
+    # Of two entries with one broker name the publish side takes the first; so does this.
+    masters: dict[str, bool] = {}
+    for addresses in broker_datas:
+        masters.setdefault(addresses.broker_name, MASTER_ID in addresses.broker_addrs)
+    physical = {queue_data.broker_name: queue_data for queue_data in queue_datas}
+    for broker_name, queue_data in physical.items():
+        yield Fact(
+            "topic_route",
+            subject
+            | {
+                "broker_name": broker_name,
+                "perm": queue_data.perm,
+                "read_queue_count": queue_data.read_queue_nums,
+                "write_queue_count": queue_data.write_queue_nums,
+                "subscribe_queue_count": counts[broker_name],
+                "has_master": masters.get(broker_name, False),
+            },
+        )
+    for broker_name in counts.keys() - physical.keys():
+        yield Fact(
+            "topic_route",
+            subject | {"broker_name": broker_name, "subscribe_queue_count": counts[broker_name]},
+        )
+
+
+def _static_mapping(payload: _Node) -> dict[str, TopicQueueMapping] | None:
+    """`topicQueueMappingByBroker` of a static (logical) topic, 5.x only."""
+    mapping = {
+        str(broker_name): TopicQueueMapping(
+            bname=info.text("bname"),
+            scope=info.text_or_none("scope"),
+            total_queues=info.integer("totalQueues"),
+            epoch=info.integer("epoch", bits=64),
+            curr_id_map={
+                int(str(key)): int(node.value) for key, node in info.entries("currIdMap", required=False)
+            },
+        )
+        for broker_name, info in payload.entries("topicQueueMappingByBroker", required=False)
+    }
+    return mapping or None
+
+
+def _topic_config(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`TopicConfigSerializeWrapper.topicConfigTable`."""
+    for topic, config in payload.entries("topicConfigTable"):
+        yield Fact(
+            "topic_config",
+            {
+                "broker_name": envelope.broker,
+                "topic": str(topic),
+                "perm": config.integer("perm"),
+                "read_queue_count": config.integer("readQueueNums"),
+                "write_queue_count": config.integer("writeQueueNums"),
+                "is_order": config.boolean_or_none("order"),
+            },
+        )
+
+
+def _subscription_group(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`SubscriptionGroupWrapper.subscriptionGroupTable`."""
+    for group, config in payload.entries("subscriptionGroupTable"):
+        yield Fact(
+            "subscription_group",
+            {
+                "broker_name": envelope.broker,
+                "consumer_group": str(group),
+                "is_consume_enabled": config.boolean_or_none("consumeEnable"),
+                "is_broadcast_enabled": config.boolean_or_none("consumeBroadcastEnable"),
+                "retry_queue_count": config.integer_or_none("retryQueueNums"),
+                "retry_max_count": config.integer_or_none("retryMaxTimes"),
+            },
+        )
+
+
+def _consumer_connection(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ConsumerConnection`: the channels of a group on one broker, and the group's subscriptions there."""
+    subject = {"broker_name": envelope.broker, "consumer_group": envelope.group}
+    connections = list(payload.items("connectionSet"))
+    is_online = bool(connections)
+    yield Fact(
+        "group_presence",
+        subject
+        | {
+            "state": "online" if is_online else "offline",
+            "message_model": payload.text_or_none("messageModel") if is_online else None,
+            "consume_type": payload.text_or_none("consumeType") if is_online else None,
+            "consume_from_where": payload.text_or_none("consumeFromWhere") if is_online else None,
+        },
+    )
+    for connection in connections:
+        ordinal = connection.integer_or_none("version")
+        yield Fact(
+            "consumer_connection",
+            subject
+            | {
+                "client_id": connection.text("clientId"),
+                "client_addr": connection.text("clientAddr"),
+                "client_language": connection.text_or_none("language"),
+                "client_version_ordinal": ordinal,
+                "client_version": None if ordinal is None else version_of_ordinal(ordinal),
+            },
+        )
+    for topic, subscription in payload.entries("subscriptionTable", required=False):
+        yield Fact("subscription", subject | {"topic": str(topic)} | _expression(subscription))
+
+
+def _expression(subscription: _Node) -> dict[str, Any]:
+    return {
+        "expression_type": subscription.text_or_none("expressionType"),
+        "expression": subscription.text_or_none("subString"),
+    }
+
+
+def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ConsumerRunningInfo`: what a client says of itself; `mqTable` is what it really owns."""
+    subject = {"consumer_group": envelope.group, "client_id": envelope.client_id}
+    properties = payload.node("properties")
+    strategy_object = properties.text_or_none("allocateMessageQueueStrategy")
+    version = properties.text_or_none("PROP_CLIENT_VERSION")
+    yield Fact(
+        "consumer_client",
+        subject
+        | {
+            "state": "online",
+            # `toString()` of the object: the class, `@`, an identity hash that means nothing.
+            "strategy_class": None if strategy_object is None else strategy_object.partition("@")[0],
+            "strategy": None if strategy_object is None else strategy_of_class_name(strategy_object),
+            "message_model": properties.text_or_none("messageModel"),
+            "consume_type": properties.text_or_none("PROP_CONSUME_TYPE"),
+            "is_orderly": _java_boolean(properties.text_or_none("PROP_CONSUMEORDERLY")),
+            "is_client_rebalance": _java_boolean(properties.text_or_none("clientRebalance")),
+            "client_version": _release(version),
+            "started_at": _started_at(properties),
+        },
+    )
+    for subscription in payload.items("subscriptionSet", required=False):
+        yield Fact(
+            "client_subscription", subject | {"topic": subscription.text("topic")} | _expression(subscription)
+        )
+    for queue, process_queue in payload.queue_entries("mqTable"):
+        yield Fact(
+            "observed_owner",
+            subject
+            | _queue(queue)
+            | {
+                # RocketMQ spells it so.
+                "is_dropped": process_queue.boolean_or_none("droped"),
+                "is_pop": False,
+                "commit_offset": process_queue.integer_or_none("commitOffset", bits=64),
+                "last_pull_at": process_queue.instant_or_none("lastPullTimestamp"),
+            },
+        )
+    for queue, process_queue in payload.queue_entries("mqPopTable", required=False):
+        yield Fact(
+            "observed_owner",
+            subject
+            | _queue(queue)
+            | {
+                "is_dropped": process_queue.boolean_or_none("droped"),
+                "is_pop": True,
+                "last_pull_at": process_queue.instant_or_none("lastPopTimestamp"),
+            },
+        )
+
+
+def _queue(queue: _Node) -> dict[str, Any]:
+    return {
+        "topic": queue.text("topic"),
+        "broker_name": queue.text("brokerName"),
+        "queue_id": queue.integer("queueId"),
+    }
+
+
+def _java_boolean(text: str | None) -> bool | None:
+    return None if text is None else text.lower() == "true"
+
+
+def _release(version: str | None) -> str | None:
+    """`V5_3_3` is the release 5.3.3; other texts are no release."""
+    found = re.fullmatch(r"V(\d+)_(\d+)_(\d+)(?:_SNAPSHOT)?", version or "", re.ASCII)
+    return ".".join(found.groups()) if found else None
+
+
+def _started_at(properties: _Node) -> str | None:
+    text = properties.text_or_none("PROP_CONSUMER_START_TIMESTAMP")
+    return _instant(int(text)) if text and re.fullmatch(r"\d{1,18}", text, re.ASCII) else None
+
+
+def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ConsumeStats.offsetTable` of one broker."""
+    for queue, offsets in payload.queue_entries("offsetTable"):
+        yield Fact(
+            "consume_progress",
+            {"consumer_group": envelope.group}
+            | _queue(queue)
+            | {
+                "broker_offset": offsets.integer_or_none("brokerOffset", bits=64),
+                "consumer_offset": offsets.integer_or_none("consumerOffset", bits=64),
+                "last_consumed_at": offsets.instant_or_none("lastTimestamp"),
+            },
+        )
+
+
+def _message_request_mode(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`MessageRequestModeSerializeWrapper.messageRequestModeMap`: topic -> group -> mode."""
+    for topic, groups in payload.entries("messageRequestModeMap", required=False):
+        for group, mode in _Node({"groups": groups.value}, groups.path).entries("groups"):
+            yield Fact(
+                "message_request_mode",
+                {
+                    "broker_name": envelope.broker,
+                    "consumer_group": str(group),
+                    "topic": str(topic),
+                    "mode": mode.text_or_none("mode"),
+                    "pop_share_queue_count": mode.integer_or_none("popShareQueueNum"),
+                },
+            )
+
+
+_READERS: dict[str, Callable[[Envelope, _Node], Iterator[Fact]]] = {
+    "nameserver_cluster_info": _cluster_info,
+    "nameserver_route": _route,
+    "broker_topic_config": _topic_config,
+    "broker_subscription_group": _subscription_group,
+    "broker_message_request_mode": _message_request_mode,
+    "consumer_connection": _consumer_connection,
+    "consumer_running_info": _running_info,
+    "consume_stats": _consume_stats,
+}
+"""The kinds that silver is made of; the others are kept in the export and counted in `export_record`."""

@@ -1,0 +1,51 @@
+"""What identifies a computation, so that the same export, settings and code are known to be the same.
+
+No clock and no random number is in it: a re-run of a day has the same `run_id`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+_PACKAGES = ("expectations", "settings", "spark_jobs", "strategies", "tables", "topology", "warehouse")
+"""The packages whose code can change a number of the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """What a day was computed from.
+
+    Attributes:
+        manifest_sha256: SHA-256 of the export's manifest, which names every byte of the export.
+        settings_sha256: SHA-256 of the cluster's settings.
+        code_version: see `code_version`.
+    """
+
+    manifest_sha256: str
+    settings_sha256: str
+    code_version: str
+
+    @property
+    def run_id(self) -> str:
+        """16 hexadecimal digits that stand for the three."""
+        parts = f"{self.manifest_sha256}\n{self.settings_sha256}\n{self.code_version}"
+        return hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+
+@cache
+def code_version() -> str:
+    """The version of the package and a hash of its source, for example `0.1.0+3f2a9c0d1e5b`."""
+    try:
+        release = version("rebalance-ledger")
+    except PackageNotFoundError:
+        release = "unreleased"
+    root = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for package in _PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{release}+{digest.hexdigest()[:12]}"
