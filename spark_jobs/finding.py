@@ -206,7 +206,7 @@ def _business_topics(fairness: DataFrame) -> DataFrame:
 def _clients_idle(fairness: DataFrame) -> DataFrame:
     return (
         _business_topics(fairness)
-        .where("idle_client_count > 0")
+        .where("idle_client_count > 0 and queue_count is not null")
         .select(
             *_row(
                 "info",

@@ -1,4 +1,4 @@
-"""What goes wrong when a warehouse is read, as sentences for the person who asked."""
+"""What goes wrong when a warehouse is read or written, as sentences for the person who asked."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ class QueryError(Exception):
 
 class NoWarehouseError(QueryError):
     """There is nothing published and nothing refused at the place that was named."""
+
+
+class StageError(Exception):
+    """A stage is not there, not whole, or not judged; `str()` is one sentence that says which and what to do."""
 
 
 def one_line(message: str) -> str:

@@ -1,0 +1,258 @@
+"""The command line `ledger`.
+
+Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate. The reason is the last thing on stderr.
+
+What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `stages`, `sql`).
+"""
+
+# Spark, duckdb and Great Expectations take seconds to import: a command imports only what it uses.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import click
+import typer
+from rich.console import Console
+
+from ledger import stages
+from settings import SettingsError
+from topology.manifest import ExportError, Manifest
+from warehouse.errors import QueryError, StageError
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+BAD_INPUT = 2
+REFUSED = 3
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Who owns each RocketMQ queue, who should own it, and whether that can be believed.",
+)
+exports_app = typer.Typer(
+    no_args_is_help=True, help="Exports: seal what was collected, verify what is sealed."
+)
+stage_app = typer.Typer(no_args_is_help=True, help="Single stages of a day, as Airflow runs them.")
+app.add_typer(exports_app, name="exports")
+app.add_typer(stage_app, name="stage")
+
+_told = Console(stderr=True, highlight=False, markup=False)
+
+Cluster = Annotated[str, typer.Option("--cluster", help="Name of the cluster.")]
+Ds = Annotated[
+    datetime, typer.Option("--ds", formats=["%Y-%m-%d"], help="The UTC day on which the export was taken.")
+]
+Exports = Annotated[
+    Path, typer.Option("--exports", envvar="LEDGER_EXPORTS", help="Folder with <cluster>/<ds>/ in it.")
+]
+WarehousePlace = Annotated[
+    str,
+    typer.Option("--warehouse", envvar="LEDGER_WAREHOUSE", help="Where the tables are: a folder or a URI."),
+]
+Settings = Annotated[
+    Path | None, typer.Option("--settings", envvar="LEDGER_SETTINGS", help="The settings file (YAML).")
+]
+Directory = Annotated[Path, typer.Argument(help="The directory of one export, <exports>/<cluster>/<ds>.")]
+
+_EXPORTS = Path("samples/exports")
+_WAREHOUSE = ".local/warehouse"
+
+
+class Format(StrEnum):
+    """How the answer to a query is written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+@app.command()
+def run(
+    cluster: Cluster,
+    ds: Ds,
+    exports: Exports = _EXPORTS,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+) -> None:
+    """Compute, judge and publish one day: the stages of the DAG in one Spark application, without a scheduler."""
+    day = _day(cluster, ds, exports, warehouse, settings)
+    with _step("verify the export"):
+        stages.verify(day)
+    with _step("build: silver and gold, staged"):
+        stages.build(day)
+    with _step("gate"):
+        verdict = stages.gate(day)
+    with _step("publish"):
+        publication = stages.publish(day)
+    for warning in verdict.warnings:
+        _told.print(f"warning: {warning}")
+    changed = len(publication.changed_tables)
+    _told.print(
+        f"{cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
+        f"{changed} tables changed."
+    )
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="One SQL statement that reads.")],
+    output_format: Annotated[
+        Format, typer.Option("--format", help="How the answer is written.")
+    ] = Format.TABLE,
+    warehouse: WarehousePlace = _WAREHOUSE,
+) -> None:
+    """Ask the published tables; see docs/sql.md."""
+    from ledger.sql import run_sql
+
+    run_sql(query, output_format=output_format.value, warehouse=warehouse)
+
+
+@app.command()
+def tables(warehouse: WarehousePlace = _WAREHOUSE) -> None:
+    """What can be asked: tables, columns, views, published days."""
+    from ledger.sql import show_tables
+
+    show_tables(warehouse)
+
+
+@app.command()
+def summary(warehouse: WarehousePlace = _WAREHOUSE) -> None:
+    """Each published day in a line: groups, queues, assignments, findings, the gate's verdict."""
+    from ledger.summary import show_summary
+
+    show_summary(warehouse)
+
+
+@exports_app.command()
+def seal(
+    directory: Directory,
+    cluster: Annotated[str | None, typer.Option(help="The cluster, if no line names it.")] = None,
+    ds: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The day, if the directory does not.")
+    ] = None,
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Seal again a directory that was changed.")
+    ] = False,
+) -> None:
+    """Write the manifest of a directory of envelopes, refusing what is malformed."""
+    from topology.manifest import seal as seal_export
+
+    manifest = seal_export(directory, cluster=cluster, ds=ds.date() if ds else None, replace=replace)
+    _tell_manifest("sealed", directory, manifest)
+
+
+@exports_app.command("verify")
+def verify_export(directory: Directory) -> None:
+    """Check a sealed export against its manifest, byte for byte."""
+    from topology.manifest import verify
+
+    _tell_manifest("verified", directory, verify(directory))
+
+
+@stage_app.command("verify")
+def stage_verify(
+    cluster: Cluster,
+    ds: Ds,
+    exports: Exports = _EXPORTS,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+) -> None:
+    """Check the day's export."""
+    manifest = stages.verify(_day(cluster, ds, exports, warehouse, settings))
+    typer.echo(
+        f"The export of {cluster} for {ds:%Y-%m-%d} is as it was sealed ({len(manifest.files)} files)."
+    )
+
+
+@stage_app.command("gate")
+def stage_gate(
+    cluster: Cluster,
+    ds: Ds,
+    exports: Exports = _EXPORTS,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+) -> None:
+    """Judge the staged day."""
+    from expectations.verdict import explain
+
+    typer.echo(explain(stages.gate(_day(cluster, ds, exports, warehouse, settings))))
+
+
+@stage_app.command("publish")
+def stage_publish(
+    cluster: Cluster,
+    ds: Ds,
+    exports: Exports = _EXPORTS,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+) -> None:
+    """Publish the staged and accepted day."""
+    publication = stages.publish(_day(cluster, ds, exports, warehouse, settings))
+    typer.echo(f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed.")
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    sys.exit(_exit_code(lambda: app(standalone_mode=False)))
+
+
+def _exit_code(command: Callable[[], object]) -> int:
+    try:
+        code = command()
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.exceptions.Abort:
+        _told.print("Stopped.")
+        return 1
+    except click.ClickException as error:
+        error.show()
+        return BAD_INPUT
+    except stages.RefusedError as error:
+        _told.print(str(error), soft_wrap=True)
+        return REFUSED
+    except (ExportError, SettingsError, QueryError, StageError, stages.SetUpMissingError) as error:
+        _told.print(str(error), soft_wrap=True)
+        return BAD_INPUT
+    return code if isinstance(code, int) else 0
+
+
+def _day(cluster: str, ds: datetime, exports: Path, warehouse: str, settings: Path | None) -> stages.Day:
+    return stages.Day(cluster, ds.date(), exports.resolve(), Warehouse.at(warehouse), settings)
+
+
+@contextmanager
+def _step(name: str) -> Iterator[None]:
+    """Tell what is being done, and how long it took."""
+    start = time.monotonic()
+    _told.print(f"{name} …", end="")
+    try:
+        yield
+    except BaseException:
+        _told.print(" failed")
+        raise
+    _told.print(f" {time.monotonic() - start:.1f} s")
+
+
+def _tell_manifest(done: str, directory: Path, manifest: Manifest) -> None:
+    lines = sum(file.line_count or 0 for file in manifest.files)
+    errors = sum(file.error_count or 0 for file in manifest.files)
+    typer.echo(
+        f"{directory} is {done}: cluster {manifest.cluster}, {manifest.ds}, {len(manifest.files)} files, "
+        f"{lines} lines ({errors} errors), {len(manifest.attachments)} attachments that no table reads."
+    )
+
+
+if __name__ == "__main__":
+    main()

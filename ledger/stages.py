@@ -1,0 +1,154 @@
+"""The stages of one day, each as one function, for the command line and (through it) for Airflow.
+
+What belongs here: which package does what in which order. What does not: how (`topology`, `spark_jobs`,
+`expectations`, `warehouse`), and what a person sees (`cli`).
+"""
+
+# Great Expectations takes seconds to import and Spark needs a JVM: each stage imports only its own engine.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from settings import ClusterSettings, load_settings
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from expectations.verdict import Verdict
+    from topology.manifest import Manifest
+    from warehouse.layout import Warehouse
+    from warehouse.publish import Publication
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+class RefusedError(Exception):
+    """The gate refused the day; `str()` says which table fails which expectation, with examples."""
+
+
+class SetUpMissingError(Exception):
+    """Something that `make setup` makes is not there; `str()` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One day of one cluster, and where to read and write.
+
+    Attributes:
+        cluster: the cluster's name.
+        ds: the UTC day on which the export was taken.
+        exports: the folder of exports, `<exports>/<cluster>/<ds>/`.
+        warehouse: where the tables are.
+        settings_file: the settings file; None for a cluster of which nothing is configured.
+    """
+
+    cluster: str
+    ds: date
+    exports: Path
+    warehouse: Warehouse
+    settings_file: Path | None
+
+    @property
+    def settings(self) -> ClusterSettings:
+        """The settings of the cluster; empty where the file does not name it.
+
+        Raises:
+            SettingsError: the file is wrong.
+        """
+        if self.settings_file is None:
+            return ClusterSettings()
+        return load_settings(self.settings_file).clusters.get(self.cluster, ClusterSettings())
+
+
+def verify(day: Day) -> Manifest:
+    """Check the day's export against its manifest, byte for byte.
+
+    Raises:
+        ExportError: there is none, or it is not what was sealed.
+    """
+    from topology.manifest import export_directory
+    from topology.manifest import verify as verify_export
+
+    return verify_export(export_directory(day.exports, day.cluster, day.ds), cluster=day.cluster, ds=day.ds)
+
+
+def build(day: Day) -> None:
+    """Compute and stage the day in a Spark application of this process.
+
+    Raises:
+        ExportError: the day has no export.
+        SetUpMissingError: there is no Spark configuration.
+    """
+    _use_project_spark()
+    from spark_jobs.build import build as build_day
+    from spark_jobs.session import spark_session
+
+    spark = spark_session(f"rebalance-ledger {day.cluster} {day.ds}")
+    try:
+        build_day(
+            spark,
+            exports=day.exports,
+            warehouse=day.warehouse,
+            settings=day.settings,
+            cluster=day.cluster,
+            ds=day.ds,
+        )
+    finally:
+        spark.stop()
+
+
+def gate(day: Day) -> Verdict:
+    """Judge the staged day.
+
+    Raises:
+        StageError: there is no whole stage.
+        RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
+    """
+    from expectations.gate import judge
+    from expectations.verdict import explain
+    from warehouse.layout import path_segment
+    from warehouse.publish import quarantine, read_build, read_measures, write_verdict
+
+    stage = day.warehouse.stage(day.cluster, day.ds)
+    run_id = read_build(stage).run_id
+    docs = None
+    if "://" not in day.warehouse.root:
+        docs = Path(day.warehouse.root) / "data_docs" / path_segment(day.cluster) / day.ds.isoformat()
+    verdict = judge(read_measures(stage), cluster=day.cluster, ds=day.ds, run_id=run_id, data_docs_dir=docs)
+    write_verdict(stage, run_id, verdict.verdict, verdict.results)
+    if verdict.verdict == "refused":
+        quarantine(day.warehouse, day.cluster, day.ds, verdict.results)
+        raise RefusedError(explain(verdict))
+    return verdict
+
+
+def publish(day: Day) -> Publication:
+    """Publish the staged and accepted day.
+
+    Raises:
+        StageError: the stage is not whole, or the gate has not accepted it.
+    """
+    from warehouse.publish import publish as publish_day
+
+    return publish_day(day.warehouse, day.cluster, day.ds)
+
+
+def _use_project_spark() -> None:
+    """Point Spark at this checkout's configuration, unless the environment already says where it is."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    java_home = _ROOT / ".local" / "java-home"
+    if java_home.is_file():
+        os.environ.setdefault("JAVA_HOME", java_home.read_text(encoding="utf-8").strip())
+    if "SPARK_CONF_DIR" not in os.environ:
+        conf = _ROOT / ".local" / "spark-conf"
+        if not (conf / "spark-defaults.conf").is_file():
+            raise SetUpMissingError(
+                f"There is no Spark configuration at {conf}: run `make setup`, or set SPARK_CONF_DIR."
+            )
+        os.environ["SPARK_CONF_DIR"] = str(conf)

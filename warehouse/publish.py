@@ -1,0 +1,356 @@
+"""How a staged day becomes published, or is refused.
+
+The gate's verdict is read again here: a stage that was not judged, or was refused, or was computed again after it was
+judged, is never published. Each table's day is replaced by one Delta commit (`replaceWhere` on cluster and ds); the
+row of `gold.publication` is the last commit, and readers follow it (see `snapshot`).
+
+delta-rs writes the published tables, and nothing else does: no JVM to start, and one writer for each table. A table's
+day that has not changed is not written, so a plain re-run changes no row and no version.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
+
+from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, SILVER_TABLES
+from warehouse.arrow_schema import arrow_schema
+from warehouse.errors import StageError
+from warehouse.storage import storage_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    from tables import Table
+    from warehouse.layout import Stage, Warehouse
+
+PUBLISHED_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *COMPUTED_GOLD_TABLES, GATE_RESULT)
+"""The tables of a day, in the order in which they are published; `publication` follows them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a stage was computed from, as the build job wrote it last."""
+
+    run_id: str
+    manifest_sha256: str
+    settings_sha256: str
+    code_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What publishing a day did.
+
+    Attributes:
+        run_id: the computation that is published.
+        changed_tables: qualified names of the tables whose rows changed; none for a plain re-run.
+        row_count: rows of the day in all tables.
+    """
+
+    run_id: str
+    changed_tables: tuple[str, ...]
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Day:
+    """The rows of one day of one cluster, in a published table."""
+
+    cluster: str
+    ds: date
+
+    @property
+    def predicate(self) -> str:
+        """The day as a SQL predicate; the cluster's name is escaped."""
+        name = self.cluster.replace("'", "''")
+        return f"cluster = '{name}' AND ds = '{self.ds.isoformat()}'"
+
+    @property
+    def filter(self) -> pads.Expression:
+        """The day as a filter of an Arrow dataset."""
+        return (pads.field("cluster") == self.cluster) & (pads.field("ds") == pa.scalar(self.ds))
+
+
+def read_build(stage: Stage) -> Build:
+    """What the stage was computed from.
+
+    Raises:
+        StageError: there is no whole stage.
+    """
+    rows = _staged_rows(stage.build)
+    if len(rows) != 1:
+        raise StageError(f"There is no whole stage at {stage.root}: run the build of this day first.")
+    return Build(**rows[0])
+
+
+def read_measures(stage: Stage) -> list[dict[str, Any]]:
+    """The numbers that the gate judges.
+
+    Raises:
+        StageError: there is no whole stage.
+    """
+    read_build(stage)
+    return _staged_rows(stage.gate_measure)
+
+
+def write_verdict(stage: Stage, run_id: str, verdict: str, results: list[dict[str, Any]]) -> None:
+    """Record the gate's verdict beside the rows that it judged."""
+    document = {"run_id": run_id, "verdict": verdict, "results": results}
+    file_system, path = _file_system(stage.gate_verdict)
+    with file_system.open_output_stream(path) as out:
+        out.write(json.dumps(document).encode())
+
+
+def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[str, Any]]) -> None:
+    """Keep the results of a refused day where they can be queried; published tables are not touched."""
+    with _one_publisher(warehouse):
+        _replace(
+            warehouse.quarantine(GATE_RESULT),
+            GATE_RESULT,
+            _Day(cluster, ds),
+            _rows_of(GATE_RESULT, cluster, ds, results),
+        )
+
+
+def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
+    """Publish the staged and accepted day; the same day again replaces exactly that day.
+
+    Raises:
+        StageError: the stage is not whole, or the gate has not accepted this very stage.
+    """
+    stage, day = warehouse.stage(cluster, ds), _Day(cluster, ds)
+    build = read_build(stage)
+    verdict, results = _accepted(stage, build)
+    with _one_publisher(warehouse):
+        named = _named_versions(warehouse)
+        _undo_interrupted(warehouse, named)
+        before = {row["table_name"]: row for row in _published_versions(warehouse, day)}
+        versions, changed = [], []
+        for table in PUBLISHED_TABLES:
+            if table is GATE_RESULT:
+                rows: pads.Dataset = _rows_of(table, cluster, ds, results)
+            else:
+                rows = _staged(stage, table)
+            row_count, content_hash = _content(table, rows, day)
+            place, known = warehouse.published(table), before.get(table.qualified_name)
+            if known is None or (row_count, content_hash) != _published_content(warehouse, table, day):
+                changed.append(table.qualified_name)
+                version = _replace(place, table, day, rows)
+            else:
+                version = known["delta_version"]
+            versions.append(
+                {
+                    "table_name": table.qualified_name,
+                    "delta_version": version,
+                    "row_count": row_count,
+                    "content_hash": content_hash,
+                }
+            )
+        record = {
+            "run_id": build.run_id,
+            "manifest_sha256": build.manifest_sha256,
+            "settings_sha256": build.settings_sha256,
+            "code_version": build.code_version,
+            "gate_verdict": verdict,
+            "tables": versions,
+        }
+        if [record] != _own_rows(warehouse, PUBLICATION, day):
+            _replace(
+                warehouse.published(PUBLICATION),
+                PUBLICATION,
+                day,
+                _rows_of(PUBLICATION, cluster, ds, [record]),
+            )
+        _leave_quarantine(warehouse, day)
+    return Publication(build.run_id, tuple(changed), sum(row["row_count"] for row in versions))
+
+
+def _accepted(stage: Stage, build: Build) -> tuple[str, list[dict[str, Any]]]:
+    file_system, path = _file_system(stage.gate_verdict)
+    if file_system.get_file_info(path).type == pafs.FileType.NotFound:
+        raise StageError(f"The gate has not judged the stage at {stage.root}: run the gate first.")
+    with file_system.open_input_stream(path) as file:
+        document = json.loads(file.read())
+    if document["run_id"] != build.run_id:
+        raise StageError(
+            f"The stage at {stage.root} was computed again after the gate judged it: run the gate again."
+        )
+    if document["verdict"] == "refused":
+        raise StageError(f"The gate refused the stage at {stage.root}: see quarantine.gate_result.")
+    return str(document["verdict"]), list(document["results"])
+
+
+def _named_versions(warehouse: Warehouse) -> dict[str, int]:
+    """For each table, the greatest Delta version that a publication names."""
+    versions: dict[str, int] = {}
+    for row in _all_rows(warehouse, PUBLICATION):
+        for table in row["tables"]:
+            name = table["table_name"]
+            versions[name] = max(versions.get(name, -1), table["delta_version"])
+    return versions
+
+
+def _undo_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
+    """Take back what a publisher that was killed before its last commit has written.
+
+    No reader has seen it. If it stayed, the next publication would show it, as half of a day.
+    """
+    for table in PUBLISHED_TABLES:
+        delta = _open(warehouse.published(table))
+        if delta is None:
+            continue
+        version = named.get(table.qualified_name)
+        if version is None:
+            delta.delete()
+        elif delta.version() > version:
+            named_delta = DeltaTable(
+                warehouse.published(table),
+                version=version,
+                storage_options=storage_options(warehouse.root),
+            )
+            # A maintenance commit or an earlier undoing is newer too, and changed nothing that counts.
+            if set(delta.file_uris()) != set(named_delta.file_uris()):
+                delta.restore(version)
+
+
+def _published_versions(warehouse: Warehouse, day: _Day) -> list[dict[str, Any]]:
+    rows = _own_rows(warehouse, PUBLICATION, day)
+    return list(rows[0]["tables"]) if rows else []
+
+
+def _own_rows(warehouse: Warehouse, table: Table, day: _Day) -> list[dict[str, Any]]:
+    """The published rows of a day without cluster and ds."""
+    columns = [column.name for column in table.columns]
+    return _all_rows(warehouse, table, day.filter, columns)
+
+
+def _all_rows(
+    warehouse: Warehouse,
+    table: Table,
+    condition: pads.Expression | None = None,
+    columns: list[str] | None = None,
+) -> list[dict[str, Any]]:
+    delta = _open(warehouse.published(table))
+    if delta is None:
+        return []
+    rows: list[dict[str, Any]] = (
+        delta.to_pyarrow_dataset().to_table(filter=condition, columns=columns).to_pylist()
+    )
+    return rows
+
+
+def _published_content(warehouse: Warehouse, table: Table, day: _Day) -> tuple[int, str] | None:
+    delta = _open(warehouse.published(table))
+    return None if delta is None else _content(table, delta.to_pyarrow_dataset(), day)
+
+
+def _content(table: Table, rows: pads.Dataset, day: _Day) -> tuple[int, str]:
+    """The count and a hash of a day's rows, whatever their order: equal content, equal hash."""
+    columns = [column.name for column in table.columns]
+    own = rows.scanner(columns=columns, filter=day.filter).to_reader()
+    row = ", ".join(f'"{name}" := "{name}"' for name in columns)
+    with duckdb.connect(":memory:") as connection:
+        connection.register("own", own)
+        count, total = connection.execute(
+            f"SELECT count(*), coalesce(sum(md5_number_lower(to_json(struct_pack({row}))::VARCHAR)), 0) FROM own"  # noqa: S608 - names of our own columns
+        ).fetchall()[0]
+    return int(count), f"{int(total):x}"
+
+
+def _replace(place: str, table: Table, day: _Day, rows: pads.Dataset) -> int:
+    """Make the day's rows in a Delta table these; returns the version that has them."""
+    options = storage_options(place)
+    schema = arrow_schema(table)
+    if _open(place) is None:
+        DeltaTable.create(
+            place,
+            schema,
+            mode="ignore",
+            partition_by=["cluster", "ds"],
+            name=table.name,
+            description=f"One row per {table.grain}.",
+            storage_options=options,
+        )
+    reader = pa.RecordBatchReader.from_batches(schema, _checked_batches(rows, schema))
+    write_deltalake(place, reader, mode="overwrite", predicate=day.predicate, storage_options=options)
+    return int(DeltaTable(place, storage_options=options).version())
+
+
+def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in rows.to_batches(columns=schema.names):
+        yield pa.RecordBatch.from_arrays(
+            [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)],
+            schema=schema,
+        )
+
+
+def _leave_quarantine(warehouse: Warehouse, day: _Day) -> None:
+    """A day that is published is no longer refused."""
+    delta = _open(warehouse.quarantine(GATE_RESULT))
+    if delta is not None and delta.to_pyarrow_dataset().count_rows(filter=day.filter):
+        delta.delete(day.predicate)
+
+
+def _open(place: str) -> DeltaTable | None:
+    try:
+        return DeltaTable(place, storage_options=storage_options(place))
+    except TableNotFoundError:
+        return None
+
+
+def _rows_of(table: Table, cluster: str, ds: date, rows: list[dict[str, Any]]) -> pads.Dataset:
+    whole = [{"cluster": cluster, "ds": ds, **row} for row in rows]
+    return pads.dataset(pa.Table.from_pylist(whole, schema=arrow_schema(table)))
+
+
+def _staged(stage: Stage, table: Table) -> pads.Dataset:
+    file_system, path = _file_system(stage.table(table))
+    return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)
+
+
+def _staged_rows(place: str) -> list[dict[str, Any]]:
+    file_system, path = _file_system(place)
+    # Spark writes `_SUCCESS` when all files of a folder are there.
+    if file_system.get_file_info(f"{path}/_SUCCESS").type == pafs.FileType.NotFound:
+        return []
+    rows: list[dict[str, Any]] = (
+        pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
+    )
+    return rows
+
+
+def _file_system(place: str) -> tuple[pafs.FileSystem, str]:
+    if "://" not in place:
+        return pafs.LocalFileSystem(), place
+    file_system, path = pafs.FileSystem.from_uri(place.replace("s3a://", "s3://", 1))
+    return file_system, path
+
+
+@contextmanager
+def _one_publisher(warehouse: Warehouse) -> Iterator[None]:
+    """Keep other publishers out: two commits to one table at a time are not safe on a local file system.
+
+    On an object store the commits themselves are safe (delta-rs puts them if they are absent); there, the pool of one
+    slot in Airflow keeps publications apart.
+    """
+    if "://" in warehouse.root:
+        yield
+        return
+    root = Path(warehouse.root)
+    root.mkdir(parents=True, exist_ok=True)
+    with (root / ".publishing").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
