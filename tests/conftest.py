@@ -1,0 +1,51 @@
+"""What every test may use: one Spark session for the whole run, set up as in production."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+_ROOT = Path(__file__).resolve().parent.parent
+_LOCAL = _ROOT / ".local"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session with Delta on two local cores: a JVM takes seconds to start, so there is one.
+
+    It is set by the folder that `SPARK_CONF_DIR` names, or by the one that set-up writes.
+    """
+    from pyspark.sql import SparkSession
+
+    conf = Path(os.environ.setdefault("SPARK_CONF_DIR", str(_LOCAL / "spark-conf")))
+    if not (conf / "spark-defaults.conf").is_file():
+        pytest.fail(
+            f"There is no spark-defaults.conf in {conf}: run `make setup`, or let SPARK_CONF_DIR name a folder with one.",
+            pytrace=False,
+        )
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Python workers are processes of their own: they find the project's packages as this one does.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))
+    java_home = _LOCAL / "java-home"
+    if "JAVA_HOME" not in os.environ and java_home.is_file():
+        os.environ["JAVA_HOME"] = java_home.read_text(encoding="utf-8").strip()
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.ui.enabled", value=False)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", 2)
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
+        .getOrCreate()
+    )
+    yield session
+    session.stop()
