@@ -1,0 +1,195 @@
+"""What must hold of `gold.assignment_fairness`: it says what the assignment says, and nothing where nothing is known.
+
+What belongs here: the expectations of this table and the rows that break them. What does not: the recomputation
+(`recomputed`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, text_or_null
+from expectations.recomputed import STRATEGY_SUBJECT
+from expectations.thresholds import RATIO_TOLERANCE
+from tables import ASSIGNMENT_FAIRNESS
+
+ROWS_EQUAL_ASSIGNMENT: Final = Expectation(
+    ASSIGNMENT_FAIRNESS,
+    "rows_equal_assignment",
+    "There is a row for each group, topic and strategy of queue_assignment; any other row has no queue.",
+)
+COUNTS_EQUAL_ASSIGNMENT: Final = Expectation(
+    ASSIGNMENT_FAIRNESS,
+    "counts_equal_assignment",
+    "Every count is exactly what plain SQL counts in queue_assignment and in the brokers' member lists.",
+)
+RATIOS_EQUAL_ASSIGNMENT: Final = Expectation(
+    ASSIGNMENT_FAIRNESS,
+    "ratios_equal_assignment",
+    f"Every ratio is within {RATIO_TOLERANCE:g} of what plain SQL finds in queue_assignment.",
+)
+UNKNOWN_IS_NULL: Final = Expectation(
+    ASSIGNMENT_FAIRNESS,
+    "unknown_is_null",
+    "Where nobody can say who owns the queues, the numbers are null and not zero.",
+)
+JAIN_IN_RANGE: Final = Expectation(
+    ASSIGNMENT_FAIRNESS,
+    "jain_in_range",
+    "Jain's index is above 0 and at most 1.",
+)
+BOUND_KEPT: Final = Expectation(
+    ASSIGNMENT_FAIRNESS,
+    "bound_kept",
+    "No row says that a strategy broke its own bound, where no client id is duplicated.",
+)
+
+SUITE: Final = Suite(
+    "assignment_fairness",
+    (
+        ROWS_EQUAL_ASSIGNMENT,
+        COUNTS_EQUAL_ASSIGNMENT,
+        RATIOS_EQUAL_ASSIGNMENT,
+        UNKNOWN_IS_NULL,
+        JAIN_IN_RANGE,
+        BOUND_KEPT,
+    ),
+)
+
+_OF_OWNERS: Final = (
+    "min_queues_per_client",
+    "max_queues_per_client",
+    "mean_queues_per_client",
+    "max_over_mean",
+    "jain_index",
+    "idle_client_count",
+    "unowned_queue_count",
+    "multi_owned_queue_count",
+)
+"""Columns that say who owns what, so that they are null where nobody can."""
+
+
+def _differs(column: str, expected: str, excuse: str) -> str:
+    """SQL boolean: the count is neither the expected one nor, with an excuse, null."""
+    return f"NOT fairness.{column} <=> {expected} AND NOT (fairness.{column} IS NULL AND {excuse})"
+
+
+def _ratio_differs(column: str, expected: str) -> str:
+    """SQL boolean: the ratio is neither within tolerance of the expected one nor, where in doubt, null."""
+    is_near = f"abs(fairness.{column} - {expected}) <= {RATIO_TOLERANCE!r} * greatest(1, abs({expected}))"
+    is_null = f"fairness.{column} IS NULL AND ({expected} IS NULL OR is_doubtful)"
+    return f"NOT coalesce({is_near}, {is_null})"
+
+
+def _differences(differences: dict[str, tuple[str, str]]) -> str:
+    """SQL string that names each differing column with both its values; '' where none differs."""
+    named = ", ".join(
+        f"IF({differs}, concat('{column} is ', {text_or_null(f'fairness.{column}')}, "
+        f"', expected ', {text_or_null(expected)}), NULL)"
+        for column, (expected, differs) in differences.items()
+    )
+    return f"concat_ws('; ', {named})"
+
+
+_NO_CLIENTS = "coalesce(client_count, 0) = 0"
+
+# Column -> (expected value, when its value is wrong).
+_COUNTS: Final = {
+    "client_count": (
+        "array_join(client_counts, ' or ')",
+        (
+            # All members of one broker's list, or fewer where not all of them say that they subscribe.
+            "fairness.group_state IN ('online', 'broadcasting') "
+            "AND NOT coalesce(exists(client_counts, listed_count -> "
+            "client_count BETWEEN least(subscriber_count, listed_count) AND listed_count), FALSE) "
+            "OR fairness.group_state = 'offline' AND client_count <> 0"
+        ),
+    ),
+    "queue_count": (
+        "IF(queue_sets IS NULL, NULL, coalesce(queue_count, 0))",
+        _differs("queue_count", "IF(queue_sets IS NULL, NULL, coalesce(queue_count, 0))", "FALSE"),
+    ),
+    "min_queues_per_client": (
+        "expected_least",
+        _differs("min_queues_per_client", "expected_least", "is_doubtful"),
+    ),
+    "max_queues_per_client": (
+        "expected_most",
+        _differs("max_queues_per_client", "expected_most", "is_doubtful"),
+    ),
+    "idle_client_count": (
+        "expected_idle",
+        _differs("idle_client_count", "expected_idle", f"(is_doubtful OR {_NO_CLIENTS})"),
+    ),
+    "unowned_queue_count": (
+        "coalesce(unowned_queue_count, 0)",
+        _differs("unowned_queue_count", "coalesce(unowned_queue_count, 0)", "is_doubtful"),
+    ),
+    "multi_owned_queue_count": (
+        "coalesce(multi_owned_queue_count, 0)",
+        _differs("multi_owned_queue_count", "coalesce(multi_owned_queue_count, 0)", "is_doubtful"),
+    ),
+    "spread_bound": ("promised_bound", _differs("spread_bound", "promised_bound", "FALSE")),
+    "is_within_bound": (
+        "(expected_most - expected_least <= promised_bound)",
+        _differs(
+            "is_within_bound",
+            "(expected_most - expected_least <= promised_bound)",
+            "(is_doubtful OR is_spread_excused OR coalesce(queue_count, 0) = 0)",
+        ),
+    ),
+}
+_RATIOS: Final = {
+    column: (expected, _ratio_differs(column, expected))
+    for column, expected in {
+        "mean_queues_per_client": "expected_mean",
+        "max_over_mean": "expected_most_over_mean",
+        "jain_index": "expected_jain",
+    }.items()
+}
+
+_GIVEN_OF_OWNERS = f"concat_ws(', ', {', '.join(f'IF(fairness.{column} IS NULL, NULL, {column!r})' for column in _OF_OWNERS)})"
+
+JUDGED_COLUMNS: Final = f"""
+    {_differences(_COUNTS)} AS count_differences,
+    {_differences(_RATIOS)} AS ratio_differences,
+    {_GIVEN_OF_OWNERS} AS given_of_owners"""
+"""SQL columns that say in words what differs, over the columns of `recomputed`'s `judged`."""
+
+_IS_RATED = "fairness IS NOT NULL"
+
+JUDGED_BREACHES: Final = (
+    Breach(
+        ROWS_EQUAL_ASSIGNMENT,
+        f"NOT ({_IS_RATED}) OR NOT is_assigned AND fairness.queue_count > 0",
+        f"concat({STRATEGY_SUBJECT}, IF({_IS_RATED}, ': only in assignment_fairness', ': only in queue_assignment'))",
+    ),
+    Breach(
+        COUNTS_EQUAL_ASSIGNMENT,
+        f"{_IS_RATED} AND NOT is_unknown AND count_differences <> ''",
+        f"concat({STRATEGY_SUBJECT}, ': ', count_differences)",
+    ),
+    Breach(
+        RATIOS_EQUAL_ASSIGNMENT,
+        f"{_IS_RATED} AND NOT is_unknown AND ratio_differences <> ''",
+        f"concat({STRATEGY_SUBJECT}, ': ', ratio_differences)",
+    ),
+    Breach(
+        UNKNOWN_IS_NULL,
+        "is_unknown AND (given_of_owners <> '' OR fairness.group_state = 'unknown' AND client_count IS NOT NULL)",
+        f"concat({STRATEGY_SUBJECT}, ': the owners are unknown, yet given are ', "
+        f"concat_ws(', ', IF(fairness.group_state = 'unknown' AND client_count IS NOT NULL, 'client_count', NULL), nullif(given_of_owners, '')))",
+    ),
+    Breach(
+        JAIN_IN_RANGE,
+        f"fairness.jain_index <= 0 OR fairness.jain_index > 1 + {RATIO_TOLERANCE!r}",
+        f"concat({STRATEGY_SUBJECT}, ': ', fairness.jain_index)",
+    ),
+    Breach(
+        BOUND_KEPT,
+        "NOT fairness.is_within_bound AND promised_bound IS NOT NULL AND NOT is_spread_excused",
+        f"concat({STRATEGY_SUBJECT}, ': clients own ', {text_or_null('fairness.min_queues_per_client')}, ' to ', "
+        f"{text_or_null('fairness.max_queues_per_client')}, ' queues, promised to differ by at most ', promised_bound)",
+    ),
+)
+"""What can be seen of a group, topic and strategy, over the columns of `recomputed`'s `judged`."""

@@ -1,0 +1,108 @@
+"""How Great Expectations measures and shows one of our expectations.
+
+What belongs here: the expectation class for a number that Spark measured, and what Data Docs say of it. What does not:
+which expectations there are, and the verdict (`gate`).
+
+Names in examples come from clusters: a client id may be any text. Data Docs put templates into pages unescaped but
+escape the parameters of a template, so whatever is not written in this file is given as a parameter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from great_expectations.expectations import ExpectColumnMaxToBeBetween
+from great_expectations.render import (
+    LegacyDiagnosticRendererType,
+    LegacyRendererType,
+    RenderedStringTemplateContent,
+)
+from great_expectations.render.renderer.renderer import renderer
+
+if TYPE_CHECKING:
+    import great_expectations as gx
+
+    from expectations.model import Expectation
+
+_GX_SEVERITY: Final = {"block": "critical", "warn": "warning"}
+_ON_FAILURE: Final = {
+    "block": "the day is not published",
+    "warn": "the day is published and this is reported",
+}
+
+
+# Great Expectations ships no types, so to mypy its classes and decorators are Any.
+class ExpectMeasureToBeBetween(ExpectColumnMaxToBeBetween):  # type: ignore[misc]
+    """Expects the only value of a column, a number measured in Spark, to be in a range.
+
+    A null or a missing column fails. The class adds nothing but words to its parent: Data Docs show the sentence of
+    the expectation and its examples instead of "maximum value must be …".
+    """
+
+    @classmethod
+    @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)  # type: ignore[untyped-decorator]
+    def _prescriptive_renderer(cls, configuration: Any, **_: Any) -> list[RenderedStringTemplateContent]:  # noqa: ANN401 - see above
+        meta = configuration.meta
+        return [
+            _text(
+                "$sentence\nAllowed: $allowed. If it fails, $on_failure.",
+                {key: meta[key] for key in ("sentence", "allowed", "on_failure")},
+            )
+        ]
+
+    @classmethod
+    @renderer(renderer_type=LegacyDiagnosticRendererType.OBSERVED_VALUE)  # type: ignore[untyped-decorator]
+    def _diagnostic_observed_value_renderer(cls, result: Any, **_: Any) -> RenderedStringTemplateContent:  # noqa: ANN401 - see above
+        meta = result.expectation_config.meta
+        examples = {f"example_{place}": example for place, example in enumerate(meta["examples"])}
+        lines = ["$observed", *(f"${name}" for name in examples)]
+        return _text("\n".join(lines), {"observed": meta["observed"]} | examples)
+
+
+def gx_expectation(
+    expectation: Expectation, observed: float | None, examples: list[str]
+) -> ExpectMeasureToBeBetween:
+    """An expectation, over the column named by its id, with what Data Docs say of it."""
+    return ExpectMeasureToBeBetween(
+        column=expectation.expectation_id,
+        min_value=expectation.threshold_min,
+        max_value=expectation.threshold_max,
+        severity=_GX_SEVERITY[expectation.severity],
+        meta={
+            "sentence": expectation.sentence,
+            "allowed": allowed(expectation),
+            "on_failure": _ON_FAILURE[expectation.severity],
+            "observed": "not measured" if observed is None else f"{observed:g}",
+            "examples": examples,
+        },
+    )
+
+
+def allowed(expectation: Expectation) -> str:
+    """The range of an expectation in words, for example `0`, `at most 0.01`, `at least 1`."""
+    least, most = expectation.threshold_min, expectation.threshold_max
+    if least is None and most == 0:
+        return "0"
+    limits = [f"at least {least:g}"] if least is not None else []
+    limits += [f"at most {most:g}"] if most is not None else []
+    return " and ".join(limits)
+
+
+def add_site(context: gx.data_context.EphemeralDataContext, directory: str) -> str:
+    """Adds Data Docs in a local directory to a context; gives the site's name."""
+    context.add_data_docs_site(
+        site_name="gate",
+        site_config={
+            "class_name": "SiteBuilder",
+            "show_how_to_buttons": False,
+            "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": directory},
+            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        },
+    )
+    return "gate"
+
+
+def _text(template: str, params: dict[str, str]) -> RenderedStringTemplateContent:
+    return RenderedStringTemplateContent(
+        content_block_type="string_template", string_template={"template": template, "params": params}
+    )

@@ -1,0 +1,69 @@
+"""What must hold of every staged table: rows of one cluster and one day, and one row for each key.
+
+What belongs here: what follows from a table's definition alone. What does not: anything about its meaning.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Expectation, Suite, quoted
+from tables import COMPUTED_GOLD_TABLES, QUEUE_ASSIGNMENT, SILVER_TABLES, Table
+
+STAGED_TABLES: Final = (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
+
+_ONE_DAY: Final = tuple(
+    Expectation(
+        table, "one_cluster_and_day", f"Every row of {table.qualified_name} is of this run's cluster and day."
+    )
+    for table in STAGED_TABLES
+)
+# The largest table by far has the same check in its own suite, where its rows are grouped by their key anyway.
+_KEYED_TABLES: Final = tuple(table for table in STAGED_TABLES if table is not QUEUE_ASSIGNMENT)
+_ONE_ROW: Final = tuple(
+    Expectation(
+        table,
+        "one_row_per_key",
+        f"No two rows of {table.qualified_name} have the same {', '.join(table.key)}.",
+    )
+    for table in _KEYED_TABLES
+)
+
+SUITE: Final = Suite("every_table", (*_ONE_DAY, *_ONE_ROW))
+
+
+def _rows_of(table: Table) -> str:
+    key = f"to_json(struct({', '.join(table.key)}))" if table in _KEYED_TABLES else "CAST(NULL AS STRING)"
+    return f"SELECT {quoted(table.name)} AS table_name, cluster, ds, {key} AS key FROM {table.layer}_{table.name}"
+
+
+_UNION = "\nUNION ALL\n".join(map(_rows_of, STAGED_TABLES))
+
+# LEFT JOIN: if the view `run` were empty, every row would be a stranger, and not every row at home.
+COMMON_TABLES: Final = f"""
+keyed AS (
+  SELECT table_name, cluster, ds, key, count(*) AS row_count
+  FROM (
+{_UNION}
+  )
+  GROUP BY table_name, cluster, ds, key
+),
+at_home AS (
+  SELECT keyed.*, keyed.cluster <=> run.cluster AND keyed.ds <=> run.ds AS is_at_home
+  FROM keyed
+  LEFT JOIN run ON TRUE
+)"""
+
+BREACH_QUERY: Final = """
+SELECT inline(array_compact(array(
+    IF(is_at_home, NULL, named_struct(
+      'expectation_id', concat(table_name, '.one_cluster_and_day'),
+      'amount', CAST(row_count AS DOUBLE),
+      'example', concat('cluster ', coalesce(cluster, 'null'), ', day ', coalesce(CAST(ds AS STRING), 'null'),
+        coalesce(concat(': ', key), '')))),
+    IF(key IS NOT NULL AND row_count > 1, named_struct(
+      'expectation_id', concat(table_name, '.one_row_per_key'),
+      'amount', CAST(row_count - 1 AS DOUBLE),
+      'example', concat(key, ' stands in ', row_count, ' rows')), NULL))))
+FROM at_home"""

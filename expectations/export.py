@@ -1,0 +1,134 @@
+"""What must hold of the silver tables together: nothing of the export is lost on its way in.
+
+What belongs here: counts against the export's manifest, and facts that must have a source. What does not: whether the
+export itself is whole, which its manifest's hashes say before anything is read.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted
+from expectations.thresholds import MOST_REJECTED_RATIO
+from tables.silver.export_record import EXPORT_RECORD
+from tables.silver.group_presence import GROUP_PRESENCE
+from tables.silver.observed_owner import OBSERVED_OWNER
+from tables.silver.rejected_record import REJECTED_RECORD
+
+LINES_EQUAL_MANIFEST: Final = Expectation(
+    EXPORT_RECORD,
+    "lines_equal_manifest",
+    "Each file of the manifest has as many lines here as the manifest says, and no other file has any.",
+)
+ERRORS_EQUAL_MANIFEST: Final = Expectation(
+    EXPORT_RECORD,
+    "errors_equal_manifest",
+    "Each file of the manifest has as many failed sources here as the manifest says.",
+)
+REJECTED_HAS_TEXT: Final = Expectation(
+    EXPORT_RECORD,
+    "rejected_has_text",
+    "Each line that could not be read stands in rejected_record with its text.",
+)
+REJECTED_IS_LINE: Final = Expectation(
+    REJECTED_RECORD,
+    "is_line_of_export",
+    "Each rejected record is a line in export_record.",
+)
+REJECTED_ARE_FEW: Final = Expectation(
+    REJECTED_RECORD,
+    "few",
+    "The share of the export's lines that could not be read is small.",
+    severity="warn",
+    threshold_max=MOST_REJECTED_RATIO,
+)
+OWNER_ANSWERED: Final = Expectation(
+    OBSERVED_OWNER,
+    "client_answered",
+    "Whoever was seen to own a queue is a client that answered.",
+)
+SOME_GROUP_ONLINE: Final = Expectation(
+    GROUP_PRESENCE,
+    "some_online",
+    "At least one group is online.",
+    severity="warn",
+    threshold_min=1.0,
+    threshold_max=None,
+)
+
+SUITE: Final = Suite(
+    "export",
+    (
+        LINES_EQUAL_MANIFEST,
+        ERRORS_EQUAL_MANIFEST,
+        REJECTED_HAS_TEXT,
+        REJECTED_IS_LINE,
+        REJECTED_ARE_FEW,
+        OWNER_ANSWERED,
+        SOME_GROUP_ONLINE,
+    ),
+)
+
+_LINES_AGAINST_MANIFEST = """(
+  SELECT
+    coalesce(file, path) AS file, path, line_count AS expected_line_count, error_count AS expected_error_count,
+    coalesce(seen_line_count, 0) AS seen_line_count, coalesce(seen_error_count, 0) AS seen_error_count
+  FROM (
+    SELECT file, count(*) AS seen_line_count, count_if(state = 'error') AS seen_error_count
+    FROM silver_export_record
+    GROUP BY file
+  )
+  FULL OUTER JOIN manifest_file ON path = file
+)"""
+
+QUERIES: Final = (
+    breaches_in(
+        _LINES_AGAINST_MANIFEST,
+        (
+            Breach(
+                LINES_EQUAL_MANIFEST,
+                "path IS NULL OR seen_line_count <> expected_line_count",
+                "concat('file ', file, ': ', seen_line_count, ' lines, the manifest says ', "
+                "coalesce(CAST(expected_line_count AS STRING), 'nothing'))",
+            ),
+            Breach(
+                ERRORS_EQUAL_MANIFEST,
+                "seen_error_count <> expected_error_count",
+                "concat('file ', file, ': ', seen_error_count, ' failed sources, the manifest says ', "
+                "expected_error_count)",
+            ),
+        ),
+    ),
+    breaches_in(
+        """(
+  SELECT * FROM silver_export_record
+  LEFT ANTI JOIN silver_rejected_record USING (file, line_number)
+  WHERE state = 'rejected'
+)""",
+        [Breach(REJECTED_HAS_TEXT, "TRUE", "concat('file ', file, ', line ', line_number)")],
+    ),
+    breaches_in(
+        "(SELECT * FROM silver_rejected_record LEFT ANTI JOIN silver_export_record USING (file, line_number))",
+        [Breach(REJECTED_IS_LINE, "TRUE", "concat('file ', file, ', line ', line_number, ': ', reason)")],
+    ),
+    breaches_in(
+        """(
+  SELECT * FROM (SELECT DISTINCT consumer_group, client_id FROM silver_observed_owner)
+  LEFT ANTI JOIN (SELECT * FROM silver_consumer_client WHERE state = 'online') USING (consumer_group, client_id)
+)""",
+        [Breach(OWNER_ANSWERED, "TRUE", "concat('group ', consumer_group, ', client ', client_id)")],
+    ),
+    f"""
+SELECT
+  {quoted(REJECTED_ARE_FEW.expectation_id)} AS expectation_id,
+  1 / (SELECT count(*) FROM silver_export_record) AS amount,
+  concat('file ', file, ', line ', line_number, ': ', reason) AS example
+FROM (SELECT file, line_number, min(reason) AS reason FROM silver_rejected_record GROUP BY file, line_number)""",
+    f"""
+SELECT DISTINCT
+  {quoted(SOME_GROUP_ONLINE.expectation_id)} AS expectation_id, 1D AS amount, concat('group ', consumer_group) AS example
+FROM silver_group_presence
+WHERE state = 'online'""",
+)
+"""What is seen here; the last two give a share and a count and not breaches."""

@@ -1,0 +1,41 @@
+"""The SQL that measures the staged tables, for the Spark session that staged them.
+
+It reads views named `<layer>_<table>` over the staged Delta tables, `run` (one row: cluster string, ds date) and
+`manifest_file` (path string, kind string, line_count bigint, error_count bigint: what the export's manifest says).
+
+What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
+not: anything that needs Spark or Great Expectations to be imported; this is text.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations import assignment_fairness, every_table, export, finding, queue_assignment
+from expectations.model import breaches_in, measure_statement
+from expectations.recomputed import judged_tables
+
+MEASURE_SCHEMA: Final = "expectation_id string, observed double, examples array<string>"
+"""The columns of every statement's result, as Spark DDL."""
+
+MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
+    # Assignment and fairness together: both are judged by the same counts over the largest table.
+    measure_statement(
+        (*queue_assignment.SUITE.expectations, *assignment_fairness.SUITE.expectations),
+        (
+            breaches_in(
+                "explained", (*queue_assignment.JUDGED_BREACHES, *assignment_fairness.JUDGED_BREACHES)
+            ),
+            *queue_assignment.OTHER_BREACH_QUERIES,
+        ),
+        f"{judged_tables(queue_assignment.QUEUE_BREACHES)},\n"
+        f"explained AS (SELECT *, {assignment_fairness.JUDGED_COLUMNS}\n  FROM judged)",
+    ),
+    measure_statement(
+        (*finding.SUITE.expectations, *export.SUITE.expectations, *every_table.SUITE.expectations),
+        (finding.BREACH_QUERY, *export.QUERIES, every_table.BREACH_QUERY),
+        every_table.COMMON_TABLES,
+    ),
+)
+"""Spark SQL statements that together give one row per expectation: `MEASURE_SCHEMA`."""

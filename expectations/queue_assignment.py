@@ -1,0 +1,226 @@
+"""What must hold of `gold.queue_assignment`: nothing doubled, nothing dropped, nobody foreign.
+
+What belongs here: the expectations of this table and the rows that break them. What does not: the counting
+(`recomputed`), the one-day and one-row-per-key checks that every table shares (`every_table`).
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.recomputed import KEPT, STRATEGY_SUBJECT
+from expectations.thresholds import (
+    COVERING_STRATEGIES,
+    EXCUSED_UNOWNED_REASONS,
+    ONE_OWNER_STRATEGIES,
+    STRATEGY_SOURCES,
+    names_in_table,
+)
+from tables import QUEUE_ASSIGNMENT
+
+ONE_ROW_PER_OWNER: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "one_row_per_owner",
+    "A queue, a strategy and an owner stand in one row only; members that share a client id share the row.",
+)
+ONE_OWNER: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "one_owner",
+    "A strategy that promises one owner never gives a queue to two clients.",
+)
+OWNED_OR_UNOWNED: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "owned_or_unowned",
+    "A queue with an owner has no row without one, for the same strategy.",
+)
+REASON_GIVEN: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "reason_given",
+    "A queue that nobody owns says why.",
+)
+NO_REASON_FOR_OWNER: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "no_reason_for_owner",
+    f"A queue with an owner has no reason, except {KEPT}.",
+)
+COVERED: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "covered",
+    "A strategy that promises to cover every queue leaves none unowned, where the group is online and clustering, "
+    "no client id is duplicated and the reason is no excuse.",
+)
+SOURCE_KNOWN: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "source_known",
+    "A strategy of a group and topic has one source, from the closed list, and is effective in all rows or in none.",
+)
+ONE_EFFECTIVE_STRATEGY: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "one_effective_strategy",
+    "A group shares a topic by one effective strategy at most.",
+)
+QUEUES_EQUAL_ROUTE: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "queues_equal_route",
+    "The queues of a group, topic and strategy are exactly the readable queues in the route of one name server.",
+)
+SAME_QUEUES: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "same_queues",
+    "All strategies of a group and topic cover the same queues.",
+)
+SUBSCRIBED_TOPIC_PRESENT: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "subscribed_topic_present",
+    "Each topic that a group subscribes to, and that has readable queues on every name server, is there.",
+)
+OWNER_IS_MEMBER: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "owner_is_member",
+    "An owner is connected as a member of the group, or, where it keeps a queue without a route, was seen to hold it.",
+)
+SPREAD_WITHIN_BOUND: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "spread_within_bound",
+    "The queue counts of two members differ by no more than the strategy promises, where no client id is duplicated.",
+)
+
+SUITE: Final = Suite(
+    "queue_assignment",
+    (
+        ONE_ROW_PER_OWNER,
+        ONE_OWNER,
+        OWNED_OR_UNOWNED,
+        REASON_GIVEN,
+        NO_REASON_FOR_OWNER,
+        COVERED,
+        SOURCE_KNOWN,
+        ONE_EFFECTIVE_STRATEGY,
+        QUEUES_EQUAL_ROUTE,
+        SAME_QUEUES,
+        SUBSCRIBED_TOPIC_PRESENT,
+        OWNER_IS_MEMBER,
+        SPREAD_WITHIN_BOUND,
+    ),
+)
+
+_OWNED_BY = "concat('queue ', queue_name, ' is owned by ', array_join(slice(owners, 1, 3), ' and '))"
+
+QUEUE_BREACHES: Final = (
+    Breach(
+        ONE_ROW_PER_OWNER,
+        "owner_row_count > size(owners) OR unowned_row_count > 1",
+        "concat('queue ', queue_name)",
+    ),
+    Breach(ONE_OWNER, "size(owners) > 1", _OWNED_BY),
+    Breach(
+        OWNED_OR_UNOWNED,
+        "size(owners) > 0 AND unowned_row_count > 0",
+        f"concat({_OWNED_BY}, ' and by nobody')",
+    ),
+    Breach(REASON_GIVEN, "unowned_row_count > 0 AND unowned_reason IS NULL", "concat('queue ', queue_name)"),
+    Breach(
+        NO_REASON_FOR_OWNER,
+        "owner_reason IS NOT NULL",
+        f"concat({_OWNED_BY}, ' with the reason ', owner_reason)",
+    ),
+    Breach(
+        COVERED,
+        f"size(owners) = 0 AND NOT coalesce(unowned_reason, '') IN {quoted_list(EXCUSED_UNOWNED_REASONS)}",
+        "concat('queue ', queue_name, ' is unowned with the reason ', coalesce(unowned_reason, 'null'))",
+    ),
+)
+"""What can be seen of one queue and strategy, over the columns of `recomputed`'s `queue`."""
+
+# The condition under which a breach that was seen of a queue counts: the rest of the condition is of the group.
+_COUNTED_WHERE: Final = {
+    ONE_OWNER.rule: f"strategy IN {quoted_list(names_in_table(ONE_OWNER_STRATEGIES))}",
+    COVERED.rule: f"strategy IN {quoted_list(names_in_table(COVERING_STRATEGIES))} "
+    "AND is_online_clustering AND NOT has_duplicate_id",
+}
+
+
+def _of_group(breach: Breach) -> Breach:
+    """A breach of queues as a breach of the `judged` row that carries their count and first example."""
+    rule = breach.expectation.rule
+    return Breach(
+        breach.expectation,
+        f"{rule}_count > 0 AND {_COUNTED_WHERE.get(rule, 'TRUE')}",
+        f"concat({STRATEGY_SUBJECT}, ': ', {rule}_example, "
+        f"IF({rule}_count > 1, concat(' (and ', {rule}_count - 1, ' more)'), ''))",
+        f"{rule}_count",
+    )
+
+
+JUDGED_BREACHES: Final = (
+    *map(_of_group, QUEUE_BREACHES),
+    Breach(
+        SOURCE_KNOWN,
+        "first_source <> last_source OR is_effective <> is_always_effective "
+        f"OR NOT first_source IN {quoted_list(STRATEGY_SOURCES)}",
+        f"concat({STRATEGY_SUBJECT}, ': source ', first_source, ' and ', last_source, ', effective ', "
+        "is_effective, ' and ', is_always_effective)",
+    ),
+    Breach(
+        ONE_EFFECTIVE_STRATEGY,
+        "is_first_strategy AND effective_strategy_count > 1",
+        "concat('group ', consumer_group, ', topic ', topic, ': ', effective_strategy_count, ' effective strategies')",
+    ),
+    Breach(
+        QUEUES_EQUAL_ROUTE,
+        "is_assigned AND (NOT coalesce("
+        "exists(queue_sets, of_route -> of_route.queue_count = queue_count AND of_route.queue_hash = queue_hash), "
+        "queue_count = 0) OR kept_queue_count > 0 AND fewest_routed_queues > 0)",
+        f"concat({STRATEGY_SUBJECT}, ': ', queue_count, ' queues, and ', kept_queue_count, ' kept without a route; "
+        "the name servers have ', coalesce(concat(fewest_routed_queues, ' to ', most_routed_queues), 'none'), "
+        "' of this topic')",
+    ),
+    Breach(
+        SAME_QUEUES,
+        "is_first_strategy AND is_uneven_queue_set",
+        "concat('group ', consumer_group, ', topic ', topic, ': ', least_queue_count, ' to ', most_queue_count, "
+        "' queues, by strategy')",
+    ),
+    Breach(
+        OWNER_IS_MEMBER,
+        "size(foreign_clients) > 0",
+        f"concat({STRATEGY_SUBJECT}, ': ', array_join(slice(array_sort(foreign_clients), 1, 3), ' and '), "
+        "' not connected')",
+        "size(foreign_clients)",
+    ),
+    Breach(
+        SPREAD_WITHIN_BOUND,
+        "spread > promised_bound AND NOT is_spread_excused",
+        f"concat({STRATEGY_SUBJECT}, ': two clients differ by ', spread, ' queues, promised ', promised_bound)",
+    ),
+)
+"""What can be seen of a group, topic and strategy, over the columns of `recomputed`'s `judged`."""
+
+OTHER_BREACH_QUERIES: Final = (
+    f"""
+SELECT
+  {quoted(SUBSCRIBED_TOPIC_PRESENT.expectation_id)} AS expectation_id, 1D AS amount,
+  concat('group ', consumer_group, ', topic ', topic, ': ', fewest_routed_queues, ' readable queues') AS example
+FROM (SELECT DISTINCT consumer_group, topic FROM silver_subscription)
+JOIN topic_queues USING (topic)
+LEFT ANTI JOIN gold_queue_assignment USING (consumer_group, topic)
+WHERE fewest_routed_queues > 0""",
+    breaches_in(
+        f"""(
+  SELECT * FROM gold_queue_assignment
+  LEFT ANTI JOIN silver_observed_owner USING (consumer_group, topic, broker_name, queue_id, client_id)
+  WHERE reason = {quoted(KEPT)}
+)""",
+        [
+            Breach(
+                OWNER_IS_MEMBER,
+                "TRUE",
+                f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'nobody'), ' was not seen to hold ', "
+                "broker_name, '/', queue_id)",
+            )
+        ],
+    ),
+)
+"""What can only be seen against another table."""

@@ -1,0 +1,213 @@
+"""What the staged assignment should look like, worked out again in plain SQL from the staged rows themselves.
+
+The build shares queues out with `strategies`; here they are only counted, from `silver_*` views of the export and
+the `gold_*` views under judgement. What belongs here: those counts, one row per group, topic and strategy. What does
+not: whether a count is good (`queue_assignment`, `assignment_fairness`).
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from expectations.thresholds import DOUBTFUL_OWNER_REASONS, SPREAD_BOUND, UNKNOWN_OWNER_REASONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from expectations.model import Breach
+
+STRATEGY_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', strategy ', strategy)"
+"""SQL that names the group, topic and strategy of a row of `judged`."""
+
+KEPT = "kept_without_route"
+"""The reason of a queue that is in no route and that a client keeps."""
+
+SPREAD_BOUND_OF_STRATEGY = (
+    "CASE strategy "
+    + " ".join(f"WHEN '{name}' THEN {bound}" for name, bound in SPREAD_BOUND.items())
+    + " END"
+)
+"""SQL for the bound that the row's strategy promises; null where it promises none."""
+
+
+def _in(reasons: Iterable[str]) -> str:
+    return "(" + ", ".join(f"'{reason}'" for reason in reasons) + ")"
+
+
+def judged_tables(queue_breaches: Iterable[Breach]) -> str:
+    """The common tables up to `judged`: one row per (group, topic, strategy) of the assignment or of the fairness.
+
+    Args:
+        queue_breaches: what can be wrong with one queue, over the columns of `queue`. Each becomes two columns of
+            `judged`, `<rule>_count` and `<rule>_example`, so that queues are passed over once.
+
+    Returns:
+        `name AS (…), …` for a WITH clause.
+    """
+    carried = ",\n    ".join(
+        f"count_if({breach.when}) AS {breach.expectation.rule}_count,\n"
+        f"    min(IF({breach.when}, {breach.example}, NULL)) AS {breach.expectation.rule}_example"
+        for breach in queue_breaches
+    )
+    return f"""
+queue AS (
+  SELECT
+    consumer_group, topic, strategy, broker_name, queue_id,
+    concat(broker_name, '/', queue_id) AS queue_name,
+    array_sort(collect_set(client_id)) AS owners,
+    count(client_id) AS owner_row_count,
+    count_if(client_id IS NULL) AS unowned_row_count,
+    bool_or(reason <=> '{KEPT}') AS is_kept,
+    max(IF(client_id IS NULL, reason, NULL)) AS unowned_reason,
+    max(IF(client_id IS NOT NULL AND reason <> '{KEPT}', reason, NULL)) AS owner_reason,
+    min(strategy_source) AS first_source, max(strategy_source) AS last_source,
+    bool_or(is_effective) AS is_effective, bool_and(is_effective) AS is_always_effective
+  -- Every further grouping is within a group and topic, so the largest table is moved once.
+  FROM (SELECT /*+ REPARTITION(consumer_group, topic) */ * FROM gold_queue_assignment)
+  GROUP BY consumer_group, topic, strategy, broker_name, queue_id
+),
+counted AS (
+  SELECT
+    consumer_group, topic, strategy,
+    -- Kept queues are in no route, so they are not among the queues that were shared out.
+    count_if(NOT is_kept) AS queue_count,
+    count_if(is_kept) AS kept_queue_count,
+    coalesce(bit_xor(IF(is_kept, NULL, xxhash64(broker_name, queue_id))), 0L) AS queue_hash,
+    sum(size(owners)) AS owned_pair_count,
+    count_if(size(owners) = 0) AS unowned_queue_count,
+    count_if(size(owners) > 1) AS multi_owned_queue_count,
+    count_if(unowned_reason IN {_in(UNKNOWN_OWNER_REASONS)}) AS unknown_queue_count,
+    count_if(unowned_reason IN {_in(DOUBTFUL_OWNER_REASONS)}) AS doubtful_queue_count,
+    count_if(unowned_reason = 'owner_not_subscribed') AS not_subscribed_queue_count,
+    min(first_source) AS first_source, max(last_source) AS last_source,
+    bool_or(is_effective) AS is_effective, bool_and(is_always_effective) AS is_always_effective,
+    {carried}
+  FROM queue
+  GROUP BY consumer_group, topic, strategy
+),
+load AS (
+  SELECT
+    consumer_group, topic, strategy,
+    count(*) AS owner_client_count,
+    min(queue_count) AS least_load, max(queue_count) AS most_load,
+    sum(queue_count * queue_count) AS squared_load,
+    collect_list(IF(is_shared, client_id, NULL)) AS owners
+  FROM (
+    SELECT
+      consumer_group, topic, strategy, client_id,
+      count(*) AS queue_count, bool_or(NOT reason <=> '{KEPT}') AS is_shared
+    FROM gold_queue_assignment
+    WHERE client_id IS NOT NULL
+    GROUP BY consumer_group, topic, strategy, client_id
+  )
+  GROUP BY consumer_group, topic, strategy
+),
+-- The assignment, its clients' loads and the published fairness of one key, side by side.
+matched AS (
+  SELECT
+    consumer_group, topic, strategy,
+    any_value(counted, TRUE) AS counted, any_value(load, TRUE) AS load, any_value(fairness, TRUE) AS fairness
+  FROM (
+    SELECT consumer_group, topic, strategy, struct(*) AS counted, NULL AS load, NULL AS fairness FROM counted
+    UNION ALL
+    SELECT consumer_group, topic, strategy, NULL, struct(*), NULL FROM load
+    UNION ALL
+    SELECT consumer_group, topic, strategy, NULL, NULL, struct(*) FROM gold_assignment_fairness
+  )
+  GROUP BY consumer_group, topic, strategy
+),
+-- Brokers may list different members; a client balances over the list of one of them.
+group_on_broker AS (
+  SELECT
+    consumer_group, broker_name,
+    array_sort(collect_set(client_id)) AS members, count(client_id) AS connection_count,
+    bool_or(is_online_clustering) AS is_online_clustering
+  FROM (
+    SELECT consumer_group, broker_name, client_id, FALSE AS is_online_clustering FROM silver_consumer_connection
+    UNION ALL
+    SELECT consumer_group, broker_name, NULL, state = 'online' AND message_model <=> 'CLUSTERING'
+    FROM silver_group_presence
+  )
+  GROUP BY consumer_group, broker_name
+),
+seen_group AS (
+  SELECT
+    consumer_group,
+    collect_set(IF(connection_count > 0, members, NULL)) AS member_lists,
+    bool_or(connection_count > size(members)) AS has_duplicate_id,
+    collect_set(IF(is_online_clustering, broker_name, NULL)) AS online_broker_names
+  FROM group_on_broker
+  GROUP BY consumer_group
+),
+-- Name servers may disagree; the queues of a topic must be those that one of them gives.
+topic_queues AS (
+  SELECT
+    topic,
+    collect_set(struct(queue_count, queue_hash)) AS queue_sets,
+    min(queue_count) AS fewest_routed_queues, max(queue_count) AS most_routed_queues,
+    flatten(collect_set(broker_names)) AS routed_broker_names
+  FROM (
+    SELECT
+      topic, nameserver,
+      count(queue_id) AS queue_count,
+      coalesce(bit_xor(IF(queue_id IS NULL, NULL, xxhash64(broker_name, queue_id))), 0L) AS queue_hash,
+      array_sort(collect_set(broker_name)) AS broker_names
+    FROM silver_topic_route
+    LATERAL VIEW OUTER explode(
+      IF(subscribe_queue_count > 0, sequence(0, subscribe_queue_count - 1), array())
+    ) AS queue_id
+    GROUP BY topic, nameserver
+  )
+  GROUP BY topic
+),
+-- Members that say of themselves that they subscribe; one that could not be asked is not among them.
+subscriber AS (
+  SELECT consumer_group, topic, count(DISTINCT client_id) AS subscriber_count
+  FROM silver_client_subscription
+  GROUP BY consumer_group, topic
+),
+joined AS (
+  SELECT
+    consumer_group, topic, strategy,
+    counted.* EXCEPT (consumer_group, topic, strategy),
+    load.* EXCEPT (consumer_group, topic, strategy),
+    fairness,
+    fairness.client_count AS client_count,
+    has_duplicate_id,
+    transform(member_lists, members -> size(members)) AS client_counts,
+    coalesce(subscriber_count, 0) AS subscriber_count,
+    array_except(load.owners, coalesce(flatten(member_lists), array())) AS foreign_clients,
+    arrays_overlap(online_broker_names, routed_broker_names) AS is_online_clustering,
+    queue_sets, fewest_routed_queues, most_routed_queues,
+    {SPREAD_BOUND_OF_STRATEGY} AS promised_bound,
+    counted IS NOT NULL AS is_assigned,
+    strategy = min(strategy) OVER of_topic AS is_first_strategy,
+    count_if(counted.is_effective) OVER of_topic AS effective_strategy_count,
+    min(counted.queue_count) OVER of_topic AS least_queue_count,
+    max(counted.queue_count) OVER of_topic AS most_queue_count,
+    min(counted.queue_hash) OVER of_topic <> max(counted.queue_hash) OVER of_topic AS is_uneven_queue_set
+  FROM matched
+  LEFT JOIN seen_group USING (consumer_group)
+  LEFT JOIN topic_queues USING (topic)
+  LEFT JOIN subscriber USING (consumer_group, topic)
+  WINDOW of_topic AS (PARTITION BY consumer_group, topic)
+),
+judged AS (
+  SELECT
+    *,
+    fairness.group_state = 'unknown'
+      OR coalesce(queue_count > 0 AND unknown_queue_count = queue_count, FALSE) AS is_unknown,
+    -- A part of it is known, or nothing is shared: a count may be given or left null.
+    NOT is_assigned OR doubtful_queue_count > 0 AS is_doubtful,
+    coalesce(has_duplicate_id, FALSE) OR coalesce(kept_queue_count, 0) > 0
+      OR coalesce(not_subscribed_queue_count, 0) > 0 AS is_spread_excused,
+    IF(client_count > 0, coalesce(most_load, 0), NULL) AS expected_most,
+    IF(client_count > 0, IF(coalesce(owner_client_count, 0) < client_count, 0, least_load), NULL) AS expected_least,
+    coalesce(owned_pair_count, 0) / nullif(client_count, 0) AS expected_mean,
+    coalesce(most_load, 0) * nullif(client_count, 0) / nullif(owned_pair_count, 0) AS expected_most_over_mean,
+    owned_pair_count * owned_pair_count / nullif(client_count * squared_load, 0) AS expected_jain,
+    client_count - coalesce(owner_client_count, 0) AS expected_idle,
+    most_load - IF(owner_client_count < array_min(client_counts), 0, least_load) AS spread
+  FROM joined
+)"""

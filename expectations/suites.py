@@ -1,0 +1,23 @@
+"""All suites. A new one is a module of this package and a line here, and in `measures` the SQL that measures it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from expectations import assignment_fairness, every_table, export, finding, queue_assignment
+
+if TYPE_CHECKING:
+    from expectations.model import Expectation, Suite
+
+SUITES: Final[tuple[Suite, ...]] = (
+    queue_assignment.SUITE,
+    assignment_fairness.SUITE,
+    finding.SUITE,
+    export.SUITE,
+    every_table.SUITE,
+)
+
+EXPECTATIONS: Final[dict[str, Expectation]] = {
+    expectation.expectation_id: expectation for suite in SUITES for expectation in suite.expectations
+}
+"""Every expectation by its id."""

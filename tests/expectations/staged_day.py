@@ -1,0 +1,292 @@
+"""A small staged day that is in order, built row by row, so that a test can spoil exactly one thing in it.
+
+Its assignments are written with two lines of arithmetic and not with `strategies`: the gate must not need them either.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from expectations.measures import MEASURE_STATEMENTS
+from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CLUSTER = "shop-test"
+DS = date(2026, 11, 16)
+ROUTE_FILE = "nameserver_routes.jsonl"
+NAMESERVERS = ("127.0.0.1:9876", "127.0.0.1:9877")
+BROKERS = ("broker-a", "broker-b")
+TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
+
+Row = dict[str, Any]
+
+
+@dataclass
+class StagedDay:
+    """The rows of every staged table, by the table's name, and what the manifest says of the export."""
+
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    manifest: list[Row] = field(default_factory=list)
+
+    def add(self, table: str, **values: Any) -> Row:
+        """Adds a row of this cluster and day; columns that are not given are null."""
+        row: Row = {column.name: None for column in TABLES[table].all_columns}
+        row |= {"cluster": CLUSTER, "ds": DS.isoformat()} | values
+        unknown = row.keys() - {column.name for column in TABLES[table].all_columns}
+        assert not unknown, f"{table} has no column {unknown}"
+        self.rows[table].append(row)
+        return row
+
+    def of(self, table: str, **values: Any) -> list[Row]:
+        """The rows that have these values."""
+        return [row for row in self.rows[table] if all(row[key] == value for key, value in values.items())]
+
+    def remove(self, table: str, **values: Any) -> list[Row]:
+        """Takes out the rows that have these values and gives them."""
+        removed = self.of(table, **values)
+        assert removed, f"nothing to remove from {table} with {values}"
+        self.rows[table] = [row for row in self.rows[table] if row not in removed]
+        return removed
+
+    def add_export_file(self, path: str, states: tuple[str, ...] = ("payload",)) -> None:
+        """A file of the export with one line for each state, and what the manifest says of it."""
+        for number, state in enumerate(states, start=1):
+            self.add("export_record", kind="some_kind", file=path, line_number=number, state=state)
+            if state == "rejected":
+                self.add(
+                    "rejected_record",
+                    kind="some_kind",
+                    file=path,
+                    line_number=number,
+                    reason="torn",
+                    text="{",
+                )
+        self.manifest.append(
+            {
+                "path": path,
+                "kind": "some_kind",
+                "line_count": len(states),
+                "error_count": states.count("error"),
+            }
+        )
+
+    def add_topic(self, topic: str, queues_per_broker: int = 4) -> None:
+        """A topic that both name servers have on both brokers."""
+        for nameserver in NAMESERVERS:
+            for broker in BROKERS:
+                self.add(
+                    "topic_route",
+                    nameserver=nameserver,
+                    topic=topic,
+                    broker_name=broker,
+                    subscribe_queue_count=queues_per_broker,
+                )
+
+    def add_group(
+        self,
+        group: str,
+        topic: str,
+        clients: tuple[str, ...] = ("c1", "c2", "c3"),
+        strategies: tuple[str, ...] = ("AVG", "AVG_BY_CIRCLE"),
+        message_model: str = "CLUSTERING",
+    ) -> None:
+        """An online group whose members report the first of the strategies."""
+        for broker in BROKERS:
+            self.add(
+                "group_presence",
+                broker_name=broker,
+                consumer_group=group,
+                state="online",
+                message_model=message_model,
+            )
+            self.add("subscription", broker_name=broker, consumer_group=group, topic=topic)
+            for number, client in enumerate(clients):
+                self.add(
+                    "consumer_connection",
+                    broker_name=broker,
+                    consumer_group=group,
+                    client_id=client,
+                    client_addr=f"127.0.0.1:{4000 + number}",
+                )
+        for client in sorted(set(clients)):
+            self.add("consumer_client", consumer_group=group, client_id=client, state="online")
+            self.add("client_subscription", consumer_group=group, client_id=client, topic=topic)
+        for strategy in strategies:
+            self.assign(group, topic, strategy, clients, is_effective=strategy == strategies[0])
+
+    def add_silent_group(self, group: str, topic: str, state: str, reason: str) -> Row:
+        """A group whose members are not there (`offline`) or not known (`unknown`); gives its fairness row."""
+        for broker in BROKERS:
+            self.add("group_presence", broker_name=broker, consumer_group=group, state=state)
+        for broker, queue_id in self.queues(topic):
+            self.add(
+                "queue_assignment",
+                consumer_group=group,
+                topic=topic,
+                broker_name=broker,
+                queue_id=queue_id,
+                strategy="AVG",
+                strategy_source="hypothetical",
+                is_effective=False,
+                reason=reason,
+            )
+        return self.rate(group, topic, "AVG", () if state == "offline" else None)
+
+    def queues(self, topic: str) -> list[tuple[str, int]]:
+        """The queues of a topic as the first name server has them."""
+        return [
+            (row["broker_name"], queue_id)
+            for row in self.of("topic_route", topic=topic, nameserver=NAMESERVERS[0])
+            for queue_id in range(row["subscribe_queue_count"])
+        ]
+
+    def assign(
+        self, group: str, topic: str, strategy: str, clients: tuple[str, ...], *, is_effective: bool
+    ) -> None:
+        """Rows of `queue_assignment` in blocks for AVG, in turns for all else, and of `assignment_fairness`."""
+        queues = self.queues(topic)
+        everybody = sorted(clients)
+        for index, (broker, queue_id) in enumerate(queues):
+            if strategy == "BROADCASTING":
+                owners = everybody
+            elif strategy == "AVG":
+                owners = [everybody[min(index * len(everybody) // len(queues), len(everybody) - 1)]]
+            else:
+                owners = [everybody[index % len(everybody)]]
+            for owner in dict.fromkeys(owners):
+                self.add(
+                    "queue_assignment",
+                    consumer_group=group,
+                    topic=topic,
+                    broker_name=broker,
+                    queue_id=queue_id,
+                    strategy=strategy,
+                    strategy_source="observed" if is_effective else "hypothetical",
+                    is_effective=is_effective,
+                    client_id=owner,
+                    client_connection_count=clients.count(owner),
+                )
+        self.rate(group, topic, strategy, clients)
+
+    def rate(self, group: str, topic: str, strategy: str, clients: tuple[str, ...] | None) -> Row:
+        """The row of `assignment_fairness` that the rows of `queue_assignment` give; no clients: they are unknown."""
+        assigned = self.of("queue_assignment", consumer_group=group, topic=topic, strategy=strategy)
+        queues = {
+            (row["broker_name"], row["queue_id"]) for row in assigned if row["reason"] != "kept_without_route"
+        }
+        values: Row = {
+            "strategy_source": assigned[0]["strategy_source"] if assigned else "observed",
+            "is_effective": assigned[0]["is_effective"] if assigned else True,
+            "group_state": "unknown",
+            "queue_count": len(queues) if self.of("topic_route", topic=topic) else None,
+            "spread_bound": {"AVG": 1, "AVG_BY_CIRCLE": 1, "MACHINE_ROOM": 1}.get(strategy),
+        }
+        if clients is not None:
+            members = set(clients)
+            owned = [
+                (row["broker_name"], row["queue_id"]) for row in assigned if row["client_id"] is not None
+            ]
+            loads = [sum(row["client_id"] == member for row in assigned) for member in members]
+            mean = sum(loads) / len(loads) if loads else None
+            values |= {
+                "group_state": ("broadcasting" if strategy == "BROADCASTING" else "online")
+                if loads
+                else "offline",
+                "client_count": len(members),
+                "min_queues_per_client": min(loads, default=None),
+                "max_queues_per_client": max(loads, default=None),
+                "mean_queues_per_client": mean,
+                "max_over_mean": max(loads) / mean if mean else None,
+                "jain_index": sum(loads) ** 2 / (len(loads) * sum(load**2 for load in loads))
+                if mean
+                else None,
+                "idle_client_count": loads.count(0),
+                "unowned_queue_count": len(queues - set(owned)),
+                "multi_owned_queue_count": sum(owned.count(queue) > 1 for queue in set(owned)),
+                "is_within_bound": max(loads) - min(loads) <= 1
+                if values["spread_bound"] is not None and loads
+                else None,
+            }
+        self.rows["assignment_fairness"] = [
+            row
+            for row in self.rows["assignment_fairness"]
+            if (row["consumer_group"], row["topic"], row["strategy"]) != (group, topic, strategy)
+        ]
+        return self.add("assignment_fairness", consumer_group=group, topic=topic, strategy=strategy, **values)
+
+    def add_finding(self, **values: Any) -> Row:
+        """A finding that is in order, except for the values given."""
+        usual = {
+            "severity": "info",
+            "kind": "clients_idle",
+            "evidence": "2 of 6 own nothing",
+            "advice": "Remove two.",
+        }
+        return self.add("finding", **usual | values)
+
+    def show_to(self, spark: SparkSession) -> None:
+        """Registers the views that the measures read."""
+        for name, table in TABLES.items():
+            ddl = ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
+            _view(spark, f"{table.layer}_{name}", self.rows[name], ddl)
+        _view(spark, "run", [{"cluster": CLUSTER, "ds": DS.isoformat()}], "cluster string, ds date")
+        _view(
+            spark,
+            "manifest_file",
+            self.manifest,
+            "path string, kind string, line_count bigint, error_count bigint",
+        )
+
+    def measure(self, spark: SparkSession) -> list[Row]:
+        """What the gate is given: the rows of all statements."""
+        self.show_to(spark)
+        return [row.asDict() for statement in MEASURE_STATEMENTS for row in spark.sql(statement).collect()]
+
+
+def _view(spark: SparkSession, name: str, rows: list[Row], ddl: str) -> None:
+    """A view over constant rows; typed by Spark from JSON, so that nothing crosses into Python workers."""
+    literal = json.dumps(rows).replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"SELECT inline(from_json('{literal}', 'array<struct<{ddl}>>'))").createOrReplaceTempView(name)
+
+
+def healthy_day() -> StagedDay:
+    """Two clustering groups, a broadcasting one, an offline one, one that could not be asked, a vanished topic."""
+    day = StagedDay()
+    day.add_export_file(ROUTE_FILE, ("payload",) * 200 + ("error", "rejected"))
+    day.add_topic("orders")
+    day.add_topic("config", queues_per_broker=1)
+    day.add_group("order-service", "orders")
+    day.add_group("big-service", "orders", clients=tuple(f"m{n:02}" for n in range(11)))
+    day.add_group("listeners", "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
+    day.add_finding(consumer_group="big-service", topic="orders")
+    day.add_silent_group("sleeping", "orders", "offline", "group_offline")
+    day.add_silent_group("unreachable", "orders", "unknown", "members_unknown")
+    keep_without_route(day, "order-service", "vanished", owner="c2")
+    return day
+
+
+def keep_without_route(day: StagedDay, group: str, topic: str, owner: str) -> None:
+    """A topic that no name server knows, of which a client still holds queue 0 of `broker-c`."""
+    queue = {
+        "consumer_group": group,
+        "topic": topic,
+        "broker_name": "broker-c",
+        "queue_id": 0,
+        "client_id": owner,
+    }
+    day.add("observed_owner", **queue, is_pop=False)
+    day.add(
+        "queue_assignment",
+        **queue,
+        strategy="AVG",
+        strategy_source="observed",
+        is_effective=True,
+        client_connection_count=1,
+        reason="kept_without_route",
+    )
+    day.rate(group, topic, "AVG", ("c1", "c2", "c3"))

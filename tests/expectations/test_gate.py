@@ -1,0 +1,260 @@
+"""The gate judges numbers: what is out of range, missing or unheard of never passes, and no name is ever obeyed."""
+
+from __future__ import annotations
+
+import math
+import os
+from datetime import date
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from expectations.gate import MeasureError, judge
+from expectations.suites import EXPECTATIONS
+from expectations.verdict import explain
+from tables import GATE_RESULT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from expectations.verdict import Verdict
+
+DS = date(2026, 11, 16)
+ONE_OWNER = "queue_assignment.one_owner"
+FEW_REJECTED = "rejected_record.few"
+Row = dict[str, Any]
+
+
+def measures(**changed: Any) -> list[Row]:
+    """Measures with which every expectation holds, except those changed; `.` is written `__` here."""
+    rows = {
+        expectation_id: {
+            "expectation_id": expectation_id,
+            "observed": expectation.threshold_min or 0.0,
+            "examples": [],
+        }
+        for expectation_id, expectation in EXPECTATIONS.items()
+    }
+    for name, change in changed.items():
+        rows[name.replace("__", ".")].update(change)
+    return list(rows.values())
+
+
+def judged(rows: list[Row] | pd.DataFrame, cluster: str = "shop-prod", docs: Path | None = None) -> Verdict:
+    return judge(rows, cluster=cluster, ds=DS, run_id="run-1", data_docs_dir=docs)
+
+
+def result(verdict: Verdict, expectation_id: str) -> Row:
+    return next(row for row in verdict.results if row["expectation_id"] == expectation_id)
+
+
+def test_a_day_in_order_passes() -> None:
+    verdict = judged(measures())
+
+    assert verdict.verdict == "passed"
+    assert verdict.reasons == []
+    assert verdict.warnings == []
+    assert verdict.data_docs_index is None
+    assert (
+        explain(verdict) == f"The gate passed: {len(EXPECTATIONS)} of {len(EXPECTATIONS)} expectations hold."
+    )
+
+
+def test_there_is_a_row_of_gate_result_for_each_expectation() -> None:
+    verdict = judged(measures())
+
+    assert [row["expectation_id"] for row in verdict.results] == list(EXPECTATIONS)
+    assert {tuple(row) for row in verdict.results} == {tuple(column.name for column in GATE_RESULT.columns)}
+    assert result(verdict, FEW_REJECTED) == {
+        "run_id": "run-1",
+        "expectation_id": FEW_REJECTED,
+        "table_name": "silver.rejected_record",
+        "expectation": "The share of the export's lines that could not be read is small.",
+        "severity": "warn",
+        "is_success": True,
+        "observed": 0.0,
+        "threshold_min": None,
+        "threshold_max": 0.01,
+        "examples": [],
+        "waiver": None,
+    }
+
+
+def test_a_broken_blocking_expectation_refuses_the_day_and_is_named_with_its_examples() -> None:
+    verdict = judged(
+        measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0", "queue a/1"]})
+    )
+
+    assert verdict.verdict == "refused"
+    [reason] = verdict.reasons
+    assert reason == (
+        "gold.queue_assignment fails queue_assignment.one_owner (A strategy that promises one owner never gives a "
+        "queue to two clients): found 2, allowed 0; for example: queue a/0 | queue a/1"
+    )
+    assert not result(verdict, ONE_OWNER)["is_success"]
+    assert sum(not row["is_success"] for row in verdict.results) == 1
+
+
+def test_a_broken_warning_lets_the_day_pass_and_is_told() -> None:
+    verdict = judged(
+        measures(
+            rejected_record__few={"observed": 0.25, "examples": ["file x, line 1: torn"]},
+            group_presence__some_online={"observed": 0.0},
+        )
+    )
+
+    assert verdict.verdict == "passed_with_warnings"
+    assert verdict.reasons == []
+    assert [warning.partition(": found ")[2] for warning in verdict.warnings] == [
+        "0.25, allowed at most 0.01; for example: file x, line 1: torn",
+        "0, allowed at least 1",
+    ]
+
+
+@pytest.mark.parametrize("expectation_id", [ONE_OWNER, "finding.one_row_per_key"])
+def test_what_was_not_measured_has_failed(expectation_id: str) -> None:
+    verdict = judged([row for row in measures() if row["expectation_id"] != expectation_id])
+
+    assert verdict.verdict == "refused"
+    assert len(verdict.reasons) == 1
+    assert verdict.reasons[0].endswith("it was not measured")
+    assert result(verdict, expectation_id)["observed"] is None
+
+
+@pytest.mark.parametrize("number", [None, math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_was_not_measured(number: float | None) -> None:
+    verdict = judged(measures(queue_assignment__one_owner={"observed": number}))
+
+    assert verdict.verdict == "refused"
+    assert result(verdict, ONE_OWNER)["observed"] is None
+
+
+def test_nothing_measured_at_all_refuses_the_day() -> None:
+    verdict = judged([])
+
+    assert verdict.verdict == "refused"
+    assert not any(row["is_success"] for row in verdict.results)
+
+
+def test_a_measure_that_belongs_to_no_expectation_is_an_error() -> None:
+    stray = {"expectation_id": "queue_assignment.made_up", "observed": 0.0, "examples": []}
+
+    with pytest.raises(
+        MeasureError, match=r"^The measure queue_assignment\.made_up belongs to no expectation"
+    ):
+        judged([*measures(), stray])
+
+
+def test_two_measures_of_one_expectation_are_an_error() -> None:
+    with pytest.raises(MeasureError, match=r"^The measure queue_assignment\.one_owner is there twice"):
+        judged([*measures(), {"expectation_id": ONE_OWNER, "observed": 0.0, "examples": []}])
+
+
+def test_a_frame_read_from_a_table_is_judged_like_rows() -> None:
+    rows = measures(
+        queue_assignment__one_owner={"observed": 2.0, "examples": np.array(["queue a/0"], dtype=object)}
+    )
+
+    assert judged(pd.DataFrame(rows)) == judged(rows)
+
+
+def test_an_example_is_one_line_that_moves_no_cursor() -> None:
+    verdict = judged(
+        measures(
+            queue_assignment__one_owner={
+                "observed": 1.0,
+                "examples": ["two\nlines \x1b[31mred \u202eback", "é 队列"],
+            }
+        )
+    )
+
+    assert result(verdict, ONE_OWNER)["examples"] == ["two\\nlines \\x1b[31mred \\u202eback", "é 队列"]
+    assert len(explain(verdict).splitlines()) == 2
+
+
+def test_a_long_example_is_cut() -> None:
+    verdict = judged(measures(queue_assignment__one_owner={"observed": 1.0, "examples": ["x" * 10_000]}))
+
+    assert result(verdict, ONE_OWNER)["examples"] == ["x" * 500 + "…"]
+
+
+def test_great_expectations_tells_nobody() -> None:
+    assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
+
+
+class _Page(HTMLParser):
+    """The text that a page shows, its scripts, and every attribute of its tags."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.scripts: list[str] = []
+        self.attributes: list[str] = []
+        self.feed(html)
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script":
+            self.scripts.append(data)
+        else:
+            self.text += data
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 - the parser calls it so
+        self.attributes += [f"{name}={value}" for name, value in attrs]
+
+
+HOSTILE_NAMES = (
+    "<script>alert('planted')</script>",
+    '"><img src=planted onerror=alert(1)>',
+    "$observed ${example_1} $$sentence $PARAMETER",
+    "{{ planted }} {% planted %}",
+    "[planted](javascript:alert(1)) **planted** <b>planted</b>",
+    "<!-- planted",
+    "&lt;planted&gt;",
+)
+
+
+def test_hostile_names_are_shown_in_data_docs_and_not_obeyed(tmp_path: Path) -> None:
+    verdict = judged(
+        measures(queue_assignment__one_owner={"observed": 7.0, "examples": list(HOSTILE_NAMES)}),
+        cluster="<script>harm()</script>/../..",
+        docs=tmp_path / "docs",
+    )
+
+    assert verdict.data_docs_index == tmp_path / "docs" / "index.html"
+    pages = {path: _Page(path.read_text(encoding="utf-8")) for path in (tmp_path / "docs").rglob("*.html")}
+    shown = [page for path, page in pages.items() if "validations/queue_assignment/" in path.as_posix()]
+    assert len(shown) == 1
+    for name in HOSTILE_NAMES:
+        assert name in shown[0].text
+    # A link, a bold word or a comment would have taken characters out of the text above; these would act.
+    for page in pages.values():
+        assert not [
+            attribute for attribute in page.attributes if "planted" in attribute or "alert(" in attribute
+        ]
+        assert not [script for script in page.scripts if "planted" in script or "harm()" in script]
+    assert [path.name for path in tmp_path.iterdir()] == ["docs"]
+
+
+def test_data_docs_say_what_was_expected_and_found(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    judged(measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0"]}), docs=docs)
+
+    [path] = (docs / "validations" / "queue_assignment").rglob("*.html")
+    text = " ".join(_Page(path.read_text(encoding="utf-8")).text.split())
+    assert EXPECTATIONS[ONE_OWNER].sentence in text
+    assert "Allowed: 0. If it fails, the day is not published." in text
+    assert "2queue a/0" in text  # two lines: there is a <br> between them
+
+
+def test_a_second_judgement_of_a_day_writes_over_the_first(tmp_path: Path) -> None:
+    first = judged(measures(), docs=tmp_path)
+    pages = sorted(tmp_path.rglob("*.html"))
+
+    second = judged(measures(), docs=tmp_path)
+
+    assert sorted(tmp_path.rglob("*.html")) == pages
+    assert first == second
+    assert explain(second) == explain(first)

@@ -1,0 +1,525 @@
+"""Each fault planted in a staged day is seen by the expectation that is meant for it, and by no other.
+
+Two days are measured: one in order, one in which every group has a fault of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
+
+from expectations import every_table
+from expectations.suites import EXPECTATIONS
+from expectations.thresholds import MOST_EXAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+CLIENTS = ("c1", "c2", "c3")
+MANY = 1000
+FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
+EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
+
+
+def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
+    """Plants a fault in a group named like the function, and says which expectations must see it."""
+
+    def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
+        FAULTS[plant.__name__] = (plant, set(expected))
+        return plant
+
+    return register
+
+
+def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
+    """Plants what looks like a fault and is none, in a group named like the function."""
+    EXCUSED[plant.__name__] = plant
+    return plant
+
+
+def first_row(day: StagedDay, group: str, strategy: str = "AVG") -> Row:
+    return day.of("queue_assignment", consumer_group=group, strategy=strategy)[0]
+
+
+def last_row(day: StagedDay, group: str, strategy: str = "AVG") -> Row:
+    return day.of("queue_assignment", consumer_group=group, strategy=strategy)[-1]
+
+
+# What can be wrong with gold.queue_assignment
+
+
+@fault("queue_assignment.one_owner")
+def duplicated_owner(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.rows["queue_assignment"].append(first_row(day, group) | {"client_id": "c3"})
+    day.rate(group, "orders", "AVG", CLIENTS)
+
+
+@fault(
+    "queue_assignment.one_row_per_owner",
+    # A client's queues are counted in rows, so a doubled row shows there too.
+    "assignment_fairness.counts_equal_assignment",
+    "assignment_fairness.ratios_equal_assignment",
+    "queue_assignment.spread_within_bound",
+)
+def doubled_row(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.rows["queue_assignment"].append(dict(first_row(day, group)))
+
+
+@fault("queue_assignment.owned_or_unowned")
+def owned_and_unowned(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONFIG",))
+    also = {"client_id": None, "client_connection_count": None, "reason": "not_in_configured_list"}
+    day.rows["queue_assignment"].append(first_row(day, group, "CONFIG") | also)
+
+
+@fault("queue_assignment.queues_equal_route")
+def dropped_queue(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.remove("queue_assignment", consumer_group=group, broker_name="broker-a", queue_id=0)
+    for strategy in ("AVG", "AVG_BY_CIRCLE"):
+        day.rate(group, "orders", strategy, CLIENTS)
+
+
+@fault("queue_assignment.queues_equal_route", "queue_assignment.same_queues")
+def dropped_queue_of_one_strategy(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.remove("queue_assignment", consumer_group=group, strategy="AVG", broker_name="broker-a", queue_id=0)
+    day.rate(group, "orders", "AVG", CLIENTS)
+
+
+@fault("queue_assignment.queues_equal_route")
+def swapped_queue(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("queue_assignment", consumer_group=group, broker_name="broker-b", queue_id=3):
+        row["queue_id"] = 4
+
+
+@fault("queue_assignment.queues_equal_route")
+def kept_although_routed(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    keep_without_route(day, group, "orders", owner="c3")
+
+
+@fault("queue_assignment.subscribed_topic_present")
+def dropped_topic(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.remove("queue_assignment", consumer_group=group)
+    day.remove("assignment_fairness", consumer_group=group)
+
+
+@fault("queue_assignment.owner_is_member")
+def foreign_client(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("queue_assignment", consumer_group=group, strategy="AVG", client_id="c1"):
+        row["client_id"] = "c1-of-elsewhere"
+
+
+@fault("queue_assignment.owner_is_member")
+def foreign_client_of_a_group_without_members(day: StagedDay, group: str) -> None:
+    day.add_silent_group(group, "orders", "offline", "group_offline")
+    first_row(day, group).update(client_id="c1", reason=None)
+    fairness = day.of("assignment_fairness", consumer_group=group)[0]
+    fairness.update(unowned_queue_count=7, idle_client_count=None)
+
+
+@fault("queue_assignment.owner_is_member")
+def keeper_that_was_not_seen(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    keep_without_route(day, group, "vanished", owner="c1")
+    day.remove("observed_owner", consumer_group=group)
+
+
+@fault("queue_assignment.reason_given")
+def missing_reason(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONFIG",))
+    first_row(day, group, "CONFIG").update(client_id=None, client_connection_count=None)
+    day.rate(group, "orders", "CONFIG", CLIENTS)
+
+
+@fault("queue_assignment.no_reason_for_owner")
+def reason_for_an_owner(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    first_row(day, group)["reason"] = "mixed_strategies"
+
+
+@fault("queue_assignment.covered")
+def uncovered_queue(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    first_row(day, group).update(client_id=None, client_connection_count=None, reason="mixed_strategies")
+    day.rate(group, "orders", "AVG", CLIENTS)
+
+
+@fault("queue_assignment.source_known")
+def two_sources(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    first_row(day, group)["strategy_source"] = "configured"
+
+
+@fault("queue_assignment.source_known")
+def unheard_of_source(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("queue_assignment", consumer_group=group, strategy="AVG"):
+        row["strategy_source"] = "guessed"
+
+
+@fault("queue_assignment.one_effective_strategy")
+def two_effective_strategies(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("queue_assignment", consumer_group=group):
+        row["is_effective"] = True
+
+
+@fault("queue_assignment.spread_within_bound", "assignment_fairness.bound_kept")
+def unfair_spread(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("queue_assignment", consumer_group=group, strategy="AVG", client_id="c2"):
+        row["client_id"] = "c1"
+    day.rate(group, "orders", "AVG", CLIENTS)
+
+
+# Null claims nothing, and must not stand where all owners are known.
+@fault("queue_assignment.spread_within_bound", "assignment_fairness.counts_equal_assignment")
+def unfair_spread_that_fairness_hides(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.of("queue_assignment", consumer_group=group, strategy="AVG", client_id="c3")[0]["client_id"] = "c1"
+    day.rate(group, "orders", "AVG", CLIENTS)["is_within_bound"] = None
+
+
+# What can be wrong with gold.assignment_fairness
+
+
+@fault("assignment_fairness.counts_equal_assignment")
+def wrong_count(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.of("assignment_fairness", consumer_group=group, strategy="AVG")[0]["max_queues_per_client"] += 1
+
+
+@fault("assignment_fairness.counts_equal_assignment")
+def count_that_is_not_given(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.of("assignment_fairness", consumer_group=group, strategy="AVG")[0]["unowned_queue_count"] = None
+
+
+# The other numbers agree with the wrong count of clients, so they are not wrong once more.
+@fault("assignment_fairness.counts_equal_assignment", "assignment_fairness.bound_kept")
+def member_that_no_broker_lists(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.rate(group, "orders", "AVG", (*CLIENTS, "c4"))
+
+
+@fault("assignment_fairness.counts_equal_assignment")
+def member_that_is_left_out(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", clients=tuple(f"m{number:02}" for number in range(11)))
+    # m10 owns nothing: without it every number agrees with every other.
+    day.rate(group, "orders", "AVG", tuple(f"m{number:02}" for number in range(10)))
+
+
+@fault("assignment_fairness.ratios_equal_assignment")
+def wrong_ratio(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.of("assignment_fairness", consumer_group=group, strategy="AVG")[0]["max_over_mean"] *= 1 + 1e-6
+
+
+@fault("assignment_fairness.jain_in_range", "assignment_fairness.ratios_equal_assignment")
+def jain_above_one(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.of("assignment_fairness", consumer_group=group, strategy="AVG")[0]["jain_index"] = 1.5
+
+
+@fault("assignment_fairness.rows_equal_assignment")
+def unrated_strategy(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.remove("assignment_fairness", consumer_group=group, strategy="AVG")
+
+
+@fault("assignment_fairness.rows_equal_assignment", "assignment_fairness.counts_equal_assignment")
+def rated_strategy_without_rows(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    fairness = day.rate(group, "orders", "CONFIG", None)
+    fairness.update(group_state="online", queue_count=8, client_count=3)
+
+
+@fault("assignment_fairness.unknown_is_null")
+def zero_where_nothing_is_known(day: StagedDay, group: str) -> None:
+    day.add_silent_group(group, "orders", "unknown", "members_unknown")["idle_client_count"] = 0
+
+
+@fault("assignment_fairness.unknown_is_null")
+def count_under_unknown_settings(day: StagedDay, group: str) -> None:
+    settings_that_nobody_wrote(day, group)
+    day.of("assignment_fairness", consumer_group=group)[0]["max_queues_per_client"] = 0
+
+
+@fault("assignment_fairness.one_row_per_key")
+def group_rated_twice(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.rows["assignment_fairness"].append(dict(day.of("assignment_fairness", consumer_group=group)[0]))
+
+
+# What can be wrong with gold.finding
+
+
+@fault("finding.severity_known")
+def severity_off_the_list(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, severity="catastrophic")
+
+
+@fault("finding.kind_known")
+def kind_off_the_list(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, kind="boredom")
+
+
+@fault("finding.subject_given")
+def finding_about_nothing(day: StagedDay, group: str) -> None:
+    day.add_finding(evidence=f"seen in {group}")
+
+
+@fault("finding.words_given")
+def finding_without_advice(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, advice=" ")
+
+
+@fault("finding.one_row_per_key")
+def finding_told_twice(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, queue_id=None)
+    day.add_finding(consumer_group=group, queue_id=None, evidence="told otherwise")
+
+
+# What can be lost between the export and silver
+
+
+@fault("export_record.lines_equal_manifest")
+def dropped_line(day: StagedDay, group: str) -> None:
+    day.add_export_file(group, ("payload", "payload"))
+    day.remove("export_record", file=group, line_number=2)
+
+
+@fault("export_record.lines_equal_manifest")
+def file_that_the_manifest_has_not(day: StagedDay, group: str) -> None:
+    day.add_export_file(group)
+    day.manifest.pop()
+
+
+@fault("export_record.lines_equal_manifest")
+def file_that_was_not_read(day: StagedDay, group: str) -> None:
+    day.add_export_file(group)
+    day.remove("export_record", file=group)
+
+
+@fault("export_record.errors_equal_manifest")
+def failed_source_taken_for_an_answer(day: StagedDay, group: str) -> None:
+    day.add_export_file(group, ("payload", "error"))
+    day.of("export_record", file=group, line_number=2)[0]["state"] = "payload"
+
+
+@fault("export_record.rejected_has_text")
+def line_dropped_in_silence(day: StagedDay, group: str) -> None:
+    day.add_export_file(group, ("payload", "rejected"))
+    day.remove("rejected_record", file=group)
+
+
+@fault("rejected_record.is_line_of_export")
+def rejection_of_no_line(day: StagedDay, group: str) -> None:
+    day.add_export_file(group, ("payload",))
+    day.add("rejected_record", kind="some_kind", file=group, line_number=2, reason="torn", text="{")
+
+
+@fault("observed_owner.client_answered")
+def owner_that_did_not_answer(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.of("consumer_client", consumer_group=group, client_id="c2")[0]["state"] = "unknown"
+    day.add(
+        "observed_owner",
+        consumer_group=group,
+        topic="orders",
+        broker_name="broker-a",
+        queue_id=0,
+        client_id="c2",
+        is_pop=False,
+    )
+
+
+@fault("subscription.one_row_per_key")
+def subscription_read_twice(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.rows["subscription"].append(dict(day.of("subscription", consumer_group=group)[0]))
+
+
+# What looks like a fault and is none
+
+
+@excused
+def twins(day: StagedDay, group: str) -> None:
+    """AVG gives c1 two of three slots, and both twins read the first: the second's queues are nobody's."""
+    day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
+    for row in day.of("queue_assignment", consumer_group=group)[3:6]:
+        row.update(client_id=None, client_connection_count=None, reason="duplicate_client_id")
+    day.rate(group, "orders", "AVG", ("c1", "c2"))
+
+
+@excused
+def settings_that_nobody_wrote(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("MACHINE_ROOM_NEARBY-AVG",))
+    for row in day.of("queue_assignment", consumer_group=group):
+        row.update(client_id=None, client_connection_count=None, reason="settings_missing")
+    fairness = day.rate(group, "orders", "MACHINE_ROOM_NEARBY-AVG", None)
+    fairness.update(group_state="online", client_count=3)
+
+
+@excused
+def overlapping_lists(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONFIG",))
+    day.rows["queue_assignment"].append(first_row(day, group, "CONFIG") | {"client_id": "c3"})
+    day.rate(group, "orders", "CONFIG", CLIENTS)
+
+
+@excused
+def name_servers_that_differ(day: StagedDay, group: str) -> None:
+    day.add_topic("unsettled")
+    day.remove("topic_route", topic="unsettled", nameserver=NAMESERVERS[1], broker_name="broker-b")
+    day.add_group(group, "unsettled")
+
+
+@excused
+def topic_that_one_name_server_cannot_read(day: StagedDay, group: str) -> None:
+    day.add_topic("half-closed")
+    for row in day.of("topic_route", topic="half-closed", nameserver=NAMESERVERS[1]):
+        row["subscribe_queue_count"] = 0
+    for broker in BROKERS:
+        day.add("subscription", broker_name=broker, consumer_group=group, topic="half-closed")
+
+
+@excused
+def member_that_one_broker_does_not_list(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.remove("consumer_connection", consumer_group=group, client_id="c3", broker_name="broker-a")
+
+
+@excused
+def member_that_does_not_subscribe(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("AVG",))
+    day.remove("client_subscription", consumer_group=group, client_id="c3")
+    for row in day.of("queue_assignment", consumer_group=group, client_id="c3"):
+        row.update(client_id=None, client_connection_count=None, reason="owner_not_subscribed")
+    day.rate(group, "orders", "AVG", ("c1", "c2"))
+
+
+@excused
+def more_clients_than_queues(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", clients=tuple(f"m{number:02}" for number in range(11)))
+
+
+@excused
+def failed_name_server(day: StagedDay, group: str) -> None:
+    day.add_finding(kind="source_failed", evidence=f"{group} did not answer")
+
+
+@pytest.fixture(scope="module")
+def in_order(spark: SparkSession) -> list[Row]:
+    day = healthy_day()
+    for name, plant in EXCUSED.items():
+        plant(day, name)
+    return day.measure(spark)
+
+
+@pytest.fixture(scope="module")
+def spoiled(spark: SparkSession) -> dict[str, Row]:
+    day = healthy_day()
+    for name, (plant, _) in FAULTS.items():
+        plant(day, name)
+    for number in range(MANY):
+        day.add_finding(consumer_group=f"z{number:04}", kind="boredom")
+    first_row(day, "order-service")["ds"] = "2026-11-17"
+    day.of("consumer_client", consumer_group="order-service")[0]["cluster"] = "shop-elsewhere"
+    return {row["expectation_id"]: row for row in day.measure(spark)}
+
+
+def test_a_day_in_order_is_measured_once_for_each_expectation(in_order: list[Row]) -> None:
+    assert sorted(row["expectation_id"] for row in in_order) == sorted(EXPECTATIONS)
+
+
+@pytest.mark.parametrize("expectation_id", EXPECTATIONS)
+def test_a_day_in_order_breaks_nothing(expectation_id: str, in_order: list[Row]) -> None:
+    measure = next(row for row in in_order if row["expectation_id"] == expectation_id)
+    expectation = EXPECTATIONS[expectation_id]
+
+    assert expectation.threshold_min is None or measure["observed"] >= expectation.threshold_min, measure
+    assert expectation.threshold_max is None or measure["observed"] <= expectation.threshold_max, measure
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
+    seen = {
+        expectation_id
+        for expectation_id, measure in spoiled.items()
+        if EXPECTATIONS[expectation_id].severity == "block"
+        and any(re.search(rf"(?<![\w-]){name}(?![\w-])", example) for example in measure["examples"])
+    }
+
+    assert seen == FAULTS[name][1]
+
+
+def test_the_row_of_another_day_is_counted(spoiled: dict[str, Row]) -> None:
+    assert spoiled["queue_assignment.one_cluster_and_day"]["observed"] == 1
+    assert spoiled["queue_assignment.one_cluster_and_day"]["examples"] == [
+        "cluster shop-test, day 2026-11-17"
+    ]
+
+
+def test_the_row_of_another_cluster_is_counted_and_named(spoiled: dict[str, Row]) -> None:
+    assert spoiled["consumer_client.one_cluster_and_day"]["observed"] == 1
+    assert spoiled["consumer_client.one_cluster_and_day"]["examples"] == [
+        f'cluster shop-elsewhere, day {DS}: {{"consumer_group":"order-service","client_id":"c1"}}'
+    ]
+
+
+def test_an_example_names_queue_and_owners(spoiled: dict[str, Row]) -> None:
+    assert spoiled["queue_assignment.one_owner"]["examples"] == [
+        "group duplicated_owner, topic orders, strategy AVG: queue broker-a/0 is owned by c1 and c3"
+    ]
+
+
+def test_without_a_run_no_row_is_at_home(spark: SparkSession) -> None:
+    healthy_day().show_to(spark)
+    spark.sql("SELECT * FROM run WHERE FALSE").createOrReplaceTempView("run")
+
+    strangers = spark.sql(f"WITH {every_table.COMMON_TABLES} {every_table.BREACH_QUERY}")
+
+    assert {row["expectation_id"] for row in strangers.collect()} >= {
+        "queue_assignment.one_cluster_and_day",
+        "export_record.one_cluster_and_day",
+    }
+
+
+def test_all_breaches_are_counted_and_the_first_few_named(spoiled: dict[str, Row]) -> None:
+    assert spoiled["finding.kind_known"]["observed"] == 1 + MANY
+    assert spoiled["finding.kind_known"]["examples"] == [
+        "kind boredom, group kind_off_the_list",
+        *(f"kind boredom, group z{number:04}" for number in range(MOST_EXAMPLES - 1)),
+    ]
+
+
+def test_the_measures_are_text_that_costs_nothing_to_import() -> None:
+    code = "import sys, expectations.measures; print({'great_expectations', 'pyspark', 'pandas'} & set(sys.modules))"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.strip() == "set()"
