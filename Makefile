@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint e2e airflow bench docs lock clean
+.PHONY: help setup run test lint e2e airflow docs lock clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 IN_ENVIRONMENT := setup/in-environment
@@ -33,6 +33,9 @@ test: lint ## lint, then every test but the end-to-end ones
 
 e2e: setup ## the sample through Airflow, and a backfill through its scheduler
 	@$(IN_ENVIRONMENT) pytest -m e2e tests/e2e
+
+docs: setup ## write docs/tables.md from the tables' definitions
+	@$(IN_ENVIRONMENT) python -m ledger.table_reference
 
 lock: setup ## resolve the dependencies again, with hashes
 	@.local/uv/bin/uv pip compile --generate-hashes --extra dev --python-version 3.11 --no-header \
