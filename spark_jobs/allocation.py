@@ -7,7 +7,7 @@ rule of a strategy (`strategies`), any Spark plan (`queue_assignment`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from settings import (
     PlainStrategy,
 )
 from strategies import (
+    Client,
     MessageQueue,
     SlotStrategy,
     Strategy,
@@ -29,6 +30,9 @@ from strategies import (
     get_strategy,
     strategy_names,
 )
+from strategies.average import Average
+from strategies.circle import Circle
+from strategies.consistent_hash import DEFAULT_VIRTUAL_NODE_COUNT, ConsistentHash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -69,12 +73,14 @@ def reason_code(reason: str) -> int:
     return -1 - REASONS.index(reason)
 
 
-HYPOTHETICAL: Final[Mapping[str, Mapping[str, object]]] = {
-    "AVG": {},
-    "AVG_BY_CIRCLE": {},
-    "CONSISTENT_HASH": {"virtual_node_count": 10},
-}
+HYPOTHETICAL: Final[tuple[SlotStrategy, ...]] = (
+    Average(Client.parse()),
+    Circle(Client.parse()),
+    ConsistentHash(Client.parse(), virtual_node_count=DEFAULT_VIRTUAL_NODE_COUNT),
+)
 """The strategies that are computed for every group, with RocketMQ's default parameters."""
+
+_COMMON_NAMES: Final = frozenset(strategy.name for strategy in HYPOTHETICAL)
 
 SPREAD_BOUNDS: Final[Mapping[str, int]] = {
     strategy.name: strategy.promise.max_spread_count
@@ -386,7 +392,7 @@ def _strategy(variant: _Variant, configured: GroupSettings | None) -> Strategy |
         return None
 
 
-def _get(variant: _Variant, name: str, **parameters: object) -> Strategy:
+def _get(variant: _Variant, name: str, **parameters: Any) -> Strategy:  # noqa: ANN401 - every strategy has its own
     who = {"client_language": variant.language, "client_version": variant.version}
     return get_strategy(name, **{key: value for key, value in who.items() if value is not None}, **parameters)
 
@@ -422,7 +428,7 @@ class _ConfiguredLists(Strategy):
         return None if own is None else own.allocate(consumer_group, current_cid, mq_all, cid_all)
 
 
-def _parameters(configured: GroupSettings, variant: _Variant) -> dict[str, object]:
+def _parameters(configured: GroupSettings, variant: _Variant) -> dict[str, Any]:
     """The settings of a group as `get_strategy` takes them."""
     match configured:
         case ConsistentHashStrategy():
@@ -442,7 +448,8 @@ def _parameters(configured: GroupSettings, variant: _Variant) -> dict[str, objec
 def _common_blocks(rows: _Rows, plans: list[_Plan | None]) -> Iterable[_Block]:
     """The strategies that are computed for every group, whichever it uses."""
     states = np.array([profile.state for profile in rows.profiles], dtype=np.object_)[rows.profile_codes]
-    for name, parameters in HYPOTHETICAL.items():
+    for strategy in HYPOTHETICAL:
+        name = strategy.name
         # A plan that shows this strategy's name by rules of its own takes the place of the common computation.
         has_own = np.array(
             [plan is not None and plan.strategy == name and not plan.is_common for plan in plans], dtype=bool
@@ -456,13 +463,12 @@ def _common_blocks(rows: _Rows, plans: list[_Plan | None]) -> Iterable[_Block]:
             strategy=name,
             sources=np.where(effective, "observed", "hypothetical").tolist(),
             is_effective=effective,
-            owners=_lists(part.batch.queue_offsets, _dense_owners(part, get_strategy(name, **parameters))),
+            owners=_lists(part.batch.queue_offsets, _dense_owners(part, strategy)),
         )
 
 
-def _dense_owners(part: _Rows, strategy: Strategy) -> SlotArray:
+def _dense_owners(part: _Rows, strategy: SlotStrategy) -> SlotArray:
     """int32[Q]: the owner of each queue, or the code of the reason why nobody owns it."""
-    assert isinstance(strategy, SlotStrategy)
     batch = part.batch
     owners = strategy.owner_slots(batch)
     counts = batch.queue_counts()
@@ -495,7 +501,7 @@ def _profile_blocks(
         and (plan is None or plan.strategy != configured.strategy)
     ):
         strategy = _strategy(_Variant(configured.strategy, None, None), configured)
-        if configured.strategy not in HYPOTHETICAL and strategy is not None:
+        if configured.strategy not in _COMMON_NAMES and strategy is not None:
             shares = ((profile.variants, strategy),)
             yield _shared_block(
                 of_profile, part, _Plan(configured.strategy, "configured", shares), is_effective=False

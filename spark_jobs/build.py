@@ -95,7 +95,7 @@ def main() -> int:
             ds=given.ds,
         )
     except (ExportError, SettingsError) as error:
-        print(error, file=sys.stderr)
+        print(error, file=sys.stderr)  # noqa: T201 - the reason, for the log of the task
         return 2
     spark.stop()
     return 0

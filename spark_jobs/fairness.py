@@ -9,9 +9,9 @@ from pyspark.sql import functions as F
 from spark_jobs.queue_assignment import effective_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _OF_STRATEGY = ("consumer_group", "topic", "strategy")
 
@@ -89,10 +89,10 @@ def _strategies_of_pairs(assignments: DataFrame, subscriptions: DataFrame) -> Da
     return shown.unionByName(without_queues)
 
 
-def _member_counts() -> tuple[object, ...]:
+def _member_counts() -> tuple[Column, Column]:
     """Members that subscribe to the topic, each id once, and those of them that said how they share."""
 
-    def distinct_members(condition: object) -> object:
+    def distinct_members(condition: Callable[[Column], Column]) -> Column:
         positions = F.filter("variants", condition)
         ids = F.transform(positions, lambda variant: F.get("member_ids", variant["slot"]))
         return F.size(F.array_distinct(ids))
@@ -105,7 +105,7 @@ def _member_counts() -> tuple[object, ...]:
     )
 
 
-def _queue_count() -> object:
+def _queue_count() -> Column:
     total = F.aggregate("brokers", F.lit(0), lambda sum_so_far, broker: sum_so_far + broker["queue_count"])
     return F.when(F.col("route_state") == "known", total).alias("queue_count")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+import pyarrow as pa  # noqa: TC002 - Spark reads the types of an Arrow function at run time
 from pyspark.sql import functions as F
 
 from spark_jobs.allocation import BROADCASTING, MIXED, REASONS, RESULT_DDL, allocate_batch
@@ -22,7 +22,7 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
     """
     of_group = dict(settings.groups)
 
-    @F.arrow_udf(RESULT_DDL)
+    @F.arrow_udf(RESULT_DDL)  # type: ignore[attr-defined,untyped-decorator]  # PySpark 4.1 exports it without a type
     def results(
         groups: pa.Array,
         topics: pa.Array,

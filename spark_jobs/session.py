@@ -6,12 +6,15 @@ that a job submitted to a cluster and one run on a laptop share this code unchan
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 if TYPE_CHECKING:
+    from py4j.java_gateway import JVMView
+
     from tables import Table
 
 
@@ -23,12 +26,37 @@ def spark_session(name: str) -> SparkSession:
     return SparkSession.builder.appName(name).config("spark.sql.session.timeZone", "UTC").getOrCreate()
 
 
+def java(spark: SparkSession) -> JVMView:
+    """The driver's JVM, for what PySpark has no name for.
+
+    Raises:
+        RuntimeError: the session is a client of a Spark Connect server and has no driver of its own.
+    """
+    jvm = spark._jvm  # noqa: SLF001 - PySpark's only way there
+    if jvm is None:
+        raise RuntimeError(
+            "The Spark session has no driver JVM; submit the job instead of connecting to a server."
+        )
+    return jvm
+
+
+def setting_bytes(spark: SparkSession, name: str) -> int:
+    """A size in Spark's settings, such as `128m`, in bytes."""
+    return int(java(spark).org.apache.spark.network.util.JavaUtils.byteStringAsBytes(spark.conf.get(name)))
+
+
+def literal_path(path: str) -> str:
+    """A path to read, with the characters that Spark takes for wildcards escaped: names come from clusters."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+
+
 def spark_schema(table: Table) -> StructType:
     """A table's definition as a Spark schema: `cluster` and `ds` first, comments included."""
-    schema = StructType.fromDDL(
-        ", ".join(f"`{column.name}` {column.type.upper()}" for column in table.all_columns)
+    return StructType(
+        [
+            StructField(
+                column.name, DataType.fromDDL(column.type), column.nullable, {"comment": column.comment}
+            )
+            for column in table.all_columns
+        ]
     )
-    for field, column in zip(schema.fields, table.all_columns, strict=True):
-        field.nullable = column.nullable
-        field.metadata = {"comment": column.comment}
-    return schema

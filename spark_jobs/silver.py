@@ -13,13 +13,13 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from spark_jobs.session import spark_schema
+from spark_jobs.session import literal_path, setting_bytes, spark_schema
 from tables import SILVER_TABLES
 from topology.contract import EnvelopeError, parse_envelope
 from topology.payloads import PayloadError, error_code, facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import date
 
     from pyspark.sql import DataFrame, SparkSession
@@ -55,7 +55,7 @@ def _kind_by_file(manifest: Manifest) -> dict[str, str]:
 
 def _read_lines(spark: SparkSession, export_directory: str, manifest: Manifest) -> DataFrame:
     """Columns `file`, `block_start`, `first_line_number`, `value`: lines in file order within each block."""
-    paths = [f"{export_directory}/{file}" for file in _kind_by_file(manifest)]
+    paths = [literal_path(f"{export_directory}/{file}") for file in _kind_by_file(manifest)]
     # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
     lines = (
         spark.read.option("lineSep", "\n")
@@ -68,8 +68,7 @@ def _read_lines(spark: SparkSession, export_directory: str, manifest: Manifest) 
     )
     # A file larger than a split is read in blocks; a block's first line number is the count of lines before it.
     largest_bytes = max((file.size_bytes for file in manifest.envelope_files), default=0)
-    split_bytes = int(spark.conf.get("spark.sql.files.maxPartitionBytes", "134217728b").rstrip("b"))
-    if largest_bytes <= split_bytes:
+    if largest_bytes <= _never_split_bytes(spark):
         return lines.withColumn("first_line_number", F.lit(1).cast("long"))
     blocks = lines.groupBy("file", "block_start").count().collect()
     counts: dict[str, dict[int, int]] = defaultdict(dict)
@@ -86,7 +85,15 @@ def _read_lines(spark: SparkSession, export_directory: str, manifest: Manifest) 
     )
 
 
-def _parse_batches(kind_by_file: dict[str, str]) -> Any:
+def _never_split_bytes(spark: SparkSession) -> int:
+    """The largest file that Spark certainly reads in one task (`FilePartition.maxSplitBytes`)."""
+    names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+    return min(setting_bytes(spark, name) for name in names)
+
+
+def _parse_batches(
+    kind_by_file: dict[str, str],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs on the lines: Arrow batches in, (table_name, row as JSON) out."""
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

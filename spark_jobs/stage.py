@@ -9,10 +9,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from spark_jobs.session import spark_schema
-from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-
 from expectations.measures import MEASURE_STATEMENTS
+from spark_jobs.session import java, literal_path, spark_schema
+from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,13 +33,9 @@ _BUILD_SCHEMA = "run_id string, manifest_sha256 string, settings_sha256 string, 
 
 def clear_stage(spark: SparkSession, stage: Stage) -> None:
     """Remove what an earlier run of the day left, so that its parts can never be taken for this run's."""
-    jvm, context = spark._jvm, spark._jsc  # noqa: SLF001 - the only way to Spark's own file systems
-    if jvm is None:
-        raise RuntimeError(
-            "The Spark session has no driver JVM; submit the job instead of connecting to a server."
-        )
-    path = jvm.org.apache.hadoop.fs.Path(stage.root)
-    path.getFileSystem(context.hadoopConfiguration()).delete(path, True)  # noqa: FBT003 - a Java method
+    path = java(spark).org.apache.hadoop.fs.Path(stage.root)
+    configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - the only way to Spark's own file systems
+    path.getFileSystem(configuration).delete(path, True)  # noqa: FBT003 - a Java method
 
 
 def write_tables(
@@ -58,13 +53,13 @@ def write_tables(
 def _write(spark: SparkSession, rows: DataFrame, table: Table, stage: Stage) -> DataFrame:
     columns = [column.name for column in table.all_columns]
     rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
-    return spark.read.schema(spark_schema(table)).parquet(stage.table(table))
+    return spark.read.schema(spark_schema(table)).parquet(literal_path(stage.table(table)))
 
 
 def write_work(spark: SparkSession, stage: Stage, name: str, rows: DataFrame) -> DataFrame:
     """Write an intermediate result that several steps read, and return it as it was written."""
     rows.write.mode("overwrite").parquet(stage.work(name))
-    return spark.read.schema(rows.schema).parquet(stage.work(name))
+    return spark.read.schema(rows.schema).parquet(literal_path(stage.work(name)))
 
 
 def write_measures(

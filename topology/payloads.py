@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from strategies.queue_sets import MASTER_ID, BrokerData, QueueData, Route, TopicQueueMapping, subscribe_queues
-
 from strategies import strategy_of_class_name, version_of_ordinal
+from strategies.queue_sets import MASTER_ID, BrokerData, QueueData, Route, TopicQueueMapping, subscribe_queues
 from topology.rocketmq_json import ObjectMap, RocketMQJsonError, loads
 
 if TYPE_CHECKING:
@@ -275,10 +274,10 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "has_master": masters.get(broker_name, False),
             },
         )
-    for broker_name in counts.keys() - physical.keys():
+    for logical_name in counts.keys() - physical.keys():
         yield Fact(
             "topic_route",
-            subject | {"broker_name": broker_name, "subscribe_queue_count": counts[broker_name]},
+            subject | {"broker_name": logical_name, "subscribe_queue_count": counts[logical_name]},
         )
 
 
