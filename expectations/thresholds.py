@@ -30,6 +30,7 @@ EXCUSED_UNOWNED_REASONS: Final = (
     "strategy_failed",
     "owner_not_subscribed",
     "left_out_by_strategy",
+    "shared_by_pop",
 )
 """Reasons with which even a covering strategy may leave a queue to nobody.
 
@@ -37,7 +38,7 @@ Either nobody can say who owns it, or the strategy gave it to somebody who does 
 virtual nodes) leave everything out.
 """
 
-UNKNOWN_OWNER_REASONS: Final = ("members_unknown", "settings_missing", "strategy_unknown")
+UNKNOWN_OWNER_REASONS: Final = ("members_unknown", "settings_missing", "strategy_unknown", "shared_by_pop")
 """Reasons that mean "it cannot be told who owns this queue", so that counts of owners must be null and not 0."""
 
 DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "member_strategy_unknown", "strategy_failed")

@@ -51,6 +51,9 @@ BROADCASTING: Final = "BROADCASTING"
 MIXED: Final = "MIXED"
 """Stands for a strategy where each member follows the one that it reports."""
 
+POP: Final = "POP"
+"""Stands for a strategy where the broker shares each queue among members that pop; no member owns one."""
+
 REASONS: Final = (
     "group_offline",
     "members_unknown",
@@ -64,8 +67,12 @@ REASONS: Final = (
     "member_strategy_unknown",
     "strategy_failed",
     "left_out_by_strategy",
+    "shared_by_pop",
 )
 """Why nobody owns a queue. In arrays of owners, reason `i` is the owner `-1 - i`."""
+
+UNTOLD_REASONS: Final = ("members_unknown", "settings_missing", "strategy_unknown", "shared_by_pop")
+"""Reasons that do not mean that nobody reads the queue, but that one owner cannot be named."""
 
 
 def reason_code(reason: str) -> int:
@@ -357,6 +364,8 @@ def _plan(profile: _Profile, variants: list[_Variant], configured: GroupSettings
         is_whole = len(shares) == len(profile.variants)
         return _Plan(MIXED, "observed", shares, "mixed_strategies" if is_whole else "member_strategy_unknown")
     name = strategies.pop()
+    if name == POP:
+        return _Plan(POP, "observed", (), "shared_by_pop")
     if None in built.values():
         is_known = name in strategy_names()
         return _Plan(name, "observed", (), "settings_missing" if is_known else "strategy_unknown")

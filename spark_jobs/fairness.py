@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from spark_jobs.allocation import UNTOLD_REASONS
 from spark_jobs.queue_assignment import effective_strategy
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def assignment_fairness(
         .join(queues, list(_OF_STRATEGY), "left")
     )
     is_known = F.col("group_state").isin("online", "broadcasting")
-    has_clients = is_known & (F.col("client_count") > 0) & F.col("listed_queue_count").isNotNull()
+    # What cannot be told is null, never zero: not the share of a client, not the number of unowned queues.
+    is_told = F.coalesce(~F.col("is_untold"), F.lit(col=False))
+    has_clients = is_known & is_told & (F.col("client_count") > 0)
     owners = F.coalesce("owner_count", F.lit(0))
     least = F.when(has_clients, F.when(owners < F.col("client_count"), 0).otherwise(F.col("least")))
     most = F.when(has_clients, F.coalesce("most", F.lit(0)))
@@ -46,7 +49,6 @@ def assignment_fairness(
     mean = F.when(has_clients, owned / F.col("client_count"))
     bound = F.create_map(*(F.lit(item) for pair in spread_bounds.items() for item in pair))[F.col("strategy")]
     is_bounded = has_clients & bound.isNotNull()
-    is_counted = F.col("group_state") != "unknown"
     return joined.select(
         *_OF_STRATEGY,
         "strategy_source",
@@ -69,8 +71,8 @@ def assignment_fairness(
             has_clients & (owned > 0), owned * owned / (F.col("client_count") * F.col("sum_of_squares"))
         ).alias("jain_index"),
         F.when(has_clients, F.col("client_count") - owners).cast("int").alias("idle_client_count"),
-        F.when(is_counted, F.col("unowned_queue_count")).cast("int").alias("unowned_queue_count"),
-        F.when(is_counted, F.col("multi_owned_queue_count")).cast("int").alias("multi_owned_queue_count"),
+        F.when(is_told, F.col("unowned_queue_count")).cast("int").alias("unowned_queue_count"),
+        F.when(is_told, F.col("multi_owned_queue_count")).cast("int").alias("multi_owned_queue_count"),
         bound.cast("int").alias("spread_bound"),
         F.when(is_bounded, most - least <= bound).alias("is_within_bound"),
     )
@@ -122,11 +124,12 @@ def _per_client(assignments: DataFrame) -> DataFrame:
 
 
 def _per_queue(assignments: DataFrame) -> DataFrame:
+    is_untold = F.coalesce(F.col("reason").isin(*UNTOLD_REASONS), F.lit(col=False))
     queues = assignments.groupBy(*_OF_STRATEGY, "broker_name", "queue_id").agg(
-        F.count("client_id").alias("owners")
+        F.count("client_id").alias("owners"), F.max(is_untold).alias("is_untold")
     )
     return queues.groupBy(*_OF_STRATEGY).agg(
-        F.count("*").alias("listed_queue_count"),
+        F.max("is_untold").alias("is_untold"),
         F.count_if(F.col("owners") == 0).alias("unowned_queue_count"),
         F.count_if(F.col("owners") > 1).alias("multi_owned_queue_count"),
     )

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from spark_jobs.allocation import UNTOLD_REASONS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,13 +26,7 @@ _UNFAIR_MAX_OVER_MEAN = 2.0
 _ANSWERS_THAT_ARE_NO_FAULT = (17, 206, 213)
 """Response codes that answer the question: no route for the topic, group not online, group without progress."""
 
-_CANNOT_TELL = (
-    "group_offline",
-    "members_unknown",
-    "settings_missing",
-    "strategy_unknown",
-    "member_strategy_unknown",
-)
+_CANNOT_TELL = ("group_offline", "member_strategy_unknown", *UNTOLD_REASONS)
 """Reasons for an unowned queue that say nothing of the queue; they have findings of their own."""
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from spark_jobs.allocation import POP
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -149,7 +151,7 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
     """The different member lists of each group, with what each member says of itself.
 
     Columns: consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
-    client_language, client_version, topics, connection_count>, where strategy is RocketMQ's name, or the Java class
+    client_language, client_version, topics, is_client_rebalance, connection_count>, where strategy is RocketMQ's name, or the Java class
     where it has none, or null for a member that could not be asked; topics are the member's own subscriptions or null;
     connection_count counts the slots with the same id.
     """
@@ -164,7 +166,14 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
         )
     )
     member = F.struct(
-        "slot", "client_id", "strategy", "client_language", "client_version", "topics", "connection_count"
+        "slot",
+        "client_id",
+        "strategy",
+        "client_language",
+        "client_version",
+        "topics",
+        "is_client_rebalance",
+        "connection_count",
     )
     return (
         slots.join(_self_descriptions(silver), ["consumer_group", "client_id"], "left")
@@ -183,36 +192,26 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         .select(
             *of_client,
             F.coalesce("strategy", "strategy_class").alias("strategy"),
-            nothing.alias("client_language"),
             F.col("client_version").alias("own_version"),
+            "is_client_rebalance",
+            nothing.alias("client_language"),
             nothing.alias("connected_version"),
             nothing.alias("topic"),
         )
     )
     connected = silver["consumer_connection"].select(
-        *of_client,
-        nothing.alias("strategy"),
-        "client_language",
-        nothing.alias("own_version"),
-        F.col("client_version").alias("connected_version"),
-        nothing.alias("topic"),
+        *of_client, "client_language", F.col("client_version").alias("connected_version")
     )
-    subscribed = silver["client_subscription"].select(
-        *of_client,
-        nothing.alias("strategy"),
-        nothing.alias("client_language"),
-        nothing.alias("own_version"),
-        nothing.alias("connected_version"),
-        "topic",
-    )
+    subscribed = silver["client_subscription"].select(*of_client, "topic")
     topics = F.collect_set("topic")
     return (
-        said.union(connected)
-        .union(subscribed)
+        said.unionByName(connected, allowMissingColumns=True)
+        .unionByName(subscribed, allowMissingColumns=True)
         .groupBy(*of_client)
         .agg(
             F.max("strategy").alias("strategy"),
             F.max("client_language").alias("client_language"),
+            F.coalesce(F.min("is_client_rebalance"), F.lit(col=True)).alias("is_client_rebalance"),
             F.coalesce(F.max("own_version"), F.max("connected_version")).alias("client_version"),
             F.when(F.size(topics) > 0, topics).alias("topics"),
         )
@@ -231,6 +230,7 @@ def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         group_topics(silver)
         .join(group_views(silver), "consumer_group", "left")
         .join(routes(silver), "topic", "left")
+        .join(_popped(silver), ["consumer_group", "topic"], "left")
         .withColumn("views", _views_of_route())
     )
     online = F.filter("views", lambda view: view["list_id"].isNotNull())
@@ -252,6 +252,7 @@ def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         F.coalesce("route_state", F.lit("unknown")).alias("route_state"),
         "brokers",
         "queue_set_count",
+        F.coalesce("is_popped", F.lit(col=False)).alias("is_popped"),
         _group_state().alias("group_state"),
         F.coalesce(F.size(list_ids), F.lit(0)).alias("member_list_count"),
         F.array_min(F.transform(list_ids, ballot))["list_id"].alias("list_id"),
@@ -262,7 +263,10 @@ def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
             F.lit("slot"),
             member["slot"],
             F.lit("strategy"),
-            member["strategy"],
+            # Who leaves the assignment to the broker (5.x) pops where the broker says so; no strategy is asked then.
+            F.when(
+                F.col("is_popped") & ~F.coalesce(member["is_client_rebalance"], F.lit(col=True)), F.lit(POP)
+            ).otherwise(member["strategy"]),
             F.lit("client_language"),
             member["client_language"],
             F.lit("client_version"),
@@ -278,7 +282,17 @@ def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         chosen.join(member_lists(silver), ["consumer_group", "list_id"], "left")
         .withColumn("member_ids", F.transform("members", lambda member: member["client_id"]))
         .withColumn("variants", variants)
-        .drop("members", "list_id")
+        .drop("members", "list_id", "is_popped")
+    )
+
+
+def _popped(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """The (group, topic) pairs that a broker is set to serve by POP (`messageRequestMode.json`)."""
+    return (
+        silver["message_request_mode"]
+        .where("mode = 'POP'")
+        .select("consumer_group", "topic", F.lit(col=True).alias("is_popped"))
+        .distinct()
     )
 
 
