@@ -43,9 +43,7 @@ app = typer.Typer(
 exports_app = typer.Typer(
     no_args_is_help=True, help="Exports: seal what was collected, verify what is sealed."
 )
-stage_app = typer.Typer(no_args_is_help=True, help="Single stages of a day, as Airflow runs them.")
 app.add_typer(exports_app, name="exports")
-app.add_typer(stage_app, name="stage")
 
 _told = Console(stderr=True, highlight=False, markup=False)
 
@@ -75,6 +73,14 @@ class Format(StrEnum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
+
+
+class StageName(StrEnum):
+    """A stage of a day that needs no Spark."""
+
+    VERIFY = "verify"
+    GATE = "gate"
+    PUBLISH = "publish"
 
 
 @app.command()
@@ -161,46 +167,32 @@ def verify_export(directory: Directory) -> None:
     _tell_manifest("verified", directory, verify(directory))
 
 
-@stage_app.command("verify")
-def stage_verify(
+@app.command()
+def stage(
+    name: Annotated[StageName, typer.Argument(help="Which stage.")],
     cluster: Cluster,
     ds: Ds,
     exports: Exports = _EXPORTS,
     warehouse: WarehousePlace = _WAREHOUSE,
     settings: Settings = None,
 ) -> None:
-    """Check the day's export."""
-    manifest = stages.verify(_day(cluster, ds, exports, warehouse, settings))
-    typer.echo(
-        f"The export of {cluster} for {ds:%Y-%m-%d} is as it was sealed ({len(manifest.files)} files)."
-    )
+    """One stage of a day that needs no Spark, as Airflow runs it."""
+    day = _day(cluster, ds, exports, warehouse, settings)
+    match name:
+        case StageName.VERIFY:
+            manifest = stages.verify(day)
+            typer.echo(
+                f"The export of {cluster} for {day.ds} is as it was sealed ({len(manifest.files)} files)."
+            )
+        case StageName.GATE:
+            from expectations.verdict import explain
 
-
-@stage_app.command("gate")
-def stage_gate(
-    cluster: Cluster,
-    ds: Ds,
-    exports: Exports = _EXPORTS,
-    warehouse: WarehousePlace = _WAREHOUSE,
-    settings: Settings = None,
-) -> None:
-    """Judge the staged day."""
-    from expectations.verdict import explain
-
-    typer.echo(explain(stages.gate(_day(cluster, ds, exports, warehouse, settings))))
-
-
-@stage_app.command("publish")
-def stage_publish(
-    cluster: Cluster,
-    ds: Ds,
-    exports: Exports = _EXPORTS,
-    warehouse: WarehousePlace = _WAREHOUSE,
-    settings: Settings = None,
-) -> None:
-    """Publish the staged and accepted day."""
-    publication = stages.publish(_day(cluster, ds, exports, warehouse, settings))
-    typer.echo(f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed.")
+            typer.echo(explain(stages.gate(day)))
+        case StageName.PUBLISH:
+            publication = stages.publish(day)
+            typer.echo(
+                f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
+            )
 
 
 def main() -> None:

@@ -138,7 +138,8 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
         named = _named_versions(warehouse)
         _undo_interrupted(warehouse, named)
         before = {row["table_name"]: row for row in _published_versions(warehouse, day)}
-        versions, changed = [], []
+        versions: list[dict[str, Any]] = []
+        changed: list[str] = []
         for table in PUBLISHED_TABLES:
             if table is GATE_RESULT:
                 rows: pads.Dataset = _rows_of(table, cluster, ds, results)

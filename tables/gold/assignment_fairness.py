@@ -1,5 +1,6 @@
 """`gold.assignment_fairness`: how evenly a strategy spreads the queues of a topic over a group."""
 
+from tables.columns import CONSUMER_GROUP, IS_EFFECTIVE, STRATEGY_SOURCE, TOPIC
 from tables.model import Column, Table
 
 ASSIGNMENT_FAIRNESS = Table(
@@ -12,26 +13,16 @@ ASSIGNMENT_FAIRNESS = Table(
         "strategy",
     ),
     columns=(
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        CONSUMER_GROUP,
+        TOPIC,
         Column(
             "strategy",
             "string",
             "RocketMQ's name of the strategy (`getName()`); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; `UNKNOWN`: a topic without queues whose group does not say; a Java class name where the ledger does not know the strategy.",
             nullable=False,
         ),
-        Column(
-            "strategy_source",
-            "string",
-            "`observed`: the members report it; `configured`: the settings file says so; `hypothetical`: computed to compare.",
-            nullable=False,
-        ),
-        Column(
-            "is_effective",
-            "boolean",
-            "Whether this is how the group really shares this topic, as far as the export can tell.",
-            nullable=False,
-        ),
+        STRATEGY_SOURCE,
+        IS_EFFECTIVE,
         Column(
             "group_state",
             "string",

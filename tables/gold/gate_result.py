@@ -1,5 +1,6 @@
 """`gold.gate_result`: what the gate judged before the day was published."""
 
+from tables.columns import RUN_ID
 from tables.model import Column, Table
 
 GATE_RESULT = Table(
@@ -11,12 +12,7 @@ GATE_RESULT = Table(
         "expectation_id",
     ),
     columns=(
-        Column(
-            "run_id",
-            "string",
-            "Identifies the computation: the same export, settings and code give the same id.",
-            nullable=False,
-        ),
+        RUN_ID,
         Column(
             "expectation_id",
             "string",

@@ -1,5 +1,6 @@
 """`gold.publication`: which days are published, from what, by which code: the last row written, so the record of the whole day."""
 
+from tables.columns import RUN_ID
 from tables.model import Column, Table
 
 PUBLICATION = Table(
@@ -8,12 +9,7 @@ PUBLICATION = Table(
     grain="cluster x day",
     key=(),
     columns=(
-        Column(
-            "run_id",
-            "string",
-            "Identifies the computation: the same export, settings and code give the same id.",
-            nullable=False,
-        ),
+        RUN_ID,
         Column("manifest_sha256", "string", "SHA-256 of the export's manifest.json.", nullable=False),
         Column("settings_sha256", "string", "SHA-256 of the cluster's part of the settings.", nullable=False),
         Column("code_version", "string", "Version of the code and a hash of its source.", nullable=False),

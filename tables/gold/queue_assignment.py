@@ -1,5 +1,6 @@
 """`gold.queue_assignment`: who should own each queue, by every strategy that can be computed."""
 
+from tables.columns import BROKER_NAME, CONSUMER_GROUP, IS_EFFECTIVE, QUEUE_ID, STRATEGY_SOURCE, TOPIC
 from tables.model import Column, Table
 
 QUEUE_ASSIGNMENT = Table(
@@ -15,28 +16,18 @@ QUEUE_ASSIGNMENT = Table(
         "client_id",
     ),
     columns=(
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("queue_id", "int", "The queue id on that broker, from 0.", nullable=False),
+        CONSUMER_GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
         Column(
             "strategy",
             "string",
             "RocketMQ's name of the strategy (`getName()`); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; a Java class name where the ledger does not know the strategy.",
             nullable=False,
         ),
-        Column(
-            "strategy_source",
-            "string",
-            "`observed`: the members report it; `configured`: the settings file says so; `hypothetical`: computed to compare.",
-            nullable=False,
-        ),
-        Column(
-            "is_effective",
-            "boolean",
-            "Whether this is how the group really shares this topic, as far as the export can tell.",
-            nullable=False,
-        ),
+        STRATEGY_SOURCE,
+        IS_EFFECTIVE,
         Column("client_id", "string", "The owner; null where nobody owns the queue."),
         Column(
             "client_connection_count",

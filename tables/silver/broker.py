@@ -1,5 +1,6 @@
 """`silver.broker`: the brokers that each name server knows."""
 
+from tables.columns import BROKER_NAME, NAMESERVER
 from tables.model import Column, Table
 
 BROKER = Table(
@@ -12,13 +13,13 @@ BROKER = Table(
         "broker_id",
     ),
     columns=(
-        Column("nameserver", "string", "Address of the name server that said so.", nullable=False),
+        NAMESERVER,
         Column(
             "broker_cluster_name",
             "string",
             "`brokerClusterName` of the broker; one name server may serve several.",
         ),
-        Column("broker_name", "string", "The broker name.", nullable=False),
+        BROKER_NAME,
         Column("broker_id", "bigint", "0 for the master, above 0 for a slave.", nullable=False),
         Column("broker_addr", "string", "`host:port` of the broker.", nullable=False),
     ),

@@ -1,5 +1,6 @@
 """`silver.client_subscription`: what each client itself subscribes to."""
 
+from tables.columns import CLIENT_ID, CONSUMER_GROUP, TOPIC
 from tables.model import Column, Table
 
 CLIENT_SUBSCRIPTION = Table(
@@ -12,9 +13,9 @@ CLIENT_SUBSCRIPTION = Table(
         "topic",
     ),
     columns=(
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("client_id", "string", "The client id.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        CONSUMER_GROUP,
+        CLIENT_ID,
+        TOPIC,
         Column("expression_type", "string", "`TAG` or `SQL92`."),
         Column("expression", "string", "The filter expression, `*` for all."),
     ),

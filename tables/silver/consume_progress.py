@@ -1,5 +1,6 @@
 """`silver.consume_progress`: how far a group has come in each queue, as the queue's broker says."""
 
+from tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from tables.model import Column, Table
 
 CONSUME_PROGRESS = Table(
@@ -13,10 +14,10 @@ CONSUME_PROGRESS = Table(
         "queue_id",
     ),
     columns=(
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("queue_id", "int", "The queue id on that broker, from 0.", nullable=False),
+        CONSUMER_GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
         Column("broker_offset", "bigint", "Max offset of the queue (messages)."),
         Column(
             "consumer_offset",

@@ -1,5 +1,6 @@
 """`silver.consumer_client`: what each client says of itself (`consumerRunningInfo`)."""
 
+from tables.columns import CLIENT_ID, CONSUMER_GROUP
 from tables.model import Column, Table
 
 CONSUMER_CLIENT = Table(
@@ -11,8 +12,8 @@ CONSUMER_CLIENT = Table(
         "client_id",
     ),
     columns=(
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("client_id", "string", "The client id.", nullable=False),
+        CONSUMER_GROUP,
+        CLIENT_ID,
         Column(
             "state",
             "string",

@@ -1,5 +1,6 @@
 """`silver.consumer_connection`: the members of a group as each broker sees them: one id per channel, so an id shared by two processes stands twice."""
 
+from tables.columns import BROKER_NAME, CLIENT_ID, CONSUMER_GROUP
 from tables.model import Column, Table
 
 CONSUMER_CONNECTION = Table(
@@ -13,9 +14,9 @@ CONSUMER_CONNECTION = Table(
         "client_addr",
     ),
     columns=(
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("client_id", "string", "The client id.", nullable=False),
+        BROKER_NAME,
+        CONSUMER_GROUP,
+        CLIENT_ID,
         Column(
             "client_addr", "string", "Remote address of the channel as the broker sees it.", nullable=False
         ),

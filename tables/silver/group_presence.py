@@ -1,5 +1,6 @@
 """`silver.group_presence`: whether a broker has the group online, and how the group consumes there."""
 
+from tables.columns import BROKER_NAME, CONSUMER_GROUP
 from tables.model import Column, Table
 
 GROUP_PRESENCE = Table(
@@ -11,8 +12,8 @@ GROUP_PRESENCE = Table(
         "consumer_group",
     ),
     columns=(
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
+        BROKER_NAME,
+        CONSUMER_GROUP,
         Column(
             "state",
             "string",

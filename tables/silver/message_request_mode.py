@@ -1,5 +1,6 @@
 """`silver.message_request_mode`: queues that the broker assigns by another mode than the client's own."""
 
+from tables.columns import BROKER_NAME, CONSUMER_GROUP, TOPIC
 from tables.model import Column, Table
 
 MESSAGE_REQUEST_MODE = Table(
@@ -12,9 +13,9 @@ MESSAGE_REQUEST_MODE = Table(
         "topic",
     ),
     columns=(
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        BROKER_NAME,
+        CONSUMER_GROUP,
+        TOPIC,
         Column("mode", "string", "`PULL` or `POP`."),
         Column(
             "pop_share_queue_count",

@@ -1,5 +1,6 @@
 """`silver.observed_owner`: the queues in each client's own process table."""
 
+from tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from tables.model import Column, Table
 
 OBSERVED_OWNER = Table(
@@ -14,10 +15,10 @@ OBSERVED_OWNER = Table(
         "client_id",
     ),
     columns=(
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("queue_id", "int", "The queue id on that broker, from 0.", nullable=False),
+        CONSUMER_GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
         Column("client_id", "string", "The client that has the queue in its process table.", nullable=False),
         Column("is_dropped", "boolean", "The process queue's `droped` flag: given up, not yet removed."),
         Column(

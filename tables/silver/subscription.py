@@ -1,5 +1,6 @@
 """`silver.subscription`: what a group subscribes to, as each broker sees it."""
 
+from tables.columns import BROKER_NAME, CONSUMER_GROUP, TOPIC
 from tables.model import Column, Table
 
 SUBSCRIPTION = Table(
@@ -12,9 +13,9 @@ SUBSCRIPTION = Table(
         "topic",
     ),
     columns=(
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        BROKER_NAME,
+        CONSUMER_GROUP,
+        TOPIC,
         Column("expression_type", "string", "`TAG` or `SQL92`."),
         Column("expression", "string", "The filter expression, `*` for all."),
     ),

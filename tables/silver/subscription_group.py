@@ -1,5 +1,6 @@
 """`silver.subscription_group`: consumer group configuration as each broker holds it."""
 
+from tables.columns import BROKER_NAME, CONSUMER_GROUP
 from tables.model import Column, Table
 
 SUBSCRIPTION_GROUP = Table(
@@ -11,8 +12,8 @@ SUBSCRIPTION_GROUP = Table(
         "consumer_group",
     ),
     columns=(
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("consumer_group", "string", "The consumer group.", nullable=False),
+        BROKER_NAME,
+        CONSUMER_GROUP,
         Column("is_consume_enabled", "boolean", "`consumeEnable`."),
         Column("is_broadcast_enabled", "boolean", "`consumeBroadcastEnable`."),
         Column("retry_queue_count", "int", "`retryQueueNums`."),

@@ -1,5 +1,6 @@
 """`silver.topic_config`: topic configuration as each broker holds it."""
 
+from tables.columns import BROKER_NAME, TOPIC
 from tables.model import Column, Table
 
 TOPIC_CONFIG = Table(
@@ -11,8 +12,8 @@ TOPIC_CONFIG = Table(
         "topic",
     ),
     columns=(
-        Column("broker_name", "string", "The broker name.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        BROKER_NAME,
+        TOPIC,
         Column("perm", "int", "Permission bits: 4 read, 2 write, 1 inherit, 8 priority."),
         Column("read_queue_count", "int", "`readQueueNums`."),
         Column("write_queue_count", "int", "`writeQueueNums`."),

@@ -1,5 +1,6 @@
 """`silver.topic_route`: where each name server sends the clients of a topic."""
 
+from tables.columns import NAMESERVER, TOPIC
 from tables.model import Column, Table
 
 TOPIC_ROUTE = Table(
@@ -12,8 +13,8 @@ TOPIC_ROUTE = Table(
         "broker_name",
     ),
     columns=(
-        Column("nameserver", "string", "Address of the name server that said so.", nullable=False),
-        Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False),
+        NAMESERVER,
+        TOPIC,
         Column(
             "broker_name",
             "string",
