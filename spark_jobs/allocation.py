@@ -28,7 +28,6 @@ from strategies import (
     SubscriptionBatch,
     UnknownNameError,
     get_strategy,
-    strategy_names,
 )
 from strategies.average import Average
 from strategies.circle import Circle
@@ -121,6 +120,11 @@ class _Variant:
     strategy: str
     language: str | None
     version: str | None
+
+    @property
+    def sort_key(self) -> tuple[str, str, str]:
+        """Orders variants, whatever is null."""
+        return self.strategy, self.language or "", self.version or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +353,8 @@ def _plan(profile: _Profile, variants: list[_Variant], configured: GroupSettings
     """How the members of a profile share; None where nobody can say."""
     if profile.state != "online":
         return None
-    reported = sorted(profile.variants - {-1})
+    # By name: a code only says where in the batch the variant was first met.
+    reported = sorted(profile.variants - {-1}, key=lambda code: variants[code].sort_key)
     strategies = {variants[code].strategy for code in reported}
     if not reported:
         if configured is None:
@@ -367,8 +372,12 @@ def _plan(profile: _Profile, variants: list[_Variant], configured: GroupSettings
     if name == POP:
         return _Plan(POP, "observed", (), "shared_by_pop")
     if None in built.values():
-        is_known = name in strategy_names()
-        return _Plan(name, "observed", (), "settings_missing" if is_known else "strategy_unknown")
+        return _Plan(
+            name,
+            "observed",
+            (),
+            "settings_missing" if _lacks_settings(name, configured) else "strategy_unknown",
+        )
     if name in _SAME_IN_EVERY_JAVA_VERSION and all(
         variants[code].language in {None, "JAVA"} for code in reported
     ):
@@ -389,16 +398,21 @@ _TAKES_PARAMETERS: Final = frozenset({"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM
 
 def _strategy(variant: _Variant, configured: GroupSettings | None) -> Strategy | None:
     """The strategy as a member has it; None where its parameters or its rule are not known."""
-    is_configured = configured is not None and configured.strategy == variant.strategy
-    if variant.strategy in _TAKES_PARAMETERS and not is_configured:
+    if _lacks_settings(variant.strategy, configured):
         return None
-    if isinstance(configured, ConfigStrategy) and is_configured:
-        return _ConfiguredLists(variant, configured)
-    parameters = _parameters(configured, variant) if is_configured and configured is not None else {}
+    is_configured = configured is not None and configured.strategy == variant.strategy
     try:
+        if isinstance(configured, ConfigStrategy) and is_configured:
+            return _ConfiguredLists(variant, configured)
+        parameters = _parameters(configured, variant) if is_configured and configured is not None else {}
         return _get(variant, variant.strategy, **parameters)
     except UnknownNameError:
         return None
+
+
+def _lacks_settings(strategy: str, configured: GroupSettings | None) -> bool:
+    """Whether the strategy has parameters that only the settings can tell, and they do not."""
+    return strategy in _TAKES_PARAMETERS and (configured is None or configured.strategy != strategy)
 
 
 def _get(variant: _Variant, name: str, **parameters: Any) -> Strategy:  # noqa: ANN401 - every strategy has its own
@@ -435,6 +449,10 @@ class _ConfiguredLists(Strategy):
         """The client's own list; nothing for a client that the settings do not name."""
         own = self._by_client.get(current_cid or "")
         return None if own is None else own.allocate(consumer_group, current_cid, mq_all, cid_all)
+
+    def covered_queues(self, batch: SubscriptionBatch) -> BoolArray:
+        """None: a list promises no queue an owner."""
+        return np.zeros(len(batch.queue_id), dtype=np.bool_)
 
 
 def _parameters(configured: GroupSettings, variant: _Variant) -> dict[str, Any]:
@@ -528,17 +546,18 @@ def _broadcasting_block(of_profile: IntArray, part: _Rows) -> _Block:
     queue_rows = np.repeat(of_row, counts)
     queues = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     pairs = np.stack([queue_rows, queues, np.repeat(slots, counts)])
-    return _pair_block(of_profile, part, _Plan(BROADCASTING, "observed"), pairs, is_effective=True)
+    plan = _Plan(BROADCASTING, "observed")
+    return _pair_block(of_profile, part, plan, pairs, _nobody(plan, part), is_effective=True)
 
 
 def _shared_block(of_profile: IntArray, part: _Rows, plan: _Plan, *, is_effective: bool) -> _Block:
     """Each member takes what its own rule gives it."""
     pairs = [np.empty((3, 0), dtype=np.int64)]
-    nobody = plan.nobody
+    nobody = _nobody(plan, part)
+    queue_rows = np.repeat(np.arange(len(of_profile)), part.batch.queue_counts())
     for codes, strategy in plan.shares:
         owners = strategy.allocate_batch(part.batch)
-        if owners.refused:
-            nobody = "strategy_failed"
+        nobody[np.isin(queue_rows, list(owners.refused))] = reason_code("strategy_failed")
         member_rows = part.batch.client_offsets[owners.subscription_index] + owners.client_index
         follows = np.isin(part.variant_codes[member_rows], list(codes))
         pairs.append(
@@ -547,23 +566,22 @@ def _shared_block(of_profile: IntArray, part: _Rows, plan: _Plan, *, is_effectiv
     return _pair_block(
         of_profile,
         part,
-        replace(plan, nobody=nobody),
+        plan,
         np.concatenate(pairs, axis=1),
+        nobody,
         is_effective=is_effective,
     )
 
 
 def _pair_block(
-    of_profile: IntArray, part: _Rows, plan: _Plan, pairs: IntArray, *, is_effective: bool
+    of_profile: IntArray, part: _Rows, plan: _Plan, pairs: IntArray, nobody: IntArray, *, is_effective: bool
 ) -> _Block:
-    """A block from (row, queue, slot) pairs; queues that no pair names are nobody's, for the plan's reason."""
+    """A block from (row, queue, slot) pairs; queues that no pair names are nobody's, for their reason (int64[Q])."""
     batch = part.batch
     member_rows = batch.client_offsets[pairs[0]] + pairs[2]
     is_subscribed = part.is_subscribed[member_rows] if len(member_rows) else np.empty(0, dtype=bool)
     queue_rows = batch.queue_offsets[pairs[0]] + pairs[1]
-    nobody = np.full(len(batch.queue_id), reason_code(_nobody(plan, part)), dtype=np.int64)
-    if _has_twins(part) and plan.nobody == "left_out_by_strategy":
-        nobody[:] = reason_code("duplicate_client_id")
+    nobody = nobody.copy()
     nobody[queue_rows[~is_subscribed]] = reason_code("owner_not_subscribed")
     is_owned = np.zeros(len(batch.queue_id), dtype=bool)
     is_owned[queue_rows[is_subscribed]] = True
@@ -584,14 +602,23 @@ def _pair_block(
     )
 
 
-def _nobody(plan: _Plan, part: _Rows) -> str:
+def _nobody(plan: _Plan, part: _Rows) -> IntArray:
+    """int64[Q]: the code of the reason that each queue has where no member takes it."""
+    batch = part.batch
     if plan.nobody != "left_out_by_strategy":
-        return plan.nobody
-    if _has_twins(part):
-        return "duplicate_client_id"
-    return {"CONFIG": "not_in_configured_list", "MACHINE_ROOM": "room_without_consumers"}.get(
-        plan.strategy, plan.nobody
+        return np.full(len(batch.queue_id), reason_code(plan.nobody), dtype=np.int64)
+    left_out = {"CONFIG": "not_in_configured_list", "MACHINE_ROOM": "room_without_consumers"}
+    reasons = np.full(
+        len(batch.queue_id), reason_code(left_out.get(plan.strategy, plan.nobody)), dtype=np.int64
     )
+    # Where the strategy covers a queue, only a twin's share is left: both twins take the first one's.
+    row = np.repeat(np.arange(len(part.profile_codes)), batch.client_counts())
+    has_twins = np.isin(np.arange(len(part.profile_codes)), row[~_is_first_slot(part)])
+    is_covered = np.zeros(len(batch.queue_id), dtype=bool)
+    for _, strategy in plan.shares:
+        is_covered |= strategy.covered_queues(batch)
+    reasons[is_covered & np.repeat(has_twins, batch.queue_counts())] = reason_code("duplicate_client_id")
+    return reasons
 
 
 def _is_first_slot(part: _Rows) -> BoolArray:
@@ -601,10 +628,6 @@ def _is_first_slot(part: _Rows) -> BoolArray:
     result = np.zeros(len(row), dtype=bool)
     result[first] = True
     return result
-
-
-def _has_twins(part: _Rows) -> bool:
-    return not _is_first_slot(part).all()
 
 
 def _ranges(offsets: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
