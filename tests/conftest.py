@@ -1,9 +1,10 @@
-"""What every test may use: one Spark session for the whole run, set up as in production."""
+"""What every test may use: one Spark session for the whole run, set up as in production, and the sample computed once."""
 
 from __future__ import annotations
 
 import os
 import sys
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+    from warehouse.layout import Warehouse
 
 _ROOT = Path(__file__).resolve().parent.parent
 _LOCAL = _ROOT / ".local"
@@ -49,3 +52,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+SAMPLE_DAYS = (date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18))
+
+
+@pytest.fixture(scope="session")
+def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """The three days of samples/exports, computed, judged and published, and their stages; tests only read it."""
+    from computed_days import compute_and_publish, sample_day
+
+    from warehouse.layout import Warehouse
+
+    warehouse = Warehouse.at(str(tmp_path_factory.mktemp("sample") / "warehouse"))
+    for ds in SAMPLE_DAYS:
+        compute_and_publish(spark, sample_day(ds, warehouse))
+    return warehouse

@@ -1,0 +1,166 @@
+"""Builds small exports: what brokers, name servers and clients say, a line of Python for a line of the export."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from topology.contract import KIND_BY_NAME
+from topology.manifest import export_directory, seal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+DS = date(2026, 11, 16)
+NAMESERVERS = ("ns-1:9876", "ns-2:9876")
+JAVA_5_3_3 = 479
+"""The ordinal by which a Java client 5.3.3 reports its version."""
+
+_PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
+CLASSES = {
+    "AVG": f"{_PACKAGE}AllocateMessageQueueAveragely",
+    "AVG_BY_CIRCLE": f"{_PACKAGE}AllocateMessageQueueAveragelyByCircle",
+    "CONFIG": f"{_PACKAGE}AllocateMessageQueueByConfig",
+    "CONSISTENT_HASH": f"{_PACKAGE}AllocateMessageQueueConsistentHash",
+    "MACHINE_ROOM": f"{_PACKAGE}AllocateMessageQueueByMachineRoom",
+    "MACHINE_ROOM_NEARBY": f"{_PACKAGE}AllocateMachineRoomNearby",
+}
+
+Queue = tuple[str, str, int]
+"""Topic, broker name, queue id."""
+
+
+class ExportBuilder:
+    """The lines of an export in the making; `seal` writes them."""
+
+    def __init__(self, cluster: str = "shop-test", ds: date = DS) -> None:
+        self.cluster = cluster
+        self.ds = ds
+        self._lines: dict[str, list[str]] = defaultdict(list)
+        self.answer("nameserver_topic_list", {"topicList": []}, nameserver=NAMESERVERS[0])
+
+    def answer(self, kind: str, payload: object, **asked: str) -> int:
+        """A source that answered, with this text or value; gives the line's number in its file."""
+        text = payload if isinstance(payload, str) else json.dumps(payload)
+        return self._add(kind, asked, payload=text)
+
+    def failure(self, kind: str, message: str, **asked: str) -> int:
+        """A source that failed; gives the line's number in its file."""
+        return self._add(kind, asked, error={"type": "MQBrokerException", "message": message})
+
+    def route(self, topic: str, queues: Mapping[str, int] | None, *nameservers: str, perm: int = 6) -> None:
+        """What name servers (by default all) tell of a topic: its brokers' queues, or that they have no route."""
+        for nameserver in nameservers or NAMESERVERS:
+            if queues is None:
+                message = f"CODE: 17  DESC: No topic route info in name server for the topic: {topic}"
+                self.failure("nameserver_route", message, nameserver=nameserver, topic=topic)
+                continue
+            payload = {
+                "brokerDatas": [
+                    {"brokerName": broker, "brokerAddrs": {"0": f"{broker}:10911"}} for broker in queues
+                ],
+                "queueDatas": [
+                    {"brokerName": broker, "perm": perm, "readQueueNums": count, "writeQueueNums": count}
+                    for broker, count in queues.items()
+                ],
+            }
+            self.answer("nameserver_route", payload, nameserver=nameserver, topic=topic)
+
+    def members(
+        self,
+        broker: str,
+        group: str,
+        client_ids: Iterable[str],
+        topics: Iterable[str],
+        message_model: str = "CLUSTERING",
+        language: str = "JAVA",
+    ) -> None:
+        """What one broker tells of a group: a connection for each id, and the group's subscriptions."""
+        payload = {
+            "connectionSet": [
+                {
+                    "clientId": client_id,
+                    "clientAddr": f"10.0.0.1:{port}",
+                    "language": language,
+                    "version": JAVA_5_3_3,
+                }
+                for port, client_id in enumerate(client_ids, start=40_000)
+            ],
+            "subscriptionTable": {topic: {"subString": "*", "expressionType": "TAG"} for topic in topics},
+            "messageModel": message_model,
+            "consumeType": "CONSUME_PASSIVELY",
+        }
+        self.answer("consumer_connection", payload, broker=broker, group=group)
+
+    def no_members(self, broker: str, group: str) -> None:
+        """A broker answers that nobody of the group is connected."""
+        message = f"CODE: 206  DESC: Not found the consumer group consumer connection info of {group}"
+        self.failure("consumer_connection", message, broker=broker, group=group)
+
+    def client(
+        self,
+        group: str,
+        client_id: str,
+        topics: Iterable[str],
+        strategy: str = "AVG",
+        owns: Iterable[Queue] = (),
+        version: str = "V5_3_3",
+    ) -> None:
+        """What a client tells of itself; `strategy` is RocketMQ's name or a class."""
+        process_queue = json.dumps({"droped": False, "commitOffset": 0, "lastPullTimestamp": 1794794077843})
+        table = ",".join(
+            json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id}) + ":" + process_queue
+            for topic, broker, queue_id in owns
+        )
+        properties = {
+            "allocateMessageQueueStrategy": f"{CLASSES.get(strategy, strategy)}@1b2c3d",
+            "PROP_CLIENT_VERSION": version,
+            "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+        }
+        subscriptions = [{"topic": topic, "subString": "*"} for topic in topics]
+        text = (
+            f'{{"properties":{json.dumps(properties)},"subscriptionSet":{json.dumps(subscriptions)},'
+            f'"mqTable":{{{table}}}}}'
+        )
+        self.answer("consumer_running_info", text, group=group, client_id=client_id)
+
+    def group(
+        self,
+        group: str,
+        topics: Iterable[str],
+        client_ids: Iterable[str],
+        *brokers: str,
+        strategy: str = "AVG",
+        message_model: str = "CLUSTERING",
+    ) -> None:
+        """A group that is well: every broker tells the same members, and every member answers."""
+        topics, client_ids = list(topics), list(client_ids)
+        for broker in brokers:
+            self.members(broker, group, client_ids, topics, message_model)
+        for client_id in dict.fromkeys(client_ids):
+            self.client(group, client_id, topics, strategy)
+
+    def seal(self, exports: Path) -> Path:
+        """Write and seal the export below a folder of exports; gives its directory."""
+        directory = export_directory(exports, self.cluster, self.ds)
+        directory.mkdir(parents=True)
+        for kind, lines in self._lines.items():
+            (directory / KIND_BY_NAME[kind].file_name).write_text("".join(lines), encoding="utf-8")
+        seal(directory)
+        return directory
+
+    def _add(self, kind: str, asked: dict[str, str], **content: Any) -> int:
+        if "broker" in asked:
+            asked = {"broker_addr": f"{asked['broker']}:10911", **asked}
+        line = {
+            "kind": kind,
+            "cluster": self.cluster,
+            "captured_at": f"{self.ds}T12:00:00Z",
+            **asked,
+            **content,
+        }
+        self._lines[kind].append(json.dumps(line, ensure_ascii=False) + "\n")
+        return len(self._lines[kind])
