@@ -1,0 +1,115 @@
+"""Whole runs of the project as a user starts them, each with a warehouse and an Airflow home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.request import ProxyHandler, Request, build_opener
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Project:
+    """The checkout's programs, run in the environment that `make` gives them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.warehouse = folder / "warehouse"
+        self.exports = ROOT / "samples" / "exports"
+        self.environment = {
+            **os.environ,
+            "LEDGER_WAREHOUSE": str(self.warehouse),
+            "LEDGER_EXPORTS": str(self.exports),
+            "LEDGER_AIRFLOW_HOME": str(folder / "airflow"),
+            "AIRFLOW_PORT": str(free_port()),
+        }
+        self.run("airflow", "db", "migrate")
+        for pool in ("ledger_publish", "ledger_build"):
+            self.run("airflow", "pools", "set", pool, "1", "one at a time")
+
+    def run(self, *words: str, expect: int = 0) -> str:
+        """Run a program and return what it wrote to standard output."""
+        answer = subprocess.run(
+            [ROOT / "setup" / "in-environment", *words],
+            cwd=ROOT,
+            env=self.environment,
+            check=False,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        assert answer.returncode == expect, f"{words}: {answer.returncode}\n{answer.stdout}\n{answer.stderr}"
+        return answer.stdout
+
+    def rows(self, query: str) -> list[dict[str, Any]]:
+        """Ask the published tables."""
+        answer = self.run("ledger", "sql", query, "--format", "json", "--warehouse", str(self.warehouse))
+        rows: list[dict[str, Any]] = json.loads(answer)
+        return rows
+
+    def wait_for(self, run_ids: list[str], seconds: float) -> list[str]:
+        """Wait until these runs have ended and return how."""
+        deadline = time.monotonic() + seconds
+        while True:
+            runs = self.dag_runs()
+            states = [runs[run_id] for run_id in run_ids]
+            if all(state in {"success", "failed"} for state in states):
+                return states
+            assert time.monotonic() < deadline, f"after {seconds:.0f} s: {states}"
+            time.sleep(1)  # between two looks, so that looking does not slow down what it waits for
+
+    def dag_runs(self) -> dict[str, str]:
+        """State by run id, from the server that `airflow` has started."""
+        address = f"http://127.0.0.1:{self.environment['AIRFLOW_PORT']}"
+        token = json.loads(_get(f"{address}/auth/token"))["access_token"]
+        listed = json.loads(_get(f"{address}/api/v2/dags/queue_ledger/dagRuns", token))
+        return {run["dag_run_id"]: run["state"] for run in listed["dag_runs"]}
+
+    @contextmanager
+    def airflow(self) -> Iterator[subprocess.Popen[str]]:
+        """`make airflow`, ended with Ctrl-C."""
+        server = subprocess.Popen(
+            [ROOT / "setup" / "in-environment", "python", "-m", "ledger.airflow_server"],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert server.stdout is not None
+            assert f"http://127.0.0.1:{self.environment['AIRFLOW_PORT']}" in server.stdout.readline()
+            yield server
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(timeout=60)
+
+
+def _get(address: str, token: str | None = None) -> bytes:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = Request(address, headers=headers)  # noqa: S310  # http on loopback, written above
+    with build_opener(ProxyHandler({})).open(request, timeout=30) as answer:
+        body: bytes = answer.read()
+        return body
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return Project(tmp_path_factory.mktemp("project"))
