@@ -1,0 +1,177 @@
+"""What the documents promise is there: links, commands, findings, reasons, settings, examples."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from expectations.thresholds import FINDING_KINDS
+from ledger.cli import app
+from settings import LedgerSettings, load_settings
+from spark_jobs.allocation import REASONS
+from strategies import strategy_names
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *DOCS.rglob("*.md"),
+        ROOT / "samples" / "README.md",
+        ROOT / "tests" / "golden" / "README.md",
+    ]
+)
+
+
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def fenced(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text_of(path), re.MULTILINE | re.DOTALL)
+
+
+def sections(path: Path) -> list[str]:
+    """The headings of a document, without those in examples."""
+    prose = re.sub(r"^```.*?^```", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+
+
+def anchor(heading: str) -> str:
+    """A heading's anchor, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def links(path: Path) -> list[str]:
+    prose = re.sub(r"^```.*?^```", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
+    return [link for link in re.findall(r"\]\(([^)\s]+)\)", prose) if not link.startswith("https://")]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_a_section_that_are_there(path: Path) -> None:
+    broken = []
+    for link in links(path):
+        file, _, section = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        is_there = target.exists() and (not section or section in map(anchor, sections(target)))
+        if not is_there:
+            broken.append(link)
+    assert broken == []
+
+
+def shown_commands(path: Path) -> list[list[str]]:
+    """The words of every `make …` and `ledger …` that stands in code, each up to its line's end."""
+    code = re.findall(r"^```(?:sh|bash)?\n(.*?)^```", text_of(path), re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
+    code += re.findall(r"^ {4}(.*)$", prose, re.MULTILINE)
+    code += re.findall(r"`([^`\n]+)`", prose)
+    lines = [line.strip() for block in code for line in block.splitlines()]
+    starts = r"(?:setup/in-environment )?(?:\.venv/bin/)?((?:make|ledger) .*)"
+    return [match[1].partition("#")[0].split() for line in lines if (match := re.fullmatch(starts, line))]
+
+
+def is_target_of_make(words: list[str]) -> bool:
+    targets = set(re.findall(r"^([a-z0-9-]+):", text_of(ROOT / "Makefile"), re.MULTILINE))
+    return all(word in targets or "=" in word for word in words[1:])
+
+
+def is_command_of_ledger(words: list[str]) -> bool:
+    """Whether the sub-commands and the options are there."""
+    command: Any = typer.main.get_command(app)
+    rest = words[1:]
+    while hasattr(command, "commands"):
+        if not rest or rest[0] in {"…", "<stage>"}:
+            return True
+        if any(name not in command.commands for name in rest[0].split("|")):
+            return False
+        command, rest = command.commands[rest[0].split("|")[0]], rest[1:]
+    options = {option for parameter in command.params for option in parameter.opts}
+    given = [word.strip("[]").partition("=")[0] for word in rest]
+    # After a lone `--` comes the query.
+    given = given[: given.index("--")] if "--" in given else given
+    return all(word in options for word in given if word.startswith("--"))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_command_shown_is_there(path: Path) -> None:
+    is_there = {"make": is_target_of_make, "ledger": is_command_of_ledger}
+    assert [words for words in shown_commands(path) if not is_there[words[0]](words)] == []
+
+
+def test_the_check_of_commands_sees_what_is_not_there() -> None:
+    assert is_command_of_ledger(["ledger", "sql", "--format", "csv"])
+    assert not is_command_of_ledger(["ledger", "sql", "--colour", "red"])
+    assert not is_command_of_ledger(["ledger", "exports", "unseal", "DIR"])
+    assert not is_target_of_make(["make", "coffee"])
+    assert ["make", "run"] in shown_commands(ROOT / "README.md")
+    assert any(words[:2] == ["ledger", "sql"] for words in shown_commands(ROOT / "README.md"))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_of_sql_that_is_named_is_there(path: Path) -> None:
+    named = set(re.findall(r"\bsql/(?:questions|views)/\w+\.sql", text_of(path)))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+def test_every_kind_of_finding_has_a_section_and_no_other_has() -> None:
+    explained = [heading.strip("`") for heading in sections(DOCS / "findings.md") if heading.startswith("`")]
+    assert sorted(explained) == sorted(FINDING_KINDS)
+
+
+@pytest.mark.parametrize("kind", FINDING_KINDS)
+def test_a_finding_says_how_to_confirm_it_and_what_to_do(kind: str) -> None:
+    section = text_of(DOCS / "findings.md").split(f"### `{kind}`\n")[1].partition("\n#")[0]
+    assert "**Confirm.**" in section
+    assert "**Do.**" in section
+
+
+def test_every_reason_for_an_unowned_queue_is_explained_and_no_other_is() -> None:
+    section = text_of(DOCS / "strategies.md").split("## Why a queue has no owner\n")[1].partition("\n## ")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == sorted(REASONS)
+
+
+def test_the_guide_to_strategies_names_every_strategy() -> None:
+    guide = text_of(DOCS / "strategies.md")
+    assert [name for name in strategy_names() if f"| `{name}` |" not in guide] == []
+
+
+def test_the_examples_of_the_library_run() -> None:
+    examples = fenced(DOCS / "strategies.md", "python")
+    assert examples
+    for example in examples:
+        exec(example, {"__name__": "example"})  # noqa: S102  our own documents
+
+
+def test_the_examples_of_settings_are_accepted(tmp_path: Path) -> None:
+    examples = fenced(DOCS / "settings.md", "yaml")
+    assert examples
+    strategies = set()
+    for example in examples:
+        file = tmp_path / "ledger.yaml"
+        file.write_text(example, encoding="utf-8")
+        loaded: LedgerSettings = load_settings(file)
+        assert set(loaded.clusters) == set(yaml.safe_load(example)["clusters"])
+        strategies |= {
+            group.strategy for cluster in loaded.clusters.values() for group in cluster.groups.values()
+        }
+    assert strategies >= {"CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG", "AVG"}
+
+
+@pytest.mark.parametrize("folder", [DOCS, DOCS / "adr"], ids=["docs", "docs/adr"])
+def test_the_index_lists_every_document_of_its_folder(folder: Path) -> None:
+    index = set(links(folder / "README.md"))
+    assert {path.name for path in folder.glob("*.md")} - {"README.md"} - index == set()
+
+
+def test_the_read_me_shows_the_columns_that_the_summary_has() -> None:
+    header = next(line for line in text_of(ROOT / "README.md").splitlines() if line.startswith("cluster "))
+    query = text_of(ROOT / "sql" / "summary.sql")
+    assert header.split()
+    assert [
+        column for column in header.split() if not re.search(rf"\b{column},?$", query, re.MULTILINE)
+    ] == []
