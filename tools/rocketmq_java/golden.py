@@ -1,0 +1,93 @@
+"""The golden files in `tests/golden`: their inputs stay, and RocketMQ's classes write what is expected.
+
+Belongs here: reading and writing the files, and grouping the answers of the releases.
+Does not belong here: comparing anything with them (see `tests/strategies`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from setup.steps import ROOT
+from tools.rocketmq_java.gateway import RocketMQ, running
+from tools.rocketmq_java.jars import VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+FOLDER: Final = ROOT / "tests" / "golden"
+
+FAMILIES: Final = {
+    "allocate": VERSIONS,
+    "hash": VERSIONS,
+    "pop": ("5.3.3", "5.5.0"),
+    "producer_select": VERSIONS,
+    "queues_from_route": ("4.9.7", "5.3.3", "5.5.0"),
+    "rebalance": VERSIONS,
+}
+"""Each family with the releases whose answers its file holds."""
+
+
+def read(family: str) -> list[dict[str, Any]]:
+    """The cases of a golden file."""
+    with gzip.open(FOLDER / f"{family}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def as_text(cases: Iterable[dict[str, Any]]) -> str:
+    """A golden file's content: a case a line, ASCII only."""
+    return "".join(json.dumps(case, separators=(",", ":")) + "\n" for case in cases)
+
+
+def answered(
+    family: str, cases: Sequence[dict[str, Any]], releases: Iterable[RocketMQ]
+) -> list[dict[str, Any]]:
+    """The cases with what each release answers as `expect`; releases that agree share one element."""
+    expected: list[list[dict[str, Any]]] = [[] for _ in cases]
+    for release in releases:
+        for answers, answer in zip(expected, release.answer(family, cases), strict=True):
+            if answer is None:
+                continue
+            same = next(
+                (known for known in answers if known == {"versions": known["versions"], **answer}), None
+            )
+            if same is None:
+                answers.append({"versions": [release.version], **answer})
+            else:
+                same["versions"].append(release.version)
+    return [case | {"expect": answers} for case, answers in zip(cases, expected, strict=True)]
+
+
+def write(added: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
+    """Write every golden file anew.
+
+    Args:
+        added: Family -> cases without `expect` that are to come behind those of the file.
+
+    Returns:
+        Family -> how many cases its file holds now.
+
+    Raises:
+        SetUpError: The Java classes cannot be run.
+    """
+    counts = {}
+    with ExitStack() as stack:
+        releases = [stack.enter_context(running(version)) for version in VERSIONS]
+        for family, versions in FAMILIES.items():
+            asked = [release for release in releases if release.version in versions]
+            cases = answered(family, [*read(family), *added.get(family, [])], asked)
+            (FOLDER / f"{family}.jsonl.gz").write_bytes(_zipped(as_text(cases)))
+            counts[family] = len(cases)
+    return counts
+
+
+def _zipped(text: str) -> bytes:
+    """Without a name or a time, so that equal content is an equal file."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=buffer, mtime=0) as file:
+        file.write(text.encode("ascii"))
+    return buffer.getvalue()
