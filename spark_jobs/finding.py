@@ -353,8 +353,10 @@ def _record_rejected(rejected: DataFrame, records: DataFrame) -> DataFrame:
     of_line = ["file", "line_number"]
     return (
         rejected.join(records.select(*of_line, *_SUBJECT), of_line, "left")
-        .groupBy("kind", *_SUBJECT)
-        .agg(F.count("*").alias("count"), F.min("reason").alias("reason"))
+        .groupBy(*_SUBJECT)
+        .agg(
+            F.count("*").alias("count"), F.collect_set("kind").alias("kinds"), F.min("reason").alias("reason")
+        )
         .select(
             *_row(
                 "warning",
@@ -362,7 +364,7 @@ def _record_rejected(rejected: DataFrame, records: DataFrame) -> DataFrame:
                 F.concat(
                     F.col("count").cast("string"),
                     F.lit(" records of kind "),
-                    F.col("kind"),
+                    _examples(F.col("kinds")),
                     F.lit(" could not be read: "),
                     F.col("reason"),
                 ),

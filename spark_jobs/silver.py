@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from spark_jobs.session import literal_path, setting_bytes, spark_schema
 from tables import SILVER_TABLES
 from topology.contract import EnvelopeError, parse_envelope
-from topology.payloads import PayloadError, error_code, facts
+from topology.payloads import PayloadError, error_code, facts, facts_of_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -141,6 +141,7 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
     except PayloadError as error:
         yield "rejected_record", where | {"reason": str(error), "text": envelope.payload or ""}
         yield "export_record", record | {"state": "rejected"}
+        yield from facts_of_unreadable(envelope)
         return
     yield from rows
     if envelope.error is None:

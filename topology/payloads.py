@@ -77,35 +77,32 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
     yield from read(envelope, _Node(document, "the payload"))
 
 
-def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
-    error = envelope.error
-    if error is None:
-        return
+def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
+    """The silver rows that remain where `facts` raises: the subject was asked about, and its state is unknown."""
     if envelope.kind == "consumer_connection":
-        is_offline = error_code(error.message) == _CONSUMER_NOT_ONLINE
-        yield Fact(
-            "group_presence",
-            {
-                "broker_name": envelope.broker,
-                "consumer_group": envelope.group,
-                "state": "offline" if is_offline else "unknown",
-            },
-        )
+        yield _presence(envelope, "unknown")
     elif envelope.kind == "consumer_running_info":
-        is_offline = (
-            error_code(error.message) == _CONSUMER_NOT_ONLINE
-            or "> not online" in error.message.splitlines()[0]
-            if error.message
-            else False
-        )
-        yield Fact(
-            "consumer_client",
-            {
-                "consumer_group": envelope.group,
-                "client_id": envelope.client_id,
-                "state": "offline" if is_offline else "unknown",
-            },
-        )
+        yield _client_state(envelope, "unknown")
+
+
+def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
+    message = "" if envelope.error is None else envelope.error.message
+    is_offline = error_code(message) == _CONSUMER_NOT_ONLINE
+    if envelope.kind == "consumer_connection":
+        yield _presence(envelope, "offline" if is_offline else "unknown")
+    elif envelope.kind == "consumer_running_info":
+        is_offline = is_offline or "> not online" in message.partition("\n")[0]
+        yield _client_state(envelope, "offline" if is_offline else "unknown")
+
+
+def _presence(envelope: Envelope, state: str) -> Fact:
+    subject = {"broker_name": envelope.broker, "consumer_group": envelope.group}
+    return Fact("group_presence", subject | {"state": state})
+
+
+def _client_state(envelope: Envelope, state: str) -> Fact:
+    subject = {"consumer_group": envelope.group, "client_id": envelope.client_id}
+    return Fact("consumer_client", subject | {"state": state})
 
 
 class _Node:
@@ -135,6 +132,18 @@ class _Node:
         """A required string."""
         return str(self._typed(key, str, "a string", required=True))
 
+    def own_text(self) -> str:
+        """The value itself, a string."""
+        if not isinstance(self.value, str):
+            raise PayloadError(f"{self.path} is {_kind(self.value)} where a string is expected")
+        return self.value
+
+    def own_integer(self) -> int:
+        """The value itself, a Java int."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise PayloadError(f"{self.path} is {_kind(self.value)} where an integer is expected")
+        return _java_integer(self.value, 32, self.path)
+
     def text_or_none(self, key: str) -> str | None:
         """An optional string."""
         value = self._typed(key, str, "a string", required=False)
@@ -143,9 +152,14 @@ class _Node:
     def integer(self, key: str, *, bits: int = 32) -> int:
         """A required Java int (or long, with 64 bits)."""
         value = int(self._typed(key, int, "an integer", required=True))
-        if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-            raise PayloadError(f"{self.path}.{key} is {value}, which no Java integer of {bits} bits holds")
-        return value
+        return _java_integer(value, bits, f"{self.path}.{key}")
+
+    def integer_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[int, _Node]]:
+        """The entries of a map whose keys are Java longs, written as numbers or as texts."""
+        for entry_key, node in self.entries(key, required=required):
+            if not re.fullmatch(r"-?\d{1,19}", str(entry_key), re.ASCII):
+                raise PayloadError(f"{self.path}.{key} has the key {_shown(entry_key)}, which is no integer")
+            yield _java_integer(int(str(entry_key)), 64, f"a key of {self.path}.{key}"), node
 
     def integer_or_none(self, key: str, *, bits: int = 32) -> int | None:
         """An optional Java int (or long, with 64 bits)."""
@@ -192,6 +206,12 @@ def _kind(value: object) -> str:
     return "null" if value is None else names.get(type(value), f"a {type(value).__name__}")
 
 
+def _java_integer(value: int, bits: int, path: str) -> int:
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise PayloadError(f"{path} is {_shown(value)}, which no Java integer of {bits} bits holds")
+    return value
+
+
 def _shown(key: object) -> str:
     text = str(key)
     return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - enough to find it, not to flood a log
@@ -206,26 +226,17 @@ def _instant(epoch_ms: int | None) -> str | None:
 def _cluster_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """`ClusterInfo.brokerAddrTable`."""
     for broker_name, broker in payload.entries("brokerAddrTable"):
-        for broker_id, address in broker.entries("brokerAddrs"):
+        for broker_id, address in broker.integer_entries("brokerAddrs"):
             yield Fact(
                 "broker",
                 {
                     "nameserver": envelope.nameserver,
                     "broker_cluster_name": broker.text_or_none("cluster"),
                     "broker_name": str(broker_name),
-                    "broker_id": _broker_id(broker_id, broker),
-                    "broker_addr": str(address.value),
+                    "broker_id": broker_id,
+                    "broker_addr": address.own_text(),
                 },
             )
-
-
-def _broker_id(key: object, broker: _Node) -> int:
-    try:
-        return int(str(key))
-    except ValueError:
-        raise PayloadError(
-            f"{broker.path}.brokerAddrs has the key {_shown(key)}, which is no broker id"
-        ) from None
 
 
 def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
@@ -234,7 +245,7 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         BrokerData(
             broker_name=broker.text("brokerName"),
             broker_addrs={
-                _broker_id(key, broker): str(address.value) for key, address in broker.entries("brokerAddrs")
+                broker_id: address.own_text() for broker_id, address in broker.integer_entries("brokerAddrs")
             },
         )
         for broker in payload.items("brokerDatas", required=False)
@@ -290,7 +301,8 @@ def _static_mapping(payload: _Node) -> dict[str, TopicQueueMapping] | None:
             total_queues=info.integer("totalQueues"),
             epoch=info.integer("epoch", bits=64),
             curr_id_map={
-                int(str(key)): int(node.value) for key, node in info.entries("currIdMap", required=False)
+                logical_id: physical_id.own_integer()
+                for logical_id, physical_id in info.integer_entries("currIdMap", required=False)
             },
         )
         for broker_name, info in payload.entries("topicQueueMappingByBroker", required=False)

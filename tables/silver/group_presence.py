@@ -17,7 +17,7 @@ GROUP_PRESENCE = Table(
         Column(
             "state",
             "string",
-            "`online`; `offline`: the broker answered that nobody of the group is connected (code 206); `unknown`: the broker could not be asked.",
+            "`online`; `offline`: the broker answered that nobody of the group is connected (code 206); `unknown`: the broker could not be asked or its answer could not be read.",
             nullable=False,
         ),
         Column("message_model", "string", "`CLUSTERING` or `BROADCASTING`; null unless online."),

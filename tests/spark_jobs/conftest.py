@@ -1,0 +1,31 @@
+"""The odd cluster, computed once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from computed_days import compute
+from export_builder import DS
+from odd_cluster import CLUSTER, OddCluster
+
+from ledger.stages import Day
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def odd_day(tmp_path_factory: pytest.TempPathFactory) -> Day:
+    """The sealed export of the odd cluster, and a warehouse for it."""
+    folder = tmp_path_factory.mktemp("odd")
+    OddCluster().seal(folder / "exports")
+    return Day(CLUSTER, DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
+
+
+@pytest.fixture(scope="session")
+def staged_odd_day(spark: SparkSession, odd_day: Day) -> Day:
+    """The odd day with its stage; tests only read it."""
+    compute(spark, odd_day)
+    return odd_day

@@ -1,0 +1,137 @@
+"""A small cluster in which every group or topic is a case of its own: sources that fail, differ or cannot be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from export_builder import ExportBuilder
+
+from topology.contract import KIND_BY_NAME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLUSTER = "odd-test"
+NOT_REACHED = "connect to 10.0.0.1:10911 failed"
+ABC = {"a": 2, "b": 2, "c": 2}
+
+
+class OddCluster:
+    """The export of the odd cluster, and which of its lines cannot be read."""
+
+    def __init__(self) -> None:
+        self._export = ExportBuilder(CLUSTER)
+        self.broken_lines: set[tuple[str, int]] = set()
+        """File and line number of each record that cannot be read."""
+        self._name_servers_that_differ()
+        self._routes_that_fail()
+        self._brokers_that_differ()
+        self._brokers_that_fail()
+        self._members()
+        self._broken_records()
+
+    def seal(self, exports: Path) -> Path:
+        """Write the export; gives its directory."""
+        return self._export.seal(exports)
+
+    def _name_servers_that_differ(self) -> None:
+        by_nameserver = {
+            "most-votes": ({"a": 2}, {"a": 2, "b": 2}, {"a": 2, "b": 2}),
+            "votes-before-size": ({"a": 2}, {"a": 2}, {"a": 8}),
+            "tie-to-the-larger": ({"a": 2}, {"a": 4}),
+            "tie-to-the-first-address": ({"a": 2}, {"b": 2}),
+            "one-knows-no-route": (None, {"a": 3}),
+        }
+        for topic, answers in by_nameserver.items():
+            for number, queues in enumerate(answers, start=1):
+                self._export.route(topic, queues, f"ns-{number}:9876")
+            self._export.group(f"g-{topic}", [topic], ["c1"], "a", "b")
+
+    def _routes_that_fail(self) -> None:
+        export = self._export
+        export.route("no-route", None)
+        export.failure("nameserver_route", NOT_REACHED, nameserver="ns-1:9876", topic="half-failed")
+        export.route("half-failed", None, "ns-2:9876")
+        for nameserver in ("ns-1:9876", "ns-2:9876"):
+            export.failure("nameserver_route", NOT_REACHED, nameserver=nameserver, topic="all-failed")
+        export.route("write-only", {"a": 2}, perm=2)
+        for topic in ("no-route", "half-failed", "all-failed", "write-only", "never-asked"):
+            export.members("a", f"g-{topic}", ["c1"], [topic])
+            export.client(f"g-{topic}", "c1", [topic], owns=[(topic, "a", 0), (topic, "a", 1)])
+
+    def _brokers_that_differ(self) -> None:
+        members = {
+            "most-brokers": {"a": ["c1", "c2"], "b": ["c1", "c2"], "c": ["c1"]},
+            "tie-to-the-longer-list": {"a": ["c1"], "b": ["c1", "c2"]},
+            "tie-to-the-first-broker": {"b": ["c2"], "a": ["c1"]},
+            "one-broker-knows-nobody": {"a": ["c1"], "b": None},
+        }
+        for topic, by_broker in members.items():
+            self._export.route(topic, ABC)
+            for broker, client_ids in by_broker.items():
+                if client_ids is None:
+                    self._export.no_members(broker, f"g-{topic}")
+                else:
+                    self._export.members(broker, f"g-{topic}", client_ids, [topic])
+            for client_id in ("c1", "c2"):
+                self._export.client(f"g-{topic}", client_id, [topic])
+        self._export.route("off-route", {"a": 2})
+        self._export.members("a", "g-off-route", ["c1"], ["off-route"])
+        for broker in ("b", "c"):
+            self._export.members(broker, "g-off-route", ["c8", "c9"], ["off-route"])
+        self._export.client("g-off-route", "c1", ["off-route"])
+
+    def _brokers_that_fail(self) -> None:
+        export = self._export
+        for topic in ("route-failed", "half-offline", "all-offline"):
+            export.route(topic, {"a": 2, "b": 2})
+            export.progress("a", f"g-{topic}", (topic, "a", 0))
+        for broker in ("a", "b"):
+            export.failure("consumer_connection", NOT_REACHED, broker=broker, group="g-route-failed")
+        export.members("c", "g-route-failed", ["c9"], ["another"])
+        export.client("g-route-failed", "c1", ["route-failed"])
+        export.failure("consumer_connection", NOT_REACHED, broker="a", group="g-half-offline")
+        export.no_members("b", "g-half-offline")
+        for broker in ("a", "b"):
+            export.no_members(broker, "g-all-offline")
+
+    def _members(self) -> None:
+        export = self._export
+        export.route("orders", {"a": 4, "b": 2})
+        export.group("g-order", ["orders"], ["c\uffff", "c\U0001f600", "c2", "c10"], "a", "b")
+        export.group("g-twins", ["orders"], ["c1", "c1", "c2"], "a", "b")
+        export.group("g-broadcast", ["orders"], ["c1", "c2"], "a", "b", message_model="BROADCASTING")
+        for broker in ("a", "b"):
+            export.members(broker, "g-one-silent", ["c1", "c2"], ["orders"])
+        export.client("g-one-silent", "c1", ["orders"], "AVG_BY_CIRCLE")
+        export.failure("consumer_running_info", NOT_REACHED, group="g-one-silent", client_id="c2")
+        for broker in ("a", "b"):
+            export.members(broker, "g-one-elsewhere", ["c1", "c2"], ["orders"])
+        export.client("g-one-elsewhere", "c1", ["orders"])
+        export.client("g-one-elsewhere", "c2", ["payments"])
+
+    def _broken_records(self) -> None:
+        """Each would be zero if it were taken for empty: no queues, no members, no owner."""
+        self._broken("broker_topic_config", '{"topicConfigTable":{"orders":{"perm":6}}}', broker="a")
+        self._broken("broker_subscription_group", '{"subscriptionGroupTable":[]}', broker="a")
+        queues = '"queueDatas":[{"brokerName":"a","perm":6,"writeQueueNums":4}]'
+        for nameserver in ("ns-1:9876", "ns-2:9876"):
+            text = f'{{"brokerDatas":[],{queues}}}'
+            self._broken("nameserver_route", text, nameserver=nameserver, topic="no-read-count")
+        self._export.group("g-no-read-count", ["no-read-count"], ["c1"], "a")
+        self._export.route("torn-members", {"a": 2, "b": 2})
+        self._broken(
+            "consumer_connection", '{"connectionSet":[{"clientId":"c1"', broker="a", group="g-torn-members"
+        )
+        self._broken("consume_stats", '{"offsetTable":', broker="a", group="g-torn-members")
+        self._export.no_members("b", "g-torn-members")
+        self._export.progress("b", "g-torn-members", ("torn-members", "b", 0))
+        for broker in ("a", "b"):
+            self._export.members(broker, "g-torn-client", ["c1", "c2"], ["orders"])
+        self._export.client("g-torn-client", "c1", ["orders"])
+        text = '{"properties":{"allocateMessageQueueStrategy":7},"mqTable":{}}'
+        self._broken("consumer_running_info", text, group="g-torn-client", client_id="c2")
+
+    def _broken(self, kind: str, text: str, **asked: str) -> None:
+        line_number = self._export.answer(kind, text, **asked)
+        self.broken_lines.add((KIND_BY_NAME[kind].file_name, line_number))

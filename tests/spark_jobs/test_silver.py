@@ -1,0 +1,147 @@
+"""Records that cannot be read are kept with their text, and nothing is made of a half of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from computed_days import staged_rows
+from odd_cluster import OddCluster
+
+from spark_jobs.silver import read_silver
+from topology.contract import KIND_BY_NAME
+from topology.manifest import export_directory, load_manifest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ledger.stages import Day
+    from warehouse.layout import Stage
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def stage(staged_odd_day: Day) -> Stage:
+    return staged_odd_day.warehouse.stage(staged_odd_day.cluster, staged_odd_day.ds)
+
+
+def where(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
+    return {(row["file"], row["line_number"]) for row in rows}
+
+
+def test_each_broken_record_is_kept_with_its_line_its_reason_and_its_text(stage: Stage) -> None:
+    rejected = staged_rows(stage, "rejected_record")
+
+    assert where(rejected) == OddCluster().broken_lines
+    assert {
+        row["kind"]: row["reason"]
+        for row in rejected
+        if row["kind"] not in {"consumer_connection", "consume_stats"}
+    } == {
+        "broker_topic_config": "the payload.topicConfigTable[orders].readQueueNums is missing",
+        "broker_subscription_group": "the payload.subscriptionGroupTable is a list where a map is expected",
+        "nameserver_route": "the payload.queueDatas[0].readQueueNums is missing",
+        "consumer_running_info": (
+            "the payload.properties.allocateMessageQueueStrategy is an integer where a string is expected"
+        ),
+    }
+    [torn] = [row for row in rejected if row["kind"] == "consumer_connection"]
+    assert torn["text"] == '{"connectionSet":[{"clientId":"c1"'
+
+
+def test_the_line_of_a_broken_record_says_what_was_asked(stage: Stage) -> None:
+    records = [row for row in staged_rows(stage, "export_record") if row["state"] == "rejected"]
+
+    assert where(records) == OddCluster().broken_lines
+    assert ("consumer_connection", "a", "g-torn-members") in {
+        (row["kind"], row["broker_name"], row["consumer_group"]) for row in records
+    }
+
+
+def test_nothing_is_made_of_a_broken_record(stage: Stage) -> None:
+    assert [row for row in staged_rows(stage, "topic_route") if row["topic"] == "no-read-count"] == []
+    assert staged_rows(stage, "topic_config") == []
+    assert staged_rows(stage, "subscription_group") == []
+    assert [
+        (row["broker_name"], row["state"])
+        for row in staged_rows(stage, "group_presence")
+        if row["consumer_group"] == "g-torn-members"
+    ] == [("a", "unknown"), ("b", "offline")]
+    assert [
+        (row["client_id"], row["state"])
+        for row in staged_rows(stage, "consumer_client")
+        if row["consumer_group"] == "g-torn-client"
+    ] == [("c1", "online"), ("c2", "unknown")]
+
+
+def test_broken_records_are_a_finding_for_each_subject(stage: Stage) -> None:
+    """Two kinds of record of one broker are one finding: a subject stands in it once."""
+    found = {
+        (row["broker_name"], row["consumer_group"], row["topic"], row["client_id"]): row["evidence"]
+        for row in staged_rows(stage, "finding")
+        if row["kind"] == "record_rejected"
+    }
+
+    assert set(found) == {
+        ("a", None, None, None),
+        ("a", "g-torn-members", None, None),
+        (None, None, "no-read-count", None),
+        (None, "g-torn-client", None, "c2"),
+    }
+    assert found["a", None, None, None].startswith(
+        "2 records of kind broker_subscription_group, broker_topic_config could not be read: "
+    )
+
+
+def test_every_line_of_the_export_is_accounted_for(staged_odd_day: Day, stage: Stage) -> None:
+    manifest = load_manifest(
+        export_directory(staged_odd_day.exports, staged_odd_day.cluster, staged_odd_day.ds)
+    )
+
+    records = staged_rows(stage, "export_record")
+
+    assert where(records) == {
+        (file.path, line_number)
+        for file in manifest.envelope_files
+        for line_number in range(1, (file.line_count or 0) + 1)
+    }
+    assert len(records) == len(where(records))
+    assert {row["kind"] for row in records} <= set(KIND_BY_NAME)
+
+
+def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
+    spark: SparkSession, staged_odd_day: Day, stage: Stage
+) -> None:
+    day = staged_odd_day
+    directory = export_directory(day.exports, day.cluster, day.ds)
+    names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
+    before = {name: spark.conf.get(name) for name in names}
+    spark.conf.set(names[0], "3000b")
+    spark.conf.set(names[1], "0b")
+    try:
+        silver = read_silver(spark, str(directory), load_manifest(directory), day.cluster, day.ds)
+        records = silver["export_record"]
+        assert records.rdd.getNumPartitions() > len(list(directory.glob("*.jsonl")))
+        read = [row.asDict() for row in records.collect()]
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+    def key(row: dict[str, Any]) -> tuple[str, int]:
+        return row["file"], row["line_number"]
+
+    def asked(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        names = (
+            "file",
+            "line_number",
+            "nameserver",
+            "topic",
+            "broker_name",
+            "consumer_group",
+            "client_id",
+            "state",
+        )
+        return [tuple(row[name] for name in names) for row in sorted(rows, key=key)]
+
+    assert asked(read) == asked(staged_rows(stage, "export_record"))

@@ -1,0 +1,222 @@
+"""What a client would see where sources differ, and what stays unknown where they fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as pads
+import pytest
+from computed_days import staged_rows
+
+from ledger import stages
+
+if TYPE_CHECKING:
+    from ledger.stages import Day
+    from warehouse.layout import Stage
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def stage(staged_odd_day: Day) -> Stage:
+    return staged_odd_day.warehouse.stage(staged_odd_day.cluster, staged_odd_day.ds)
+
+
+@pytest.fixture(scope="module")
+def subscription_of(stage: Stage) -> dict[tuple[str, str], Row]:
+    """Group and topic -> the row that the strategies are given."""
+    rows = pads.dataset(stage.work("subscription"), format="parquet").to_table().to_pylist()
+    return {(row["consumer_group"], row["topic"]): row for row in rows}
+
+
+def queues(row: Row) -> dict[str, int]:
+    return {broker["broker_name"]: broker["queue_count"] for broker in row["brokers"]}
+
+
+def owners(stage: Stage, group: str, *, is_effective: bool = True) -> dict[tuple[str, int], Any]:
+    """Queue -> the owner, or the reason why there is none."""
+    return {
+        (row["broker_name"], row["queue_id"]): row["client_id"] or row["reason"]
+        for row in staged_rows(stage, "queue_assignment")
+        if row["consumer_group"] == group and row["is_effective"] == is_effective
+    }
+
+
+def fairness(stage: Stage, group: str) -> list[Row]:
+    return [row for row in staged_rows(stage, "assignment_fairness") if row["consumer_group"] == group]
+
+
+def findings(stage: Stage, **subject: str) -> set[str]:
+    rows = staged_rows(stage, "finding")
+    return {row["kind"] for row in rows if all(row[key] == value for key, value in subject.items())}
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        ("most-votes", {"a": 2, "b": 2}),
+        ("votes-before-size", {"a": 2}),
+        ("tie-to-the-larger", {"a": 4}),
+        ("tie-to-the-first-address", {"a": 2}),
+    ],
+)
+def test_of_name_servers_that_differ_one_is_chosen_and_the_rest_is_a_finding(
+    subscription_of: dict[tuple[str, str], Row], stage: Stage, topic: str, expected: dict[str, int]
+) -> None:
+    row = subscription_of[f"g-{topic}", topic]
+
+    assert (row["route_state"], queues(row), row["queue_set_count"]) == ("known", expected, 2)
+    assert findings(stage, topic=topic) >= {"route_differs"}
+
+
+def test_one_name_server_without_the_route_does_not_hide_the_other(
+    subscription_of: dict[tuple[str, str], Row],
+) -> None:
+    row = subscription_of["g-one-knows-no-route", "one-knows-no-route"]
+
+    assert (row["route_state"], queues(row)) == ("known", {"a": 3})
+
+
+@pytest.mark.parametrize("topic", ["no-route", "half-failed", "write-only"])
+def test_clients_keep_the_queues_of_a_topic_that_is_known_to_have_none_to_read(
+    stage: Stage, topic: str
+) -> None:
+    kept = [row for row in staged_rows(stage, "queue_assignment") if row["topic"] == topic]
+
+    assert {(row["queue_id"], row["client_id"], row["reason"]) for row in kept} == {
+        (0, "c1", "kept_without_route"),
+        (1, "c1", "kept_without_route"),
+    }
+
+
+@pytest.mark.parametrize("topic", ["all-failed", "never-asked", "no-read-count"])
+def test_a_route_that_nobody_could_tell_is_unknown_and_no_number_comes_of_it(
+    subscription_of: dict[tuple[str, str], Row], stage: Stage, topic: str
+) -> None:
+    assert subscription_of[f"g-{topic}", topic]["route_state"] == "unknown"
+    assert [row for row in staged_rows(stage, "queue_assignment") if row["topic"] == topic] == []
+    [row] = fairness(stage, f"g-{topic}")
+    assert row["client_count"] == 1
+    numbers = (
+        "queue_count",
+        "min_queues_per_client",
+        "max_over_mean",
+        "idle_client_count",
+        "unowned_queue_count",
+    )
+    assert [row[name] for name in numbers] == [None] * len(numbers)
+    assert "route_missing" not in findings(stage, topic=topic)
+
+
+@pytest.mark.parametrize(
+    ("topic", "members", "list_count"),
+    [
+        ("most-brokers", ["c1", "c2"], 2),
+        ("tie-to-the-longer-list", ["c1", "c2"], 2),
+        ("tie-to-the-first-broker", ["c1"], 2),
+        ("one-broker-knows-nobody", ["c1"], 1),
+    ],
+)
+def test_of_brokers_that_differ_one_list_is_chosen_and_the_rest_is_a_finding(
+    subscription_of: dict[tuple[str, str], Row],
+    stage: Stage,
+    topic: str,
+    members: list[str],
+    list_count: int,
+) -> None:
+    row = subscription_of[f"g-{topic}", topic]
+
+    assert (row["group_state"], row["member_ids"], row["member_list_count"]) == (
+        "online",
+        members,
+        list_count,
+    )
+    assert ("member_lists_differ" in findings(stage, consumer_group=f"g-{topic}")) == (list_count > 1)
+
+
+def test_brokers_off_the_route_have_no_vote(
+    subscription_of: dict[tuple[str, str], Row], stage: Stage
+) -> None:
+    row = subscription_of["g-off-route", "off-route"]
+
+    assert (row["member_ids"], row["member_list_count"]) == (["c1"], 1)
+    assert owners(stage, "g-off-route") == {("a", 0): "c1", ("a", 1): "c1"}
+
+
+@pytest.mark.parametrize("topic", ["route-failed", "half-offline", "torn-members"])
+def test_members_that_a_broker_of_the_route_could_not_tell_are_unknown_and_not_absent(
+    subscription_of: dict[tuple[str, str], Row], stage: Stage, topic: str
+) -> None:
+    group = f"g-{topic}"
+    row = subscription_of[group, topic]
+
+    assert (row["group_state"], row["member_ids"]) == ("unknown", None)
+    assert owners(stage, group) == {}
+    assert set(owners(stage, group, is_effective=False).values()) == {"members_unknown"}
+    shown = [row for row in fairness(stage, group) if row["topic"] == topic]
+    assert shown
+    for name in ("client_count", "unowned_queue_count", "idle_client_count", "multi_owned_queue_count"):
+        assert {row[name] for row in shown} == {None}
+    assert "members_unknown" in findings(stage, consumer_group=group)
+    assert "group_offline" not in findings(stage, consumer_group=group)
+
+
+def test_a_group_is_offline_where_every_broker_says_so(
+    subscription_of: dict[tuple[str, str], Row], stage: Stage
+) -> None:
+    assert subscription_of["g-all-offline", "all-offline"]["group_state"] == "offline"
+    assert set(owners(stage, "g-all-offline", is_effective=False).values()) == {"group_offline"}
+    assert findings(stage, consumer_group="g-all-offline") == {"group_offline"}
+
+
+def test_members_stand_in_javas_order(subscription_of: dict[tuple[str, str], Row]) -> None:
+    """By UTF-16 units: an emoji, which is a surrogate pair, comes before U+FFFF, and 10 before 2."""
+    assert subscription_of["g-order", "orders"]["member_ids"] == ["c10", "c2", "c\U0001f600", "c\uffff"]
+
+
+def test_an_id_that_two_processes_share_stands_twice(
+    subscription_of: dict[tuple[str, str], Row], stage: Stage
+) -> None:
+    row = subscription_of["g-twins", "orders"]
+
+    assert row["member_ids"] == ["c1", "c1", "c2"]
+    assert [variant["connection_count"] for variant in row["variants"]] == [2, 2, 1]
+    assert {row["client_count"] for row in fairness(stage, "g-twins")} == {2}
+    assert findings(stage, consumer_group="g-twins") >= {"client_id_duplicated", "queue_unowned"}
+
+
+def test_every_member_of_a_broadcasting_group_reads_every_queue(stage: Stage) -> None:
+    rows = [row for row in staged_rows(stage, "queue_assignment") if row["consumer_group"] == "g-broadcast"]
+
+    assert {row["strategy"] for row in rows} == {"BROADCASTING"}
+    assert len(rows) == 6 * 2
+
+
+@pytest.mark.parametrize(("group", "strategy"), [("g-one-silent", "AVG_BY_CIRCLE"), ("g-torn-client", "AVG")])
+def test_a_member_that_could_not_be_asked_is_counted_and_taken_to_do_as_the_others(
+    stage: Stage, group: str, strategy: str
+) -> None:
+    [row] = [row for row in fairness(stage, group) if row["is_effective"]]
+
+    assert (row["strategy"], row["client_count"], row["reporting_client_count"]) == (strategy, 2, 1)
+    assert set(owners(stage, group).values()) == {"c1", "c2"}
+
+
+def test_a_member_that_does_not_subscribe_leaves_its_share_unread(stage: Stage) -> None:
+    assert set(owners(stage, "g-one-elsewhere").values()) == {"c1", "owner_not_subscribed"}
+    [row] = [
+        row for row in fairness(stage, "g-one-elsewhere") if row["is_effective"] and row["topic"] == "orders"
+    ]
+    assert (row["client_count"], row["unowned_queue_count"]) == (1, 3)
+
+
+def test_the_gate_lets_such_a_day_through_with_a_warning(staged_odd_day: Day) -> None:
+    """All of it is true of the cluster, and none of it is wrong in the ledger."""
+    verdict = stages.gate(staged_odd_day)
+
+    assert verdict.reasons == []
+    assert [warning.split(" (")[0] for warning in verdict.warnings] == [
+        "silver.rejected_record fails rejected_record.few"
+    ]
