@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import pytest
-from strategy_golden import (
-    cases,
-    expectations,
-    expected_error,
-    expected_queues,
-    outcome,
-    queues,
-    strategy_of,
-)
-
-from strategies import Strategy
+from golden_checks import check_allocate
+from strategy_golden import cases, expectations
 
 
 @pytest.mark.parametrize(
@@ -31,20 +19,10 @@ from strategies import Strategy
     ],
 )
 def test_answers_what_the_java_classes_answered(name: str, least_comparisons: int) -> None:
-    compared = 0
-    for case in cases("allocate"):
-        if case["strategy"] != name:
-            continue
-        listed = queues(case["mq_all"])
-        for version, answer in expectations(case):
-            strategy: Any = outcome(partial(strategy_of, name, case.get("params"), version))
-            if "constructor" in answer:
-                assert strategy == expected_error(answer["constructor"]["error"]), (case["id"], version)
-                continue
-            assert isinstance(strategy, Strategy)
-            assert strategy.name == answer["name"]
-            for client_id, expected in zip(case["asked"], answer["by_cid"], strict=True):
-                got = outcome(partial(strategy.allocate, case["group"], client_id, listed, case["cid_all"]))
-                assert got == expected_queues(expected, listed), (case["id"], version, client_id)
-                compared += 1
+    compared = sum(
+        check_allocate(case, version, answer)
+        for case in cases("allocate")
+        if case["strategy"] == name
+        for version, answer in expectations(case)
+    )
     assert compared >= least_comparisons

@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
+from golden_checks import check_hash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategy_golden import cases, expectations
 
 from strategies import MessageQueue, RocketMQError, java, sort_client_ids, sort_queues
-from strategies.consistent_hash import ring_hashes
 
 GOLDEN = list(cases("hash"))
 
 
-def sign(number: int) -> int:
-    return (number > 0) - (number < 0)
-
-
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["id"])
-def test_primitives_are_those_of_the_java_classes(case: dict[str, list]) -> None:  # type: ignore[type-arg]  JSON
-    for _, answer in expectations(case):
-        if case["kind"] == "string":
-            assert [java.hash_code(text) for text in case["values"]] == answer["hash_code"]
-            assert ring_hashes(case["values"]).tolist() == answer["ring_hash"]
-        elif case["kind"] == "queue":
-            queues = [MessageQueue(*fields) for fields in case["values"]]
-            assert [queue.hash_code() for queue in queues] == answer["hash_code"]
-            assert [str(queue) for queue in queues] == answer["to_string"]
-            assert ring_hashes(map(str, queues)).tolist() == answer["ring_hash"]
-        elif case["kind"] == "compare_string":
-            keys = [(java.order_key(one), java.order_key(other)) for one, other in case["pairs"]]
-            assert [(one > other) - (one < other) for one, other in keys] == answer["sign"]
-        elif case["kind"] == "compare_queue":
-            pairs = [(MessageQueue(*one), MessageQueue(*other)) for one, other in case["pairs"]]
-            got = [[sign(one.compare_to(other)), one == other] for one, other in pairs]
-            assert got == answer["sign_and_equals"]
-        else:
-            assert case["kind"] == "split"
-            assert [java.split(text, case["regex"]) for text in case["values"]] == answer["parts"]
+def test_primitives_are_those_of_the_java_classes(case: dict[str, Any]) -> None:
+    compared = sum(check_hash(case, version, answer) for version, answer in expectations(case))
+    assert compared > 0
 
 
 def test_surrogates_sort_below_the_private_use_area() -> None:

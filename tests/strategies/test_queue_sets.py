@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import pytest
-from strategy_golden import cases, expectations, expected_error, outcome
+from golden_checks import check_queues_from_route
+from strategy_golden import cases, expectations
 
 from strategies import MessageQueue, RocketMQError
 from strategies.queue_sets import (
     BrokerData,
-    PublishList,
     QueueData,
     Route,
     TopicQueueMapping,
@@ -22,87 +19,13 @@ from strategies.queue_sets import (
 )
 
 
-def route_of(described: dict[str, Any]) -> Route:
-    queue_datas, broker_datas = described.get("queueDatas"), described.get("brokerDatas")
-    mappings = described.get("topicQueueMappingByBroker")
-    return Route(
-        queue_datas=None
-        if queue_datas is None
-        else [
-            QueueData(data["brokerName"], data["perm"], data["readQueueNums"], data["writeQueueNums"])
-            for data in queue_datas
-        ],
-        broker_datas=None
-        if broker_datas is None
-        else [
-            BrokerData(
-                data["brokerName"], {int(number): addr for number, addr in data["brokerAddrs"].items()}
-            )
-            for data in broker_datas
-        ],
-        order_topic_conf=described.get("orderTopicConf"),
-        topic_queue_mapping_by_broker=None
-        if mappings is None
-        else {
-            broker: TopicQueueMapping(
-                bname=info["bname"],
-                scope=info["scope"],
-                total_queues=info["totalQueues"],
-                epoch=info["epoch"],
-                curr_id_map={int(logical): physical for logical, physical in info["currIdMap"].items()},
-            )
-            for broker, info in mappings.items()
-        },
+def test_routes_are_read_as_the_java_client_reads_them() -> None:
+    compared = sum(
+        check_queues_from_route(case, version, answer)
+        for case in cases("queues_from_route")
+        for version, answer in expectations(case)
     )
-
-
-def pairs(queues: list[MessageQueue] | tuple[Any, ...]) -> Any:
-    """Queues as the golden vectors write them; an error stays as it is."""
-    return [[queue.broker_name, queue.queue_id] for queue in queues] if isinstance(queues, list) else queues
-
-
-def order_is_of_hash_map(route: Route) -> bool:
-    """Whether Java's publish list has an order that only its hash map knows."""
-    mappings = (route.topic_queue_mapping_by_broker or {}).values()
-    return route.order_topic_conf is None and len({mapping.scope for mapping in mappings}) > 1
-
-
-@pytest.mark.parametrize("side", ["subscribe", "publish", "endpoints"])
-def test_routes_are_read_as_the_java_client_reads_them(side: str) -> None:
-    compared = 0
-    for case in cases("queues_from_route"):
-        route = route_of(case["route"])
-        for version, answer in expectations(case):
-            where = (case["id"], version)
-            expected = answer.get(side)
-            if side == "subscribe":
-                got = outcome(partial(subscribe_queues, case["topic"], route, client_version=version))
-                assert pairs(got) == (
-                    expected_error(expected["error"]) if isinstance(expected, dict) else expected
-                ), where
-            elif side == "publish":
-                got = outcome(partial(publish_queues, case["topic"], route, client_version=version))
-                check_publish_list(got, expected, route, where)
-            elif expected is not None:
-                endpoints = static_endpoints(case["topic"], route)
-                listed = [[queue.broker_name, queue.queue_id, broker] for queue, broker in endpoints.items()]
-                assert sorted(listed) == sorted(expected), where
-            compared += expected is not None
-    assert compared >= 400
-
-
-def check_publish_list(got: Any, expected: dict[str, Any], route: Route, where: tuple[str, str]) -> None:
-    if "error" in expected:
-        assert got == expected_error(expected["error"]), where
-        return
-    assert isinstance(got, PublishList), where
-    assert (got.order_topic, got.is_ok) == (expected["order_topic"], expected["ok"]), where
-    listed = pairs(list(got.queues))
-    if order_is_of_hash_map(route):
-        assert [number for _, number in listed] == [number for _, number in expected["queues"]], where
-        assert sorted(listed) == sorted(expected["queues"]), where
-    else:
-        assert listed == expected["queues"], where
+    assert compared >= 5_000
 
 
 MASTERED = [BrokerData("broker-a", {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"})]

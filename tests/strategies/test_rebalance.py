@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from strategy_golden import cases, expectations, expected_error, queues, strategy_of
+from golden_checks import check_rebalance
+from strategy_golden import cases, expectations
 
 from strategies import (
     ClientView,
@@ -35,45 +36,11 @@ def one_round(view: ClientView, language: str = "JAVA", version: str = "5.3.3", 
 
 
 def test_every_round_ends_as_it_did_in_the_java_client() -> None:
-    compared = 0
-    for case in cases("rebalance"):
-        listed = queues(case["mq_set"])
-        for version, answer in expectations(case):
-            strategy = strategy_of(case["strategy"], case.get("params"), version)
-            ordered = (
-                None
-                if answer["sorted_mq"] is None
-                else tuple((listed or [])[at] for at in answer["sorted_mq"])
-            )
-            for client_id, expected in zip(case["asked"], answer["by_cid"], strict=True):
-                view = ClientView(
-                    consumer_group=case["group"],
-                    client_id=client_id,
-                    topic=case["topic"],
-                    queues=listed,
-                    client_ids=case["cid_all"],
-                    held=queues(case["held"]) or (),
-                    message_model=MessageModel(case.get("model") or "CLUSTERING"),
-                )
-                got = rebalance_by_topic(strategy, view, client_version=version)
-                where = (case["id"], version, client_id)
-                assert got.sorted_queues == ordered, where
-                assert list(got.sorted_client_ids or ()) == (answer["sorted_cid"] or []), where
-                table = [
-                    (ordered or ())[item] if isinstance(item, int) else MessageQueue(*item)
-                    for item in expected["table"]
-                ]
-                assert list(got.table) == table, where
-                assert [list(call) for call in got.listener_calls] == expected["listener"], where
-                assert got.balanced == expected.get("balanced"), where
-                thrown = expected.get("strategy")
-                assert (got.reason is Reason.STRATEGY_RETURNED_NULL) == (thrown == "null"), where
-                if isinstance(thrown, dict):
-                    assert got.error is not None
-                    assert (got.error.java_class, str(got.error)) == expected_error(thrown["error"]), where
-                else:
-                    assert got.error is None, where
-                compared += 1
+    compared = sum(
+        check_rebalance(case, version, answer)
+        for case in cases("rebalance")
+        for version, answer in expectations(case)
+    )
     assert compared > 13_000
 
 
