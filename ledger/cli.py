@@ -18,7 +18,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import click
 import typer
 from rich.console import Console
 
@@ -29,7 +28,7 @@ from warehouse.errors import QueryError, StageError
 from warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 BAD_INPUT = 2
 REFUSED = 3
@@ -197,27 +196,14 @@ def stage(
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    sys.exit(_exit_code(lambda: app(standalone_mode=False)))
-
-
-def _exit_code(command: Callable[[], object]) -> int:
     try:
-        code = command()
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except click.exceptions.Abort:
-        _told.print("Stopped.")
-        return 1
-    except click.ClickException as error:
-        error.show()
-        return BAD_INPUT
+        app()
     except stages.RefusedError as error:
         _told.print(str(error), soft_wrap=True)
-        return REFUSED
+        sys.exit(REFUSED)
     except (ExportError, SettingsError, QueryError, StageError, stages.SetUpMissingError) as error:
         _told.print(str(error), soft_wrap=True)
-        return BAD_INPUT
-    return code if isinstance(code, int) else 0
+        sys.exit(BAD_INPUT)
 
 
 def _day(cluster: str, ds: datetime, exports: Path, warehouse: str, settings: Path | None) -> stages.Day:

@@ -18,7 +18,7 @@ ASSIGNMENT_FAIRNESS = Table(
         Column(
             "strategy",
             "string",
-            "RocketMQ's name of the strategy (`getName()`); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; `UNKNOWN`: a topic without queues whose group does not say; a Java class name where the ledger does not know the strategy.",
+            "RocketMQ's name of the strategy (`MACHINE_ROOM_NEARBY` without its inner one); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; `UNKNOWN`: a topic without queues whose group does not say; a Java class name where the ledger does not know the strategy.",
             nullable=False,
         ),
         STRATEGY_SOURCE,

@@ -23,7 +23,7 @@ QUEUE_ASSIGNMENT = Table(
         Column(
             "strategy",
             "string",
-            "RocketMQ's name of the strategy (`getName()`); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; a Java class name where the ledger does not know the strategy.",
+            "RocketMQ's name of the strategy (`MACHINE_ROOM_NEARBY` without its inner one); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; a Java class name where the ledger does not know the strategy.",
             nullable=False,
         ),
         STRATEGY_SOURCE,
