@@ -52,6 +52,8 @@ class ConsistentHash(SlotStrategy):
         hash_function: From a string to a number that fits Java's `long`; `None` for RocketMQ's own, the
             first four bytes of the MD5 hash.
         platform_charset: The charset in which clients before 5.0.0 turn strings into bytes, as Python names it.
+            Python's tables of the Chinese charsets differ from Java's in a few signs and the private use area
+            (GBK: U+20AC, U+2295, U+2641, U+E000 to U+E864).
 
     Raises:
         RocketMQError: `IllegalArgumentException` for a negative `virtual_node_count`.

@@ -1,0 +1,46 @@
+"""What the comparisons with RocketMQ's own classes share: a JVM a release, and the checks of the golden tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tools.rocketmq_java.gateway import RocketMQ
+
+# The golden tests lie in a folder beside this one, and pytest makes no package of either.
+sys.path.insert(0, str(Path(__file__).parents[1] / "strategies"))
+
+
+@pytest.fixture(scope="session")
+def releases() -> Iterator[list[RocketMQ]]:
+    """The Java classes of every release."""
+    from setup.steps import SetUpError
+    from tools.rocketmq_java.gateway import running
+    from tools.rocketmq_java.jars import VERSIONS
+
+    with ExitStack() as stack:
+        try:
+            started = [stack.enter_context(running(version)) for version in VERSIONS]
+        except SetUpError as error:
+            pytest.fail(str(error), pytrace=False)
+        yield started
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """What all cases are drawn from; `LEDGER_SEED` sets another."""
+    return int(os.environ.get("LEDGER_SEED", "20261121"))
+
+
+@pytest.fixture(scope="session")
+def case_count() -> int:
+    """How many cases to draw a family; `LEDGER_CASES` sets another."""
+    return int(os.environ.get("LEDGER_CASES", "5000"))
