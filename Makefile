@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint e2e airflow docs lock clean
+.PHONY: help setup run test lint differential e2e airflow docs lock clean
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 IN_ENVIRONMENT := setup/in-environment
@@ -10,7 +10,7 @@ IN_ENVIRONMENT := setup/in-environment
 TYPED_BESIDE := dags setup
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## what a fresh clone needs: .venv, Java, Delta's jars, Airflow's home; a second time does nothing
 	@$(PYTHON) -m setup.bootstrap
@@ -28,8 +28,11 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) mypy $(TYPED_BESIDE)
 	@$(IN_ENVIRONMENT) lint-imports
 
-test: lint ## lint, then every test but the end-to-end ones
-	@$(IN_ENVIRONMENT) pytest -m "not e2e"
+test: lint ## lint, then every test but the two kinds below
+	@$(IN_ENVIRONMENT) pytest -m "not e2e and not differential"
+
+differential: setup ## the strategies against RocketMQ's own Java classes, five releases; wants a JDK
+	@$(IN_ENVIRONMENT) pytest -m differential tests/differential
 
 e2e: setup ## the sample through Airflow, and a backfill through its scheduler
 	@$(IN_ENVIRONMENT) pytest -m e2e tests/e2e
