@@ -163,8 +163,10 @@ def _asked(draw: random.Random, ids: list[str] | None, *, nulls: bool = True) ->
 # Queues -------------------------------------------------------------------------------------------------------------
 
 
-def _broker(draw: random.Random) -> str:
+def _broker(draw: random.Random, *, in_room: bool = False) -> str:
     kind = draw.random()
+    if in_room and kind < 0.8:
+        return draw.choice(IN_ROOMS)
     if kind < 0.45:
         return draw.choice(BROKERS)
     if kind < 0.7:
@@ -178,21 +180,24 @@ def _topic(draw: random.Random) -> str:
     )
 
 
-def _queues(draw: random.Random, topic: str, most_brokers: int = 4) -> list[list[Any]]:
-    brokers = list(dict.fromkeys(_broker(draw) for _ in range(draw.randint(0, most_brokers))))
+def _queues(
+    draw: random.Random, topic: str, most_brokers: int = 4, *, in_room: bool = False
+) -> list[list[Any]]:
+    count = 0 if _often(draw, 0.05) else draw.randint(1, most_brokers)
+    brokers = list(dict.fromkeys(_broker(draw, in_room=in_room) for _ in range(count)))
     queues: list[list[Any]] = []
     for broker in brokers:
-        ids = list(range(draw.choice([1, 1, 2, 3, 4, 4, 8])))
+        ids = list(range(draw.choice([1, 1, 2, 3, 4, 4, 8, 16])))
         if _often(draw, 0.05):
             ids.append(INT_MAX)
         queues += [[topic, broker, number] for number in ids]
     return queues
 
 
-def _queue_list(draw: random.Random) -> list[list[Any]] | None:
+def _queue_list(draw: random.Random, *, in_room: bool = False) -> list[list[Any]] | None:
     if _often(draw, 0.03):
         return None
-    queues = _queues(draw, _topic(draw))
+    queues = _queues(draw, _topic(draw), in_room=in_room)
     if _often(draw, 0.05):
         queues += _queues(draw, _topic(draw), 1)
     if _often(draw, 0.05):
@@ -212,7 +217,8 @@ def _queue_list(draw: random.Random) -> list[list[Any]] | None:
 
 
 def _allocation(draw: random.Random, strategy: str) -> dict[str, Any]:
-    queues, ids = _queue_list(draw), _as_passed(draw, _client_ids(draw))
+    queues = _queue_list(draw, in_room=strategy == "MACHINE_ROOM" and _often(draw, 0.8))
+    ids = _as_passed(draw, _client_ids(draw))
     case: dict[str, Any] = {"strategy": strategy}
     params = _params(draw, strategy, queues or [], ids or [])
     if params is not None:
@@ -308,7 +314,7 @@ def _nearby(draw: random.Random, queues: list[list[Any]], ids: list[str], nested
 
 def _round(draw: random.Random) -> dict[str, Any]:
     topic = _topic(draw)
-    queues = None if _often(draw, 0.06) else _queues(draw, topic, draw.choice([0, 1, 2, 3, 4]))
+    queues = None if _often(draw, 0.06) else _queues(draw, topic, in_room=_often(draw, 0.3))
     ids = _client_ids(draw)
     strategy = draw.choice(
         ["AVG", "AVG_BY_CIRCLE", "CONFIG", "MACHINE_ROOM", "CONSISTENT_HASH", "MACHINE_ROOM_NEARBY"]
