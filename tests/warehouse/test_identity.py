@@ -1,0 +1,56 @@
+"""A computation has one name for as long as its export, settings and code are the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from warehouse import identity
+from warehouse.identity import RunIdentity, code_version
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IDENTITY = RunIdentity("manifest", "settings", "0.1.0+abc")
+
+
+def test_a_run_id_is_sixteen_hexadecimal_digits_and_stays_the_same_for_ever() -> None:
+    assert IDENTITY.run_id == "67b8f1f192526d20"
+
+
+@pytest.mark.parametrize("part", ["manifest_sha256", "settings_sha256", "code_version"])
+def test_each_part_is_in_the_run_id(part: str) -> None:
+    assert replace(IDENTITY, **{part: "another"}).run_id != IDENTITY.run_id
+
+
+def test_parts_do_not_run_into_each_other() -> None:
+    assert RunIdentity("ab", "c", "d").run_id != RunIdentity("a", "bc", "d").run_id
+
+
+def test_the_code_version_is_the_release_and_a_hash() -> None:
+    assert re.fullmatch(r"(\d+\.\d+\.\d+|unreleased)\+[0-9a-f]{12}", code_version())
+
+
+def test_a_changed_line_of_code_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "strategies"
+    package.mkdir()
+    (tmp_path / "warehouse").mkdir()
+    monkeypatch.setattr(identity, "__file__", str(tmp_path / "warehouse" / "identity.py"))
+
+    def version_with(name: str, source: str) -> str:
+        (package / name).write_text(source, encoding="utf-8")
+        code_version.cache_clear()
+        return code_version()
+
+    try:
+        first = version_with("average.py", "SHARE = 1\n")
+        second = version_with("average.py", "SHARE = 2\n")
+        third = version_with("notes.md", "not code")
+        assert first != second
+        assert second == third
+    finally:
+        monkeypatch.undo()
+        code_version.cache_clear()

@@ -1,0 +1,481 @@
+"""A judged day is published whole or not at all, and a second time changes nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from computed_days import asked, published_state
+from deltalake import DeltaTable
+from hand_staged import MONDAY, TUESDAY, owners, result, stage_day
+
+from tables import ALL_TABLES, ASSIGNMENT_FAIRNESS, GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
+from tables.silver.broker import BROKER
+from warehouse import publish as publish_module
+from warehouse.errors import NoWarehouseError, StageError
+from warehouse.layout import Warehouse
+from warehouse.publish import PUBLISHED_TABLES, publish, quarantine, read_measures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ASSIGNMENTS = "SELECT ds::VARCHAR, queue_id, client_id FROM queue_assignment ORDER BY ALL"
+
+
+FEW_TABLES = (BROKER, QUEUE_ASSIGNMENT, ASSIGNMENT_FAIRNESS, GATE_RESULT)
+
+
+@pytest.fixture
+def whole_warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse.at(str(tmp_path / "warehouse"))
+
+
+@pytest.fixture
+def warehouse(whole_warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """A warehouse where a day is four tables: all are published alike, and each takes its time."""
+    monkeypatch.setattr(publish_module, "PUBLISHED_TABLES", FEW_TABLES)
+    return whole_warehouse
+
+
+def published_days(warehouse: Warehouse) -> list[tuple[str, str, int]]:
+    """Cluster, day and number of assignments that a reader sees."""
+    return asked(
+        warehouse,
+        "SELECT p.cluster, p.ds::VARCHAR, count(a.queue_id) FROM publication p "
+        "LEFT JOIN queue_assignment a USING (cluster, ds) GROUP BY ALL ORDER BY ALL",
+    )
+
+
+def test_a_published_day_is_what_was_staged(whole_warehouse: Warehouse) -> None:
+    stage_day(
+        whole_warehouse, queue_assignment=owners("c1", "c2"), assignment_fairness=[{"jain_index": 0.1 + 0.2}]
+    )
+
+    publication = publish(whole_warehouse, "shop", MONDAY)
+
+    assert publication.run_id == "run-1"
+    assert publication.row_count == 4
+    assert set(publication.changed_tables) == {table.qualified_name for table in PUBLISHED_TABLES}
+    assert asked(whole_warehouse, ASSIGNMENTS) == [("2026-11-16", 0, "c1"), ("2026-11-16", 1, "c2")]
+    assert asked(whole_warehouse, "SELECT jain_index FROM assignment_fairness") == [(0.1 + 0.2,)]
+    assert asked(
+        whole_warehouse,
+        "SELECT run_id, manifest_sha256, settings_sha256, code_version, gate_verdict FROM publication",
+    ) == [("run-1", "m", "s", "c", "passed")]
+
+
+def test_the_publication_names_every_table_with_its_version_and_count(whole_warehouse: Warehouse) -> None:
+    stage_day(whole_warehouse, queue_assignment=owners("c1", "c2"))
+    publish(whole_warehouse, "shop", MONDAY)
+
+    [(tables,)] = asked(whole_warehouse, "SELECT tables FROM publication")
+
+    assert [row["table_name"] for row in tables] == [table.qualified_name for table in PUBLISHED_TABLES]
+    counts = {row["table_name"]: row["row_count"] for row in tables}
+    assert (counts["gold.queue_assignment"], counts["gold.gate_result"], counts["silver.broker"]) == (2, 1, 0)
+    versions = {row["table_name"]: row["delta_version"] for row in tables}
+    assert versions == {
+        name: version
+        for name, (version, _) in published_state(whole_warehouse).items()
+        if name != "gold.publication"
+    }
+
+
+def test_published_tables_are_partitioned_and_say_what_their_columns_mean(whole_warehouse: Warehouse) -> None:
+    stage_day(whole_warehouse, queue_assignment=owners("c1"))
+    publish(whole_warehouse, "shop", MONDAY)
+
+    for table in ALL_TABLES:
+        delta = DeltaTable(whole_warehouse.published(table))
+        assert delta.metadata().partition_columns == ["cluster", "ds"]
+        assert {field.name: field.metadata["comment"] for field in delta.schema().fields} == {
+            column.name: column.comment for column in table.all_columns
+        }
+
+
+def test_a_rerun_changes_no_row_and_no_version(warehouse: Warehouse) -> None:
+    stage_day(warehouse, queue_assignment=owners("c1", "c2"))
+    publish(warehouse, "shop", MONDAY)
+    before = published_state(warehouse)
+
+    stage_day(warehouse, queue_assignment=owners("c1", "c2"))
+    publication = publish(warehouse, "shop", MONDAY)
+
+    assert publication.changed_tables == ()
+    assert published_state(warehouse) == before
+
+
+def test_rows_in_another_order_are_the_same_rows(warehouse: Warehouse) -> None:
+    stage_day(warehouse, queue_assignment=owners("c1", "c2", "c3"))
+    publish(warehouse, "shop", MONDAY)
+
+    stage_day(warehouse, queue_assignment=owners("c1", "c2", "c3")[::-1])
+
+    assert publish(warehouse, "shop", MONDAY).changed_tables == ()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [owners("c1", "c3"), owners("c1"), owners("c1", "c2", "c2"), [*owners("c1", "c2"), owners("c1")[0]]],
+    ids=["another owner", "a row less", "a row more", "a row twice"],
+)
+def test_only_the_table_that_changed_is_written(warehouse: Warehouse, changed: list[dict[str, Any]]) -> None:
+    stage_day(warehouse, queue_assignment=owners("c1", "c2"), broker=[{"broker_name": "b"}])
+    publish(warehouse, "shop", MONDAY)
+    before = published_state(warehouse)
+
+    stage_day(warehouse, queue_assignment=changed, broker=[{"broker_name": "b"}])
+    publication = publish(warehouse, "shop", MONDAY)
+
+    after = published_state(warehouse)
+    assert publication.changed_tables == ("gold.queue_assignment",)
+    assert {name for name in after if after[name] != before[name]} == {
+        "gold.queue_assignment",
+        "gold.publication",
+    }
+    assert asked(warehouse, "SELECT count(*) FROM queue_assignment") == [(len(changed),)]
+
+
+def test_null_and_the_text_of_nothing_are_different_rows(warehouse: Warehouse) -> None:
+    stage_day(warehouse, queue_assignment=[{**owners("c1")[0], "client_id": None}])
+    publish(warehouse, "shop", MONDAY)
+
+    stage_day(warehouse, queue_assignment=[{**owners("c1")[0], "client_id": ""}])
+
+    assert publish(warehouse, "shop", MONDAY).changed_tables == ("gold.queue_assignment",)
+
+
+def test_a_day_replaces_exactly_itself(warehouse: Warehouse) -> None:
+    for cluster, ds in (("shop", MONDAY), ("shop", TUESDAY), ("pay", MONDAY)):
+        stage_day(warehouse, ds, cluster, queue_assignment=owners("c1", "c2"))
+        publish(warehouse, cluster, ds)
+
+    stage_day(warehouse, MONDAY, "shop", run_id="run-2", queue_assignment=owners("c9"))
+    publish(warehouse, "shop", MONDAY)
+
+    assert published_days(warehouse) == [
+        ("pay", "2026-11-16", 2),
+        ("shop", "2026-11-16", 1),
+        ("shop", "2026-11-17", 2),
+    ]
+
+
+def test_a_day_that_lost_all_rows_of_a_table_has_none(warehouse: Warehouse) -> None:
+    stage_day(warehouse, queue_assignment=owners("c1"))
+    publish(warehouse, "shop", MONDAY)
+
+    stage_day(warehouse)
+    publish(warehouse, "shop", MONDAY)
+
+    assert asked(warehouse, ASSIGNMENTS) == []
+
+
+def test_the_same_rows_by_new_code_are_a_new_publication_and_no_new_rows(warehouse: Warehouse) -> None:
+    stage_day(warehouse, queue_assignment=owners("c1"))
+    publish(warehouse, "shop", MONDAY)
+
+    stage_day(warehouse, run_id="run-2", queue_assignment=owners("c1"))
+
+    assert publish(warehouse, "shop", MONDAY).changed_tables == ("gold.gate_result",)
+    assert asked(warehouse, "SELECT run_id FROM publication") == [("run-2",)]
+
+
+def _no_stage(_: Warehouse) -> None:
+    pass
+
+
+def _unfinished_build(warehouse: Warehouse) -> None:
+    stage_day(warehouse)
+    (Path(warehouse.stage("shop", MONDAY).build) / "_SUCCESS").unlink()
+
+
+def _not_judged(warehouse: Warehouse) -> None:
+    stage_day(warehouse, verdict=None)
+
+
+def _judged_before_a_new_build(warehouse: Warehouse) -> None:
+    stage_day(warehouse, run_id="run-1")
+    verdict = Path(warehouse.stage("shop", MONDAY).gate_verdict)
+    of_run_1 = verdict.read_bytes()
+    stage_day(warehouse, run_id="run-2")
+    verdict.write_bytes(of_run_1)
+
+
+def _refused(warehouse: Warehouse) -> None:
+    stage_day(warehouse, verdict="refused")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "sentence"),
+    [
+        (_no_stage, "There is no whole stage at {stage}: run the build of this day first."),
+        (_unfinished_build, "There is no whole stage at {stage}: run the build of this day first."),
+        (_not_judged, "The gate has not judged the stage at {stage}: run the gate first."),
+        (
+            _judged_before_a_new_build,
+            "The stage at {stage} was computed again after the gate judged it: run the gate again.",
+        ),
+        (_refused, "The gate refused the stage at {stage}: see quarantine.gate_result."),
+    ],
+)
+def test_only_a_whole_stage_that_the_gate_accepted_is_published(
+    warehouse: Warehouse, prepare: Callable[[Warehouse], None], sentence: str
+) -> None:
+    stage_day(warehouse, TUESDAY, queue_assignment=owners("c1"))
+    publish(warehouse, "shop", TUESDAY)
+    before = published_state(warehouse)
+    prepare(warehouse)
+
+    with pytest.raises(StageError) as refused:
+        publish(warehouse, "shop", MONDAY)
+
+    assert str(refused.value) == sentence.format(stage=warehouse.stage("shop", MONDAY).root)
+    assert published_state(warehouse) == before
+
+
+def test_the_gate_finds_no_numbers_in_half_a_stage(warehouse: Warehouse) -> None:
+    _unfinished_build(warehouse)
+
+    with pytest.raises(StageError, match="no whole stage"):
+        read_measures(warehouse.stage("shop", MONDAY))
+
+
+class _KilledError(Exception):
+    """Stands for the end of the publishing process."""
+
+
+def publish_and_die(
+    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, ds: date, writes_before: int
+) -> None:
+    """Publish a day with a process that ends before its nth write."""
+    replace = publish_module._replace
+    writes = iter(range(1000))
+
+    def dying(*arguments: Any) -> int:
+        if next(writes) == writes_before:
+            raise _KilledError
+        return replace(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publish_module, "_replace", dying)
+        with pytest.raises(_KilledError):
+            publish(warehouse, "shop", ds)
+
+
+@pytest.mark.parametrize("writes_before", [1, 2, len(FEW_TABLES)])
+def test_of_a_first_publication_that_was_killed_nothing_is_ever_seen(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, writes_before: int
+) -> None:
+    stage_day(warehouse, MONDAY, queue_assignment=owners("c1", "c2"))
+    publish_and_die(monkeypatch, warehouse, MONDAY, writes_before)
+    with pytest.raises(NoWarehouseError):
+        asked(warehouse, ASSIGNMENTS)
+
+    stage_day(warehouse, TUESDAY, queue_assignment=owners("c3"))
+    publish(warehouse, "shop", TUESDAY)
+
+    assert asked(warehouse, ASSIGNMENTS) == [("2026-11-17", 0, "c3")]
+
+
+# A table a write: only those that changed are written, so the first is queue_assignment and the second gate_result.
+@pytest.mark.parametrize("writes_before", [1, 2])
+def test_readers_see_the_old_day_whole_after_a_publisher_was_killed(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, writes_before: int
+) -> None:
+    stage_day(warehouse, MONDAY, queue_assignment=owners("c1", "c2"))
+    publish(warehouse, "shop", MONDAY)
+    stage_day(warehouse, MONDAY, run_id="run-2", queue_assignment=owners("c8", "c9"))
+    publish_and_die(monkeypatch, warehouse, MONDAY, writes_before)
+    old_day = [("2026-11-16", 0, "c1"), ("2026-11-16", 1, "c2")]
+    assert asked(warehouse, ASSIGNMENTS) == old_day
+
+    stage_day(warehouse, TUESDAY, queue_assignment=owners("c3"))
+    publish(warehouse, "shop", TUESDAY)
+    assert asked(warehouse, ASSIGNMENTS) == [*old_day, ("2026-11-17", 0, "c3")]
+    assert asked(warehouse, "SELECT DISTINCT run_id FROM gate_result WHERE ds = '2026-11-16'") == [("run-1",)]
+
+    publish(warehouse, "shop", MONDAY)
+    assert asked(warehouse, ASSIGNMENTS) == [
+        ("2026-11-16", 0, "c8"),
+        ("2026-11-16", 1, "c9"),
+        ("2026-11-17", 0, "c3"),
+    ]
+    assert asked(warehouse, "SELECT DISTINCT run_id FROM gate_result WHERE ds = '2026-11-16'") == [("run-2",)]
+
+
+def test_what_was_undone_once_is_not_undone_again(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage_day(warehouse, MONDAY, queue_assignment=owners("c1"))
+    publish(warehouse, "shop", MONDAY)
+    stage_day(warehouse, MONDAY, run_id="run-2", queue_assignment=owners("c9"))
+    publish_and_die(monkeypatch, warehouse, MONDAY, 1)
+    stage_day(warehouse, MONDAY, queue_assignment=owners("c1"))
+    publish(warehouse, "shop", MONDAY)
+    before = published_state(warehouse)
+
+    publish(warehouse, "shop", MONDAY)
+
+    assert published_state(warehouse) == before
+    assert asked(warehouse, ASSIGNMENTS) == [("2026-11-16", 0, "c1")]
+
+
+def test_a_publisher_killed_by_the_system_leaves_the_old_day_and_no_lock(whole_warehouse: Warehouse) -> None:
+    stage_day(whole_warehouse, MONDAY, queue_assignment=owners("c1"))
+    publish(whole_warehouse, "shop", MONDAY)
+    stage_day(whole_warehouse, MONDAY, run_id="run-2", queue_assignment=owners("c9"))
+    program = f"""
+import os, signal
+from datetime import date
+from warehouse import publish
+from warehouse.layout import Warehouse
+
+replace = publish._replace
+def killed_after_one_table(*arguments):
+    replace(*arguments)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+publish._replace = killed_after_one_table
+publish.publish(Warehouse({whole_warehouse.root!r}), "shop", date(2026, 11, 16))
+"""
+    root = Path(publish_module.__file__).resolve().parent.parent
+    ended = subprocess.run([sys.executable, "-c", program], cwd=root, check=False, env=dict(os.environ))
+
+    assert ended.returncode == -signal.SIGKILL
+    assert asked(whole_warehouse, ASSIGNMENTS) == [("2026-11-16", 0, "c1")]
+    publish(whole_warehouse, "shop", MONDAY)
+    assert asked(whole_warehouse, ASSIGNMENTS) == [("2026-11-16", 0, "c9")]
+
+
+def test_publishers_of_one_warehouse_go_one_after_the_other(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [date(2026, 11, day) for day in (16, 17, 18, 19)]
+    for number, ds in enumerate(days):
+        stage_day(warehouse, ds, run_id=f"run-{number}", queue_assignment=owners(f"c{number}"))
+    replace = publish_module._replace
+    inside: set[int] = set()
+    seen_together: list[int] = []
+
+    def watched(*arguments: Any) -> int:
+        inside.add(threading.get_ident())
+        seen_together.append(len(inside))
+        return replace(*arguments)
+
+    undo = publish_module._undo_interrupted
+
+    def first_step(*arguments: Any) -> None:
+        inside.clear()
+        undo(*arguments)
+
+    monkeypatch.setattr(publish_module, "_replace", watched)
+    monkeypatch.setattr(publish_module, "_undo_interrupted", first_step)
+    start = threading.Barrier(len(days))
+    failures: list[BaseException] = []
+
+    def run(ds: date) -> None:
+        start.wait()
+        try:
+            publish(warehouse, "shop", ds)
+        except BaseException as error:  # noqa: BLE001 - shown by the main thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(ds,)) for ds in days]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert set(seen_together) == {1}
+    assert asked(warehouse, ASSIGNMENTS) == [(str(ds), 0, f"c{number}") for number, ds in enumerate(days)]
+
+
+def test_refused_results_are_kept_apart_until_the_day_is_published(warehouse: Warehouse) -> None:
+    stage_day(warehouse, MONDAY, queue_assignment=owners("c1"))
+    publish(warehouse, "shop", MONDAY)
+    before = published_state(warehouse)
+    for ds in (MONDAY, TUESDAY):
+        quarantine(warehouse, "shop", ds, [result(run_id="run-2", is_success=False)])
+    refused = "SELECT ds::VARCHAR, run_id, is_success FROM quarantine.gate_result ORDER BY ds"
+    assert published_state(warehouse) == before
+    assert asked(warehouse, refused) == [("2026-11-16", "run-2", False), ("2026-11-17", "run-2", False)]
+
+    publish(warehouse, "shop", MONDAY)
+
+    assert asked(warehouse, refused) == [("2026-11-17", "run-2", False)]
+    assert asked(warehouse, "SELECT run_id FROM gate_result") == [("run-1",)]
+
+
+def test_a_second_refusal_takes_the_place_of_the_first(warehouse: Warehouse) -> None:
+    quarantine(warehouse, "shop", MONDAY, [result("a", is_success=False), result("b")])
+    quarantine(warehouse, "shop", MONDAY, [result("a", run_id="run-2")])
+
+    assert asked(warehouse, "SELECT expectation_id, run_id FROM quarantine.gate_result") == [("a", "run-2")]
+
+
+HOSTILE_NAMES = (
+    "it's",
+    "'; DROP TABLE publication; --",
+    "' OR 1=1 --",
+    'a "quoted" name',
+    "100% sure",
+    "%2e%2e%2f",
+    "a b",
+    "..c..",
+    "[x]*{a}?",
+    "中文 ü \U0001f600",
+    "<script>alert(1)<br>",
+    "a\\b",
+    "a=b&c#d",
+    "_hidden",
+    ".hidden",
+    "ds=2026-11-16",
+    "null",
+    "__HIVE_DEFAULT_PARTITION__",
+    "-rf",
+    "x" * 200,
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES)
+def test_any_clusters_name_is_only_a_name(warehouse: Warehouse, name: str) -> None:
+    stage_day(warehouse, cluster="other", queue_assignment=owners("c1"))
+    publish(warehouse, "other", MONDAY)
+    for client_id in ("c2", "c3"):
+        stage_day(warehouse, cluster=name, queue_assignment=owners(client_id))
+        publish(warehouse, name, MONDAY)
+    quarantine(warehouse, name, TUESDAY, [result()])
+
+    assert sorted(asked(warehouse, "SELECT cluster, client_id FROM queue_assignment")) == sorted(
+        [(name, "c3"), ("other", "c1")]
+    )
+    assert asked(warehouse, "SELECT cluster FROM quarantine.gate_result") == [(name,)]
+    assert publish(warehouse, name, MONDAY).changed_tables == ()
+    assert not {path.name for path in Path(warehouse.root).iterdir()} - {
+        "gold",
+        "quarantine",
+        "silver",
+        "stage",
+        ".publishing",
+    }
+
+
+@pytest.mark.parametrize("name", ["..", "."])
+def test_a_name_that_is_a_way_up_stays_in_the_stage(warehouse: Warehouse, name: str) -> None:
+    root = Path(warehouse.stage(name, MONDAY).root)
+
+    assert root.resolve().parent.parent == Path(warehouse.root) / "stage"
+
+
+def test_the_tables_that_are_written_are_the_ones_that_are_promised() -> None:
+    assert {*PUBLISHED_TABLES, PUBLICATION} == set(ALL_TABLES)
+    assert PUBLISHED_TABLES[-1] is GATE_RESULT
+    assert QUEUE_ASSIGNMENT in PUBLISHED_TABLES
