@@ -1,0 +1,229 @@
+"""The settings file says what it means, or is refused in one sentence that names the file and the key."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from computed_days import SETTINGS_FILE
+
+from settings import ClusterSettings, RoomRule, SettingsError, load_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def loaded(folder: Path, text: str) -> Any:
+    path = folder / "ledger.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_settings(path)
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(SettingsError) as refused:
+        loaded(folder, text)
+    return str(refused.value)
+
+
+def of_group(settings: dict[str, Any]) -> str:
+    return yaml.safe_dump({"clusters": {"shop": {"groups": {"orders": settings}}}})
+
+
+def test_the_bundled_settings_can_be_read() -> None:
+    shop = load_settings(SETTINGS_FILE).clusters["shop-prod"]
+
+    assert {group: settings.strategy for group, settings in shop.groups.items()} == {
+        "user-profile": "CONSISTENT_HASH",
+        "room-report": "MACHINE_ROOM",
+        "nearby-search": "MACHINE_ROOM_NEARBY",
+        "pinned-export": "CONFIG",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "clusters: {}\n"])
+def test_a_file_that_says_nothing_configures_nothing(tmp_path: Path, text: str) -> None:
+    assert loaded(tmp_path, text).clusters == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "why"),
+    [
+        ({"strategy": "AVERAGE"}, "clusters.shop.groups.orders", "AVERAGE"),
+        ({}, "clusters.shop.groups.orders", "strategy"),
+        ({"strategy": "AVG", "virtual_node_count": 10}, "virtual_node_count", "not permitted"),
+        ({"strategy": "CONSISTENT_HASH"}, "virtual_node_count", "required"),
+        ({"strategy": "CONSISTENT_HASH", "virtual_node_count": "10"}, "virtual_node_count", "integer"),
+        ({"strategy": "CONSISTENT_HASH", "virtual_node_count": 10.0}, "virtual_node_count", "integer"),
+        ({"strategy": "CONSISTENT_HASH", "virtual_node_count": True}, "virtual_node_count", "integer"),
+        ({"strategy": "CONSISTENT_HASH", "virtual_node_count": -1}, "virtual_node_count", "greater"),
+        ({"strategy": "MACHINE_ROOM", "consumer_idcs": "hz"}, "consumer_idcs", "list"),
+        ({"strategy": "MACHINE_ROOM", "consumer_idcs": [1]}, "consumer_idcs.0", "string"),
+        ({"strategy": "MACHINE_ROOM", "consumer_idc": ["hz"]}, "consumer_idcs", "required"),
+        ({"strategy": "CONFIG", "clients": {"c": [{"topic": "t"}]}}, "clients.c.0.broker_name", "required"),
+    ],
+    ids=str,
+)
+def test_a_wrong_key_or_value_is_one_sentence_with_file_and_key(
+    tmp_path: Path, settings: dict[str, Any], key: str, why: str
+) -> None:
+    sentence = refusal(tmp_path, of_group(settings))
+
+    assert sentence.startswith(
+        f"In the settings file {tmp_path / 'ledger.yaml'}, clusters.shop.groups.orders"
+    )
+    assert sentence.endswith("; correct it or see docs/settings.md.")
+    assert key in sentence
+    assert why in sentence
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- clusters\n",
+        "clusters: [shop]\n",
+        "cluster: {}\n",
+        "clusters: {shop: {group: {}}}\n",
+        "clusters: {1: {}}\n",
+        "x",
+    ],
+)
+def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
+    assert refusal(tmp_path, text).startswith(f"In the settings file {tmp_path / 'ledger.yaml'}, ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "clusters: {shop\n",
+        "clusters: 2026-13-45\n",
+        "clusters: !!python/object/apply:os.getcwd []\n",
+        "? [a]\n: b\n",
+        "[" * 5000,
+    ],
+    ids=["torn", "no such date", "code", "a list as a key", "too deep"],
+)
+def test_what_is_not_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
+    sentence = refusal(tmp_path, text)
+
+    assert sentence.startswith(f"The settings file {tmp_path / 'ledger.yaml'} is not valid YAML: ")
+    assert "\n" not in sentence
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.yaml"
+    path.write_bytes(b"clusters: \xff")
+
+    with pytest.raises(SettingsError, match="is not valid YAML"):
+        load_settings(path)
+
+
+def test_a_group_that_stands_twice_is_refused_and_not_overwritten(tmp_path: Path) -> None:
+    text = "clusters:\n  shop:\n    groups:\n      orders: {strategy: AVG}\n      orders: {strategy: AVG_BY_CIRCLE}\n"
+
+    assert re.search(r"the key orders is there twice .*line 5", refusal(tmp_path, text))
+
+
+def test_an_absent_file_is_named_with_the_option_to_give(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load_settings(tmp_path / "none.yaml")
+
+    assert str(refused.value) == (
+        f"The settings file {tmp_path / 'none.yaml'} cannot be read (No such file or directory): "
+        "give another with --settings."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "room"),
+    [
+        ({"names": {"hz@broker-a": "hz"}}, "hz"),
+        ({"names": {"hz@broker": "hz"}}, None),
+        ({"prefixes": {"hz": "wrong", "hz@broker-": "hz", "x": "wrong"}}, "hz"),
+        ({"prefixes": {"sh": "sh"}}, None),
+        ({"before": "@"}, "hz"),
+        ({"before": "@broker"}, "hz"),
+        ({"before": "#"}, None),
+    ],
+    ids=str,
+)
+def test_a_room_is_told_by_name_by_the_longest_prefix_or_by_what_comes_before(
+    rule: dict[str, Any], room: str | None
+) -> None:
+    assert RoomRule.model_validate(rule).room("hz@broker-a") == room
+
+
+def test_an_empty_prefix_is_a_room_for_all_the_others() -> None:
+    rule = RoomRule.model_validate({"prefixes": {"10.1.": "hz", "": "elsewhere"}})
+
+    assert [rule.room("10.1.0.1@a"), rule.room("10.2.0.1@b")] == ["hz", "elsewhere"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "got"),
+    [
+        ({}, "none"),
+        ({"names": {}, "before": "@"}, "names, before"),
+        ({"prefixes": {}, "names": {}}, "names, prefixes"),
+    ],
+    ids=str,
+)
+def test_a_room_is_told_in_exactly_one_way(tmp_path: Path, rule: dict[str, Any], got: str) -> None:
+    nearby = {
+        "strategy": "MACHINE_ROOM_NEARBY",
+        "inner": {"strategy": "AVG"},
+        "broker_room": rule,
+        "consumer_room": {"before": "@"},
+    }
+
+    sentence = refusal(tmp_path, of_group(nearby))
+
+    assert "broker_room" in sentence
+    assert f"give exactly one of names, prefixes, before; got {got}" in sentence
+
+
+def test_the_hash_stands_for_what_is_said_and_not_for_how_it_is_written(tmp_path: Path) -> None:
+    one = loaded(
+        tmp_path,
+        """
+clusters:
+  shop:
+    groups:
+      a: {strategy: CONSISTENT_HASH, virtual_node_count: 10}
+      b: {strategy: MACHINE_ROOM, consumer_idcs: [hz, sh]}
+""",
+    )
+    other = loaded(
+        tmp_path,
+        """
+# The same, the other way round.
+clusters:
+  pay: {}
+  shop:
+    groups:
+      b:
+        consumer_idcs:
+          - hz
+          - sh
+        strategy: "MACHINE_ROOM"
+      a:
+        virtual_node_count: 0xa
+        strategy: CONSISTENT_HASH
+""",
+    )
+
+    assert one.clusters["shop"].sha256 == other.clusters["shop"].sha256
+    assert other.clusters["pay"].sha256 == ClusterSettings().sha256 != one.clusters["shop"].sha256
+
+
+def test_a_changed_number_changes_the_hash(tmp_path: Path) -> None:
+    hashes = {
+        loaded(tmp_path, of_group({"strategy": "CONSISTENT_HASH", "virtual_node_count": count}))
+        .clusters["shop"]
+        .sha256
+        for count in (10, 11)
+    }
+
+    assert len(hashes) == 2
