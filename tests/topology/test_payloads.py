@@ -1,0 +1,519 @@
+"""From a payload to facts: every number where it belongs, and none where the payload has none."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tables import SILVER_TABLES
+from topology.contract import KIND_BY_NAME, Envelope, SourceError, parse_envelope
+from topology.payloads import Fact, PayloadError, error_code, facts, facts_of_unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "exports" / "shop-prod" / "2026-11-16"
+READ_KINDS = (
+    "nameserver_cluster_info",
+    "nameserver_route",
+    "broker_topic_config",
+    "broker_subscription_group",
+    "broker_message_request_mode",
+    "consumer_connection",
+    "consumer_running_info",
+    "consume_stats",
+)
+COLUMNS = {table.name: {column.name: column for column in table.columns} for table in SILVER_TABLES}
+
+
+def envelope(kind: str, payload: object = None, error: str | None = None) -> Envelope:
+    return Envelope(
+        kind=kind,
+        cluster="shop",
+        captured_at=datetime(2026, 11, 16, 12, tzinfo=UTC),
+        nameserver="ns:9876",
+        broker="broker-a",
+        group="g",
+        topic="t",
+        client_id="c",
+        payload=payload if isinstance(payload, str) or payload is None else json.dumps(payload),
+        error=None if error is None else SourceError("MQBrokerException", error),
+    )
+
+
+def rows(kind: str, payload: object, table: str | None = None) -> list[dict[str, Any]]:
+    return [fact.row for fact in facts(envelope(kind, payload)) if table in {None, fact.table}]
+
+
+def refusal(kind: str, payload: object) -> str:
+    with pytest.raises(PayloadError) as refused:
+        list(facts(envelope(kind, payload)))
+    return str(refused.value)
+
+
+def of_sample(kind: str) -> list[list[Fact]]:
+    lines = (SAMPLE / KIND_BY_NAME[kind].file_name).read_text(encoding="utf-8").splitlines()
+    return [list(facts(parse_envelope(line, kind))) for line in lines]
+
+
+def assert_fits(fact: Fact) -> None:
+    """The row has columns of its table, and every one of them that may not be null."""
+    columns = COLUMNS[fact.table]
+    assert fact.row.keys() <= columns.keys()
+    for name, column in columns.items():
+        value = fact.row.get(name)
+        assert value is not None or column.nullable, f"{fact.table}.{name} is null"
+        wanted = {"int": int, "bigint": int, "boolean": bool}.get(column.type, str)
+        assert value is None or type(value) is wanted, f"{fact.table}.{name} is {value!r}"
+
+
+@pytest.mark.parametrize("kind", READ_KINDS)
+def test_every_record_of_the_sample_gives_rows_of_its_tables(kind: str) -> None:
+    of_lines = of_sample(kind)
+
+    for of_line in of_lines:
+        for fact in of_line:
+            assert_fits(fact)
+    if kind != "broker_message_request_mode":
+        assert any(of_lines)
+
+
+@pytest.mark.parametrize("kind", sorted(KIND_BY_NAME.keys() - set(READ_KINDS)))
+def test_other_kinds_are_kept_and_give_no_facts(kind: str) -> None:
+    assert list(facts(envelope(kind, "anything"))) == []
+
+
+def test_a_client_of_the_sample_says_what_it_owns() -> None:
+    found = [fact for of_line in of_sample("consumer_running_info") for fact in of_line]
+    [client] = [
+        fact.row
+        for fact in found
+        if fact.table == "consumer_client" and fact.row["client_id"] == "10.1.0.10@order-2"
+    ]
+    owned = Counter(
+        fact.row["topic"]
+        for fact in found
+        if fact.table == "observed_owner" and fact.row["client_id"] == "10.1.0.10@order-2"
+    )
+
+    assert (client["state"], client["strategy"], client["client_version"]) == ("online", "AVG", "5.3.3")
+    assert (
+        client["strategy_class"]
+        == "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely"
+    )
+    assert client["is_client_rebalance"] is True
+    assert owned == {"order-events": 8, "%RETRY%order-service": 1}
+
+
+def test_brokers_and_their_addresses() -> None:
+    text = '{"brokerAddrTable":{"b":{"brokerAddrs":{0:"h:1","1":"h:2"},"brokerName":"b","cluster":"x"}}}'
+
+    assert [
+        (row["broker_id"], row["broker_addr"], row["broker_cluster_name"])
+        for row in rows("nameserver_cluster_info", text)
+    ] == [
+        (0, "h:1", "x"),
+        (1, "h:2", "x"),
+    ]
+
+
+def route(queue_datas: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+    brokers = [
+        {"brokerName": "b", "brokerAddrs": {"0": "h:1"}},
+        {"brokerName": "s", "brokerAddrs": {"1": "h:2"}},
+    ]
+    return {"brokerDatas": brokers, "queueDatas": queue_datas} | fields
+
+
+def queue_data(broker: str, perm: int = 6, read: int = 4, write: int = 2) -> dict[str, Any]:
+    return {"brokerName": broker, "perm": perm, "readQueueNums": read, "writeQueueNums": write}
+
+
+def test_a_route_tells_what_a_consumer_balances() -> None:
+    found = {
+        row["broker_name"]: (
+            row["subscribe_queue_count"],
+            row["read_queue_count"],
+            row["write_queue_count"],
+            row["has_master"],
+        )
+        for row in rows(
+            "nameserver_route", route([queue_data("b"), queue_data("s"), queue_data("w", perm=2)])
+        )
+    }
+
+    assert found == {"b": (4, 4, 2, True), "s": (4, 4, 2, False), "w": (0, 4, 2, False)}
+
+
+def test_a_static_topic_is_balanced_by_its_logical_queues() -> None:
+    mapping = {
+        "b": {
+            "bname": "b",
+            "scope": "__global__",
+            "totalQueues": 3,
+            "epoch": 1,
+            "currIdMap": {"0": 0, "1": 1, "2": 5},
+        }
+    }
+    found = {
+        row["broker_name"]: row
+        for row in rows("nameserver_route", route([queue_data("b")], topicQueueMappingByBroker=mapping))
+    }
+
+    assert {name: row["subscribe_queue_count"] for name, row in found.items()} == {
+        "b": 0,
+        "__syslo__global__": 3,
+    }
+    assert "read_queue_count" not in found["__syslo__global__"]
+
+
+@pytest.mark.parametrize("empty", [{}, None])
+def test_a_route_without_a_static_mapping_is_plain(empty: object) -> None:
+    [row] = rows("nameserver_route", route([queue_data("b")], topicQueueMappingByBroker=empty))
+
+    assert row["subscribe_queue_count"] == 4
+
+
+@pytest.mark.parametrize(
+    "payload", [{}, {"brokerDatas": None, "queueDatas": None}, {"brokerDatas": [], "queueDatas": []}]
+)
+def test_a_route_of_no_broker_gives_no_rows(payload: object) -> None:
+    assert rows("nameserver_route", payload) == []
+
+
+def test_topic_and_group_configurations() -> None:
+    topics = {"topicConfigTable": {"t": {"perm": 6, "readQueueNums": 8, "writeQueueNums": 4, "order": True}}}
+    groups = {
+        "subscriptionGroupTable": {"g": {"retryQueueNums": 1, "retryMaxTimes": 16, "consumeEnable": False}}
+    }
+
+    assert rows("broker_topic_config", topics) == [
+        {
+            "broker_name": "broker-a",
+            "topic": "t",
+            "perm": 6,
+            "read_queue_count": 8,
+            "write_queue_count": 4,
+            "is_order": True,
+        }
+    ]
+    [group] = rows("broker_subscription_group", groups)
+    assert (group["retry_queue_count"], group["retry_max_count"]) == (1, 16)
+    assert (group["is_consume_enabled"], group["is_broadcast_enabled"]) == (False, None)
+
+
+def test_the_connections_of_a_group() -> None:
+    payload = {
+        "connectionSet": [
+            {"clientId": "c", "clientAddr": "h:1", "language": "JAVA", "version": 479},
+            {"clientId": "c", "clientAddr": "h:2", "language": None, "version": 99999},
+        ],
+        "subscriptionTable": {"t": {"subString": "a || b", "expressionType": None}},
+        "messageModel": "BROADCASTING",
+        "consumeType": "CONSUME_ACTIVELY",
+    }
+
+    [presence] = rows("consumer_connection", payload, "group_presence")
+    assert (presence["state"], presence["message_model"]) == ("online", "BROADCASTING")
+    assert [
+        (row["client_addr"], row["client_language"], row["client_version"])
+        for row in rows("consumer_connection", payload, "consumer_connection")
+    ] == [("h:1", "JAVA", "5.3.3"), ("h:2", None, None)]
+    assert rows("consumer_connection", payload, "subscription") == [
+        {
+            "broker_name": "broker-a",
+            "consumer_group": "g",
+            "topic": "t",
+            "expression_type": None,
+            "expression": "a || b",
+        }
+    ]
+
+
+def test_an_answer_without_connections_is_nobody_online() -> None:
+    [presence] = rows("consumer_connection", {"connectionSet": [], "messageModel": "CLUSTERING"})
+
+    assert (presence["state"], presence["message_model"]) == ("offline", None)
+
+
+def test_a_client_that_pops_shows_its_pop_table() -> None:
+    text = (
+        '{"properties":{"PROP_CLIENT_VERSION":"V5_1_0","clientRebalance":"FALSE"},"subscriptionSet":null,"mqTable":{},'
+        '"mqPopTable":{{"topic":"t","brokerName":"b","queueId":-1}:{"droped":false,"lastPopTimestamp":1000}}}'
+    )
+
+    [owner] = rows("consumer_running_info", text, "observed_owner")
+    assert (owner["queue_id"], owner["is_pop"], owner["last_pull_at"]) == (
+        -1,
+        True,
+        "1970-01-01T00:00:01+00:00",
+    )
+    [client] = rows("consumer_running_info", text, "consumer_client")
+    assert (client["strategy"], client["is_client_rebalance"], client["client_version"]) == (
+        None,
+        False,
+        "5.1.0",
+    )
+
+
+def test_a_strategy_that_rocketmq_does_not_ship_keeps_its_class() -> None:
+    payload = {"properties": {"allocateMessageQueueStrategy": "com.example.Mine@1f"}, "mqTable": {}}
+
+    [client] = rows("consumer_running_info", payload)
+
+    assert (client["strategy_class"], client["strategy"]) == ("com.example.Mine", None)
+
+
+@pytest.mark.parametrize(
+    ("started", "expected"),
+    [
+        ("1794793844000", "2026-11-16T01:50:44+00:00"),
+        ("0", None),
+        ("soon", None),
+        (None, None),
+        ("9" * 18, None),
+    ],
+)
+def test_a_start_that_is_no_instant_is_null(started: str | None, expected: str | None) -> None:
+    payload = {"properties": {"PROP_CONSUMER_START_TIMESTAMP": started}, "mqTable": {}}
+
+    assert rows("consumer_running_info", payload)[0]["started_at"] == expected
+
+
+def test_offsets_that_are_not_there_are_null_and_minus_one_stays() -> None:
+    key = '{"topic":"t","brokerName":"b","queueId":0}'
+    [row] = rows(
+        "consume_stats",
+        f'{{"offsetTable":{{{key}:{{"brokerOffset":null,"consumerOffset":-1,"lastTimestamp":0}}}}}}',
+    )
+
+    assert (row["broker_offset"], row["consumer_offset"], row["last_consumed_at"]) == (None, -1, None)
+
+
+def test_request_modes_of_topics_and_groups() -> None:
+    payload = {
+        "messageRequestModeMap": {"t": {"g": {"mode": "POP", "popShareQueueNum": 3}, "h": {"mode": "PULL"}}}
+    }
+
+    assert [
+        (row["topic"], row["consumer_group"], row["mode"], row["pop_share_queue_count"])
+        for row in rows("broker_message_request_mode", payload)
+    ] == [("t", "g", "POP", 3), ("t", "h", "PULL", None)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "sentence"),
+    [
+        ("nameserver_route", "", "line 1, column 1: the text is empty"),
+        ("nameserver_route", [], "the payload is a list where an object is expected"),
+        (
+            "nameserver_route",
+            route([{**queue_data("b"), "readQueueNums": None}]),
+            "the payload.queueDatas[0].readQueueNums is missing",
+        ),
+        (
+            "nameserver_route",
+            route([{**queue_data("b"), "readQueueNums": "4"}]),
+            "the payload.queueDatas[0].readQueueNums is a string where an integer is expected",
+        ),
+        (
+            "nameserver_route",
+            route([queue_data("b", read=2**31)]),
+            "the payload.queueDatas[0].readQueueNums is 2147483648, which no Java integer of 32 bits holds",
+        ),
+        (
+            "nameserver_route",
+            {"queueDatas": {}},
+            "the payload.queueDatas is an object where a list is expected",
+        ),
+        (
+            "nameserver_cluster_info",
+            {"brokerAddrTable": {"b": {"brokerAddrs": {"0": None}}}},
+            "the payload.brokerAddrTable[b].brokerAddrs[0] is null where a string is expected",
+        ),
+        (
+            "nameserver_cluster_info",
+            {"brokerAddrTable": {"b": {"brokerAddrs": {"first": "h:1"}}}},
+            "the payload.brokerAddrTable[b].brokerAddrs has the key first, which is no integer",
+        ),
+        ("nameserver_cluster_info", {}, "the payload.brokerAddrTable is missing"),
+        (
+            "broker_topic_config",
+            {"topicConfigTable": {"t": None}},
+            "the payload.topicConfigTable[t] is null where an object is expected",
+        ),
+        (
+            "broker_topic_config",
+            {"topicConfigTable": {"t": {"perm": True, "readQueueNums": 1, "writeQueueNums": 1}}},
+            "the payload.topicConfigTable[t].perm is true or false where an integer is expected",
+        ),
+        (
+            "broker_message_request_mode",
+            {"messageRequestModeMap": {"t": 1}},
+            "the payload.messageRequestModeMap[t].groups is an integer where a map is expected",
+        ),
+        ("consumer_connection", {}, "the payload.connectionSet is missing"),
+        (
+            "consumer_connection",
+            {"connectionSet": [{"clientAddr": "h:1"}]},
+            "the payload.connectionSet[0].clientId is missing",
+        ),
+        ("consumer_running_info", {"mqTable": {}}, "the payload.properties is missing"),
+        ("consumer_running_info", {"properties": {}}, "the payload.mqTable is missing"),
+        (
+            "consumer_running_info",
+            '{"properties":{},"mqTable":{{"topic":"t","queueId":0}:{}}}',
+            "a key of the payload.mqTable.brokerName is missing",
+        ),
+        ("consume_stats", {"offsetTable": None}, "the payload.offsetTable is missing"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value in READ_KINDS else None,
+)
+def test_what_is_missing_or_of_another_type_is_named_and_never_zero(
+    kind: str, payload: object, sentence: str
+) -> None:
+    assert refusal(kind, payload) == sentence
+
+
+@pytest.mark.parametrize(
+    "curr_id_map", [{"0": None}, {"0": "one"}, {"first": 0}, {"0": 2**40}, {"9" * 30: 0}, {"0": [1]}], ids=str
+)
+def test_a_static_mapping_that_cannot_be_read_is_a_rejection_and_no_crash(curr_id_map: object) -> None:
+    mapping = {"b": {"bname": "b", "scope": None, "totalQueues": 3, "epoch": 1, "currIdMap": curr_id_map}}
+
+    assert "currIdMap" in refusal(
+        "nameserver_route", route([queue_data("b")], topicQueueMappingByBroker=mapping)
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "state"),
+    [
+        ("CODE: 206  DESC: Not found the consumer group consumer connection info of g", "offline"),
+        ("CODE: 1  DESC: system error", "unknown"),
+        ("connect to 127.0.0.1:10911 failed", "unknown"),
+        ("see CODE: 206", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_only_a_broker_that_says_so_makes_a_group_offline(message: str, state: str) -> None:
+    [fact] = facts(envelope("consumer_connection", error=message))
+
+    assert_fits(fact)
+    assert (fact.table, fact.row["state"]) == ("group_presence", state)
+
+
+@pytest.mark.parametrize(
+    ("message", "state"),
+    [
+        ("CODE: 206  DESC: the consumer is not there", "offline"),
+        ("CODE: 1  DESC: The Consumer <g> <c> not online", "offline"),
+        ("CODE: 1  DESC: a stack trace\nThe Consumer <g> <c> not online", "unknown"),
+        ("wait response timeout", "unknown"),
+        ("\n", "unknown"),
+        ("", "unknown"),
+    ],
+)
+def test_only_a_broker_that_says_so_makes_a_client_offline(message: str, state: str) -> None:
+    [fact] = facts(envelope("consumer_running_info", error=message))
+
+    assert_fits(fact)
+    assert (fact.table, fact.row["state"]) == ("consumer_client", state)
+
+
+@pytest.mark.parametrize("kind", sorted(set(READ_KINDS) - {"consumer_connection", "consumer_running_info"}))
+def test_other_errors_say_nothing_of_their_subject(kind: str) -> None:
+    assert list(facts(envelope(kind, error="CODE: 206  DESC: ?"))) == []
+    assert list(facts_of_unreadable(envelope(kind, "{"))) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "table"),
+    [("consumer_connection", "group_presence"), ("consumer_running_info", "consumer_client")],
+)
+def test_of_an_answer_that_cannot_be_read_it_remains_that_it_is_unknown(kind: str, table: str) -> None:
+    [fact] = facts_of_unreadable(envelope(kind, "{"))
+
+    assert_fits(fact)
+    assert (fact.table, fact.row["state"]) == (table, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("CODE: 17  DESC: x", 17),
+        ("CODE: 17", 17),
+        ("code: 17", None),
+        ("CODE: x", None),
+        ("CODE: 1234567890", None),
+    ],
+)
+def test_the_code_of_an_exception_stands_at_the_start_of_its_message(message: str, code: int | None) -> None:
+    assert error_code(message) == code
+
+
+WHOLE = {
+    "nameserver_cluster_info": {"brokerAddrTable": {"b": {"cluster": "x", "brokerAddrs": {"0": "h:1"}}}},
+    "nameserver_route": route(
+        [queue_data("b")],
+        orderTopicConf="b:4",
+        topicQueueMappingByBroker={
+            "b": {"bname": "b", "scope": "__global__", "totalQueues": 1, "epoch": 1, "currIdMap": {"0": 0}}
+        },
+    ),
+    "broker_topic_config": {
+        "topicConfigTable": {"t": {"perm": 6, "readQueueNums": 8, "writeQueueNums": 4, "order": True}}
+    },
+    "broker_subscription_group": {
+        "subscriptionGroupTable": {"g": {"retryQueueNums": 1, "retryMaxTimes": 16, "consumeEnable": False}}
+    },
+    "broker_message_request_mode": {
+        "messageRequestModeMap": {"t": {"g": {"mode": "POP", "popShareQueueNum": 3}}}
+    },
+    "consumer_connection": {
+        "connectionSet": [{"clientId": "c", "clientAddr": "h:1", "language": "JAVA", "version": 479}],
+        "subscriptionTable": {"t": {"subString": "*", "expressionType": "TAG"}},
+        "messageModel": "CLUSTERING",
+    },
+    "consumer_running_info": {
+        "properties": {"allocateMessageQueueStrategy": "x.Y@1", "PROP_CONSUMEORDERLY": "true"},
+        "subscriptionSet": [{"topic": "t", "subString": "*"}],
+        "mqTable": {},
+        "mqPopTable": {},
+    },
+    "consume_stats": {"offsetTable": {}},
+}
+ODD_VALUES = (None, True, -1, 2**40, 2**70, 1.5, "", "x", "9" * 30, [], [None], {}, {"x": None}, {"0": {}})
+
+
+def spoiled(value: object) -> Iterator[object]:
+    """The value with each of its parts replaced by each odd value or left out."""
+    yield from ODD_VALUES
+    if isinstance(value, dict):
+        for key, part in value.items():
+            others = {name: other for name, other in value.items() if name != key}
+            yield others
+            yield from ({**others, key: odd} for odd in spoiled(part))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from ([*value[:index], odd, *value[index + 1 :]] for odd in spoiled(part))
+
+
+@pytest.mark.parametrize("kind", READ_KINDS)
+def test_a_payload_with_any_part_spoiled_gives_rows_that_fit_or_one_sentence(kind: str) -> None:
+    refused = 0
+    for payload in spoiled(WHOLE[kind]):
+        try:
+            found = list(facts(envelope(kind, payload)))
+        except PayloadError as error:
+            refused += "\n" not in str(error)
+        else:
+            for fact in found:
+                assert_fits(fact)
+
+    assert refused > len(ODD_VALUES) / 2
