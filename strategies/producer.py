@@ -161,15 +161,16 @@ class QueueSelector:
                 return last_broker_name is None or queue.broker_name == last_broker_name
             return self._client.before(5, 1, 1) or queue.broker_name != last_broker_name
 
+        queue_count = faults.write_queue_nums.get(faults.least_bad or "", 0)
         try:
             found = self._probe_ahead(self._advance(), is_good)
+            if found is None and queue_count > 0:
+                found = self._overwrite(faults.least_bad, queue_count)
         except RocketMQError:
-            # From 5.0.0 to 5.1.3 the copy of the index can overflow; the client logs that and goes on.
-            return self._next()
-        if found is not None:
-            return found
-        queue_count = faults.write_queue_nums.get(faults.least_bad or "", 0)
-        return self._overwrite(faults.least_bad, queue_count) if queue_count > 0 else self._next()
+            # The client logs what goes wrong up to here and goes on: an empty list, and from 5.0.0 to 5.1.3 a copy
+            # of the index that overflowed.
+            found = None
+        return self._next() if found is None else found
 
     def _overwrite(self, broker_name: str | None, queue_count: int) -> MessageQueue:
         """Take the next queue and write another broker and id into it, in the shared list."""

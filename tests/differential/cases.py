@@ -448,6 +448,14 @@ def _selection(draw: random.Random) -> dict[str, Any]:
             "queue_count": draw.choice([0, 1, 2, 3, 4, 7, 8, 16, 100, 1000]),
             "args": [_hash_argument(draw) for _ in range(12)],
         }
+    if _often(draw, 0.05):
+        edges_ms = [0, 49, 50, 100, 549, 550, 999, 1000, 1799, 1800, 2000, 3000, 5000, 14_999, 15_000, 2**62]
+        return {
+            "api": "isolation",
+            "sent": [
+                [draw.choice([*edges_ms, draw.randint(0, 20_000)]), _often(draw, 0.2)] for _ in range(12)
+            ],
+        }
     brokers = list(dict.fromkeys(draw.choices(BROKERS, k=draw.randint(1, 4))))
     queues = [["T", broker, number] for broker in brokers for number in range(draw.randint(0, 4))]
     if _often(draw, 0.4):
@@ -455,11 +463,24 @@ def _selection(draw: random.Random) -> dict[str, Any]:
     if queues and _often(draw, 0.1):
         queues.append(draw.choice(queues))
     edges = [INT_MIN, INT_MIN + 1, -2, -1, 0, 1, INT_MAX - 9, INT_MAX - 3, INT_MAX - 2, INT_MAX - 1, INT_MAX]
-    return {
-        "api": draw.choice(["publish_info", "fault_strategy"]),
+    case = {
+        "api": draw.choice(["publish_info", "fault_strategy", "latency_faults"]),
         "queues": queues,
         "start": draw.choice(edges) if _often(draw, 0.7) else draw.randint(INT_MIN, INT_MAX),
         "calls": draw.choices([None, None, *brokers, "unknown", ""], k=draw.randint(1, 16)),
+    }
+    if case["api"] == "latency_faults":
+        case["faults"] = _faults(draw, brokers)
+    return case
+
+
+def _faults(draw: random.Random, brokers: list[str]) -> dict[str, Any]:
+    unavailable = draw.sample(brokers, draw.randint(0, len(brokers)))
+    return {
+        "unavailable": brokers if _often(draw, 0.4) else unavailable,
+        "unreachable": draw.sample(unavailable, draw.randint(0, len(unavailable))),
+        "least_bad": draw.choice([None, "gone", *brokers, *brokers]),
+        "write_queue_nums": {broker: draw.choice([-1, 0, 1, 2, 4, 7]) for broker in brokers},
     }
 
 

@@ -24,7 +24,7 @@ from strategies import (
 )
 from strategies.consistent_hash import ring_hashes
 from strategies.pop import allocate_for_pop
-from strategies.producer import QueueSelector, select_by_hash
+from strategies.producer import BrokerFaults, QueueSelector, isolation_ms, select_by_hash
 from strategies.queue_sets import (
     BrokerData,
     PublishList,
@@ -188,6 +188,13 @@ def check_producer_select(case: dict[str, Any], version: str, answer: dict[str, 
             got = outcome(partial(select_by_hash, listed, HASH_CODE[kind](value), client_version=version))
             assert got == _chosen(expected, listed), (where, kind, value, got, expected)
         return len(case["args"])
+    if case["api"] == "isolation":
+        for (latency_ms, isolation), expected in zip(case["sent"], answer["isolation_ms"], strict=True):
+            got = isolation_ms(latency_ms, isolation=isolation, client_version=version)
+            assert got == expected, (where, latency_ms, isolation, got, expected)
+        return len(case["sent"])
+    if case["api"] == "latency_faults":
+        return _check_latency_faults(case, version, answer)
     listed = queues(case["queues"]) or []
     selector = QueueSelector(listed, start=case["start"], client_version=version)
     for step, last_broker in enumerate(case["calls"]):
@@ -195,6 +202,25 @@ def check_producer_select(case: dict[str, Any], version: str, answer: dict[str, 
         expected = answer["positions"][step]
         assert got == _chosen(expected, listed), (where, step, got, expected)
         assert selector.index == answer["index_after"][step], (where, step)
+    return len(case["calls"])
+
+
+def _check_latency_faults(case: dict[str, Any], version: str, answer: dict[str, Any]) -> int:
+    described = case["faults"]
+    faults = BrokerFaults(
+        unavailable=frozenset(described["unavailable"]),
+        unreachable=frozenset(described["unreachable"]),
+        least_bad=described["least_bad"],
+        write_queue_nums=described["write_queue_nums"],
+    )
+    selector = QueueSelector(queues(case["queues"]) or [], start=case["start"], client_version=version)
+    for step, last_broker in enumerate(case["calls"]):
+        got = outcome(partial(selector.select_with_faults, faults, last_broker))
+        expected = answer["chosen"][step]
+        wanted = expected_error(expected["error"]) if isinstance(expected, dict) else MessageQueue(*expected)
+        assert got == wanted, (case["id"], version, step, got, expected)
+        assert selector.index == answer["index_after"][step], (case["id"], version, step, selector.index)
+    assert selector.queues == queues(answer["queues_after"]), (case["id"], version)
     return len(case["calls"])
 
 

@@ -18,7 +18,13 @@ def queues_of(*counts: tuple[str, int]) -> list[MessageQueue]:
 
 @pytest.mark.parametrize(
     ("api", "least_comparisons"),
-    [("publish_info", 5_000), ("fault_strategy", 5_000), ("select_by_hash", 3_000)],
+    [
+        ("publish_info", 5_000),
+        ("fault_strategy", 5_000),
+        ("latency_faults", 2_000),
+        ("isolation", 300),
+        ("select_by_hash", 3_000),
+    ],
 )
 def test_producers_choose_as_in_java(api: str, least_comparisons: int) -> None:
     compared = sum(

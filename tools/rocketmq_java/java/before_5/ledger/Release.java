@@ -15,6 +15,10 @@ final class Release {
         return new MQFaultStrategy();
     }
 
+    static void update(MQFaultStrategy strategy, String broker, long latency, boolean isolation) {
+        strategy.updateFaultItem(broker, latency, isolation);
+    }
+
     static MessageQueue select(MQFaultStrategy strategy, TopicPublishInfo info, String lastBroker) {
         return strategy.selectOneMessageQueue(info, lastBroker);
     }

@@ -31,6 +31,10 @@ final class Release {
         return new MQFaultStrategy(new ClientConfig(), null, null);
     }
 
+    static void update(MQFaultStrategy strategy, String broker, long latency, boolean isolation) {
+        strategy.updateFaultItem(broker, latency, isolation, true);
+    }
+
     static MessageQueue select(MQFaultStrategy strategy, TopicPublishInfo info, String lastBroker) {
         return strategy.selectOneMessageQueue(info, lastBroker, false);
     }
