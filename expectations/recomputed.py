@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from expectations.thresholds import DOUBTFUL_OWNER_REASONS, SPREAD_BOUND, UNKNOWN_OWNER_REASONS
+from expectations.thresholds import (
+    DOUBTFUL_OWNER_REASONS,
+    MACHINE_ROOM_ONE_OWNER_SINCE,
+    SPREAD_BOUND,
+    UNKNOWN_OWNER_REASONS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,20 +56,28 @@ def judged_tables(queue_breaches: Iterable[Breach]) -> str:
         for breach in queue_breaches
     )
     return f"""
+-- Every further grouping is within a group and topic, so the largest table is moved and sorted once.
+placed_row AS (
+  SELECT
+    *,
+    coalesce(client_id = lag(client_id) OVER (
+      PARTITION BY consumer_group, topic, strategy, broker_name, queue_id ORDER BY client_id
+    ), FALSE) AS is_repeated
+  FROM (SELECT /*+ REPARTITION(consumer_group, topic) */ * FROM gold_queue_assignment)
+),
 queue AS (
   SELECT
     consumer_group, topic, strategy, broker_name, queue_id,
-    concat(broker_name, '/', queue_id) AS queue_name,
-    array_sort(collect_set(client_id)) AS owners,
-    count(client_id) AS owner_row_count,
+    count_if(NOT is_repeated AND client_id IS NOT NULL) AS owner_count,
+    count_if(is_repeated) AS repeated_row_count,
     count_if(client_id IS NULL) AS unowned_row_count,
+    min(client_id) AS first_owner, max(client_id) AS last_owner,
     bool_or(reason <=> '{KEPT}') AS is_kept,
     max(IF(client_id IS NULL, reason, NULL)) AS unowned_reason,
     max(IF(client_id IS NOT NULL AND reason <> '{KEPT}', reason, NULL)) AS owner_reason,
     min(strategy_source) AS first_source, max(strategy_source) AS last_source,
     bool_or(is_effective) AS is_effective, bool_and(is_effective) AS is_always_effective
-  -- Every further grouping is within a group and topic, so the largest table is moved once.
-  FROM (SELECT /*+ REPARTITION(consumer_group, topic) */ * FROM gold_queue_assignment)
+  FROM placed_row
   GROUP BY consumer_group, topic, strategy, broker_name, queue_id
 ),
 counted AS (
@@ -74,9 +87,9 @@ counted AS (
     count_if(NOT is_kept) AS queue_count,
     count_if(is_kept) AS kept_queue_count,
     coalesce(bit_xor(IF(is_kept, NULL, xxhash64(broker_name, queue_id))), 0L) AS queue_hash,
-    sum(size(owners)) AS owned_pair_count,
-    count_if(size(owners) = 0) AS unowned_queue_count,
-    count_if(size(owners) > 1) AS multi_owned_queue_count,
+    sum(owner_count) AS owned_pair_count,
+    count_if(owner_count = 0) AS unowned_queue_count,
+    count_if(owner_count > 1) AS multi_owned_queue_count,
     count_if(unowned_reason IN {_in(UNKNOWN_OWNER_REASONS)}) AS unknown_queue_count,
     count_if(unowned_reason IN {_in(DOUBTFUL_OWNER_REASONS)}) AS doubtful_queue_count,
     count_if(unowned_reason = 'owner_not_subscribed') AS not_subscribed_queue_count,
@@ -122,11 +135,20 @@ group_on_broker AS (
   SELECT
     consumer_group, broker_name,
     array_sort(collect_set(client_id)) AS members, count(client_id) AS connection_count,
-    bool_or(is_online_clustering) AS is_online_clustering
+    bool_or(is_online_clustering) AS is_online_clustering,
+    bool_and(keeps_rooms_apart) AS keeps_rooms_apart
   FROM (
-    SELECT consumer_group, broker_name, client_id, FALSE AS is_online_clustering FROM silver_consumer_connection
+    SELECT
+      consumer_group, broker_name, client_id, FALSE AS is_online_clustering,
+      coalesce(
+        client_language = 'JAVA'
+        AND transform(split(client_version, '[.]'), part -> try_cast(part AS INT))
+          >= array{MACHINE_ROOM_ONE_OWNER_SINCE},
+        FALSE
+      ) AS keeps_rooms_apart
+    FROM silver_consumer_connection
     UNION ALL
-    SELECT consumer_group, broker_name, NULL, state = 'online' AND message_model <=> 'CLUSTERING'
+    SELECT consumer_group, broker_name, NULL, state = 'online' AND message_model <=> 'CLUSTERING', NULL
     FROM silver_group_presence
   )
   GROUP BY consumer_group, broker_name
@@ -136,7 +158,8 @@ seen_group AS (
     consumer_group,
     collect_set(IF(connection_count > 0, members, NULL)) AS member_lists,
     bool_or(connection_count > size(members)) AS has_duplicate_id,
-    collect_set(IF(is_online_clustering, broker_name, NULL)) AS online_broker_names
+    collect_set(IF(is_online_clustering, broker_name, NULL)) AS online_broker_names,
+    bool_and(keeps_rooms_apart) AS keeps_rooms_apart
   FROM group_on_broker
   GROUP BY consumer_group
 ),
@@ -174,7 +197,7 @@ joined AS (
     load.* EXCEPT (consumer_group, topic, strategy),
     fairness,
     fairness.client_count AS client_count,
-    has_duplicate_id,
+    has_duplicate_id, keeps_rooms_apart,
     transform(member_lists, members -> size(members)) AS client_counts,
     coalesce(subscriber_count, 0) AS subscriber_count,
     array_except(load.owners, coalesce(flatten(member_lists), array())) AS foreign_clients,

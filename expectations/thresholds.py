@@ -19,6 +19,13 @@ ONE_OWNER_STRATEGIES: Final = frozenset(
 )
 """Strategies that never give a queue to two clients with different ids. `CONFIG` may: lists can overlap."""
 
+MACHINE_ROOM_ONE_OWNER_SINCE: Final = (4, 8, 0)
+"""The Java release from which `MACHINE_ROOM` keeps that promise.
+
+Up to 4.7.1 `AllocateMessageQueueByMachineRoom` takes a client's first queues from the whole list and the rest from
+the rooms, so two clients can get the same; the Go client copies that.
+"""
+
 COVERING_STRATEGIES: Final = frozenset({"AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM_NEARBY", "CONSISTENT_HASH"})
 """Strategies that give every queue to somebody. `MACHINE_ROOM` leaves out the rooms that it does not serve."""
 

@@ -112,6 +112,8 @@ class StagedDay:
                     consumer_group=group,
                     client_id=client,
                     client_addr=f"127.0.0.1:{4000 + number}",
+                    client_language="JAVA",
+                    client_version="5.3.3",
                 )
         for client in sorted(set(clients)):
             self.add("consumer_client", consumer_group=group, client_id=client, state="online")

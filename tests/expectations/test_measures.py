@@ -15,7 +15,7 @@ import pytest
 from staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
 
 from expectations import every_table
-from expectations.suites import EXPECTATIONS
+from expectations.suites import EXPECTATIONS, SUITES
 from expectations.thresholds import MOST_EXAMPLES
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ def last_row(day: StagedDay, group: str, strategy: str = "AVG") -> Row:
     return day.of("queue_assignment", consumer_group=group, strategy=strategy)[-1]
 
 
+def room_with_two_owners(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("MACHINE_ROOM",))
+    day.rows["queue_assignment"].append(last_row(day, group, "MACHINE_ROOM") | {"client_id": "c3"})
+    day.rate(group, "orders", "MACHINE_ROOM", CLIENTS)
+
+
 # What can be wrong with gold.queue_assignment
 
 
@@ -63,6 +69,11 @@ def duplicated_owner(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     day.rows["queue_assignment"].append(first_row(day, group) | {"client_id": "c3"})
     day.rate(group, "orders", "AVG", CLIENTS)
+
+
+@fault("queue_assignment.one_owner")
+def duplicated_owner_in_rooms(day: StagedDay, group: str) -> None:
+    room_with_two_owners(day, group)
 
 
 @fault(
@@ -386,6 +397,20 @@ def overlapping_lists(day: StagedDay, group: str) -> None:
 
 
 @excused
+def old_java_clients_that_mix_up_rooms(day: StagedDay, group: str) -> None:
+    room_with_two_owners(day, group)
+    for row in day.of("consumer_connection", consumer_group=group, client_id="c2"):
+        row["client_version"] = "4.7.1"
+
+
+@excused
+def go_client_that_mixes_up_rooms(day: StagedDay, group: str) -> None:
+    room_with_two_owners(day, group)
+    for row in day.of("consumer_connection", consumer_group=group, client_id="c2"):
+        row["client_language"] = "GO"
+
+
+@excused
 def name_servers_that_differ(day: StagedDay, group: str) -> None:
     day.add_topic("unsettled")
     day.remove("topic_route", topic="unsettled", nameserver=NAMESERVERS[1], broker_name="broker-b")
@@ -459,6 +484,19 @@ def test_a_day_in_order_breaks_nothing(expectation_id: str, in_order: list[Row])
     assert expectation.threshold_max is None or measure["observed"] <= expectation.threshold_max, measure
 
 
+def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> None:
+    planted = set().union(*(expected for _, expected in FAULTS.values()))
+    blocking = {
+        expectation.expectation_id
+        for suite in SUITES
+        if suite is not every_table.SUITE
+        for expectation in suite.expectations
+        if expectation.severity == "block"
+    }
+
+    assert blocking <= planted
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
     seen = {
@@ -486,9 +524,9 @@ def test_the_row_of_another_cluster_is_counted_and_named(spoiled: dict[str, Row]
 
 
 def test_an_example_names_queue_and_owners(spoiled: dict[str, Row]) -> None:
-    assert spoiled["queue_assignment.one_owner"]["examples"] == [
+    assert spoiled["queue_assignment.one_owner"]["examples"][0] == (
         "group duplicated_owner, topic orders, strategy AVG: queue broker-a/0 is owned by c1 and c3"
-    ]
+    )
 
 
 def test_without_a_run_no_row_is_at_home(spark: SparkSession) -> None:

@@ -1,0 +1,63 @@
+"""The gate's lists, held against the tables and the page that explains them to people.
+
+That they equal what `strategies` promises is held by a test beside the invariant checker.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from expectations.suites import EXPECTATIONS, SUITES
+from expectations.thresholds import (
+    COVERING_STRATEGIES,
+    ONE_OWNER_STRATEGIES,
+    SPREAD_BOUND,
+    STRATEGY_SOURCES,
+    names_in_table,
+)
+from tables import COMPUTED_GOLD_TABLES, QUEUE_ASSIGNMENT, SILVER_TABLES
+
+if TYPE_CHECKING:
+    from expectations.model import Suite
+
+_PAGE = Path(__file__).parents[2] / "docs" / "gate.md"
+
+
+def test_each_expectation_is_in_one_suite() -> None:
+    assert sum(len(suite.expectations) for suite in SUITES) == len(EXPECTATIONS)
+
+
+def test_each_staged_table_is_held_to_its_day_and_its_key() -> None:
+    for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
+        assert f"{table.name}.one_cluster_and_day" in EXPECTATIONS
+        unique = "one_row_per_owner" if table is QUEUE_ASSIGNMENT else "one_row_per_key"
+        assert f"{table.name}.{unique}" in EXPECTATIONS
+
+
+def test_a_promise_of_rooms_nearby_holds_with_an_inner_strategy_that_keeps_it() -> None:
+    one_owner = names_in_table(ONE_OWNER_STRATEGIES)
+    covering = names_in_table(COVERING_STRATEGIES)
+
+    assert "MACHINE_ROOM_NEARBY-AVG" in one_owner
+    assert "MACHINE_ROOM_NEARBY-AVG" in covering
+    assert "MACHINE_ROOM_NEARBY-MACHINE_ROOM" not in covering
+    assert "MACHINE_ROOM_NEARBY-CONFIG" not in one_owner
+    assert names_in_table(frozenset(SPREAD_BOUND)) == ("AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM")
+
+
+def test_sources_are_those_of_the_table() -> None:
+    [comment] = [column.comment for column in QUEUE_ASSIGNMENT.columns if column.name == "strategy_source"]
+
+    assert all(f"`{source}`" in comment for source in STRATEGY_SOURCES)
+    assert comment.count(": ") == len(STRATEGY_SOURCES)
+
+
+@pytest.mark.parametrize("suite", SUITES[:-1], ids=lambda suite: suite.name)
+def test_the_page_about_the_gate_has_every_expectation_as_it_is_judged(suite: Suite) -> None:
+    page = _PAGE.read_text(encoding="utf-8")
+
+    for expectation in suite.expectations:
+        assert f"| `{expectation.expectation_id}` | {expectation.severity} | {expectation.sentence} |" in page
