@@ -1,0 +1,18 @@
+"""Runs the command line `ledger` inside the tests' own process: a new one would import everything again."""
+
+from __future__ import annotations
+
+import sys
+from unittest.mock import patch
+
+from ledger.cli import main
+
+
+def ledger(*words: str) -> int:
+    """Run a command; gives its exit code. What it writes is for pytest's `capsys`."""
+    with patch.object(sys, "argv", ["ledger", *words]):
+        try:
+            main()
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0

@@ -1,0 +1,192 @@
+"""Faults planted in a staged day are refused by the gate, by name, and what was published stays as it was."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from command_line import ledger
+from computed_days import asked, compute_and_publish, copy_stage, published_state, sample_day, staged_rows
+from export_builder import ExportBuilder
+from hand_staged import MONDAY, TABLES, write_staged
+
+from ledger import stages
+from ledger.cli import REFUSED
+from ledger.stages import Day, RefusedError
+from warehouse.errors import StageError
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+
+STRANGER = "10.9.9.9@stranger"
+
+
+@pytest.fixture(scope="module")
+def published_once(sample_warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Day:
+    """The first day of the sample, published in a warehouse of this module's own."""
+    day = copy_stage(sample_day(MONDAY, sample_warehouse), tmp_path_factory.mktemp("published") / "warehouse")
+    stages.publish(day)
+    return day
+
+
+@pytest.fixture
+def published(published_once: Day, tmp_path: Path) -> Day:
+    """The same in a warehouse of the test's own."""
+    shutil.copytree(published_once.warehouse.root, tmp_path / "warehouse")
+    return replace(published_once, warehouse=Warehouse.at(str(tmp_path / "warehouse")))
+
+
+def spoil(day: Day, table: str, change: Callable[[list[Row]], list[Row]]) -> None:
+    """Change the staged rows of a table behind the back of those who computed them."""
+    place = day.warehouse.stage(day.cluster, day.ds).table(TABLES[table])
+    write_staged(place, TABLES[table], day.cluster, day.ds, change(staged_rows(_stage(day), table)))
+
+
+def _stage(day: Day) -> Any:
+    return day.warehouse.stage(day.cluster, day.ds)
+
+
+def measure(spark: SparkSession, day: Day) -> None:
+    """Measure the stage again as it is now."""
+    from spark_jobs.session import spark_schema
+    from spark_jobs.stage import write_measures
+    from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+    from topology.manifest import export_directory, load_manifest
+
+    stage = _stage(day)
+    staged = {
+        table.name: spark.read.schema(spark_schema(table)).parquet(stage.table(table))
+        for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
+    }
+    manifest = load_manifest(export_directory(day.exports, day.cluster, day.ds))
+    write_measures(spark, stage, staged, manifest, day.cluster, day.ds)
+
+
+def is_order_queue(row: Row) -> bool:
+    """The effective row of one queue of a group that shares by AVG."""
+    return (
+        row["is_effective"]
+        and (row["consumer_group"], row["topic"]) == ("order-service", "order-events")
+        and (row["broker_name"], row["queue_id"]) == ("hz@broker-a", 0)
+    )
+
+
+def one_row(rows: list[Row]) -> Row:
+    [row] = [row for row in rows if is_order_queue(row)]
+    return row
+
+
+def duplicated_owner(rows: list[Row]) -> list[Row]:
+    return [*rows, {**one_row(rows), "client_id": "10.1.0.9@order-1"}]
+
+
+def dropped_queue(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if not is_order_queue(row)]
+
+
+def foreign_client(rows: list[Row]) -> list[Row]:
+    return [{**row, "client_id": STRANGER} if is_order_queue(row) else row for row in rows]
+
+
+def another_day(rows: list[Row]) -> list[Row]:
+    return [*rows, {**one_row(rows), "ds": MONDAY.replace(day=15)}]
+
+
+def another_cluster(rows: list[Row]) -> list[Row]:
+    return [*rows, {**one_row(rows), "cluster": "pay-prod"}]
+
+
+@pytest.mark.parametrize(
+    ("fault", "expectation", "example"),
+    [
+        (duplicated_owner, "queue_assignment.one_owner", "10.1.0.9@order-1"),
+        (dropped_queue, "queue_assignment.queues_equal_route", "group order-service"),
+        (foreign_client, "queue_assignment.owner_is_member", STRANGER),
+        (another_day, "queue_assignment.one_cluster_and_day", "day 2026-11-15"),
+        (another_cluster, "queue_assignment.one_cluster_and_day", "cluster pay-prod"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_planted_fault_is_refused_and_leaves_what_was_published(
+    spark: SparkSession,
+    published: Day,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    fault: Callable[[list[Row]], list[Row]],
+    expectation: str,
+    example: str,
+) -> None:
+    day = published
+    before = published_state(day.warehouse)
+    kept = tmp_path / "stage"
+    shutil.copytree(_stage(day).root, kept)
+    spoil(day, "queue_assignment", fault)
+    measure(spark, day)
+
+    words = ["stage", "gate", "--cluster", day.cluster, "--ds", str(day.ds), "--exports", str(day.exports)]
+    code = ledger(*words, "--warehouse", day.warehouse.root)
+
+    assert code == REFUSED == 3
+    told = capsys.readouterr().err
+    assert f"gold.queue_assignment fails {expectation}" in told
+    assert example in told
+    refused = asked(
+        day.warehouse,
+        "SELECT expectation_id, array_to_string(examples, ' ') FROM quarantine.gate_result WHERE NOT is_success",
+    )
+    assert [name for name, examples in refused if name.startswith(expectation) and example in examples]
+    with pytest.raises(StageError, match="The gate refused the stage"):
+        stages.publish(day)
+    assert published_state(day.warehouse) == before
+
+    shutil.rmtree(_stage(day).root)
+    shutil.copytree(kept, _stage(day).root)
+    stages.gate(day)
+    assert stages.publish(day).changed_tables == ()
+    assert published_state(day.warehouse) == before
+    assert asked(day.warehouse, "SELECT count(*) FROM quarantine.gate_result") == [(0,)]
+
+
+def test_what_the_gate_did_not_see_is_a_refusal(published: Day) -> None:
+    """A stage whose numbers are gone is judged by their absence."""
+    day = published
+    [measured] = Path(_stage(day).gate_measure).glob("*.parquet")
+    rows = pq.read_table(measured)
+    pq.write_table(rows.slice(0, rows.num_rows - 1), measured)
+
+    with pytest.raises(RefusedError, match="it was not measured"):
+        stages.gate(day)
+
+
+CLUSTER = "_it's 50% [x]*{a}? \"q\" ü <b>'; DROP TABLE publication; --"
+
+
+def test_a_cluster_of_any_name_goes_all_the_way(spark: SparkSession, tmp_path: Path) -> None:
+    export = ExportBuilder(CLUSTER)
+    export.route("orders", {"broker-'a'": 3})
+    export.group("g'; --", ["orders"], ["c%1", "<c2>"], "broker-'a'")
+    export.seal(tmp_path / "exports")
+    day = Day(CLUSTER, MONDAY, tmp_path / "exports", Warehouse.at(str(tmp_path / "ware house")), None)
+
+    compute_and_publish(spark, day)
+
+    assert asked(
+        day.warehouse,
+        "SELECT cluster, ds::VARCHAR, queue_id, client_id FROM queue_assignment WHERE is_effective ORDER BY queue_id",
+    ) == [
+        (CLUSTER, "2026-11-16", 0, "<c2>"),
+        (CLUSTER, "2026-11-16", 1, "<c2>"),
+        (CLUSTER, "2026-11-16", 2, "c%1"),
+    ]
+    assert asked(day.warehouse, "SELECT cluster, gate_verdict FROM publication") == [(CLUSTER, "passed")]
