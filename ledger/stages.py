@@ -83,8 +83,10 @@ def build(day: Day) -> None:
 
     Raises:
         ExportError: the day has no export.
+        SettingsError: the settings file is wrong.
         SetUpMissingError: there is no Spark configuration.
     """
+    settings = day.settings
     _use_project_spark()
     from spark_jobs.build import build as build_day
     from spark_jobs.session import spark_session
@@ -95,7 +97,7 @@ def build(day: Day) -> None:
             spark,
             exports=day.exports,
             warehouse=day.warehouse,
-            settings=day.settings,
+            settings=settings,
             cluster=day.cluster,
             ds=day.ds,
         )

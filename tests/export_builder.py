@@ -155,11 +155,16 @@ class ExportBuilder:
 
     def seal(self, exports: Path) -> Path:
         """Write and seal the export below a folder of exports; gives its directory."""
+        directory = self.write(exports)
+        seal(directory)
+        return directory
+
+    def write(self, exports: Path) -> Path:
+        """Write the lines as a collector leaves them, without a manifest."""
         directory = export_directory(exports, self.cluster, self.ds)
         directory.mkdir(parents=True)
         for kind, lines in self._lines.items():
             (directory / KIND_BY_NAME[kind].file_name).write_text("".join(lines), encoding="utf-8")
-        seal(directory)
         return directory
 
     def _add(self, kind: str, asked: dict[str, str], **content: Any) -> int:
