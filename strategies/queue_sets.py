@@ -171,14 +171,18 @@ def static_endpoints(topic: str, route: Route) -> dict[MessageQueue, str]:
     Of two brokers that claim a queue in the same epoch, Java takes the one that its hash map gives last;
     that is the order here too.
     """
-    scopes: dict[str, list[TopicQueueMapping]] = {}
+    scopes: dict[str, dict[str, TopicQueueMapping]] = {}
     by_broker = route.topic_queue_mapping_by_broker or {}
     for broker_name in java.hash_map_order(by_broker):
         mapping = by_broker[broker_name]
         if mapping.scope is not None:
-            scopes.setdefault(mapping.scope, []).append(mapping)
+            scopes.setdefault(mapping.scope, {})[broker_name] = mapping
     endpoints = {}
-    for scope, mappings in scopes.items():
+    for scope, by_broker_of_scope in scopes.items():
+        # Java fills a map for each scope, which may be smaller than the one of all brokers and so in another order.
+        mappings = [
+            by_broker_of_scope[broker_name] for broker_name in java.hash_map_order(by_broker_of_scope)
+        ]
         broker_of: dict[int, str] = {}
         for mapping in sorted(mappings, key=lambda mapping: mapping.epoch):
             broker_of.update(dict.fromkeys(mapping.curr_id_map, mapping.bname))
