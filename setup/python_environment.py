@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import sys
+from pathlib import Path
 
 from setup import system_packages
 from setup.steps import LOCAL, ROOT, SetUpError, Step, content_key, run_logged
@@ -18,6 +19,7 @@ BOOTSTRAP = ROOT / "requirements" / "bootstrap.txt"
 LOCK = ROOT / "requirements" / "lock.txt"
 UV_HOME = LOCAL / "uv"
 VENV = ROOT / ".venv"
+_SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _AGAIN = "If the network failed, run the same command again: what is done stays done."
 
 
@@ -100,5 +102,7 @@ def _uv(*arguments: str) -> None:
             "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR") or str(LOCAL / "cache" / "uv"),
             "UV_HTTP_TIMEOUT": os.environ.get("UV_HTTP_TIMEOUT") or "180",
             "UV_PYTHON_DOWNLOADS": "never",
+            # uv brings its own list of authorities; a company's own is only in the system's.
+            "UV_SYSTEM_CERTS": "true" if _SYSTEM_CERTIFICATES.is_file() else "",
         },
     )
