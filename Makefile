@@ -7,7 +7,7 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 IN_ENVIRONMENT := setup/in-environment
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
-TYPED_BESIDE := dags setup
+TYPED_BESIDE := dags setup tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile

@@ -26,7 +26,7 @@ _UNFAIR_MAX_OVER_MEAN = 2.0
 _ANSWERS_THAT_ARE_NO_FAULT = (17, 206, 213)
 """Response codes that answer the question: no route for the topic, group not online, group without progress."""
 
-_CANNOT_TELL = ("group_offline", "member_strategy_unknown", *UNTOLD_REASONS)
+_CANNOT_TELL = ("group_offline", "member_strategy_unknown", "strategy_failed", *UNTOLD_REASONS)
 """Reasons for an unowned queue that say nothing of the queue; they have findings of their own."""
 
 
