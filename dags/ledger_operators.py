@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 BAD_INPUT = 2
 REFUSED = 3
 _NEVER_RETRIED = {BAD_INPUT, REFUSED}
-_REASON_LINES = 5
+_REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
 # Stack frames and log lines (as conf/spark/log4j2.properties writes them) around what a Spark application says.
 _OF_THE_JVM = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|\d\d:\d\d:\d\d (WARN|ERROR) )")
 BUILD_SCRIPT = Path(__file__).resolve().parent.parent / "spark_jobs" / "build.py"

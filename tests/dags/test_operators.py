@@ -80,6 +80,16 @@ def test_a_refusal_fails_for_good_and_says_why(stand_ins: StandIns, task: BaseOp
     assert caught.value.exit_code == code
 
 
+def test_every_line_of_a_refusal_reaches_the_reader(stand_ins: StandIns) -> None:
+    words = "\n".join(
+        ["The gate refused this day.", *(f"- expectation {number} fails" for number in range(12))]
+    )
+    end_all(stand_ins, 3, words)
+    with pytest.raises(StageRefusedError) as caught:
+        stage("gate").execute(context())
+    assert str(caught.value) == words
+
+
 @pytest.mark.parametrize("task", [stage("gate"), build()], ids=["ledger", "spark-submit"])
 def test_a_crash_may_be_tried_again(stand_ins: StandIns, task: BaseOperator) -> None:
     end_all(stand_ins, 1, "Traceback (most recent call last):\nOSError: disk full")
