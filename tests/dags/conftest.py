@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAGS = ROOT / "dags"
 
-# Writes down how it was called, one JSON list per line, and ends as the file of endings says for the stage and cluster.
-_STAND_IN = """#!{python}
+# Python comes from the PATH: a first line that names a path cannot hold the spaces of one. Writes down the call, one JSON list per line, and ends as the file of endings says for the stage and cluster.
+_STAND_IN = """#!/usr/bin/env python
 import json, os, sys
 with open(os.environ["CALLS"], "a") as calls:
     calls.write(json.dumps([{name!r}, *sys.argv[1:]]) + "\\n")
@@ -44,7 +44,7 @@ class StandIns:
         programs.mkdir()
         for name in ("ledger", "spark-submit"):
             program = programs / name
-            program.write_text(_STAND_IN.format(python=sys.executable, name=name))
+            program.write_text(_STAND_IN.format(name=name))
             program.chmod(0o755)
         self.environment = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
