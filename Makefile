@@ -4,7 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint differential e2e airflow docs lock clean
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+# The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
+PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
 IN_ENVIRONMENT := setup/in-environment
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
 TYPED_BESIDE := dags setup tools
