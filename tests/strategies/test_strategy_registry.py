@@ -106,8 +106,16 @@ def test_an_installed_package_adds_a_strategy_and_cannot_replace_one(tmp_path: P
     project.mkdir()
     (project / "pyproject.toml").write_text(PYPROJECT, encoding="utf-8")
     (project / "their_strategies.py").write_text(MODULE, encoding="utf-8")
-    install = ["install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
-    subprocess.run([sys.executable, "-m", "pip", *install, str(project)], check=True)
+    # Set-up's own installer: the environment that it makes has no pip. Setuptools is in the lock, so nothing is fetched.
+    installer = [
+        str(REPOSITORY / ".local" / "uv" / "bin" / "uv"),
+        "pip",
+        "install",
+        "--python",
+        sys.executable,
+    ]
+    options = ["--quiet", "--offline", "--no-deps", "--no-build-isolation", "--target", str(site)]
+    subprocess.run([*installer, *options, str(project)], check=True)
     answer = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         check=True,
