@@ -30,6 +30,7 @@ from strategies import (
     get_strategy,
 )
 from strategies.average import Average
+from strategies.batch import first_slots, position_in_run
 from strategies.circle import Circle
 from strategies.consistent_hash import DEFAULT_VIRTUAL_NODE_COUNT, ConsistentHash
 
@@ -544,7 +545,7 @@ def _broadcasting_block(of_profile: IntArray, part: _Rows) -> _Block:
     slots = member_rows - batch.client_offsets[of_row]
     counts = batch.queue_counts()[of_row]
     queue_rows = np.repeat(of_row, counts)
-    queues = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    queues = position_in_run(counts)
     pairs = np.stack([queue_rows, queues, np.repeat(slots, counts)])
     plan = _Plan(BROADCASTING, "observed")
     return _pair_block(of_profile, part, plan, pairs, _nobody(plan, part), is_effective=True)
@@ -623,10 +624,7 @@ def _nobody(plan: _Plan, part: _Rows) -> IntArray:
 
 def _is_first_slot(part: _Rows) -> BoolArray:
     """bool[M]: whether the slot is the first of its client id in its subscription."""
-    row = np.repeat(np.arange(len(part.profile_codes)), part.batch.client_counts())
-    _, first = np.unique(np.stack([row, part.batch.client_id_codes]), axis=1, return_index=True)
-    result = np.zeros(len(row), dtype=bool)
-    result[first] = True
+    result: BoolArray = first_slots(part.batch) == position_in_run(part.batch.client_counts())
     return result
 
 
