@@ -7,7 +7,7 @@ about how a cluster is observed.
 
 from strategies.batch import Owners, SubscriptionBatch
 from strategies.errors import RocketMQError, UnknownNameError
-from strategies.machine_room_nearby import RoomPart
+from strategies.machine_room_nearby import RoomOfName, RoomPart
 from strategies.message_queue import MessageQueue, sort_client_ids, sort_queues
 from strategies.rebalance import (
     ClientView,
@@ -33,6 +33,7 @@ __all__ = [
     "Reason",
     "Rebalanced",
     "RocketMQError",
+    "RoomOfName",
     "RoomPart",
     "SlotStrategy",
     "Strategy",

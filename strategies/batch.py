@@ -24,6 +24,9 @@ NameArray = npt.NDArray[np.object_]
 
 NOBODY: Final = -1
 
+QUEUE_ID_BITS: Final = 32
+"""Bits of a `queue_key` that are the queue id."""
+
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionBatch:
@@ -77,9 +80,10 @@ class SubscriptionBatch:
             topics.append(named.pop() if named else "")
             queue_counts.append(len(queues))
             client_counts.append(len(client_ids))
-            broker_codes.extend(brokers.setdefault(queue.broker_name, len(brokers)) for queue in queues)
-            queue_ids.extend(queue.queue_id for queue in queues)
-            client_codes.extend(clients.setdefault(client_id, len(clients)) for client_id in client_ids)
+            # Lists and not generators: a large group spends most of its time here.
+            broker_codes += [brokers.setdefault(queue.broker_name, len(brokers)) for queue in queues]
+            queue_ids += [queue.queue_id for queue in queues]
+            client_codes += [clients.setdefault(client_id, len(clients)) for client_id in client_ids]
         return cls(
             queue_offsets=np.cumsum(queue_counts, dtype=np.int64),
             client_offsets=np.cumsum(client_counts, dtype=np.int64),
@@ -189,6 +193,14 @@ def first_slots(batch: SubscriptionBatch) -> SlotArray:
     return result
 
 
+def has_twins(batch: SubscriptionBatch) -> bool:
+    """Whether some client id has several slots of one subscription."""
+    keys = np.sort(
+        owner_of_each(batch.client_counts()) * max(1, len(batch.client_ids)) + batch.client_id_codes
+    )
+    return bool((keys[1:] == keys[:-1]).any())
+
+
 def queue_keys(batch: SubscriptionBatch, topic_codes: Mapping[str, int]) -> IntArray:
     """int64[Q]: a number for each queue that is equal for equal queues, see `queue_key`."""
     of_subscription = np.fromiter((topic_codes[topic] for topic in batch.topic), np.int64, len(batch))
@@ -206,8 +218,8 @@ def topic_numbers(batch: SubscriptionBatch) -> dict[str, int]:
 
 
 def queue_key(topic_code: IntArray, broker_code: IntArray, queue_id: IntArray, broker_count: int) -> IntArray:
-    """Pack topic, broker and queue id: the id in the low 32 bits, the names above."""
-    return ((topic_code * broker_count + broker_code) << 32) | (queue_id & 0xFFFFFFFF)
+    """Pack topic, broker and queue id: the id in the low `QUEUE_ID_BITS`, the names above."""
+    return ((topic_code * broker_count + broker_code) << QUEUE_ID_BITS) | (queue_id & 0xFFFFFFFF)
 
 
 def distinct_queues(batch: SubscriptionBatch) -> tuple[list[MessageQueue], IntArray]:
@@ -258,7 +270,9 @@ def owners_from_pairs(
         client_index = client_index[is_first]
     most_clients = max(1, int(batch.client_counts().max(initial=0)))
     queue_row = batch.queue_offsets[subscription_index] + queue_index
-    keys = np.unique(queue_row * most_clients + client_index)
+    keys = np.sort(queue_row * most_clients + client_index)
+    # Sorted beforehand, because np.unique by itself hashes, which takes ten times as long here.
+    keys = keys[np.append(keys[:-1] != keys[1:], True)[: len(keys)]]
     rows, clients = keys // most_clients, keys % most_clients
     counts = batch.queue_counts()
     return Owners(

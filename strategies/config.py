@@ -5,12 +5,14 @@ Source: `AllocateMessageQueueByConfig` (Java, the same from 4.1.0 to 5.5.0), `Al
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from strategies.batch import (
     expand,
+    offsets,
     owner_of_each,
     owners_from_pairs,
     position_in_run,
@@ -18,13 +20,15 @@ from strategies.batch import (
     queue_keys,
     topic_numbers,
 )
+from strategies.message_queue import MessageQueue
 from strategies.strategy import Strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from strategies.batch import Owners, SubscriptionBatch
-    from strategies.message_queue import MessageQueue
+    import numpy.typing as npt
+
+    from strategies.batch import IntArray, Owners, SubscriptionBatch
     from strategies.versions import Client
 
 
@@ -76,3 +80,123 @@ class Config(Strategy):
             np.repeat(position_in_run(counts)[rows], clients),
             expand(np.zeros(len(clients), dtype=np.int64), clients),
         )
+
+
+class ListedQueues(Protocol):
+    """Some queues of one topic on one broker, as a list names them."""
+
+    @property
+    def topic(self) -> str:
+        """The topic."""
+
+    @property
+    def broker_name(self) -> str:
+        """The broker."""
+
+    @property
+    def queue_ids(self) -> Sequence[int]:
+        """The queues' ids there."""
+
+
+class ConfigByClient(Strategy):
+    """CONFIG as a group has it: every client was constructed with a list of its own.
+
+    Args:
+        lists: client id -> its list. A client that is not named has none.
+    """
+
+    name = "CONFIG"
+    only_given_queues = False
+
+    def __init__(self, lists: Mapping[str, Sequence[ListedQueues]]) -> None:
+        self._clients = {client_id: code for code, client_id in enumerate(lists)}
+        parts = [part for listed in lists.values() for part in listed]
+        part_counts = np.fromiter(map(len, lists.values()), np.int64, len(lists))
+        self._topics, self._topic = _coded([part.topic for part in parts])
+        self._brokers, self._broker = _coded([part.broker_name for part in parts])
+        queue_ids = [part.queue_ids for part in parts]
+        self._id_offsets = offsets(np.fromiter(map(len, queue_ids), np.int64, len(parts)))
+        self._queue_ids = np.fromiter(chain.from_iterable(queue_ids), np.int32, self._id_offsets[-1])
+        self._part_offsets = offsets(part_counts)
+        # Sorted by client and topic, the parts of a client's list that are of one topic lie together.
+        keys = owner_of_each(part_counts) * max(1, len(self._topics)) + self._topic
+        self._by_key = np.argsort(keys, kind="stable")
+        self._keys = keys[self._by_key]
+
+    def allocate(
+        self,
+        consumer_group: str | None,  # noqa: ARG002  only for RocketMQ's log
+        current_cid: str | None,
+        mq_all: Sequence[MessageQueue] | None,
+        cid_all: Sequence[str] | None,  # noqa: ARG002  not looked at
+    ) -> list[MessageQueue] | None:
+        """The client's own list, `None` for a client without one; see `Strategy.allocate`."""
+        if current_cid not in self._clients:
+            return None
+        given = {queue: queue for queue in mq_all or ()}
+        topics, brokers = list(self._topics), list(self._brokers)
+        client = self._clients[current_cid]
+        own = range(*self._part_offsets[client : client + 2].tolist())
+        listed = [
+            MessageQueue(topics[self._topic[part]], brokers[self._broker[part]], queue_id)
+            for part in own
+            for queue_id in self._queue_ids[self._id_offsets[part] : self._id_offsets[part + 1]].tolist()
+        ]
+        return [given.get(queue, queue) for queue in listed]
+
+    def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
+        """None: a list promises no queue an owner."""
+        return np.zeros(len(batch.queue_id), dtype=np.bool_)
+
+    def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
+        """The queues of each client's list that its topics have; see `Strategy.allocate_batch`."""
+        counts = batch.client_counts()
+        subscription, slot = owner_of_each(counts), position_in_run(counts)
+        client = _codes_in(self._clients, batch.client_ids)[batch.client_id_codes]
+        topic = _codes_in(self._topics, batch.topic)[subscription]
+        asks = np.flatnonzero((client >= 0) & (topic >= 0))
+
+        wanted = client[asks] * max(1, len(self._topics)) + topic[asks]
+        start = np.searchsorted(self._keys, wanted, side="left")
+        part_counts = np.searchsorted(self._keys, wanted, side="right") - start
+        parts = self._by_key[expand(start, part_counts)]
+        id_counts = np.diff(self._id_offsets)[parts]
+        queue_id = self._queue_ids[expand(self._id_offsets[parts], id_counts)].astype(np.int64)
+        brokers = {name: code for code, name in enumerate(batch.broker_names)}
+        broker = np.repeat(_codes_in(brokers, self._brokers)[self._broker[parts]], id_counts)
+        asking = np.repeat(np.repeat(asks, part_counts), id_counts)
+
+        found = _queue_rows(batch, subscription[asking], broker, queue_id)
+        asking, found = asking[found >= 0], found[found >= 0]
+        return owners_from_pairs(
+            batch, subscription[asking], position_in_run(batch.queue_counts())[found], slot[asking]
+        )
+
+
+def _queue_rows(
+    batch: SubscriptionBatch, subscription: IntArray, broker: IntArray, queue_id: IntArray
+) -> IntArray:
+    """int64[N]: the rows, among all queues of a batch, of queues that their subscriptions may have; -1 for none.
+
+    Within its subscription a queue is its broker (a code, -1 for a broker that the batch lacks) and its id.
+    """
+    broker_count = len(batch.broker_names)
+    of_batch = batch.broker_name_codes.astype(np.int64), batch.queue_id.astype(np.int64)
+    there = queue_key(owner_of_each(batch.queue_counts()), *of_batch, broker_count)
+    wanted = np.where(broker >= 0, queue_key(subscription, broker, queue_id, broker_count), -1)
+    order = np.argsort(there, kind="stable")
+    rows, keys = np.append(order, -1), np.append(there[order], -2)
+    at = np.searchsorted(keys[:-1], wanted)
+    result: IntArray = np.where(keys[at] == wanted, rows[at], -1)
+    return result
+
+
+def _coded(names: Sequence[str]) -> tuple[dict[str, int], npt.NDArray[np.int32]]:
+    """The distinct names with a number each, and every name's number."""
+    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    return codes, np.fromiter(map(codes.__getitem__, names), np.int32, len(names))
+
+
+def _codes_in(codes: Mapping[str, int], names: Iterable[str]) -> IntArray:
+    """int64: the code of each name, -1 for a name without one."""
+    return np.array([codes.get(name, -1) for name in names], dtype=np.int64)

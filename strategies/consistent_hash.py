@@ -17,22 +17,28 @@ import numpy as np
 from strategies import java
 from strategies.batch import (
     NOBODY,
+    QUEUE_ID_BITS,
     Slots,
+    expand,
     names,
+    offsets,
     owner_of_each,
     position_in_run,
     queue_keys,
     topic_numbers,
 )
 from strategies.errors import RocketMQError, illegal_argument
-from strategies.message_queue import queue_text
+from strategies.md5 import first_words
+from strategies.message_queue import queue_text_stem, queue_text_tail
 from strategies.promise import Promise
 from strategies.strategy import SlotStrategy, Strategy, client_position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from strategies.batch import IntArray, Owners, SlotArray, SubscriptionBatch
+    import numpy.typing as npt
+
+    from strategies.batch import IntArray, NameArray, Owners, SlotArray, SubscriptionBatch
     from strategies.message_queue import MessageQueue
     from strategies.versions import Client
 
@@ -104,31 +110,28 @@ class ConsistentHash(SlotStrategy):
         question, owners = self._last_answer
         if question != (queues, client_ids):
             hashes = self._hashes(map(str, queues))
+            code_of = {client_id: code for code, client_id in enumerate(dict.fromkeys(client_ids))}
+            codes = np.array([code_of[client_id] for client_id in client_ids], dtype=np.int32)
+            nodes = self._nodes(names(code_of), codes, np.array([0, len(codes)]))
             ring = np.zeros(len(queues), dtype=np.int64)
-            owners = _owners_on_rings(self._nodes([client_ids]), ring, hashes, 1, self._side)
+            owners = _owners_on_rings(nodes, ring, hashes, 1, self._side)
             self._last_answer = (queues, client_ids), owners
         return owners
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """Each queue's owner on the ring of its subscription; see `SlotStrategy.raw_slots`.
 
-        Subscriptions with the same clients share a ring, and every distinct string is hashed once.
+        Neighbours with the same clients share a ring, and every distinct string is hashed once.
         """
-        ring_of_clients: dict[bytes, int] = {}
-        client_lists: list[list[str]] = []
-        ring_of_subscription = np.empty(len(batch), dtype=np.int64)
-        offsets = batch.client_offsets.tolist()
-        for subscription in range(len(batch)):
-            codes = batch.client_id_codes[offsets[subscription] : offsets[subscription + 1]]
-            ring = ring_of_clients.setdefault(codes.tobytes(), len(client_lists))
-            if ring == len(client_lists):
-                client_lists.append([batch.client_ids[code] for code in codes.tolist()])
-            ring_of_subscription[subscription] = ring
+        is_new = ~_has_clients_of_predecessor(batch)
+        first = np.flatnonzero(is_new)
+        counts = batch.client_counts()[first]
+        codes = batch.client_id_codes[expand(batch.client_offsets[first], counts)]
         slots = _owners_on_rings(
-            self._nodes(client_lists),
-            np.repeat(ring_of_subscription, batch.queue_counts()),
+            self._nodes(names(batch.client_ids), codes, offsets(counts)),
+            np.repeat(np.cumsum(is_new) - 1, batch.queue_counts()),
             self._queue_hashes(batch),
-            len(client_lists),
+            len(first),
             self._side,
         )
         return Slots(slots)
@@ -137,40 +140,78 @@ class ConsistentHash(SlotStrategy):
     """Where a queue whose hash equals a node's belongs: `left` is to that node itself."""
 
     def _queue_hashes(self, batch: SubscriptionBatch) -> IntArray:
-        topics = topic_numbers(batch)
-        _, first, inverse = np.unique(queue_keys(batch, topics), return_index=True, return_inverse=True)
-        topic_of_queue = np.repeat(names(batch.topic), batch.queue_counts())
-        broker_of_queue = names(batch.broker_names)[batch.broker_name_codes[first]]
-        texts = map(queue_text, topic_of_queue[first], broker_of_queue, batch.queue_id[first].tolist())
-        hashes: IntArray = self._hashes(texts)[inverse]
+        """int64[Q]: the hash of each queue's text."""
+        keys = queue_keys(batch, topic_numbers(batch))
+        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        # The keys are sorted by topic and broker before the id, so the queues of a stem are neighbours.
+        stem_keys = keys[first] >> QUEUE_ID_BITS
+        is_new = np.append(True, stem_keys[1:] != stem_keys[:-1])[: len(stem_keys)]
+        topics = names(batch.topic)[np.searchsorted(batch.queue_offsets, first[is_new], side="right") - 1]
+        brokers = names(batch.broker_names)[batch.broker_name_codes[first[is_new]]]
+        stems = [queue_text_stem(topic, broker) for topic, broker in zip(topics, brokers, strict=True)]
+        queue_ids, tail_codes = np.unique(batch.queue_id[first], return_inverse=True)
+        tails = [queue_text_tail(queue_id) for queue_id in queue_ids.tolist()]
+        hashes: IntArray = self._joined_hashes(stems, tails, np.cumsum(is_new) - 1, tail_codes)[inverse]
         return hashes
 
-    def _nodes(self, client_lists: Sequence[Sequence[str]]) -> _Nodes:
-        """All nodes of the rings of these client lists, in the order in which a client puts them there."""
-        plain = [number for number, ids in enumerate(client_lists) if len(set(ids)) == len(ids)]
-        distinct = list(dict.fromkeys(client_id for number in plain for client_id in client_lists[number]))
-        row = {client_id: index for index, client_id in enumerate(distinct)}
-        hashes = self._hashes(
-            self._node_text(client_id, replica)
-            for client_id in distinct
-            for replica in range(self._node_count)
-        ).reshape(len(distinct), self._node_count)
-        rows = np.array([row[client_id] for number in plain for client_id in client_lists[number]], np.int64)
-        counts = np.array([len(client_lists[number]) for number in plain], dtype=np.int64)
+    def _nodes(self, client_ids: NameArray, codes: SlotArray, list_offsets: IntArray) -> _Nodes:
+        """All nodes of some rings, in the order in which a client puts them there.
+
+        Args:
+            client_ids: the distinct client ids.
+            codes: int32[slots]: the ids of the rings' clients, ring by ring.
+            list_offsets: int64[rings + 1]: where the clients of each ring start and end in `codes`.
+        """
+        counts = np.diff(list_offsets)
+        ring, slot = owner_of_each(counts), position_in_run(counts)
+        has_twins = np.zeros(len(counts), dtype=bool)
+        order = np.lexsort((codes, ring))
+        is_twin = (ring[order][1:] == ring[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+        has_twins[ring[order][1:][is_twin]] = True
+        plain = np.flatnonzero(~has_twins[ring])
+        used, rows = np.unique(codes[plain], return_inverse=True)
+        hashes = self._node_hashes(client_ids[used])
         node_lists = [
             _Nodes(
-                ring=np.repeat(np.array(plain, dtype=np.int64)[owner_of_each(counts)], self._node_count),
+                ring=np.repeat(ring[plain], self._node_count),
                 hash=hashes[rows].ravel(),
-                slot=np.repeat(position_in_run(counts).astype(np.int32), self._node_count),
+                slot=np.repeat(slot[plain].astype(np.int32), self._node_count),
             )
         ]
-        twins = set(range(len(client_lists))) - set(plain)
-        node_lists.extend(self._nodes_with_twins(number, client_lists[number]) for number in sorted(twins))
+        for number in np.flatnonzero(has_twins).tolist():
+            start, stop = list_offsets[number : number + 2].tolist()
+            node_lists.append(self._nodes_with_twins(number, client_ids[codes[start:stop]].tolist()))
         return _Nodes(
             ring=np.concatenate([nodes.ring for nodes in node_lists]),
             hash=np.concatenate([nodes.hash for nodes in node_lists]),
             slot=np.concatenate([nodes.slot for nodes in node_lists]),
         )
+
+    def _node_hashes(self, client_ids: NameArray) -> IntArray:
+        """int64[clients, virtual nodes]: the hashes of the nodes of some clients without twins."""
+        replicas = [self._node_text("", replica) for replica in range(self._node_count)]
+        hashes = self._joined_hashes(
+            client_ids.tolist(),
+            replicas,
+            np.repeat(np.arange(len(client_ids)), self._node_count),
+            np.tile(np.arange(self._node_count), len(client_ids)),
+        )
+        return hashes.reshape(len(client_ids), self._node_count)
+
+    def _joined_hashes(
+        self, stems: Sequence[str], tails: Sequence[str], stem_codes: IntArray, tail_codes: IntArray
+    ) -> IntArray:
+        """int64[N]: the hashes of texts that are a stem and a tail, see `md5.first_words`."""
+        if self._hash_function is None and self._charset == "utf-8":
+            # A tail is ASCII, so in UTF-8 the two halves are encoded as the whole would be.
+            return first_words(
+                [java.encode(stem) for stem in stems],
+                [tail.encode() for tail in tails],
+                stem_codes,
+                tail_codes,
+            )
+        pairs = zip(stem_codes.tolist(), tail_codes.tolist(), strict=True)
+        return self._hashes(stems[stem] + tails[tail] for stem, tail in pairs)
 
     def _nodes_with_twins(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
         """The nodes of one list with duplicated ids: a twin's replicas are numbered on from what is there.
@@ -242,6 +283,20 @@ class GoConsistentHash(ConsistentHash):
             Strategy.allocate_batch(self, batch) if self._divides_by_zero else super().allocate_batch(batch)
         )
 
+    def _node_hashes(self, client_ids: NameArray) -> IntArray:
+        texts = (
+            self._node_text(client_id, replica)
+            for client_id in client_ids
+            for replica in range(self._node_count)
+        )
+        return self._hashes(texts).reshape(len(client_ids), self._node_count)
+
+    def _joined_hashes(
+        self, stems: Sequence[str], tails: Sequence[str], stem_codes: IntArray, tail_codes: IntArray
+    ) -> IntArray:
+        pairs = zip(stem_codes.tolist(), tail_codes.tolist(), strict=True)
+        return self._hashes(stems[stem] + tails[tail] for stem, tail in pairs)
+
     def _nodes_with_twins(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
         hashes = self._hashes(
             self._node_text(client_id, replica)
@@ -271,6 +326,21 @@ def ring_hashes(texts: Iterable[str], charset: str = "utf-8") -> IntArray:
     md5, encode = hashlib.md5, java.encode
     digests = [md5(encode(text, charset), usedforsecurity=False).digest() for text in texts]
     return np.frombuffer(b"".join(digests), dtype=">u4")[::4].astype(np.int64)
+
+
+def _has_clients_of_predecessor(batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
+    """bool[S]: whether a subscription has the clients, slot by slot, of the one before it."""
+    counts = batch.client_counts()
+    is_as_long = np.append(False, counts[1:] == counts[:-1])[: len(counts)]
+    subscription, slot = owner_of_each(counts), position_in_run(counts)
+    # The slot of the subscription before; where there is none or it is shorter, any slot will do.
+    before = np.maximum(batch.client_offsets[np.maximum(subscription - 1, 0)] + slot, 0)
+    before = np.minimum(before, np.arange(len(subscription)))
+    is_other = batch.client_id_codes[before] != batch.client_id_codes
+    result: npt.NDArray[np.bool_] = is_as_long & (
+        np.bincount(subscription[is_other], minlength=len(counts)) == 0
+    )
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,6 +184,10 @@ class MachineRoomOfWholeList(Strategy):
         run = list(mq_all[slot * share : stop])
         return [*run, inside[len(cid_all) * share + slot]] if slot < left_over else run
 
+    def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
+        """bool[Q]: the queues of the rooms; even of them some may be left to nobody."""
+        return self._rooms.times_of_queues(batch)[0] > 0
+
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
         """The owners of every queue; see `Strategy.allocate_batch`."""
         times, refused = self._rooms.times_of_queues(batch)

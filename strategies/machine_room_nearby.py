@@ -60,8 +60,23 @@ class RoomPart:
         return parts[self.part] if self.part < len(parts) else None
 
 
-Names = Mapping[str, str | None] | RoomPart
-"""A room for every name: a map, or a part of the name itself."""
+@dataclass(frozen=True, slots=True)
+class RoomOfName:
+    """A room that a function tells from a name, so that it need not be asked for every queue of a broker.
+
+    Attributes:
+        rule: From a broker's name or a client id to a room, `None` for none.
+    """
+
+    rule: Callable[[str], str | None]
+
+    def __call__(self, name: str | None) -> str | None:
+        """The room in a broker's name or a client id."""
+        return None if name is None else self.rule(name)
+
+
+Names = Mapping[str, str | None] | RoomPart | RoomOfName
+"""A room for every name: a map, a part of the name itself, or what a function makes of it."""
 
 BrokerRoom = Callable[[MessageQueue], str | None] | Names
 """Where a queue's broker stands: a function of the queue, or a rule for broker names."""
@@ -77,7 +92,7 @@ class MachineRoomNearby(Strategy):
         client: Which client.
         inner: The strategy inside a room.
         broker_room: See `BrokerRoom`. A name that a map lacks has no room. A function is called once for
-            every distinct queue; the other two once for every broker name.
+            every distinct queue; the other three once for every broker name.
         consumer_room: See `ConsumerRoom`.
 
     Raises:
@@ -101,7 +116,7 @@ class MachineRoomNearby(Strategy):
         self._of_broker_name: Callable[[str], str | None] | None = None
         if isinstance(broker_room, Mapping):
             self._of_broker_name = broker_room.get
-        elif isinstance(broker_room, RoomPart):
+        elif isinstance(broker_room, (RoomPart, RoomOfName)):
             self._of_broker_name = broker_room
         else:
             self._of_queue = broker_room

@@ -73,9 +73,19 @@ class MessageQueue:
 
 def queue_text(topic: str | None, broker_name: str | None, queue_id: int) -> str:
     """`MessageQueue.toString`, which CONSISTENT_HASH hashes."""
+    return queue_text_stem(topic, broker_name) + queue_text_tail(queue_id)
+
+
+def queue_text_stem(topic: str | None, broker_name: str | None) -> str:
+    """The part of `queue_text` that the queues of a topic on a broker share."""
     topic_text = "null" if topic is None else topic
     broker_text = "null" if broker_name is None else broker_name
-    return f"MessageQueue [topic={topic_text}, brokerName={broker_text}, queueId={queue_id}]"
+    return f"MessageQueue [topic={topic_text}, brokerName={broker_text}, queueId="
+
+
+def queue_text_tail(queue_id: int) -> str:
+    """The rest of `queue_text`."""
+    return f"{queue_id}]"
 
 
 def _compare_names(one: str | None, other: str | None) -> int:
@@ -125,7 +135,10 @@ def sort_client_ids(client_ids: Iterable[str], client_language: str = "JAVA") ->
     Raises:
         UnknownNameError: The language is not `JAVA`, `GO` or `CPP`.
     """
-    return sorted(client_ids, key=_name_key(client_language))
+    key = _name_key(client_language)
+    listed = list(client_ids)
+    # ASCII has one order under every key, and sorting 5,000 ids without keys takes a third of the time.
+    return sorted(listed) if all(map(str.isascii, listed)) else sorted(listed, key=key)
 
 
 def _name_key(client_language: str) -> Callable[[str], bytes]:

@@ -10,17 +10,27 @@ which release was read from the jars of 4.7.1 to 5.5.0.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from strategies import java
+from strategies.batch import owner_of_each
 from strategies.errors import RocketMQError, null_pointer
 from strategies.message_queue import MessageQueue
 from strategies.versions import DEFAULT_VERSION, Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    IntArray = npt.NDArray[np.int64]
+    FloatArray = npt.NDArray[np.float64]
 
 _LATENCY_MS: Final = (50, 100, 550, 1800, 3000, 5000, 15000)
 _ISOLATION_MS: Final = (0, 0, 2000, 5000, 6000, 10000, 30000)
@@ -238,6 +248,33 @@ def select_by_hash(
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerPlaces:
+    """A broker's places in a publish list.
+
+    Attributes:
+        place_count: How many places: its writable queues, one that is listed twice counted twice.
+        run_count: In how many runs of neighbours they lie, the list taken as a circle.
+    """
+
+    place_count: int
+    run_count: int
+
+
+def broker_places(queues: Sequence[MessageQueue]) -> dict[str, BrokerPlaces]:
+    """The places of each broker of a publish list, in list order."""
+    counts: Counter[str] = Counter()
+    runs: Counter[str] = Counter()
+    broker_name = None
+    for broker_name, run in groupby(str(queue.broker_name) for queue in queues):
+        counts[broker_name] += sum(1 for _ in run)
+        runs[broker_name] += 1
+    if broker_name is not None and broker_name == str(queues[0].broker_name) and len(counts) > 1:
+        # The list is a circle: its last run goes on into its first.
+        runs[broker_name] -= 1
+    return {name: BrokerPlaces(count, runs[name]) for name, count in counts.items()}
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSpread:
     """A broker's part in the round robin of one topic, and what losing the broker does to the producers.
 
@@ -245,11 +282,13 @@ class BrokerSpread:
         broker_name: The broker.
         writable_queue_count: Its places in the publish list.
         share: The part of all messages that it gets, 0 to 1.
-        retried_share_while_lost: While it is down and still in the route: the part of all messages whose
+        retried_share_while_lost: While it is down and still in the list: the part of all messages whose
             first attempt fails and whose retry succeeds elsewhere, for producers from 4.8.0 on; 1 if there is
             no other broker, and then no retry succeeds.
-        largest_share_after_loss: After it has left the route: the largest part that another broker then gets;
+        largest_share_after_loss: After it has left the list: the largest part that another broker then gets;
             `None` if there is no other broker.
+        load_ratio_after_loss: After it has left the list: what each other broker gets, divided by what it got
+            before; `None` if there is no other broker.
     """
 
     broker_name: str
@@ -257,6 +296,7 @@ class BrokerSpread:
     share: float
     retried_share_while_lost: float
     largest_share_after_loss: float | None
+    load_ratio_after_loss: float | None
 
 
 def spread(queues: Sequence[MessageQueue]) -> list[BrokerSpread]:
@@ -268,23 +308,70 @@ def spread(queues: Sequence[MessageQueue]) -> list[BrokerSpread]:
     Args:
         queues: The publish list of a topic; empty gives an empty list.
     """
-    counts = Counter(str(queue.broker_name) for queue in queues)
-    runs = Counter(
-        str(queue.broker_name)
-        for position, queue in enumerate(queues)
-        if queue.broker_name != queues[position - 1].broker_name
+    places = broker_places(queues)
+    batch = spread_batch(
+        np.array([0, len(places)], dtype=np.int64),
+        np.array([of_broker.place_count for of_broker in places.values()], dtype=np.int64),
+        np.array([of_broker.run_count for of_broker in places.values()], dtype=np.int64),
     )
-    spreads = []
-    for broker_name, count in counts.items():
-        left = len(queues) - count
-        largest = max((other for name, other in counts.items() if name != broker_name), default=0)
-        spreads.append(
-            BrokerSpread(
-                broker_name=broker_name,
-                writable_queue_count=count,
-                share=count / len(queues),
-                retried_share_while_lost=runs[broker_name] / left if left else 1.0,
-                largest_share_after_loss=largest / left if left else None,
-            )
+
+    def number_or_none(value: float) -> float | None:
+        return None if math.isnan(value) else value
+
+    return [
+        BrokerSpread(
+            broker_name, of_broker.place_count, share, retried, number_or_none(largest), number_or_none(ratio)
         )
-    return spreads
+        for (broker_name, of_broker), share, retried, largest, ratio in zip(
+            places.items(),
+            batch.share.tolist(),
+            batch.retried_share_while_lost.tolist(),
+            batch.largest_share_after_loss.tolist(),
+            batch.load_ratio_after_loss.tolist(),
+            strict=True,
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadBatch:
+    """What `BrokerSpread` says of one broker, for the B brokers of many topics laid end to end.
+
+    Attributes:
+        share: float64[B]; NaN where no broker of the topic has a place.
+        retried_share_while_lost: float64[B]; NaN as above.
+        largest_share_after_loss: float64[B]; NaN where no other broker has a place.
+        load_ratio_after_loss: float64[B]; NaN as above.
+    """
+
+    share: FloatArray
+    retried_share_while_lost: FloatArray
+    largest_share_after_loss: FloatArray
+    load_ratio_after_loss: FloatArray
+
+
+def spread_batch(broker_offsets: IntArray, place_counts: IntArray, run_counts: IntArray) -> SpreadBatch:
+    """`spread` for many topics at once. A broker without a place is among them where its topic's others count.
+
+    Args:
+        broker_offsets: int64[T + 1]: where each topic's brokers start and end.
+        place_counts: int64[B]: see `BrokerPlaces`.
+        run_counts: int64[B]: see `BrokerPlaces`; 0 for a broker without a place.
+    """
+    broker_counts = np.diff(broker_offsets)
+    topic = owner_of_each(broker_counts)
+    total = np.bincount(topic, place_counts, len(broker_counts))[topic]
+    left = total - place_counts
+    # Within each topic the largest first: who is not the first of its topic has the first for the largest other.
+    ranking = np.lexsort((-place_counts, topic))
+    starts = broker_offsets[:-1][topic]
+    has_others = broker_counts[topic] > 1
+    largest, runner_up = ranking[starts], ranking[starts + has_others]
+    largest_other = place_counts[np.where(largest == np.arange(len(topic)), runner_up, largest)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return SpreadBatch(
+            share=place_counts / total,
+            retried_share_while_lost=np.where((left == 0) & (total > 0), 1.0, run_counts / left),
+            largest_share_after_loss=np.where(left > 0, largest_other / left, np.nan),
+            load_ratio_after_loss=np.where(left > 0, total / left, np.nan),
+        )

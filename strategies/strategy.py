@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from strategies.batch import NOBODY, Owners, Slots, first_slots, owners_from_pairs, owners_from_slots
+from strategies.batch import (
+    NOBODY,
+    Owners,
+    Slots,
+    first_slots,
+    has_twins,
+    owners_from_pairs,
+    owners_from_slots,
+)
 from strategies.errors import RocketMQError, illegal_argument
 from strategies.java import is_blank
 from strategies.promise import Promise
@@ -125,6 +133,8 @@ class SlotStrategy(Strategy):
         is owned by nobody: both twins take the first slot's share.
         """
         raw = self.raw_slots(batch)
+        if not has_twins(batch):
+            return raw
         falls = np.flatnonzero(raw.slot != NOBODY)
         starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())[falls]
         is_later = first_slots(batch)[starts + raw.slot[falls]] != raw.slot[falls]

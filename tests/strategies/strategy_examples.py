@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import strategy_generators
 
-from strategies import MessageQueue, RocketMQError, RoomPart, Strategy, get_strategy, java
+from strategies import MessageQueue, RocketMQError, RoomOfName, RoomPart, Strategy, get_strategy, java
+from strategies.config import ConfigByClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 CONFIGURED = [MessageQueue("TopicTest", "broker-a", 1)] * 2 + [
     MessageQueue("%RETRY%G", "@b", 0),
     MessageQueue("Elsewhere", "broker-a", 0),
 ]
 
+
+@dataclass(frozen=True)
+class Listed:
+    """Some queues of one topic on one broker."""
+
+    topic: str
+    broker_name: str
+    queue_ids: Sequence[int]
+
+
+LISTS = {
+    client_id: [
+        *(
+            Listed("TopicTest", broker, [at % 3, at % 5, at % 3])
+            for broker in strategy_generators.BROKERS[at % 2 :: 2]
+        ),
+        Listed("%RETRY%G", strategy_generators.BROKERS[at % 3], range(at % 4)),
+        Listed("Elsewhere", "broker-a", [0]),
+    ]
+    for at, client_id in enumerate(
+        [*(f"10.0.0.{number}@{number}" for number in range(9)), "room1-c0", "room3-c1"]
+    )
+}
+"""Lists for most clients, with repeats, queues in two lists, and queues that no topic has."""
 
 EVERY_QUEUE = [
     MessageQueue(topic, broker, number)
@@ -54,6 +80,7 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
     "circle": partial(get_strategy, "AVG_BY_CIRCLE"),
     "config": partial(get_strategy, "CONFIG", message_queues=CONFIGURED),
     "config null": partial(get_strategy, "CONFIG", message_queues=None),
+    "config by client": lambda: ConfigByClient(LISTS),
     "hash": partial(get_strategy, "CONSISTENT_HASH"),
     "hash empty ring": partial(get_strategy, "CONSISTENT_HASH", virtual_node_count=0),
     "hash of a negative number": partial(get_strategy, "CONSISTENT_HASH", hash_function=java.hash_code),
@@ -82,6 +109,12 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
         inner=get_strategy("AVG"),
         broker_room=RoomPart("@"),
         consumer_room=RoomPart("-"),
+    ),
+    "nearby by functions of names": lambda: get_strategy(
+        "MACHINE_ROOM_NEARBY",
+        inner=get_strategy("AVG_BY_CIRCLE"),
+        broker_room=RoomOfName(lambda name: f"room{1 + len(name) % 2}" if name else None),
+        consumer_room=RoomOfName(room_of_client),
     ),
     "nearby in Go": lambda: nearby(partial(get_strategy, "AVG"), "GO"),
     "sticky": partial(get_strategy, "STICKY", previous=PREVIOUS),

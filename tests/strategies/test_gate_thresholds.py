@@ -6,6 +6,7 @@ import pytest
 
 from expectations import thresholds
 from strategies import RoomPart, Strategy, get_strategy
+from strategies import topics as topic_names
 from strategies.invariants import promise
 
 ROOMS = RoomPart("@", 0)
@@ -30,3 +31,9 @@ def test_the_gate_bounds_the_spread_as_the_strategy_promises(name: str, strategy
 @pytest.mark.parametrize(("name", "strategy"), NAMES)
 def test_the_gate_asks_for_one_owner_where_the_strategy_promises_it(name: str, strategy: Strategy) -> None:
     assert (name in thresholds.ONE_OWNER_STRATEGIES) == (promise(strategy).max_owner_count == 1)
+
+
+def test_the_gate_knows_the_topics_that_rocketmq_keeps_for_itself() -> None:
+    assert set(thresholds.SYSTEM_TOPICS) == topic_names.SYSTEM_TOPICS
+    assert thresholds.OWN_TOPIC_PREFIXES == topic_names.OWN_TOPIC_PREFIXES
+    assert thresholds.REPLY_TOPIC_SUFFIX == topic_names.REPLY_TOPIC_SUFFIX

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 from golden_checks import check_producer_select
 from hypothesis import given, settings
@@ -9,7 +12,15 @@ from hypothesis import strategies as st
 from strategy_golden import cases, expectations
 
 from strategies import MessageQueue
-from strategies.producer import BrokerFaults, QueueSelector, isolation_ms, spread
+from strategies.producer import (
+    BrokerFaults,
+    BrokerPlaces,
+    QueueSelector,
+    broker_places,
+    isolation_ms,
+    spread,
+    spread_batch,
+)
 
 
 def queues_of(*counts: tuple[str, int]) -> list[MessageQueue]:
@@ -129,13 +140,47 @@ def test_the_spread_of_an_even_topic() -> None:
     first, second = spread(LISTED)
     assert (first.broker_name, first.writable_queue_count, first.share) == ("broker-a", 2, 0.5)
     assert (first.retried_share_while_lost, first.largest_share_after_loss) == (0.5, 1.0)
+    assert first.load_ratio_after_loss == 2.0
     assert second.broker_name == "broker-b"
     assert spread([]) == []
 
 
 def test_losing_the_only_broker_loses_everything() -> None:
     (only,) = spread(queues_of(("broker-a", 3)))
-    assert (only.share, only.retried_share_while_lost, only.largest_share_after_loss) == (1.0, 1.0, None)
+    assert (only.share, only.retried_share_while_lost) == (1.0, 1.0)
+    assert (only.largest_share_after_loss, only.load_ratio_after_loss) == (None, None)
+
+
+def test_the_places_of_a_broker_are_counted_by_run_around_the_circle() -> None:
+    listed = queues_of(("broker-b", 1), ("broker-a", 2), ("broker-b", 2), ("broker-c", 1), ("broker-b", 1))
+
+    assert broker_places(listed) == {
+        "broker-b": BrokerPlaces(4, 2),
+        "broker-a": BrokerPlaces(2, 1),
+        "broker-c": BrokerPlaces(1, 1),
+    }
+    assert broker_places(queues_of(("broker-a", 3))) == {"broker-a": BrokerPlaces(3, 1)}
+
+
+def test_a_broker_that_nobody_writes_to_is_not_missed() -> None:
+    batch = spread_batch(np.array([0, 3]), np.array([0, 6, 2]), np.array([0, 1, 1]))
+
+    assert batch.share.tolist() == [0.0, 0.75, 0.25]
+    assert batch.retried_share_while_lost.tolist() == [0.0, 0.5, pytest.approx(1 / 6)]
+    assert batch.largest_share_after_loss.tolist() == [0.75, 1.0, 1.0]
+    assert batch.load_ratio_after_loss.tolist() == [1.0, 4.0, pytest.approx(8 / 6)]
+
+
+def test_where_no_broker_takes_messages_there_is_nothing_to_share() -> None:
+    batch = spread_batch(np.array([0, 2, 2]), np.array([0, 0]), np.array([0, 0]))
+
+    for numbers in (
+        batch.share,
+        batch.retried_share_while_lost,
+        batch.largest_share_after_loss,
+        batch.load_ratio_after_loss,
+    ):
+        assert np.isnan(numbers).tolist() == [True, True]
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)
@@ -160,3 +205,22 @@ def test_the_spread_is_what_the_round_robin_does(brokers: list[str], start: int)
             taken.append(queue)
         assert retried == pytest.approx(expected.retried_share_while_lost * laps * left, abs=1.01)
         assert all(taken.count(queue) == laps for queue in listed if queue.broker_name != lost)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.sampled_from("abcd"), max_size=9), max_size=6))
+def test_many_topics_at_once_are_as_each_alone(topics: list[list[str]]) -> None:
+    lists = [[MessageQueue("T", broker, number) for number, broker in enumerate(topic)] for topic in topics]
+    places = [list(broker_places(queues).values()) for queues in lists]
+    batch = spread_batch(
+        np.cumsum([0, *map(len, places)]),
+        np.array([of_broker.place_count for topic in places for of_broker in topic], dtype=np.int64),
+        np.array([of_broker.run_count for topic in places for of_broker in topic], dtype=np.int64),
+    )
+    alone = [of_broker for queues in lists for of_broker in spread(queues)]
+
+    assert batch.share.tolist() == [one.share for one in alone]
+    assert batch.retried_share_while_lost.tolist() == [one.retried_share_while_lost for one in alone]
+    assert [None if math.isnan(share) else share for share in batch.largest_share_after_loss.tolist()] == [
+        one.largest_share_after_loss for one in alone
+    ]
