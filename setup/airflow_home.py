@@ -20,6 +20,7 @@ POOLS = (
         "1",
         "Spark applications at a time: on two cores three at once save no time and need three heaps.",
     ),
+    ("cluster_export", "1", "Live clusters that are asked at a time; each has a JVM of its own."),
 )
 
 

@@ -46,6 +46,24 @@ def find() -> Path | None:
     return next((home for home in _candidates() if major_version(home) in USABLE), None)
 
 
+def find_jdk(purpose: str) -> Path:
+    """The home of the first usable Java, which must be able to compile.
+
+    Args:
+        purpose: What wants to compile something, as a sentence begins.
+
+    Raises:
+        SetUpError: There is none, or it is one that can only run.
+    """
+    home = find()
+    if home is None or not (home / "bin" / "javac").is_file():
+        raise SetUpError(
+            f"{purpose} compiles a small program, and {home or 'this machine'} has no javac: "
+            "install a JDK (Debian's name for it is openjdk-17-jdk-headless), or set JAVA_HOME to one."
+        )
+    return home
+
+
 def _candidates() -> list[Path]:
     homes = []
     if os.environ.get("JAVA_HOME"):

@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 
     from tools.rocketmq_java.gateway import RocketMQ
 
-# The golden tests lie in a folder beside this one, and pytest makes no package of either.
-sys.path.insert(0, str(Path(__file__).parents[1] / "strategies"))
+# What the golden tests share lies in folders beside this one, and pytest makes packages of none.
+sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("strategies", "topology")]
 
 
 @pytest.fixture(scope="session")
 def releases() -> Iterator[list[RocketMQ]]:
     """The Java classes of every release."""
     from setup.steps import SetUpError
-    from tools.rocketmq_java.gateway import running
-    from tools.rocketmq_java.jars import VERSIONS
+    from tools.rocketmq_java.gateway import VERSIONS, running
 
     with ExitStack() as stack:
         try:

@@ -6,6 +6,7 @@ Does not belong here: what a case means (see tests/golden/README.md).
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -17,21 +18,30 @@ from typing import TYPE_CHECKING, Any, Final
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from setup import java
+from setup.maven_jars import Pins, shipped_by_pyspark
 from setup.steps import LOCAL, SetUpError, content_key, run_logged
-from tools.rocketmq_java import jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from py4j.java_gateway import JavaObject
+
+VERSIONS: Final = ("4.7.1", "4.9.3", "4.9.7", "5.3.3", "5.5.0")
+
+# Only what the program in `java` loads: a broker with all that it depends on would be 120 jars more.
+_PINS: Final = Pins(Path(__file__).with_name("jars.txt"))
 _SOURCES: Final = Path(__file__).with_name("java")
+_COMPILED: Final = LOCAL / "rocketmq"
 # Enough to make the way over and back cheap, little enough for a small heap.
 _CASES_AT_ONCE: Final = 250
+_FILES_AT_ONCE: Final = 2000
 _PATIENCE_S: Final = 20
 
+# Many short cases: compiling them well would cost more than it gains.
+_SHORT_CASES: Final = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+# What is timed gets the best compiler, and the room to let garbage lie.
+_TIMED: Final = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC")
 _OPTIONS: Final = (
-    "-Xmx256m",
-    "-XX:TieredStopAtLevel=1",
-    "-XX:+UseSerialGC",
     "-Drocketmq.client.logLevel=OFF",
     # The Netty of 4.7.1 reaches into both of them, and Java 17 keeps them closed.
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
@@ -48,7 +58,7 @@ class RocketMQ:
 
     def __init__(self, version: str, gateway: JavaGateway) -> None:
         self.version = version
-        self._driver = gateway.jvm.ledger.Driver
+        self._programs = gateway.jvm.ledger
 
     def answer(self, family: str, cases: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
         """What the classes answer.
@@ -64,32 +74,90 @@ class RocketMQ:
         answers: list[dict[str, Any] | None] = []
         for first in range(0, len(asked), _CASES_AT_ONCE):
             text = json.dumps(asked[first : first + _CASES_AT_ONCE])
-            answers.extend(json.loads(self._driver.answer(family, text)))
+            answers.extend(json.loads(self._programs.Driver.answer(family, text)))
         return answers
+
+    def parse_offset_files(self, contents: Sequence[bytes]) -> list[Any]:
+        """What `OffsetSerializeWrapper` reads out of offset files, as `parse_main` of the golden family `offsets_file`.
+
+        Queues come in the order of Java's hash map; a table of something else than offsets of queues is `"foreign"`.
+        """
+        parsed: list[Any] = []
+        for first in range(0, len(contents), _FILES_AT_ONCE):
+            files = contents[first : first + _FILES_AT_ONCE]
+            framed = b"".join(len(file).to_bytes(4, "big") + file for file in files)
+            parsed.extend(json.loads(self._programs.OffsetFiles.parse(bytearray(framed))))
+        return parsed
+
+    def write_offset_files(
+        self, tables: Sequence[Sequence[list[Any]]]
+    ) -> list[tuple[list[list[Any]], bytes]]:
+        """The offset files that this release writes.
+
+        Args:
+            tables: Each a list of `[topic, broker name, queue id, offset]`.
+
+        Returns:
+            For each table its entries in the order in which the file holds them, and the file.
+        """
+        written = json.loads(self._programs.OffsetFiles.write(json.dumps(tables)))
+        return [(one["table"], base64.b64decode(one["file"])) for one in written]
+
+    def timed_group(self, case: dict[str, Any]) -> TimedGroup:
+        """A group whose calls are timed inside the JVM.
+
+        Args:
+            case: One of the golden family `allocate`. MACHINE_ROOM_NEARBY may have `room_before` among its `params`
+                instead of the maps: a room is what stands before it, in a broker's name and in a client id.
+        """
+        return TimedGroup(self._programs.TimedGroup(json.dumps(case)))
+
+
+class TimedGroup:
+    """One group in the JVM, whose clients are asked with a clock around the calls and around nothing else."""
+
+    def __init__(self, in_java: JavaObject) -> None:
+        self._in_java = in_java
+
+    def ask(self, start: int, stop: int) -> int:
+        """Nanoseconds that one call for each of `asked[start:stop]` takes, all together."""
+        took_ns: int = self._in_java.ask(start, stop)
+        return took_ns
+
+    def answers(self) -> list[list[int]]:
+        """What the last `ask` was answered: places in `mq_all`, client by client."""
+        places: list[list[int]] = json.loads(self._in_java.answers())
+        return places
 
 
 @contextmanager
-def running(version: str, charset: str = "UTF-8") -> Iterator[RocketMQ]:
+def running(version: str, charset: str = "UTF-8", *, timed: bool = False) -> Iterator[RocketMQ]:
     """Start a JVM with the classes of one release, and end it afterwards.
 
     Args:
-        version: One of `jars.VERSIONS`.
+        version: One of `VERSIONS`.
         charset: The platform's charset, in which releases before 5.0.0 hash.
+        timed: Whether it is to be as fast as it can once it is warm, and not as small as it can.
 
     Raises:
         SetUpError: There is no JDK, the jars cannot be fetched, or the JVM does not start.
     """
-    home = _jdk()
-    jars.ensure(home)
+    home = java.find_jdk("Comparing with RocketMQ's classes")
+    _PINS.ensure(home)
     class_path = [_compiled(version, home), *_libraries(version)]
     log = LOCAL / "logs" / f"rocketmq-java-{version}.log"
     with log.open("w", encoding="utf-8") as output, tempfile.TemporaryDirectory() as scratch:
         try:
             port, token, process = launch_gateway(
-                jarpath=str(jars.shipped_by_pyspark("py4j-*.jar")),
+                jarpath=str(shipped_by_pyspark("py4j-*.jar")),
                 classpath=os.pathsep.join(map(str, class_path)),
                 # RocketMQ writes its logs below the home folder, whatever their level.
-                javaopts=[*_OPTIONS, f"-Dfile.encoding={charset}", f"-Duser.home={scratch}"],
+                javaopts=[
+                    *(_TIMED if timed else _SHORT_CASES),
+                    *_OPTIONS,
+                    f"-Dfile.encoding={charset}",
+                    f"-Duser.home={scratch}",
+                ],
                 java_path=str(home / "bin" / "java"),
                 redirect_stdout=output,
                 redirect_stderr=output,
@@ -101,7 +169,9 @@ def running(version: str, charset: str = "UTF-8") -> Iterator[RocketMQ]:
             raise SetUpError(
                 f"The JVM for RocketMQ {version} did not start; see {log.name} in .local/logs."
             ) from None
-        gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        # What is made in the JVM ends with it: nothing is left to tell it when Python drops an object later.
+        parameters = GatewayParameters(port=port, auth_token=token, enable_memory_management=False)
+        gateway = JavaGateway(gateway_parameters=parameters)
         try:
             yield RocketMQ(version, gateway)
         finally:
@@ -111,22 +181,12 @@ def running(version: str, charset: str = "UTF-8") -> Iterator[RocketMQ]:
             process.wait(timeout=_PATIENCE_S)
 
 
-def _jdk() -> Path:
-    home = java.find()
-    if home is None or not (home / "bin" / "javac").is_file():
-        raise SetUpError(
-            f"Comparing with RocketMQ's classes compiles a small class, and {home or 'this machine'} has no javac: "
-            "install a JDK (Debian's name for it is openjdk-17-jdk-headless), or set JAVA_HOME to one."
-        )
-    return home
-
-
 def _libraries(version: str) -> list[Path]:
     """Our JSON reader comes first, because 5.x brings an older one."""
     jackson = [
-        jars.shipped_by_pyspark(f"jackson-{part}-[0-9]*.jar") for part in ("core", "databind", "annotations")
+        shipped_by_pyspark(f"jackson-{part}-[0-9]*.jar") for part in ("core", "databind", "annotations")
     ]
-    return [*jackson, *(jar.path for jar in jars.pinned() if jar.version == version)]
+    return [*jackson, *_PINS.class_path(version)]
 
 
 def _compiled(version: str, home: Path) -> Path:
@@ -134,13 +194,14 @@ def _compiled(version: str, home: Path) -> Path:
     before_5 = version.startswith("4.")
     folders = [_SOURCES / "every_release", _SOURCES / ("before_5" if before_5 else "since_5")]
     sources = sorted(source for folder in folders for source in folder.rglob("*.java"))
-    pins = [jar.sha256 for jar in jars.pinned() if jar.version == version]
-    classes = jars.FOLDER / version / f"classes-{content_key(*sources, *pins)[:12]}"
+    pins = [jar.sha256 for jar in _PINS.jars(version)]
+    classes = _COMPILED / version / f"classes-{content_key(*sources, *pins)[:12]}"
     if classes.is_dir():
         return classes
     for outdated in classes.parent.glob("classes-*"):
         shutil.rmtree(outdated)
-    with tempfile.TemporaryDirectory(dir=jars.FOLDER) as scratch:
+    classes.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_COMPILED) as scratch:
         adapted = []
         for source in sources:
             text = source.read_text(encoding="utf-8")

@@ -13,8 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from setup.steps import ROOT
-from tools.rocketmq_java.gateway import RocketMQ, running
-from tools.rocketmq_java.jars import VERSIONS
+from tools.rocketmq_java.gateway import VERSIONS, RocketMQ, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +23,7 @@ FOLDER: Final = ROOT / "tests" / "golden"
 FAMILIES: Final = {
     "allocate": VERSIONS,
     "hash": VERSIONS,
+    "offsets_file": VERSIONS,
     "pop": ("5.3.3", "5.5.0"),
     "producer_select": VERSIONS,
     "queues_from_route": ("4.9.7", "5.3.3", "5.5.0"),

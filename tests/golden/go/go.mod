@@ -2,12 +2,14 @@ module goldengo
 
 go 1.21
 
-require github.com/apache/rocketmq-client-go/v2 v2.1.2
+require (
+	github.com/apache/rocketmq-client-go/v2 v2.1.2
+	github.com/json-iterator/go v1.1.12
+)
 
 require (
 	github.com/emirpasic/gods v1.12.0 // indirect
 	github.com/golang/mock v1.3.1 // indirect
-	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/konsorten/go-windows-terminal-sequences v1.0.1 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180228061459-e0a39a4cb421 // indirect
 	github.com/modern-go/reflect2 v1.0.2 // indirect

@@ -8,6 +8,9 @@ import org.apache.rocketmq.remoting.protocol.route.TopicRouteData;
 
 /** What only 4.x has, or has otherwise. */
 final class Release {
+    /** `MixAll.file2String` and `string2File`. They are in the charset of the platform. */
+    static final boolean FILES_ARE_UTF_8 = false;
+
     private Release() {
     }
 

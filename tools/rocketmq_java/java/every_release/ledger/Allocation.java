@@ -121,7 +121,23 @@ final class Allocation {
             ? params.get("inner_params") : MissingNode.getInstance();
         return new AllocateMachineRoomNearby(
             inner == null ? null : strategy(inner, innerParams),
-            Form.given(params.get("broker_room")) ? resolver(params) : null);
+            Form.given(params.get("room_before")) ? resolver(Form.text(params.get("room_before")))
+                : Form.given(params.get("broker_room")) ? resolver(params) : null);
+    }
+
+    /** The part of a broker's name or a client id that stands before a delimiter. */
+    private static AllocateMachineRoomNearby.MachineRoomResolver resolver(String delimiter) {
+        return new AllocateMachineRoomNearby.MachineRoomResolver() {
+            @Override
+            public String brokerDeployIn(MessageQueue queue) {
+                return queue.getBrokerName().split(delimiter)[0];
+            }
+
+            @Override
+            public String consumerDeployIn(String clientId) {
+                return clientId.split(delimiter)[0];
+            }
+        };
     }
 
     private static AllocateMachineRoomNearby.MachineRoomResolver resolver(JsonNode params) {

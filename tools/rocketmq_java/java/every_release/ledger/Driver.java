@@ -48,6 +48,8 @@ public final class Driver {
                 return Release.pop(asked);
             case "hash":
                 return Primitives.answer(asked);
+            case "offsets_file":
+                return OffsetFiles.answer(asked);
             default:
                 throw new IllegalArgumentException("no family " + family);
         }

@@ -22,6 +22,8 @@ import sun.misc.Unsafe;
 
 /** What only 5.x has, or has otherwise. */
 final class Release {
+    /** `MixAll.file2String` and `string2File`. Whatever the charset of the platform. */
+    static final boolean FILES_ARE_UTF_8 = true;
     private static final QueryAssignmentProcessor BROKER = broker();
 
     private Release() {
