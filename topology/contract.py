@@ -123,6 +123,12 @@ KINDS: Final = (
         "what a client owns and how it is set up, asked through a broker (`ConsumerRunningInfo`)",
     ),
     Kind(
+        "consumer_status",
+        "consumer_statuses.jsonl",
+        (*_BROKER, "group", "topic"),
+        "offsets that members of a broadcasting group have in memory, asked through a broker (`GetConsumerStatusBody`)",
+    ),
+    Kind(
         "process_assignment",
         "process_assignments.jsonl",
         ("process", "group", "client_id"),

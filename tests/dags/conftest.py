@@ -22,6 +22,10 @@ _STAND_IN = """#!/usr/bin/env python
 import json, os, sys
 with open(os.environ["CALLS"], "a") as calls:
     calls.write(json.dumps([{name!r}, *sys.argv[1:]]) + "\\n")
+if {name!r} == "ledger":
+    with open(os.environ["HEARD"], "a") as heard:
+        connections = [name for name in os.environ if name.startswith("AIRFLOW_CONN_")]
+        heard.write(json.dumps([sys.stdin.read(), connections]) + "\\n")
 stage = sys.argv[2] if {name!r} == "ledger" else "build"
 cluster = next(word for word in sys.argv if word.startswith("--cluster=")).removeprefix("--cluster=")
 with open(os.environ["ENDINGS"]) as endings:
@@ -38,6 +42,8 @@ class StandIns:
     def __init__(self, folder: Path) -> None:
         self._calls = folder / "calls"
         self._calls.touch()
+        self._heard = folder / "heard"
+        self._heard.touch()
         self._endings = folder / "endings"
         self.end({})
         programs = folder / "bin"
@@ -49,6 +55,7 @@ class StandIns:
         self.environment = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "CALLS": str(self._calls),
+            "HEARD": str(self._heard),
             "ENDINGS": str(self._endings),
             "LEDGER_EXPORTS": str(folder / "exports"),
             "LEDGER_WAREHOUSE": str(folder / "warehouse"),
@@ -63,6 +70,11 @@ class StandIns:
     @property
     def calls(self) -> list[list[str]]:
         return [json.loads(line) for line in self._calls.read_text().splitlines()]
+
+    @property
+    def heard(self) -> list[tuple[str, list[str]]]:
+        """For each call of `ledger`: its standard input, and the Airflow connections in its environment."""
+        return [tuple(json.loads(line)) for line in self._heard.read_text().splitlines()]
 
 
 @pytest.fixture
@@ -88,12 +100,12 @@ def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
 
 
 @pytest.fixture
-def run_day(airflow_environment: dict[str, str], stand_ins: StandIns) -> Callable[[str], dict[str, Any]]:
-    """Runs the DAG for a day in a process of its own and returns what became of it."""
+def run_day(airflow_environment: dict[str, str], stand_ins: StandIns) -> Callable[..., dict[str, Any]]:
+    """Runs a DAG for a day in a process of its own and returns what became of it."""
 
-    def run(ds: str) -> dict[str, Any]:
+    def run(ds: str, dag_id: str = "queue_ledger") -> dict[str, Any]:
         answer = subprocess.run(
-            [sys.executable, Path(__file__).with_name("run_day.py"), DAGS, ds],
+            [sys.executable, Path(__file__).with_name("run_day.py"), DAGS, dag_id, ds],
             env={**airflow_environment, **stand_ins.environment},
             check=False,
             capture_output=True,

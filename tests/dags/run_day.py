@@ -1,4 +1,4 @@
-"""Runs `queue_ledger` for one day by `dag.test()` and prints what became of it as one line of JSON.
+"""Runs a DAG for one day by `dag.test()` and prints what became of it as one line of JSON.
 
 A program of its own, because Airflow keeps its database and its plugins for the life of a process.
 """
@@ -15,8 +15,8 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 
-def main(dags: str, ds: str) -> None:
-    dag = DagBag(dags).dags["queue_ledger"]
+def main(dags: str, dag_id: str, ds: str) -> None:
+    dag = DagBag(dags).dags[dag_id]
     run = dag.test(logical_date=datetime.fromisoformat(ds).replace(tzinfo=UTC))
     with create_session() as session:
         events = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run.run_id)).all()

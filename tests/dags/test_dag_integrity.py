@@ -12,10 +12,13 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.serialization.serialized_objects import DagSerialization
 
+from setup.airflow_home import POOLS
+
 if TYPE_CHECKING:
     from airflow.sdk import DAG
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
+DAG_IDS = ("cluster_export", "queue_ledger")
 HEAVY = (
     "pyspark",
     "delta",
@@ -42,7 +45,7 @@ def dag(bag: DagBag) -> DAG:
 
 def test_the_folder_holds_exactly_these_dags(bag: DagBag) -> None:
     assert bag.import_errors == {}
-    assert set(bag.dags) == {"queue_ledger"}
+    assert set(bag.dags) == set(DAG_IDS)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,17 @@ def test_what_must_not_crowd_has_a_pool_and_publication_announces_itself(dag: DA
     assert [task.task_id for task in dag.tasks if task.outlets] == [publish.task_id]
 
 
-def test_every_task_is_tried_again_later_and_none_hangs_for_ever(dag: DAG) -> None:
+def test_old_exports_are_named_only_after_todays_has_landed(bag: DagBag) -> None:
+    export = bag.dags["cluster_export"]
+    assert _task(export, "collect").upstream_task_ids == {"clusters"}
+    assert "cluster_day.collect" in _task(export, "prune").upstream_task_ids
+    assert _task(export, "collect").pool == "cluster_export"
+    assert [asset.uri for asset in _task(export, "collect").outlets] == ["ledger://exports/"]
+
+
+@pytest.mark.parametrize("dag_id", DAG_IDS)
+def test_every_task_is_tried_again_later_and_none_hangs_for_ever(bag: DagBag, dag_id: str) -> None:
+    dag = bag.dags[dag_id]
     for task in dag.tasks:
         assert task.retries >= 1, task.task_id
         assert task.retry_exponential_backoff, task.task_id
@@ -73,10 +86,17 @@ def test_every_task_is_tried_again_later_and_none_hangs_for_ever(dag: DAG) -> No
     assert dag.max_active_runs >= 1
 
 
-def test_every_task_and_the_dag_have_a_page_in_the_ui(dag: DAG) -> None:
+@pytest.mark.parametrize("dag_id", DAG_IDS)
+def test_every_task_and_the_dag_have_a_page_in_the_ui(bag: DagBag, dag_id: str) -> None:
+    dag = bag.dags[dag_id]
     assert "Which date is `ds`?" in (dag.doc_md or "")
     for task in dag.tasks:
         assert task.doc_md, task.task_id
+
+
+def test_every_pool_that_a_task_names_is_made_by_the_set_up(bag: DagBag) -> None:
+    named = {task.pool for dag in bag.dags.values() for task in dag.tasks} - {"default_pool"}
+    assert named == {name for name, *_ in POOLS}
 
 
 def test_a_backfill_of_three_dates_is_those_three_days(dag: DAG) -> None:
@@ -88,7 +108,9 @@ def test_a_backfill_of_three_dates_is_those_three_days(dag: DAG) -> None:
     assert all(run.run_after == run.logical_date for run in runs)
 
 
-def test_nothing_is_caught_up_that_nobody_asked_for(dag: DAG) -> None:
+@pytest.mark.parametrize("dag_id", DAG_IDS)
+def test_nothing_is_caught_up_that_nobody_asked_for(bag: DagBag, dag_id: str) -> None:
+    dag = bag.dags[dag_id]
     assert dag.catchup is False
     assert dag.start_date is not None
     assert dag.start_date < datetime(2026, 11, 16, tzinfo=UTC)

@@ -1,0 +1,83 @@
+"""# The daily export of live clusters.
+
+For every cluster whose settings say how it is collected (`collect:`): asks its name servers, brokers and clients once a day
+what they know, and lands the answers as that day's sealed export. The DAG `queue_ledger` waits for it.
+
+| task | does | when it fails |
+|---|---|---|
+| `clusters` | reads from the settings file which clusters are collected | the settings file is wrong: mend it. Skipped where no cluster is collected |
+| `collect` | lands today's export, unless it is there already | a cluster out of reach is tried again; the message names who did not answer. Nothing that looks like an export is left |
+| `prune` | names the exports that are older than the settings keep; removes them only with `dry_run: false` | an export could not be removed: see the message |
+
+**Which date is `ds`?** The UTC day of the run's logical date. **A day in the past is never asked of a live cluster**: its run
+finds the export that was landed on that day, or fails with a sentence that says which is missing.
+
+A name server, broker or client that does not answer does not fail the run: its answers are errors in the export, and what
+depends on them is unknown in the ledger. Clearing a run whose export has landed changes nothing: an export is written once.
+
+Credentials are an Airflow connection, named in the settings. The slots of the pool `cluster_export` are the clusters that
+are asked at a time. Each landed export is an event of the asset `ledger://exports`, with `cluster` and `ds`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import Asset, CronTriggerTimetable, dag, task, task_group
+from airflow.sdk.exceptions import AirflowSkipException
+
+from dags.export_operators import CollectExportOperator, PruneExportsOperator, settings_now
+from dags.ledger_operators import retry_policy
+
+LANDED = Asset(name="cluster_export", uri="ledger://exports")
+
+
+@dag(
+    dag_id="cluster_export",
+    description="What name servers, brokers and clients of each cluster say today, landed as one sealed export.",
+    doc_md=__doc__,
+    # Early, so that there is a whole day to try again; without an interval, so that `ds` is the day of the run itself.
+    schedule=CronTriggerTimetable("0 1 * * *", timezone="UTC"),
+    start_date=datetime(2024, 1, 1, tzinfo=UTC),
+    catchup=False,
+    # Two runs of a day would only wait for each other.
+    max_active_runs=1,
+    default_args=retry_policy(),
+    tags=["rocketmq", "ledger"],
+)
+def cluster_export() -> None:
+    """Wire the day's tasks."""
+
+    @task(doc_md="Reads from the settings which clusters are collected. `LEDGER_SETTINGS` says which file.")
+    def clusters() -> list[str]:
+        collected = [name for name, settings in settings_now().clusters.items() if settings.collect]
+        if not collected:
+            raise AirflowSkipException(
+                "No cluster of the settings has `collect:`, so there is nothing to do."
+            )
+        return sorted(collected)
+
+    @task_group
+    def cluster_day(cluster: str) -> None:
+        name = "{{ task.cluster }}"
+        landed = CollectExportOperator(
+            task_id="collect",
+            cluster=cluster,
+            map_index_template=name,
+            execution_timeout=timedelta(hours=3),
+            pool="cluster_export",
+            outlets=[LANDED],
+            doc_md="Asks the live cluster and lands today's export. A past day is only looked for, never asked.",
+        )
+        pruned = PruneExportsOperator(
+            task_id="prune",
+            cluster=cluster,
+            map_index_template=name,
+            doc_md="Names old exports; removes them only if the settings say `dry_run: false`.",
+        )
+        landed >> pruned
+
+    cluster_day.expand(cluster=clusters())
+
+
+cluster_export()

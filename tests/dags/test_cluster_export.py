@@ -1,0 +1,181 @@
+"""When a live cluster is asked, and what the program that asks is told in which way."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from dags.export_operators import CollectExportOperator, PruneExportsOperator
+from dags.ledger_operators import StageCrashedError, StageRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.dags.conftest import StandIns
+
+TODAY = datetime.now(UTC).replace(hour=1, minute=0, second=0, microsecond=0)
+YESTERDAY = TODAY - timedelta(days=1)
+SECRET = "s3cret-$(id)-é"  # noqa: S105  # one that must not be seen anywhere
+
+
+@pytest.fixture
+def settings(stand_ins: StandIns, tmp_path: Path) -> Callable[[Any], None]:
+    def write(collect: Any) -> None:
+        (tmp_path / "ledger.yaml").write_text(json.dumps({"clusters": {"c": {"collect": collect}}}))
+
+    write({"nameservers": ["ns:9876"]})
+    return write
+
+
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    def define(**fields: Any) -> None:
+        described = {"conn_type": "generic", "login": "ledger", "password": SECRET, **fields}
+        monkeypatch.setenv("AIRFLOW_CONN_ROCKETMQ", json.dumps(described))
+
+    return define
+
+
+def collect(day: datetime = TODAY) -> None:
+    run = SimpleNamespace(logical_date=day, run_type="scheduled")
+    operator = CollectExportOperator(task_id="collect", cluster="c")
+    operator.execute({"dag_run": run, "outlet_events": {}})  # type: ignore[typeddict-item]
+
+
+def land(tmp_path: Path, day: datetime) -> None:
+    directory = tmp_path / "exports" / "c" / f"{day:%Y-%m-%d}"
+    directory.mkdir(parents=True)
+    (directory / "manifest.json").touch()
+
+
+def options(stand_ins: StandIns) -> list[str]:
+    (call,) = stand_ins.calls
+    assert call[:3] == ["ledger", "exports", "collect"]
+    return call[3:]
+
+
+@pytest.mark.usefixtures("settings")
+def test_today_is_collected_with_plain_arguments(stand_ins: StandIns, tmp_path: Path) -> None:
+    collect()
+    assert options(stand_ins) == [
+        "--cluster=c",
+        f"--ds={TODAY:%Y-%m-%d}",
+        f"--exports={tmp_path / 'exports'}",
+        f"--settings={tmp_path / 'ledger.yaml'}",
+    ]
+
+
+@pytest.mark.usefixtures("settings")
+@pytest.mark.parametrize("day", [TODAY, YESTERDAY])
+def test_what_has_landed_is_left_alone(stand_ins: StandIns, tmp_path: Path, day: datetime) -> None:
+    land(tmp_path, day)
+    collect(day)
+    assert stand_ins.calls == []
+
+
+@pytest.mark.usefixtures("settings")
+def test_a_past_day_without_an_export_fails_in_a_sentence_and_nobody_is_asked(stand_ins: StandIns) -> None:
+    with pytest.raises(
+        AirflowFailException, match=rf"^No export of c for {YESTERDAY:%Y-%m-%d} has landed"
+    ) as caught:
+        collect(YESTERDAY)
+    assert "a live cluster only tells of now" in str(caught.value)
+    assert stand_ins.calls == []
+
+
+def test_credentials_are_whispered_and_nowhere_else(
+    stand_ins: StandIns,
+    settings: Callable[[Any], None],
+    connection: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connection(host="ns-1:9876;ns-2", port=9999, extra={"tls_key_password": "opens"})
+    settings({"connection": "rocketmq"})
+    with caplog.at_level(0):
+        collect()
+    assert options(stand_ins)[-3:] == [
+        "--nameserver=ns-1:9876",
+        "--nameserver=ns-2:9999",
+        "--credentials-from=stdin",
+    ]
+    ((heard, connections),) = stand_ins.heard
+    assert json.loads(heard) == {"access_key": "ledger", "secret_key": SECRET, "tls_key_password": "opens"}
+    assert connections == []
+    assert SECRET not in str(stand_ins.calls)
+    assert SECRET not in caplog.text
+
+
+def test_name_servers_of_the_settings_come_before_those_of_the_connection(
+    stand_ins: StandIns, settings: Callable[[Any], None], connection: Callable[..., None]
+) -> None:
+    connection(host="elsewhere:9876", login="", password="")
+    settings({"connection": "rocketmq", "nameservers": ["ns:9876"]})
+    collect()
+    assert not [word for word in options(stand_ins) if word.startswith(("--nameserver", "--credentials"))]
+
+
+def test_a_connection_that_is_not_there_is_named(
+    stand_ins: StandIns, settings: Callable[[Any], None]
+) -> None:
+    settings({"connection": "nobody-made-it"})
+    with pytest.raises(AirflowFailException, match="no Airflow connection nobody-made-it"):
+        collect()
+    assert stand_ins.calls == []
+
+
+@pytest.mark.usefixtures("settings")
+@pytest.mark.parametrize(("code", "error"), [(1, StageCrashedError), (2, StageRefusedError)])
+def test_a_cluster_out_of_reach_is_tried_again_and_bad_settings_are_not(
+    stand_ins: StandIns, code: int, error: type[Exception]
+) -> None:
+    stand_ins.end({"collect c": (code, "None of the name servers tells.")})
+    with pytest.raises(error, match=r"None of the name servers tells\.$"):
+        collect()
+
+
+@pytest.mark.parametrize(
+    ("retention", "called", "applied"),
+    [
+        (None, False, False),
+        ({"keep_days": 30}, True, False),
+        ({"keep_days": 30, "dry_run": False}, True, True),
+    ],
+)
+def test_exports_are_only_named_unless_the_settings_say_otherwise(
+    stand_ins: StandIns, settings: Callable[[Any], None], retention: Any, *, called: bool, applied: bool
+) -> None:
+    settings({"retention": retention})
+    PruneExportsOperator(task_id="prune", cluster="c").execute({})  # type: ignore[typeddict-item]
+    assert [call[1:3] for call in stand_ins.calls] == [["exports", "prune"]] * called
+    assert ("--apply" in str(stand_ins.calls)) is applied
+
+
+class TestTheWholeRun:
+    def test_a_past_day_that_has_landed_is_announced(
+        self,
+        run_day: Callable[..., dict[str, Any]],
+        stand_ins: StandIns,
+        settings: Callable[[Any], None],
+        tmp_path: Path,
+    ) -> None:
+        settings({"nameservers": ["ns:9876"], "retention": {"keep_days": 7}})
+        land(tmp_path, datetime(2026, 11, 16, tzinfo=UTC))
+        outcome = run_day("2026-11-16", "cluster_export")
+        assert outcome["state"] == "success"
+        assert outcome["events"] == [{"cluster": "c", "ds": "2026-11-16"}]
+        assert [call[1:3] for call in stand_ins.calls] == [["exports", "prune"]]
+
+    def test_without_a_cluster_to_collect_there_is_nothing_to_do(
+        self, run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, tmp_path: Path
+    ) -> None:
+        (tmp_path / "ledger.yaml").write_text("clusters: {c: {}}\n")
+        outcome = run_day("2026-11-16", "cluster_export")
+        assert outcome["tasks"]["clusters"][0] == "skipped"
+        assert outcome["state"] == "success"
+        assert stand_ins.calls == []

@@ -1,0 +1,307 @@
+"""`ledger exports collect` and `ledger exports prune` as a person uses them; a simulated cluster answers in the JVM's place."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import ledger
+from rich.console import Console
+
+from ledger import collecting
+from tests.topology.collect.simulated_cluster import SimulatedCluster, silence, small_cluster
+from topology.collect.errors import AdminClientError
+from topology.manifest import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from topology.collect.admin import Answer, Credentials, Question
+
+TODAY = datetime.now(UTC).date()
+
+
+class AdminClients:
+    """What was given to the admin client, and who answers instead of it."""
+
+    def __init__(self) -> None:
+        self.cluster = small_cluster()
+        self.started: list[tuple[list[str], Credentials]] = []
+
+    @contextmanager
+    def __call__(
+        self, _jars: Path, _java: str, nameservers: list[str], *, credentials: Credentials, **_: Any
+    ) -> Iterator[SimulatedCluster]:
+        self.started.append((nameservers, credentials))
+        yield self.cluster
+
+
+@pytest.fixture
+def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AdminClients:
+    for name in ("LEDGER_EXPORTS", "LEDGER_SETTINGS"):
+        monkeypatch.delenv(name, raising=False)
+    # An empty folder of jars, so that nothing is fetched.
+    monkeypatch.setenv("LEDGER_COLLECTOR_JARS", str(tmp_path))
+    clients = AdminClients()
+    monkeypatch.setattr(collecting, "admin_client", clients)
+    return clients
+
+
+def settings(folder: Path, collect: dict[str, Any], cluster: str = "c") -> str:
+    file = folder / "ledger.yaml"
+    file.write_text(json.dumps({"clusters": {cluster: {"collect": collect}}}))
+    return f"--settings={file}"
+
+
+def collect(folder: Path, *more: str) -> int:
+    return ledger("exports", "collect", "--cluster=c", f"--exports={folder / 'exports'}", *more)
+
+
+BOTH = ("--nameserver=ns-1:9876", "--nameserver=ns-2:9876")
+
+
+@pytest.mark.usefixtures("clients")
+def test_todays_export_is_landed_sealed_and_summed_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert collect(tmp_path, *BOTH) == 0
+    directory = tmp_path / "exports" / "c" / f"{TODAY}"
+    assert len(verify(directory, cluster="c", ds=TODAY).envelope_files) == 12
+    said = capsys.readouterr()
+    assert said.out == (
+        f"{directory} is collected and sealed: cluster c, {TODAY}, 12 files, 36 lines (2 errors), 0 attachments that no "
+        "table reads.\n"
+    )
+    assert "routes: 0 of 6\n" in said.err
+
+
+def test_what_did_not_answer_is_told(
+    clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def mute(asked: Question) -> Answer | None:
+        return silence() if asked.address == "10.0.0.1:10911" else None
+
+    clients.cluster.instead = mute
+    assert collect(tmp_path, *BOTH, settings(tmp_path, {"retries": 0, "dead_after_s": 0.0001})) == 0
+    told = capsys.readouterr().err
+    assert "warning: 10.0.0.1:10911 was not called any more in this run, after" in told
+    assert "groups that only it knows were not asked for" in told
+
+
+def test_name_servers_of_the_command_line_come_before_those_of_the_settings(
+    clients: AdminClients, tmp_path: Path
+) -> None:
+    assert collect(tmp_path, settings(tmp_path, {"nameservers": ["ns-1:9876", "ns-2:9876"]})) == 0
+    assert ledger(
+        "exports", "collect", "--cluster=d", f"--exports={tmp_path / 'exports'}", "--nameserver=ns-2:9876",
+        settings(tmp_path, {"nameservers": ["ns-1:9876"]}, "d"),
+    ) == 0  # fmt: skip
+    assert [nameservers for nameservers, _ in clients.started] == [["ns-1:9876", "ns-2:9876"], ["ns-2:9876"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((), "No name server of c is known; give --nameserver"),
+        (("--nameserver=ns-1",), "'ns-1' is no name server's address; give host:port."),
+        ((*BOTH, "--ds=2026-11-16"), "2026-11-16 is not today"),
+        ((*BOTH, "--credentials-from=env"), "Credentials from env are not there; LEDGER_ROCKETMQ_ACCESS_KEY"),
+        ((*BOTH, "--credentials-from=stdin"), "Credentials from stdin are not there; a line {"),
+        ((*BOTH, "--settings=/not/there.yaml"), "The settings file /not/there.yaml cannot be read"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_collected_is_one_sentence_and_nobody_is_asked(
+    clients: AdminClients,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    sentence: str,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"access_key": "only"}\n'))
+    assert collect(tmp_path, *options) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(sentence)
+    assert told.count("\n") == 1
+    assert clients.started == []
+    assert not (tmp_path / "exports" / "c").exists()
+
+
+def test_credentials_of_the_environment_are_taken_out_of_it(
+    clients: AdminClients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGER_ROCKETMQ_ACCESS_KEY", "me")
+    monkeypatch.setenv("LEDGER_ROCKETMQ_SECRET_KEY", "s3cret")
+    assert collect(tmp_path, *BOTH, "--credentials-from=env") == 0
+    ((_, credentials),) = clients.started
+    assert (credentials.access_key, credentials.secret_key) == ("me", "s3cret")
+    assert "s3cret" not in repr(credentials)
+    assert "LEDGER_ROCKETMQ_SECRET_KEY" not in collecting.os.environ
+
+
+def test_credentials_come_as_a_line_of_json(
+    clients: AdminClients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"access_key": "me", "secret_key": "s3cret", "tls_key_password": "opens"}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(given) + "\n"))
+    assert collect(tmp_path, *BOTH, "--credentials-from=stdin") == 0
+    ((_, credentials),) = clients.started
+    assert {name: getattr(credentials, name) for name in given} == given
+
+
+def test_credentials_that_are_no_json_are_not_repeated(
+    clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("me:s3cret\n"))
+    assert collect(tmp_path, *BOTH, "--credentials-from=stdin") == 2
+    assert "s3cret" not in capsys.readouterr().err
+    assert clients.started == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (AdminClientError("The JVM has ended."), "The JVM has ended."),
+        (silence(), "None of the name servers (ns-1:9876, ns-2:9876) tells what there is to collect"),
+    ],
+    ids=["the JVM ends", "nobody answers"],
+)
+def test_what_may_go_better_next_time_ends_with_1_and_leaves_nothing(
+    clients: AdminClients,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    failure: AdminClientError | Answer,
+    words: str,
+) -> None:
+    def fails(_: Question) -> Answer:
+        if isinstance(failure, Exception):
+            raise failure
+        return failure
+
+    clients.cluster.instead = fails
+    assert collect(tmp_path, *BOTH, settings(tmp_path, {"retries": 0})) == 1
+    assert capsys.readouterr().err.splitlines()[-1].startswith(words)
+    assert list((tmp_path / "exports" / "c").iterdir()) == []
+
+
+def test_a_person_at_a_terminal_sees_a_bar_for_each_part(
+    clients: AdminClients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr("ledger.cli._told", Console(file=terminal, force_terminal=True, width=100))
+    assert collect(tmp_path, *BOTH) == 0
+    assert "routes" in terminal.getvalue()
+    assert "6/6" in terminal.getvalue()
+    assert len(clients.started) == 1
+
+
+@pytest.mark.usefixtures("clients")
+def test_an_export_is_not_collected_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert collect(tmp_path, *BOTH) == 0
+    assert collect(tmp_path, *BOTH) == 2
+    assert "is already an export, and an export does not change" in capsys.readouterr().err
+
+
+def of_offset_files(folder: Path) -> list[dict[str, Any]]:
+    index = folder / "exports" / "c" / f"{TODAY}" / "offset_files_index.jsonl"
+    return [json.loads(line) for line in index.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Path:
+    group = tmp_path / "drop" / "10.1.1.21" / "10.1.1.21@DEFAULT" / "prices"
+    group.mkdir(parents=True)
+    (group / "offsets.json").write_bytes(b"{}" * 10)
+    (group / "notes").touch()
+    return tmp_path / "drop"
+
+
+@pytest.mark.usefixtures("clients")
+@pytest.mark.parametrize("is_in_settings", [True, False])
+def test_offset_files_are_landed_before_the_cluster_is_asked(
+    tmp_path: Path, drop: Path, capsys: pytest.CaptureFixture[str], *, is_in_settings: bool
+) -> None:
+    option = settings(tmp_path, {"offset_files": str(drop)}) if is_in_settings else f"--offset-files={drop}"
+    assert collect(tmp_path, *BOTH, option) == 0
+    (line,) = of_offset_files(tmp_path)
+    assert (line["host"], line["group"], line["size"]) == ("10.1.1.21", "prices", 20)
+    told = capsys.readouterr().err
+    assert told.index("trees of offset files") < told.index("name servers")
+    assert "warning: Offset files: 1 entries of groups' folders have other names" in told
+
+
+@pytest.mark.usefixtures("clients")
+def test_the_limit_of_an_offset_file_is_that_of_the_settings(tmp_path: Path, drop: Path) -> None:
+    limited = settings(tmp_path, {"offset_files": str(drop), "offset_file_limit_bytes": 19})
+    assert collect(tmp_path, *BOTH, limited) == 0
+    (line,) = of_offset_files(tmp_path)
+    assert line["error"]["message"] == "offsets.json has 20 bytes, and the limit is 19"
+
+
+def test_a_drop_folder_that_is_not_there_is_refused_if_a_person_gives_it_and_unknown_if_it_is_configured(
+    clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert collect(tmp_path, *BOTH, f"--offset-files={tmp_path / 'gone'}") == 2
+    assert capsys.readouterr().err == (
+        f"{tmp_path / 'gone'} is not a folder; give the one that has a folder for each host.\n"
+    )
+    assert clients.started == []
+    assert collect(tmp_path, *BOTH, settings(tmp_path, {"offset_files": str(tmp_path / "gone")})) == 0
+    (line,) = of_offset_files(tmp_path)
+    assert line["error"]["type"] == "FileUnreadable"
+    assert "the drop folder cannot be opened" in capsys.readouterr().err
+
+
+def test_jars_that_are_not_where_they_should_be_are_one_sentence(
+    clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEDGER_COLLECTOR_JARS", str(tmp_path / "nowhere"))
+    assert collect(tmp_path, *BOTH) == 2
+    assert "is not a folder; set it to a copy of a checkout's .local/collector." in capsys.readouterr().err
+    assert clients.started == []
+
+
+class TestPruning:
+    @pytest.fixture
+    def exports(self, tmp_path: Path) -> Path:
+        for days in (0, 5, 40):
+            directory = tmp_path / "exports" / "c" / f"{TODAY - timedelta(days=days)}"
+            directory.mkdir(parents=True)
+            (directory / "manifest.json").touch()
+        return tmp_path / "exports"
+
+    def left(self, exports: Path) -> int:
+        return len(list((exports / "c").iterdir()))
+
+    def test_by_default_it_only_says_what_would_go(
+        self, exports: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert ledger("exports", "prune", f"--exports={exports}", "--cluster=c", "--keep-days=30") == 0
+        oldest = exports / "c" / f"{TODAY - timedelta(days=40)}"
+        assert capsys.readouterr().out == f"{oldest} would be removed; nothing is without --apply.\n"
+        assert self.left(exports) == 3
+
+    def test_applied_it_removes_what_the_settings_do_not_keep(
+        self, exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        kept = settings(tmp_path, {"retention": {"keep_days": 5}})
+        assert ledger("exports", "prune", f"--exports={exports}", kept, "--apply") == 0
+        assert [line.rpartition(" is ")[2] for line in capsys.readouterr().out.splitlines()] == [
+            "removed."
+        ] * 2
+        assert self.left(exports) == 1
+        assert ledger("exports", "prune", f"--exports={exports}", kept, "--apply") == 0
+        assert capsys.readouterr().out == "c has no export of 5 or more days ago.\n"
+
+    def test_without_a_number_of_days_nothing_goes(
+        self, exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert ledger("exports", "prune", f"--exports={exports}", settings(tmp_path, {}), "--apply") == 2
+        assert capsys.readouterr().err.startswith("How long exports of any cluster are kept is not known")
+        assert self.left(exports) == 3

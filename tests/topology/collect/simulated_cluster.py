@@ -1,0 +1,161 @@
+"""A cluster that answers the collector's questions from memory, for what a real one cannot be made to do on demand."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from topology.collect.admin import Answer, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+BROKER_ERROR = "org.apache.rocketmq.client.exception.MQBrokerException"
+CLIENT_ERROR = "org.apache.rocketmq.client.exception.MQClientException"
+NO_CONNECTION = "org.apache.rocketmq.remoting.exception.RemotingConnectException"
+NO_ANSWER_IN_TIME = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
+
+
+def said(document: Any, *names: str) -> Answer:
+    return Answer(payload=json.dumps(document).encode(), response_code=0, names=names)
+
+
+def refused(code: int, text: str, kind: str = BROKER_ERROR) -> Answer:
+    return Answer(error_type=kind, error_message=f"CODE: {code}  DESC: {text}", response_code=code)
+
+
+def silence(kind: str = NO_CONNECTION) -> Answer:
+    return Answer(error_type=kind, error_message="nobody there")
+
+
+@dataclass
+class SimulatedCluster:
+    """What its servers know; a test changes what it wants.
+
+    Attributes:
+        topics: By name server.
+        brokers: By name server: (name, id, address) of each broker.
+        groups: By broker address.
+        members: By group: client id -> addresses of the brokers that see it.
+        subscribed: The topics of every group that has members.
+        instead: Asked first: an answer that replaces the usual one, or None.
+        calls: Every question, in the order of their coming.
+        most_at_once: How many calls were under way at a time, at most.
+    """
+
+    topics: dict[str, list[str]]
+    brokers: dict[str, list[tuple[str, str, str]]]
+    groups: dict[str, list[str]]
+    members: dict[str, dict[str, list[str]]]
+    subscribed: list[str] = field(default_factory=list)
+    instead: Callable[[Question], Answer | None] = lambda _: None
+    calls: list[Question] = field(default_factory=list)
+    called_at: list[float] = field(default_factory=list)
+    most_at_once: int = 0
+    _under_way: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def ask(self, question: Question, _timeout_ms: int) -> Answer:
+        with self._lock:
+            self.calls.append(question)
+            self.called_at.append(time.monotonic())
+            self._under_way += 1
+            self.most_at_once = max(self.most_at_once, self._under_way)
+        try:
+            return self.instead(question) or self._usual(question)
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def calls_of(self, kind: str, **asked: str) -> list[Question]:
+        return [call for call in self.calls if call.kind == kind and asked.items() <= call.asked.items()]
+
+    def _usual(self, asked: Question) -> Answer:
+        here = asked.broker_addr
+        match asked.kind:
+            case "nameserver_topic_list":
+                return said("topics", *self.topics[asked.nameserver])
+            case "nameserver_cluster_info":
+                return said("cluster", *(word for each in self.brokers[asked.nameserver] for word in each))
+            case "nameserver_route":
+                if asked.topic in self.topics[asked.nameserver]:
+                    return said(f"route of {asked.topic}")
+                return refused(
+                    17, f"No topic route info in name server for the topic: {asked.topic}", CLIENT_ERROR
+                )
+            case "broker_topic_config":
+                return said("topics", *sorted({topic for known in self.topics.values() for topic in known}))
+            case "broker_subscription_group":
+                return said("groups", *self.groups[here])
+            case "consumer_connection":
+                seen = [
+                    client for client, where in self.members.get(asked.group, {}).items() if here in where
+                ]
+                return said("members", *seen, "", *self.subscribed) if seen else refused(206, "not online")
+            case "consumer_running_info":
+                return said(f"what {asked.client_id} holds")
+            case _:
+                return said(asked.kind)
+
+
+def small_cluster() -> SimulatedCluster:
+    """Two name servers, two masters, three topics, two groups, of which one has members."""
+    brokers = [("broker-a", "0", "10.0.0.1:10911"), ("broker-b", "0", "10.0.0.2:10911")]
+    everywhere = ["10.0.0.1:10911", "10.0.0.2:10911"]
+    return SimulatedCluster(
+        topics={"ns-1:9876": ["orders", "payments", "stock"], "ns-2:9876": ["orders", "payments", "stock"]},
+        brokers={"ns-1:9876": brokers, "ns-2:9876": brokers},
+        groups={address: ["biller", "idler"] for address in everywhere},
+        members={"biller": {"10.1.0.1@one": everywhere, "10.1.0.2@two": everywhere}},
+    )
+
+
+class Lines:
+    """Keeps what would be written: (kind, what was asked, payload or None, error type)."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, dict[str, Any], str | None, str | None, str | None]] = []
+        self.events: list[str] = []
+        self._lock = threading.Lock()
+
+    def payload(self, kind: str, _captured_at: datetime, payload: str, **asked: str | int) -> None:
+        with self._lock:
+            self.all.append((kind, asked, payload, None, None))
+
+    def error(
+        self, kind: str, _captured_at: datetime, error_type: str, message: str, **asked: str | int
+    ) -> None:
+        with self._lock:
+            self.all.append((kind, asked, None, error_type, message))
+
+    def event(self, _at: datetime, text: str) -> None:
+        with self._lock:
+            self.events.append(text)
+
+    def of(self, kind: str, **asked: str) -> list[tuple[str | None, str | None, str | None]]:
+        """(payload, error type, error message) of the lines of a kind that were asked this."""
+        return [line[2:] for line in self.all if line[0] == kind and asked.items() <= line[1].items()]
+
+    def counts(self) -> Counter[str]:
+        return Counter(line[0] for line in self.all)
+
+
+class Steps:
+    """Progress that only counts: part -> (steps done, steps announced)."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, list[int]] = {}
+        self._now: list[int] = []
+        self._lock = threading.Lock()
+
+    def begin(self, what: str, total: int) -> None:
+        self._now = self.parts[what] = [0, total]
+
+    def advance(self) -> None:
+        with self._lock:
+            self._now[0] += 1

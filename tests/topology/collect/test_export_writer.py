@@ -1,0 +1,389 @@
+"""An export appears whole and sealed, or not at all, however its writer ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from topology.collect.export_writer import ExportWriter
+from topology.contract import EnvelopeError
+from topology.manifest import ExportError, export_directory, load_manifest, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[3]
+DS = date(2026, 11, 16)
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+BROKER = {"broker": "broker-a", "broker_addr": "10.0.0.1:10911"}
+PARTIAL = ".2026-11-16.partial"
+
+
+def write_required(writer: ExportWriter) -> None:
+    """The lines without which no export can be sealed."""
+    writer.payload("nameserver_topic_list", NOON, '{"topicList":["t"]}', nameserver="ns-1:9876")
+    writer.error("nameserver_route", NOON, "MQClientException", "CODE: 17", nameserver="ns-1:9876", topic="t")
+    writer.payload("consumer_connection", NOON, "{}", **BROKER, group="g")
+
+
+def names(exports: Path, cluster: str = "prod") -> set[str]:
+    return {path.name for path in (exports / cluster).iterdir()}
+
+
+def lines(directory: Path, file_name: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (directory / file_name).read_bytes().splitlines()]
+
+
+def refusal(action: ExportWriter) -> str:
+    """The one sentence that a writer is refused with when its block begins."""
+    with pytest.raises(ExportError) as caught, action:
+        pass
+    (problem,) = caught.value.problems
+    assert "\n" not in problem
+    return problem
+
+
+# A program that writes an export and dies at the given point. It says where it is, and waits at `writing` to be killed.
+PROGRAM = """
+import os, signal, sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from topology.collect import export_writer
+point, exports = sys.argv[1], Path(sys.argv[2])
+noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+def dies(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+if point == "sealing":
+    export_writer.seal = dies
+if point == "renaming":
+    Path.rename = dies
+if point == "cleaning up":
+    export_writer._remove = dies
+with export_writer.ExportWriter(exports, "prod", date(2026, 11, 16)) as writer:
+    writer.payload("nameserver_topic_list", noon, "{}", nameserver="ns-1:9876")
+    writer.payload("nameserver_route", noon, "{}", nameserver="ns-1:9876", topic="t")
+    writer.payload("consumer_connection", noon, "{}", broker="a", broker_addr="a:1", group="g")
+    writer.attach("notes.txt", b"some")
+    print("writing", flush=True)
+    if point == "writing":
+        sys.stdin.read()
+"""
+
+
+def start(point: str, exports: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, point, str(exports)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def living_writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process in the middle of writing the day."""
+    process = start("writing", tmp_path)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+class TestWholeExport:
+    def test_is_sealed_under_its_name_and_nothing_else_is_left(self, tmp_path: Path) -> None:
+        with ExportWriter(tmp_path / "new" / "exports", "prod", DS) as writer:
+            write_required(writer)
+            assert names(tmp_path / "new" / "exports") == {PARTIAL}
+        assert names(tmp_path / "new" / "exports") == {"2026-11-16"}
+        assert writer.manifest == verify(writer.directory, cluster="prod", ds=DS)
+
+    def test_holds_what_was_written_character_for_character(self, tmp_path: Path) -> None:
+        payload = '{{"topic":"顧客\u2028\U0001f600"}:1}\r\n\x00\ttail\\'
+        with ExportWriter(tmp_path, "prod", DS) as writer:
+            write_required(writer)
+            writer.payload("consume_stats", NOON + timedelta(microseconds=5), payload, **BROKER, group="g")
+            writer.error("consume_stats", NOON, "Timeout", "", **BROKER, group="<b>'; rm -rf / --")
+            writer.event(NOON - timedelta(days=1), "broker-a was upgraded")
+        first, second = lines(writer.directory, "consume_stats.jsonl")
+        assert first["payload"] == payload
+        assert first["captured_at"] == "2026-11-16T12:00:00.000005Z"
+        assert {name: first[name] for name in (*BROKER, "group")} == {**BROKER, "group": "g"}
+        assert second["error"] == {"type": "Timeout", "message": ""}
+        assert second["group"] == "<b>'; rm -rf / --"
+        (event,) = lines(writer.directory, "events.jsonl")
+        assert (event["at"], event["event"]) == ("2026-11-15T12:00:00.000000Z", "broker-a was upgraded")
+
+    def test_holds_files_of_hosts_byte_for_byte_with_their_index(self, tmp_path: Path) -> None:
+        (tmp_path / "topics.json").write_bytes(b"\xff\x00{}")
+        with ExportWriter(tmp_path / "exports", "prod", DS) as writer:
+            write_required(writer)
+            place = "broker_files/broker-a/topics.json"
+            writer.file(
+                "broker_file",
+                NOON,
+                place,
+                tmp_path / "topics.json",
+                NOON - timedelta(days=9),
+                broker="broker-a",
+            )
+            place = "offset_files/h/c@DEFAULT/g/offsets.json"
+            writer.file(
+                "offset_file", NOON, place, b"", NOON, moment=0, host="h", client_id="c@DEFAULT", group="g"
+            )
+            writer.attach("mqadmin/topicList.txt", tmp_path / "topics.json")
+        assert (writer.directory / "broker_files/broker-a/topics.json").read_bytes() == b"\xff\x00{}"
+        (line,) = lines(writer.directory, "broker_files_index.jsonl")
+        assert (line["size"], line["mtime"], line["broker"]) == (4, "2026-11-07T12:00:00.000000Z", "broker-a")
+        assert writer.manifest is not None
+        assert [file.path for file in writer.manifest.attachments] == ["mqadmin/topicList.txt"]
+
+    def test_takes_lines_and_files_from_many_threads(self, tmp_path: Path) -> None:
+        def write(thread: int) -> None:
+            for number in range(200):
+                group = f"{thread}-{number}"
+                writer.payload("consumer_connection", NOON, group * 500, **BROKER, group=group)
+                writer.attach(f"notes/{group}", group.encode())
+
+        with ExportWriter(tmp_path, "prod", DS) as writer:
+            write_required(writer)
+            threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        found = lines(writer.directory, "consumer_connections.jsonl")
+        assert len(found) == 1 + 8 * 200
+        assert all(line["payload"] == str(line["group"]) * 500 for line in found[1:] if line["group"] != "g")
+        assert writer.manifest is not None
+        assert len(writer.manifest.attachments) == 8 * 200
+
+
+class TestWrongCalls:
+    @pytest.mark.parametrize(
+        ("kind", "asked", "sentence"),
+        [
+            ("nameserver_route", {"nameserver": "ns:1"}, "'topic' is missing"),
+            ("nameserver_route", {"nameserver": "ns:1", "topic": ""}, "'topic' must be text"),
+            ("nameserver_route", {"nameserver": "ns:1", "topic": "\ud800"}, "half a surrogate pair"),
+            ("broker_file", {"broker": "a"}, "neither 'sha256' nor 'error'"),
+        ],
+    )
+    def test_a_line_that_the_contract_does_not_know_fails_where_it_is_written(
+        self, tmp_path: Path, kind: str, asked: dict[str, str], sentence: str
+    ) -> None:
+        with ExportWriter(tmp_path, "prod", DS) as writer:
+            with pytest.raises(EnvelopeError, match=sentence):
+                writer.payload(kind, NOON, "{}", **asked)
+            write_required(writer)
+        assert writer.manifest is not None
+        assert sum(file.line_count or 0 for file in writer.manifest.files) == 3
+
+    @pytest.mark.parametrize("hours", [-13, 12])
+    def test_a_capture_of_another_day_is_refused(self, tmp_path: Path, hours: int) -> None:
+        with (
+            pytest.raises(ExportError, match="not on 2026-11-16 UTC"),
+            ExportWriter(tmp_path, "prod", DS) as writer,
+        ):
+            writer.payload("nameserver_topic_list", NOON + timedelta(hours=hours), "{}", nameserver="ns:1")
+        assert names(tmp_path) == set()
+
+    def test_an_instant_without_a_time_zone_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(EnvelopeError, match="no time zone"), ExportWriter(tmp_path, "prod", DS) as writer:
+            writer.event(datetime(2026, 11, 16), "x")  # noqa: DTZ001  # That is the fault.
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "",
+            "/etc/x",
+            "../x",
+            "a//b",
+            "a/./b",
+            "manifest.json",
+            ".manifest.json.1/../x",
+            "nameserver_routes.jsonl",
+        ],
+    )
+    def test_an_attachment_stays_inside_and_out_of_the_contracts_places(
+        self, tmp_path: Path, name: str
+    ) -> None:
+        with pytest.raises(EnvelopeError), ExportWriter(tmp_path / "exports", "prod", DS) as writer:
+            writer.attach(name, b"x")
+        assert [path.name for path in tmp_path.rglob("*")] == ["exports", "prod"]
+
+    def test_a_file_of_a_host_goes_into_the_folder_of_its_kind(self, tmp_path: Path) -> None:
+        with (
+            pytest.raises(EnvelopeError, match="broker_files/"),
+            ExportWriter(tmp_path, "prod", DS) as writer,
+        ):
+            writer.file("broker_file", NOON, "offset_files/x", b"x", NOON, broker="a")
+
+    def test_a_place_is_given_once(self, tmp_path: Path) -> None:
+        with ExportWriter(tmp_path, "prod", DS) as writer:
+            write_required(writer)
+            writer.attach("notes.txt", b"x")
+            with pytest.raises(EnvelopeError, match=r"'notes\.txt' is already there"):
+                writer.attach("notes.txt", b"y")
+        assert (writer.directory / "notes.txt").read_bytes() == b"x"
+
+    def test_an_export_without_its_required_files_is_refused_and_removed(self, tmp_path: Path) -> None:
+        missing = "nameserver_topic_lists.jsonl is missing"
+        with (
+            pytest.raises(ExportError, match=re.escape(missing)),
+            ExportWriter(tmp_path, "prod", DS) as writer,
+        ):
+            writer.payload("consumer_connection", NOON, "{}", **BROKER, group="g")
+        assert names(tmp_path) == set()
+
+    def test_nothing_is_written_outside_of_the_block(self, tmp_path: Path) -> None:
+        writer = ExportWriter(tmp_path, "prod", DS)
+        with pytest.raises(RuntimeError):
+            write_required(writer)
+        with writer:
+            write_required(writer)
+        with pytest.raises(RuntimeError):
+            writer.attach("late.txt", b"x")
+        verify(writer.directory)
+
+    def test_a_name_that_is_no_folders_name_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ExportError, match="cannot be the name of a folder"):
+            ExportWriter(tmp_path, "../prod", DS)
+
+
+class TestOtherWriters:
+    def test_an_export_is_never_written_over(self, tmp_path: Path) -> None:
+        with ExportWriter(tmp_path, "prod", DS) as writer:
+            write_required(writer)
+        assert "is already an export" in refusal(ExportWriter(tmp_path, "prod", DS))
+        assert writer.manifest == verify(writer.directory)
+
+    def test_a_folder_without_a_seal_is_not_taken(self, tmp_path: Path) -> None:
+        export_directory(tmp_path, "prod", DS).mkdir(parents=True)
+        assert "without a seal" in refusal(ExportWriter(tmp_path, "prod", DS))
+
+    def test_a_living_writer_is_respected(self, tmp_path: Path, living_writer: subprocess.Popen[str]) -> None:
+        assert "is being written by another process" in refusal(ExportWriter(tmp_path, "prod", DS))
+        with ExportWriter(tmp_path, "prod", DS + timedelta(days=1)) as other_day:
+            next_noon = NOON + timedelta(days=1)
+            other_day.payload("nameserver_topic_list", next_noon, "{}", nameserver="ns-1:9876")
+            other_day.payload("nameserver_route", next_noon, "{}", nameserver="ns-1:9876", topic="t")
+            other_day.payload("consumer_connection", next_noon, "{}", **BROKER, group="g")
+        assert names(tmp_path) == {PARTIAL, "2026-11-17"}
+        living_writer.communicate("", timeout=60)
+        assert living_writer.returncode == 0
+        verify(export_directory(tmp_path, "prod", DS))
+        assert names(tmp_path) == {"2026-11-16", "2026-11-17"}
+
+    def test_of_two_writers_at_once_one_writes_and_one_is_refused(self, tmp_path: Path) -> None:
+        for _ in range(50):
+            day = tmp_path / os.urandom(4).hex()
+            outcomes: list[str] = []
+            barrier = threading.Barrier(2)
+
+            def write(day: Path, barrier: threading.Barrier, outcomes: list[str]) -> None:
+                barrier.wait()
+                try:
+                    with ExportWriter(day, "prod", DS) as writer:
+                        write_required(writer)
+                except ExportError as error:
+                    outcomes.append(error.problems[0])
+                else:
+                    outcomes.append("written")
+
+            threads = [threading.Thread(target=write, args=(day, barrier, outcomes)) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert outcomes.count("written") == 1
+            assert any("being written" in each or "already an export" in each for each in outcomes)
+            assert names(day) == {"2026-11-16"}
+            verify(day / "prod" / "2026-11-16")
+
+
+class TestDeadWriters:
+    @pytest.mark.parametrize("point", ["writing", "sealing", "renaming"])
+    def test_a_kill_leaves_no_export_and_the_next_writer_removes_what_it_left(
+        self, tmp_path: Path, point: str
+    ) -> None:
+        process = start(point, tmp_path)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        if point == "writing":
+            process.kill()
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        assert names(tmp_path) == {PARTIAL}
+        with pytest.raises(ExportError):
+            load_manifest(export_directory(tmp_path, "prod", DS))
+        with pytest.raises(ExportError):
+            load_manifest(tmp_path / "prod" / PARTIAL)
+        with ExportWriter(tmp_path, "prod", DS) as writer:
+            write_required(writer)
+        assert names(tmp_path) == {"2026-11-16"}
+        assert writer.manifest is not None
+        assert writer.manifest.attachments == ()
+
+    def test_a_kill_after_the_export_got_its_name_loses_nothing(self, tmp_path: Path) -> None:
+        process = start("cleaning up", tmp_path)
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        verify(export_directory(tmp_path, "prod", DS), cluster="prod", ds=DS)
+        assert names(tmp_path) == {"2026-11-16", PARTIAL}
+        assert "already an export" in refusal(ExportWriter(tmp_path, "prod", DS))
+        assert names(tmp_path) == {"2026-11-16"}
+
+    @pytest.mark.parametrize("failure", [KeyError("a"), KeyboardInterrupt(), SystemExit(1)])
+    def test_an_exception_leaves_nothing(self, tmp_path: Path, failure: BaseException) -> None:
+        def fail() -> None:
+            with ExportWriter(tmp_path, "prod", DS) as writer:
+                write_required(writer)
+                raise failure
+
+        with pytest.raises(type(failure)):
+            fail()
+        assert names(tmp_path) == set()
+
+    def test_a_full_disk_is_one_sentence_and_no_export(self, tmp_path: Path) -> None:
+        program = """
+import resource, signal, sys
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+from topology.collect.export_writer import ExportWriter
+from topology.manifest import ExportError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+try:
+    with ExportWriter(Path(sys.argv[1]), "prod", date(2026, 11, 16)) as writer:
+        writer.payload("nameserver_topic_list", noon, "{}", nameserver="ns-1:9876")
+        writer.payload("nameserver_route", noon, "{}", nameserver="ns-1:9876", topic="t")
+        with suppress(ExportError):  # A collector may go on; the export is lost all the same.
+            writer.payload("consumer_connection", noon, "x" * 200_000, broker="a", broker_addr="a:1", group="g")
+except ExportError as error:
+    print(error.problems)
+"""
+        process = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (process.returncode, process.stderr) == (0, "")
+        assert "could not be written" in process.stdout
+        assert names(tmp_path) == set()

@@ -1,0 +1,77 @@
+"""What is old and sealed goes, whole; everything else stays."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+
+from topology.manifest import ExportError
+from topology.retention import outdated_exports, remove_export
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TODAY = date(2026, 11, 21)
+
+
+def export(exports: Path, day: str, *, cluster: str = "c", is_sealed: bool = True) -> Path:
+    directory = exports / cluster / day
+    directory.mkdir(parents=True)
+    (directory / "events.jsonl").write_text("{}\n")
+    if is_sealed:
+        (directory / "manifest.json").write_text("{}")
+    return directory
+
+
+def outdated(exports: Path, keep_days: int = 3) -> list[str]:
+    return [path.name for path in outdated_exports(exports, "c", keep_days=keep_days, today=TODAY)]
+
+
+def test_days_that_are_kept_long_enough_go_the_oldest_first(tmp_path: Path) -> None:
+    for day in ("2026-11-19", "2026-11-18", "2025-12-31", "2026-11-17", "2026-11-21"):
+        export(tmp_path, day)
+    assert outdated(tmp_path) == ["2025-12-31", "2026-11-17", "2026-11-18"]
+
+
+def test_what_is_no_sealed_day_stays_however_old(tmp_path: Path) -> None:
+    export(tmp_path, "2026-11-01", is_sealed=False)
+    export(tmp_path, "20261101")
+    export(tmp_path, "2026-11-01.copy")
+    export(tmp_path, ".2026-11-01.partial")
+    export(tmp_path, "2026-11-02", cluster="other")
+    (tmp_path / "c" / "2026-11-03").symlink_to(tmp_path / "other" / "2026-11-02")
+    (tmp_path / "c" / "2026-11-04").write_text("a file")
+    assert outdated(tmp_path) == []
+
+
+def test_a_cluster_without_exports_has_none_to_go(tmp_path: Path) -> None:
+    assert outdated(tmp_path) == []
+
+
+def test_a_cluster_cannot_lead_out_of_the_exports(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match="cannot be the name of a folder"):
+        outdated_exports(tmp_path / "exports", "../other", keep_days=1, today=TODAY)
+
+
+def test_a_removed_export_leaves_nothing(tmp_path: Path) -> None:
+    gone, kept = export(tmp_path, "2026-11-01"), export(tmp_path, "2026-11-02")
+    remove_export(gone)
+    assert [path.name for path in kept.parent.iterdir()] == ["2026-11-02"]
+
+
+def test_a_removal_that_breaks_off_leaves_nothing_that_looks_like_an_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = export(tmp_path, "2026-11-01")
+
+    def breaks_off(path: Path) -> None:
+        (path / "manifest.json").unlink()
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr("topology.retention.shutil.rmtree", breaks_off)
+    with pytest.raises(ExportError, match="Input/output error"):
+        remove_export(directory)
+    assert not directory.exists()
+    assert all(path.name.startswith(".") for path in directory.parent.iterdir())

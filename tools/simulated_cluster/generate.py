@@ -1,0 +1,80 @@
+"""The capture: the collector asks a simulated cluster, and the export is sealed.
+
+Belongs here: the clock and the settings of such a capture. Does not belong here: what is asked (`topology.collect.live`).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+import yaml
+
+from settings import CollectSettings
+from tools.simulated_cluster.answers import HealthyCluster
+from topology.collect.export_writer import ExportWriter
+from topology.collect.live import collect
+
+if TYPE_CHECKING:
+    from datetime import date
+    from pathlib import Path
+
+    from tools.simulated_cluster.layout import Layout
+    from topology.manifest import Manifest
+
+_BEGIN = time(1, 50, tzinfo=UTC)
+_READING = timedelta(milliseconds=1)
+
+
+def generate(layout: Layout, exports: Path, ds: date, settings_file: Path | None = None) -> Manifest:
+    """Collects a simulated cluster and seals the export.
+
+    One call at a time and a clock that only counts: the same layout and day give the same bytes.
+
+    Args:
+        layout: The cluster.
+        exports: The folder of all exports.
+        ds: The day.
+        settings_file: Where to write what the ledger must know of its groups; None for nowhere.
+
+    Raises:
+        ExportError: The export is already there, or cannot be written.
+    """
+    begin = datetime.combine(ds, _BEGIN)
+    with ExportWriter(exports, layout.cluster, ds) as writer:
+        collect(
+            HealthyCluster(layout, begin),
+            writer,
+            layout.nameservers,
+            CollectSettings(parallelism=1, calls_per_second=1e9),
+            ds=ds,
+            progress=_Quiet(),
+            now=_Clock(begin),
+        )
+    if writer.manifest is None:
+        raise AssertionError("a writer that ends well has sealed")
+    if settings_file is not None:
+        clusters = {layout.cluster: layout.settings.model_dump(mode="json", exclude_none=True)}
+        settings_file.write_text(yaml.safe_dump({"clusters": clusters}), encoding="utf-8")
+    return writer.manifest
+
+
+class _Clock:
+    """Moves on by a millisecond whenever it is read."""
+
+    def __init__(self, begin: datetime) -> None:
+        self._now = begin
+
+    def __call__(self) -> datetime:
+        self._now += _READING
+        return self._now
+
+
+class _Quiet:
+    """Nobody watches."""
+
+    def begin(self, what: str, total: int) -> None:
+        """Is told what begins."""
+
+    def advance(self) -> None:
+        """Is told of a step."""
