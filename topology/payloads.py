@@ -11,13 +11,22 @@ a number that is not there must not become zero.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from strategies import strategy_of_class_name, version_of_ordinal
-from strategies.queue_sets import MASTER_ID, BrokerData, QueueData, Route, TopicQueueMapping, subscribe_queues
+from strategies import RocketMQError, strategy_of_class_name, version_of_ordinal
+from strategies.producer import broker_places
+from strategies.queue_sets import (
+    MASTER_ID,
+    BrokerData,
+    QueueData,
+    Route,
+    TopicQueueMapping,
+    publish_queues,
+    subscribe_queues,
+)
 from topology.rocketmq_json import ObjectMap, RocketMQJsonError, loads
 
 if TYPE_CHECKING:
@@ -64,6 +73,9 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
     Raises:
         PayloadError: the payload is there and cannot be read.
     """
+    if envelope.kind == "offset_file":
+        yield _offset_file(envelope)
+        return
     read = _READERS.get(envelope.kind)
     if read is None:
         return
@@ -81,7 +93,7 @@ def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
     """The silver rows that remain where `facts` raises: the subject was asked about, and its state is unknown."""
     if envelope.kind == "consumer_connection":
         yield _presence(envelope, "unknown")
-    elif envelope.kind == "consumer_running_info":
+    elif envelope.kind in _CLIENT_TABLES:
         yield _client_state(envelope, "unknown")
 
 
@@ -93,6 +105,8 @@ def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
     elif envelope.kind == "consumer_running_info":
         is_offline = is_offline or "> not online" in message.partition("\n")[0]
         yield _client_state(envelope, "offline" if is_offline else "unknown")
+    elif envelope.kind == "process_assignment":
+        yield _client_state(envelope, "unknown")
 
 
 def _presence(envelope: Envelope, state: str) -> Fact:
@@ -101,8 +115,18 @@ def _presence(envelope: Envelope, state: str) -> Fact:
 
 
 def _client_state(envelope: Envelope, state: str) -> Fact:
+    captured = {"captured_at": envelope.captured_at.isoformat()}
+    return Fact(_CLIENT_TABLES[envelope.kind], _client(envelope) | {"state": state} | captured)
+
+
+def _client(envelope: Envelope) -> dict[str, Any]:
+    """The subject of a running info: a client, or one process of it."""
     subject = {"consumer_group": envelope.group, "client_id": envelope.client_id}
-    return Fact("consumer_client", subject | {"state": state})
+    return subject if envelope.kind == "consumer_running_info" else subject | {"process": envelope.process}
+
+
+_CLIENT_TABLES = {"consumer_running_info": "consumer_client", "process_assignment": "client_process"}
+_OWNER_TABLES = {"consumer_running_info": "observed_owner", "process_assignment": "process_owner"}
 
 
 class _Node:
@@ -240,7 +264,7 @@ def _cluster_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`TopicRouteData`; which of its queues a consumer balances is `strategies.queue_sets`' answer."""
+    """`TopicRouteData`; which of its queues a consumer balances and a producer writes is `strategies.queue_sets`' answer."""
     broker_datas = [
         BrokerData(
             broker_name=broker.text("brokerName"),
@@ -261,7 +285,10 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     ]
     order_topic_conf = payload.text_or_none("orderTopicConf")
     route = Route(queue_datas, broker_datas, order_topic_conf, _static_mapping(payload))
-    counts = Counter(queue.broker_name for queue in subscribe_queues(str(envelope.topic), route))
+    readable = subscribe_queues(str(envelope.topic), route)
+    counts = Counter(str(queue.broker_name) for queue in readable)
+    readable_ids = frozenset((queue.broker_name, queue.queue_id) for queue in readable)
+    published = _publish_side(str(envelope.topic), route, readable_ids)
     subject = {
         "nameserver": envelope.nameserver,
         "topic": envelope.topic,
@@ -278,18 +305,61 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             subject
             | {
                 "broker_name": broker_name,
+                "is_in_route": True,
                 "perm": queue_data.perm,
                 "read_queue_count": queue_data.read_queue_nums,
                 "write_queue_count": queue_data.write_queue_nums,
                 "subscribe_queue_count": counts[broker_name],
                 "has_master": masters.get(broker_name, False),
-            },
+            }
+            | published[broker_name],
         )
     for logical_name in counts.keys() - physical.keys():
         yield Fact(
             "topic_route",
-            subject | {"broker_name": logical_name, "subscribe_queue_count": counts[logical_name]},
+            subject
+            | {
+                "broker_name": logical_name,
+                "is_in_route": True,
+                "subscribe_queue_count": counts[logical_name],
+            }
+            | published[logical_name],
         )
+    for ordered_name in published.keys() - physical.keys() - counts.keys():
+        yield Fact(
+            "topic_route",
+            subject
+            | {
+                "broker_name": ordered_name,
+                "is_in_route": False,
+                "subscribe_queue_count": 0,
+                "has_master": masters.get(ordered_name, False),
+            }
+            | published[ordered_name],
+        )
+
+
+def _publish_side(
+    topic: str, route: Route, readable: frozenset[tuple[str | None, int]]
+) -> defaultdict[str, dict[str, int]]:
+    """Broker -> what `topic_route` says of its part in the publish list; no columns where a producer throws."""
+    try:
+        queues = publish_queues(topic, route).queues
+    except RocketMQError:
+        return defaultdict(dict)
+    unread = Counter(
+        str(queue.broker_name) for queue in queues if (queue.broker_name, queue.queue_id) not in readable
+    )
+    columns: defaultdict[str, dict[str, int]] = defaultdict(
+        lambda: {"publish_queue_count": 0, "publish_run_count": 0, "publish_unread_count": 0}
+    )
+    for broker_name, places in broker_places(queues).items():
+        columns[broker_name] = {
+            "publish_queue_count": places.place_count,
+            "publish_run_count": places.run_count,
+            "publish_unread_count": unread[broker_name],
+        }
+    return columns
 
 
 def _static_mapping(payload: _Node) -> dict[str, TopicQueueMapping] | None:
@@ -383,15 +453,16 @@ def _expression(subscription: _Node) -> dict[str, Any]:
 
 def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """`ConsumerRunningInfo`: what a client says of itself; `mqTable` is what it really owns."""
-    subject = {"consumer_group": envelope.group, "client_id": envelope.client_id}
+    subject = _client(envelope)
     properties = payload.node("properties")
     strategy_object = properties.text_or_none("allocateMessageQueueStrategy")
     version = properties.text_or_none("PROP_CLIENT_VERSION")
     yield Fact(
-        "consumer_client",
+        _CLIENT_TABLES[envelope.kind],
         subject
         | {
             "state": "online",
+            "captured_at": envelope.captured_at.isoformat(),
             # `toString()` of the object: the class, `@`, an identity hash that means nothing.
             "strategy_class": None if strategy_object is None else strategy_object.partition("@")[0],
             "strategy": None if strategy_object is None else strategy_of_class_name(strategy_object),
@@ -403,13 +474,16 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             "started_at": _started_at(properties),
         },
     )
-    for subscription in payload.items("subscriptionSet", required=False):
-        yield Fact(
-            "client_subscription", subject | {"topic": subscription.text("topic")} | _expression(subscription)
-        )
+    # Processes that share an id are told apart by what they own; subscriptions are told of the id.
+    if envelope.kind == "consumer_running_info":
+        for subscription in payload.items("subscriptionSet", required=False):
+            yield Fact(
+                "client_subscription",
+                subject | {"topic": subscription.text("topic")} | _expression(subscription),
+            )
     for queue, process_queue in payload.queue_entries("mqTable"):
         yield Fact(
-            "observed_owner",
+            _OWNER_TABLES[envelope.kind],
             subject
             | _queue(queue)
             | {
@@ -422,7 +496,7 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         )
     for queue, process_queue in payload.queue_entries("mqPopTable", required=False):
         yield Fact(
-            "observed_owner",
+            _OWNER_TABLES[envelope.kind],
             subject
             | _queue(queue)
             | {
@@ -471,6 +545,46 @@ def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         )
 
 
+def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`TopicStatsTable.offsetTable`: the queues of a topic on one broker."""
+    for queue, offsets in payload.queue_entries("offsetTable"):
+        yield Fact(
+            "queue_offset",
+            _queue(queue)
+            | {
+                "min_offset": offsets.integer("minOffset", bits=64),
+                "max_offset": offsets.integer("maxOffset", bits=64),
+                "last_stored_at": offsets.instant_or_none("lastUpdateTimestamp"),
+                "captured_at": envelope.captured_at.isoformat(),
+            },
+        )
+
+
+def _offset_file(envelope: Envelope) -> Fact:
+    """A line of the index of offset files; nobody opens the file here."""
+    row: dict[str, Any] = {
+        "moment": envelope.moment,
+        "host": envelope.host,
+        "client_id": envelope.client_id,
+        "consumer_group": envelope.group,
+        "captured_at": envelope.captured_at.isoformat(),
+    }
+    if envelope.file is None:
+        message = None if envelope.error is None else envelope.error.message
+        return Fact("offset_file", row | {"state": "failed", "error_message": message})
+    return Fact(
+        "offset_file",
+        row
+        | {
+            "state": "landed",
+            "path": envelope.file.path,
+            "size_bytes": envelope.file.size_bytes,
+            "modified_at": envelope.file.mtime.isoformat(),
+            "sha256": envelope.file.sha256,
+        },
+    )
+
+
 def _message_request_mode(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """`MessageRequestModeSerializeWrapper.messageRequestModeMap`: topic -> group -> mode."""
     for topic, groups in payload.entries("messageRequestModeMap", required=False):
@@ -493,8 +607,10 @@ _READERS: dict[str, Callable[[Envelope, _Node], Iterator[Fact]]] = {
     "broker_topic_config": _topic_config,
     "broker_subscription_group": _subscription_group,
     "broker_message_request_mode": _message_request_mode,
+    "broker_topic_stats": _topic_stats,
     "consumer_connection": _consumer_connection,
     "consumer_running_info": _running_info,
+    "process_assignment": _running_info,
     "consume_stats": _consume_stats,
 }
 """The kinds that silver is made of; the others are kept in the export and counted in `export_record`."""

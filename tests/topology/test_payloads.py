@@ -26,7 +26,9 @@ READ_KINDS = (
     "broker_message_request_mode",
     "consumer_connection",
     "consumer_running_info",
+    "process_assignment",
     "consume_stats",
+    "broker_topic_stats",
 )
 COLUMNS = {table.name: {column.name: column for column in table.columns} for table in SILVER_TABLES}
 
@@ -41,6 +43,7 @@ def envelope(kind: str, payload: object = None, error: str | None = None) -> Env
         group="g",
         topic="t",
         client_id="c",
+        process="p-1",
         payload=payload if isinstance(payload, str) or payload is None else json.dumps(payload),
         error=None if error is None else SourceError("MQBrokerException", error),
     )
@@ -83,9 +86,53 @@ def test_every_record_of_the_sample_gives_rows_of_its_tables(kind: str) -> None:
         assert any(of_lines)
 
 
-@pytest.mark.parametrize("kind", sorted(KIND_BY_NAME.keys() - set(READ_KINDS)))
+@pytest.mark.parametrize("kind", sorted(KIND_BY_NAME.keys() - {*READ_KINDS, "offset_file"}))
 def test_other_kinds_are_kept_and_give_no_facts(kind: str) -> None:
     assert list(facts(envelope(kind, "anything"))) == []
+
+
+def test_each_line_of_the_index_of_offset_files_gives_where_the_file_is_and_no_more() -> None:
+    found = [fact for of_line in of_sample("offset_file") for fact in of_line]
+
+    for fact in found:
+        assert_fits(Fact(fact.table, fact.row | {"line_number": 1}))
+    assert {fact.row["state"] for fact in found} == {"landed"}
+    assert len({fact.row["path"] for fact in found}) == len(found) == 24
+    assert found[0].row["size_bytes"] == 670
+
+
+def test_an_offset_file_that_failed_to_land_says_whose_it_is_and_why() -> None:
+    line = {
+        "kind": "offset_file",
+        "cluster": "shop-test",
+        "captured_at": "2026-11-16T12:00:00Z",
+        "moment": 0,
+        "host": "h1",
+        "client_id": "h1@DEFAULT",
+        "group": "g",
+        "error": {"type": "PermissionError", "message": "permission denied"},
+    }
+
+    [fact] = facts(parse_envelope(json.dumps(line), "offset_file"))
+
+    assert_fits(Fact(fact.table, fact.row | {"line_number": 1}))
+    assert (fact.row["state"], fact.row["host"], fact.row["error_message"]) == (
+        "failed",
+        "h1",
+        "permission denied",
+    )
+
+
+def test_a_broker_tells_the_ends_of_each_queue() -> None:
+    text = (
+        '{"offsetTable":{{"topic":"t","brokerName":"b","queueId":3}:'
+        '{"minOffset":5,"maxOffset":12,"lastUpdateTimestamp":0}}}'
+    )
+
+    [fact] = facts(envelope("broker_topic_stats", text))
+
+    assert_fits(fact)
+    assert (fact.row["min_offset"], fact.row["max_offset"], fact.row["last_stored_at"]) == (5, 12, None)
 
 
 def test_a_client_of_the_sample_says_what_it_owns() -> None:
@@ -108,6 +155,25 @@ def test_a_client_of_the_sample_says_what_it_owns() -> None:
     )
     assert client["is_client_rebalance"] is True
     assert owned == {"order-events": 8, "%RETRY%order-service": 1}
+
+
+def test_processes_with_one_client_id_are_told_apart_by_what_each_says_itself() -> None:
+    found = [fact for of_line in of_sample("process_assignment") for fact in of_line]
+    twins = {
+        fact.row["process"]: fact.row["state"]
+        for fact in found
+        if fact.table == "client_process" and fact.row["client_id"] == "10.1.0.101@member"
+    }
+    owned = Counter(
+        fact.row["process"]
+        for fact in found
+        if fact.table == "process_owner" and fact.row["client_id"] == "10.1.0.101@member"
+    )
+
+    assert twins == {"member-1": "online", "member-1x": "online"}
+    assert owned == {"member-1": 4, "member-1x": 4}
+    # What a client subscribes to is told of its id, once.
+    assert {fact.table for fact in found} == {"client_process", "process_owner"}
 
 
 def test_brokers_and_their_addresses() -> None:
@@ -170,6 +236,64 @@ def test_a_static_topic_is_balanced_by_its_logical_queues() -> None:
         "__syslo__global__": 3,
     }
     assert "read_queue_count" not in found["__syslo__global__"]
+    assert {name: row["publish_queue_count"] for name, row in found.items()} == {
+        "b": 0,
+        "__syslo__global__": 3,
+    }
+
+
+def publish_side(payload: object) -> dict[str, tuple[bool, int | None, int | None, int | None]]:
+    """Broker -> is it in the route, places in the publish list, runs, places that nobody reads."""
+    return {
+        row["broker_name"]: (
+            row["is_in_route"],
+            row.get("publish_queue_count"),
+            row.get("publish_run_count"),
+            row.get("publish_unread_count"),
+        )
+        for row in rows("nameserver_route", payload)
+    }
+
+
+def test_a_route_tells_what_a_producer_writes() -> None:
+    assert publish_side(route([queue_data("b"), queue_data("s"), queue_data("w", perm=2)])) == {
+        "b": (True, 2, 1, 0),
+        # No master, and no address at all.
+        "s": (True, 0, 0, 0),
+        "w": (True, 0, 0, 0),
+    }
+
+
+def test_what_is_written_where_no_consumer_reads_is_counted() -> None:
+    assert publish_side(route([queue_data("b", read=3, write=8)])) == {"b": (True, 8, 1, 5)}
+    assert publish_side(route([queue_data("b", perm=2)])) == {"b": (True, 2, 1, 2)}
+
+
+def test_an_order_configuration_says_where_to_write_whatever_the_route_says() -> None:
+    payload = route([queue_data("b", perm=4), queue_data("s")], orderTopicConf="b:2;gone:1;b:1")
+
+    assert publish_side(payload) == {"b": (True, 3, 1, 0), "s": (True, 0, 0, 0), "gone": (False, 1, 1, 1)}
+    [gone] = [row for row in rows("nameserver_route", payload) if row["broker_name"] == "gone"]
+    assert (gone["subscribe_queue_count"], gone["has_master"], gone.get("perm")) == (0, False, None)
+
+
+def test_places_apart_from_each_other_are_runs() -> None:
+    payload = route([queue_data("b")], orderTopicConf="x:1;b:2;s:1;b:1")
+
+    assert {name: side[1:3] for name, side in publish_side(payload).items()} == {
+        "x": (1, 1),
+        "b": (3, 2),
+        "s": (1, 1),
+    }
+
+
+@pytest.mark.parametrize("order_topic_conf", ["b", "b:4;s: 4", "b:four", ";b:4"])
+def test_where_the_order_configuration_makes_a_producer_throw_nothing_is_known(order_topic_conf: str) -> None:
+    assert publish_side(route([queue_data("b")], orderTopicConf=order_topic_conf)) == {
+        "b": (True, None, None, None)
+    }
+    [row] = rows("nameserver_route", route([queue_data("b")], orderTopicConf=order_topic_conf))
+    assert row["subscribe_queue_count"] == 4
 
 
 @pytest.mark.parametrize("empty", [{}, None])
@@ -371,6 +495,11 @@ def test_request_modes_of_topics_and_groups() -> None:
             "a key of the payload.mqTable.brokerName is missing",
         ),
         ("consume_stats", {"offsetTable": None}, "the payload.offsetTable is missing"),
+        (
+            "broker_topic_stats",
+            '{"offsetTable":{{"topic":"t","brokerName":"b","queueId":0}:{"maxOffset":1}}}',
+            "the payload.offsetTable[{'topic': 't', 'brokerName': 'b', 'queueId': 0}].minOffset is missing",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) and value in READ_KINDS else None,
 )
@@ -426,7 +555,16 @@ def test_only_a_broker_that_says_so_makes_a_client_offline(message: str, state: 
     assert (fact.table, fact.row["state"]) == ("consumer_client", state)
 
 
-@pytest.mark.parametrize("kind", sorted(set(READ_KINDS) - {"consumer_connection", "consumer_running_info"}))
+def test_a_process_that_fails_is_unknown_whatever_it_says() -> None:
+    [fact] = facts(envelope("process_assignment", error="CODE: 206  DESC: ?"))
+
+    assert_fits(fact)
+    assert (fact.table, fact.row["state"], fact.row["process"]) == ("client_process", "unknown", "p-1")
+
+
+@pytest.mark.parametrize(
+    "kind", sorted(set(READ_KINDS) - {"consumer_connection", "consumer_running_info", "process_assignment"})
+)
 def test_other_errors_say_nothing_of_their_subject(kind: str) -> None:
     assert list(facts(envelope(kind, error="CODE: 206  DESC: ?"))) == []
     assert list(facts_of_unreadable(envelope(kind, "{"))) == []
@@ -434,7 +572,11 @@ def test_other_errors_say_nothing_of_their_subject(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "table"),
-    [("consumer_connection", "group_presence"), ("consumer_running_info", "consumer_client")],
+    [
+        ("consumer_connection", "group_presence"),
+        ("consumer_running_info", "consumer_client"),
+        ("process_assignment", "client_process"),
+    ],
 )
 def test_of_an_answer_that_cannot_be_read_it_remains_that_it_is_unknown(kind: str, table: str) -> None:
     [fact] = facts_of_unreadable(envelope(kind, "{"))
@@ -486,7 +628,9 @@ WHOLE = {
         "mqTable": {},
         "mqPopTable": {},
     },
+    "process_assignment": {"properties": {"allocateMessageQueueStrategy": "x.Y@1"}, "mqTable": {}},
     "consume_stats": {"offsetTable": {}},
+    "broker_topic_stats": {"offsetTable": {}},
 }
 ODD_VALUES = (None, True, -1, 2**40, 2**70, 1.5, "", "x", "9" * 30, [], [None], {}, {"x": None}, {"0": {}})
 

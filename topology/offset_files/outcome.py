@@ -1,0 +1,117 @@
+"""What reading one offset file comes to.
+
+Belongs here: the values that the readers give back, and the exceptions between their parts. Does not belong here: which
+of two files a client starts from (`start_up`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class OffsetKey(NamedTuple):
+    """The three fields of a `MessageQueue` as a file may hold them: a name that is not there is None.
+
+    Names may hold half a surrogate pair, which neither UTF-8 nor Arrow can carry.
+    """
+
+    topic: str | None
+    broker_name: str | None
+    queue_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """The file holds a table.
+
+    Attributes:
+        table: Queue -> offset, in the order of the file; of a queue that stands twice the last offset.
+    """
+
+    table: Mapping[OffsetKey, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NoTable:
+    """The client reads the file, and finds that it holds no table: `null`, or a `null` table.
+
+    A client that reads this in `offsets.json` does not look at the `.bak` file: it has no stored offset.
+
+    Attributes:
+        has_object: Whether there is an object around the `null` table. Since 5.2.0 (and in 4.9.8) a client
+            throws `NullPointerException` when it persists onto such a file, so the file stays as it is.
+    """
+
+    has_object: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The file has no character: the client takes it for missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The client's reader throws an exception.
+
+    Attributes:
+        reason: What is wrong with the text, in a few words.
+    """
+
+    reason: str
+
+
+class Doubt(Enum):
+    """Why nobody can say what a client reads from the bytes and the release alone. RocketMQ writes nothing like it."""
+
+    NESTING = "the text nests so deep that the client's stack decides"
+    TYPE_NAME = "a type name stands where the client's class path decides"
+    REFERENCE = "a reference leads somewhere that only the library can find"
+    DATE = "an offset is a date, which the client's time zone decides"
+    OBJECT = "an object, an array or a fraction stands where a name or a number should"
+    LOCALE = "a number is a text, which the client's locale decides"
+    BUFFER = "a long string holds U+001A, and what the client read before decides"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """What the client does depends on more than the file and the release.
+
+    Attributes:
+        doubt: What it depends on.
+    """
+
+    doubt: Doubt
+
+
+Outcome: TypeAlias = Offsets | NoTable | Empty | Refused | Undecided
+
+OUTCOME_NAMES: Final[dict[type[Outcome], str]] = {
+    Offsets: "offsets",
+    NoTable: "no_table",
+    Empty: "empty",
+    Refused: "refused",
+    Undecided: "undecided",
+}
+"""What outcomes are called in tables."""
+
+
+class RefusedError(Exception):
+    """Inside the readers: the client's reader throws here."""
+
+
+class UndecidedError(Exception):
+    """Inside the readers: from here on more than the text decides.
+
+    Attributes:
+        doubt: What decides.
+    """
+
+    def __init__(self, doubt: Doubt) -> None:
+        super().__init__(doubt.value)
+        self.doubt = doubt
