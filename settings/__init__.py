@@ -9,6 +9,8 @@ from __future__ import annotations
 from settings.load import SettingsError, load_settings
 from settings.model import (
     ClusterSettings,
+    CollectSettings,
+    CollectTls,
     ConfigStrategy,
     ConfiguredQueues,
     ConsistentHashStrategy,
@@ -17,11 +19,15 @@ from settings.model import (
     MachineRoomNearbyStrategy,
     MachineRoomStrategy,
     PlainStrategy,
+    Retention,
     RoomRule,
+    is_host_and_port,
 )
 
 __all__ = [
     "ClusterSettings",
+    "CollectSettings",
+    "CollectTls",
     "ConfigStrategy",
     "ConfiguredQueues",
     "ConsistentHashStrategy",
@@ -30,7 +36,9 @@ __all__ = [
     "MachineRoomNearbyStrategy",
     "MachineRoomStrategy",
     "PlainStrategy",
+    "Retention",
     "RoomRule",
     "SettingsError",
+    "is_host_and_port",
     "load_settings",
 ]

@@ -6,7 +6,7 @@ import hashlib
 import json
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Strict(BaseModel):
@@ -96,20 +96,148 @@ GroupSettings = Annotated[
 ]
 """What a group's clients were configured with. It fills in what they cannot be asked (lists, rooms, counts)."""
 
+HypotheticalStrategy = Annotated[
+    ConsistentHashStrategy | MachineRoomStrategy | MachineRoomNearbyStrategy | ConfigStrategy,
+    Field(discriminator="strategy"),
+]
+"""A strategy that takes parameters, with the ones to try."""
+
+
+class CollectTls(Strict):
+    """How the collector encrypts. The password of a key is a secret, and so comes with the credentials.
+
+    Attributes:
+        verify: whether the servers' certificates are checked. RocketMQ's client never compares their host names.
+        trusted_certificates: file (PEM) with the authorities to trust; None for those of the Java installation.
+        certificate: file (PEM) with the client's own certificate, for servers that ask for one.
+        key: file (PEM, PKCS 8) with its private key.
+    """
+
+    verify: bool = True
+    trusted_certificates: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    @model_validator(mode="after")
+    def _certificate_with_key(self) -> CollectTls:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("give both certificate and key, or neither")
+        return self
+
+
+class Retention(Strict):
+    """How long exports are kept.
+
+    Attributes:
+        keep_days: the newest day that may go is this many days before today (UTC).
+        dry_run: whether the daily run only says what would go.
+    """
+
+    keep_days: int = Field(ge=1)
+    dry_run: bool = True
+
+
+class CollectSettings(Strict):
+    """How a live cluster is asked, and how hard.
+
+    Attributes:
+        nameservers: addresses, `host:port`; each is asked for itself. Empty if the Airflow connection has them.
+        connection: id of the Airflow connection with the credentials; None for a cluster without access control.
+        tls: how to encrypt; None for plain connections.
+        parallelism: calls under way at a time, over all servers.
+        calls_per_second: at most, of any one name server or broker.
+        connect_timeout_ms: how long a connection may take.
+        call_timeout_ms: how long an answer may take.
+        client_timeout_ms: how long it may take if a broker passes the question on to a client. A broker waits ten
+            seconds for a client and then says so, so that who is silent for longer is the broker.
+        retries: how often a call that nobody answered is made again, each time after a longer pause.
+        dead_after_s: a server that has answered nothing for so long, and no three calls, is not called again in this run.
+        leave_out: kinds of sources that are not asked at all; what depends on them is unknown.
+        offset_files: the drop folder of broadcasting clients' offset files, an absolute path; None if nobody ships them.
+        offset_file_limit_bytes: a larger offset file is not copied.
+        retention: how long exports are kept; None for ever.
+    """
+
+    nameservers: list[str] = Field(default_factory=list)
+    connection: str | None = Field(default=None, min_length=1)
+    tls: CollectTls | None = None
+    parallelism: int = Field(default=16, ge=1, le=256)
+    calls_per_second: float = Field(default=50, gt=0)
+    connect_timeout_ms: int = Field(default=3_000, ge=100)
+    call_timeout_ms: int = Field(default=5_000, ge=100)
+    client_timeout_ms: int = Field(default=15_000, ge=11_000)
+    retries: int = Field(default=2, ge=0, le=10)
+    dead_after_s: float = Field(default=20, gt=0)
+    leave_out: list[
+        Literal[
+            "broker_config",
+            "broker_message_request_mode",
+            "broker_producer_table",
+            "broker_topic_stats",
+            "consume_stats",
+            "consumer_running_info",
+            "consumer_status",
+        ]
+    ] = Field(default_factory=list)
+    offset_files: str | None = None
+    offset_file_limit_bytes: int = Field(default=16 * 1024 * 1024, ge=1, le=1024 * 1024 * 1024)
+    retention: Retention | None = None
+
+    @field_validator("offset_files")
+    @classmethod
+    def _absolute(cls, folder: str | None) -> str | None:
+        # A worker of Airflow has another working directory than whoever writes the settings.
+        if folder is not None and not folder.startswith("/"):
+            raise ValueError(f"{folder!r} is not an absolute path")
+        return folder
+
+    @field_validator("nameservers")
+    @classmethod
+    def _host_and_port(cls, nameservers: list[str]) -> list[str]:
+        for address in nameservers:
+            if not is_host_and_port(address):
+                raise ValueError(f"{address!r} is not host:port")
+        if len(set(nameservers)) < len(nameservers):
+            raise ValueError("a name server is there twice")
+        return nameservers
+
+
+def is_host_and_port(address: str) -> bool:
+    """Whether a text is the address of a server: a host, a colon and a port."""
+    host, _, port = address.rpartition(":")
+    is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536  # noqa: PLR2004  # TCP's own
+    return bool(host) and is_port and not set(host) & set(" \t\r\n;,/")
+
 
 class ClusterSettings(Strict):
     """One cluster.
 
     Attributes:
         groups: consumer group -> what its clients were configured with.
+        hypothetical: strategies to compute for every group beside AVG, AVG_BY_CIRCLE and CONSISTENT_HASH with ten virtual
+            nodes, whose place another CONSISTENT_HASH takes. Each strategy once, in no order.
+        collect: how the live cluster is asked; None for a cluster whose exports come from elsewhere.
     """
 
     groups: dict[str, GroupSettings] = Field(default_factory=dict)
+    hypothetical: list[HypotheticalStrategy] = Field(default_factory=list)
+    collect: CollectSettings | None = None
+
+    @field_validator("hypothetical")
+    @classmethod
+    def _each_once(cls, hypothetical: list[HypotheticalStrategy]) -> list[HypotheticalStrategy]:
+        names = [of_cluster.strategy for of_cluster in hypothetical]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"{name} is there twice; a group, topic and queue has one row set of each strategy"
+                )
+        return sorted(hypothetical, key=lambda of_cluster: of_cluster.strategy)
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the canonical text of these settings; a part of a computation's identity."""
-        canonical = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        """SHA-256 of the canonical text of what can change a number; a part of a computation's identity."""
+        canonical = json.dumps(self.model_dump(mode="json", exclude={"collect"}), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 

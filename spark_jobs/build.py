@@ -19,22 +19,42 @@ from pyspark.sql import functions as F
 
 from settings import ClusterSettings, SettingsError, load_settings
 from spark_jobs.allocation import SPREAD_BOUNDS
+from spark_jobs.broadcast_offset import broadcast_offset
+from spark_jobs.broadcast_offset_file import broadcast_offset_file
 from spark_jobs.fairness import assignment_fairness
 from spark_jobs.finding import finding
+from spark_jobs.offset_readings import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
+from spark_jobs.ownership_drift import ownership_drift
+from spark_jobs.producer_spread import producer_spread
 from spark_jobs.queue_assignment import allocated, kept_without_route, queue_assignment
+from spark_jobs.route_divergence import route_divergence
 from spark_jobs.session import spark_session
 from spark_jobs.silver import read_silver
 from spark_jobs.stage import clear_stage, write_build, write_measures, write_tables, write_work
 from spark_jobs.subscriptions import subscriptions
-from tables import ASSIGNMENT_FAIRNESS, FINDING, QUEUE_ASSIGNMENT, SILVER_TABLES
+from tables import (
+    ASSIGNMENT_FAIRNESS,
+    BROADCAST_OFFSET,
+    BROADCAST_OFFSET_FILE,
+    FINDING,
+    OWNERSHIP_DRIFT,
+    PRODUCER_SPREAD,
+    QUEUE_ASSIGNMENT,
+    ROUTE_DIVERGENCE,
+    SILVER_TABLES,
+)
+from topology.earlier import EarlierExport, earlier_exports
 from topology.manifest import ExportError, export_directory, load_manifest
 from warehouse.identity import RunIdentity, code_version
 from warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
     from tables import Table
+    from topology.manifest import Manifest
 
 
 def build(
@@ -53,25 +73,64 @@ def build(
     """
     directory = export_directory(exports, cluster, ds)
     manifest = load_manifest(directory)
-    identity = RunIdentity(manifest.sha256, settings.sha256, code_version())
+    earlier = _earlier_offset_files(exports, manifest)
+    identity = RunIdentity(
+        manifest.sha256,
+        settings.sha256,
+        code_version(),
+        tuple(export.manifest.sha256 for export in earlier),
+    )
     stage = warehouse.stage(cluster, ds)
     clear_stage(spark, stage)
     parsed = read_silver(spark, str(directory), manifest, cluster, ds)
     silver = write_tables(spark, stage, SILVER_TABLES, parsed)
+    spark.catalog.clearCache()  # The parsed lines are in the tables now, and joins want their memory.
     shared = write_work(spark, stage, "subscription", subscriptions(silver))
 
-    def write(table: Table, rows: DataFrame) -> dict[str, DataFrame]:
-        whole = rows.withColumns({"cluster": F.lit(cluster), "ds": F.lit(ds)})
-        return write_tables(spark, stage, [table], {table.name: whole})
+    def write(rows_of: Mapping[Table, DataFrame]) -> dict[str, DataFrame]:
+        day = {"cluster": F.lit(cluster), "ds": F.lit(ds)}
+        whole = {table.name: rows.withColumns(day) for table, rows in rows_of.items()}
+        return write_tables(spark, stage, rows_of, whole)
 
     owners = queue_assignment(allocated(shared, settings))
     kept = kept_without_route(shared, silver["observed_owner"])
-    gold = write(QUEUE_ASSIGNMENT, owners.unionByName(kept))
-    gold |= write(ASSIGNMENT_FAIRNESS, assignment_fairness(gold["queue_assignment"], shared, SPREAD_BOUNDS))
-    gold |= write(FINDING, finding(silver, shared, gold["queue_assignment"], gold["assignment_fairness"]))
+    # What does not wait for one another is written side by side.
+    gold = write(
+        {
+            QUEUE_ASSIGNMENT: owners.unionByName(kept),
+            ROUTE_DIVERGENCE: route_divergence(silver),
+            PRODUCER_SPREAD: producer_spread(silver),
+        }
+    )
+    fairness = assignment_fairness(gold["queue_assignment"], shared, SPREAD_BOUNDS)
+    files_read = write_work(
+        spark, stage, "offset_reading", readings(spark, silver, str(directory), manifest, earlier)
+    )
+    gold |= write(
+        {
+            ASSIGNMENT_FAIRNESS: fairness,
+            OWNERSHIP_DRIFT: ownership_drift(silver, shared, gold),
+            BROADCAST_OFFSET_FILE: broadcast_offset_file(silver, shared, files_read),
+        }
+    )
+    offsets = broadcast_offset(silver, shared, files_read, gold["broadcast_offset_file"])
+    gold |= write({BROADCAST_OFFSET: offsets})
+    gold |= write({FINDING: finding(silver, shared, gold)})
     write_measures(spark, stage, silver | gold, manifest, cluster, ds)
     write_build(spark, stage, identity)
     return identity
+
+
+def _earlier_offset_files(exports: Path, manifest: Manifest) -> tuple[EarlierExport, ...]:
+    """The earlier exports that the day's offset files are compared with; none where the day has none."""
+
+    def has_files(candidate: Manifest) -> bool:
+        return any(file.kind == OFFSET_FILE_KIND for file in candidate.files)
+
+    if not has_files(manifest):
+        return ()
+    earlier = earlier_exports(exports, manifest.cluster, manifest.ds, most=LOOK_BACK_EXPORTS)
+    return tuple(export for export in earlier if has_files(export.manifest))
 
 
 def main() -> int:

@@ -8,6 +8,7 @@ import pyarrow as pa  # noqa: TC002 - Spark reads the types of an Arrow function
 from pyspark.sql import functions as F
 
 from spark_jobs.allocation import BROADCASTING, MIXED, REASONS, RESULT_DDL, allocate_batch
+from spark_jobs.configured import Configured
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -16,77 +17,64 @@ if TYPE_CHECKING:
 
 
 def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
-    """The subscriptions with a readable queue, with `results` (see `allocation.RESULT_TYPE`) beside them.
+    """The subscriptions with a readable queue, with `result` (see `allocation.RESULT_TYPE`) beside them.
 
-    Only counts and names cross into Python, once each; what comes back are small integers.
+    Only counts and names cross into Python, once each; what comes back are small integers. A group's rows stand together,
+    so that what its clients hash to is computed once for all of its topics.
     """
-    of_group = dict(settings.groups)
+    configured = Configured.of(settings)
 
     @F.arrow_udf(RESULT_DDL)  # type: ignore[attr-defined,untyped-decorator]  # PySpark 4.1 exports it without a type
-    def results(
-        groups: pa.Array,
-        topics: pa.Array,
-        states: pa.Array,
-        brokers: pa.Array,
-        member_ids: pa.Array,
-        variants: pa.Array,
-    ) -> pa.Array:
-        return allocate_batch(of_group, groups, topics, states, brokers, member_ids, variants)
+    def result(subscriptions: pa.Array) -> pa.Array:
+        return allocate_batch(configured, subscriptions)
 
-    readable = F.transform(
-        F.filter("brokers", lambda broker: broker["queue_count"] > 0),
-        lambda broker: F.struct(
-            broker["broker_name"].alias("broker_name"), broker["queue_count"].alias("queue_count")
-        ),
+    asked = F.struct(
+        "consumer_group",
+        "topic",
+        "group_state",
+        F.col("brokers.broker_name").alias("broker_names"),
+        F.col("brokers.queue_count").alias("queue_counts"),
+        "member_ids",
+        F.col("variants.strategy").alias("strategies"),
+        F.col("variants.client_language").alias("languages"),
+        F.col("variants.client_version").alias("versions"),
+        F.col("variants.is_subscribed").alias("is_subscribed"),
     )
     return (
         subscriptions.where("route_state = 'known'")
-        .withColumn("brokers", readable)
-        .where("size(brokers) > 0")
-        .withColumn(
-            "results", results("consumer_group", "topic", "group_state", "brokers", "member_ids", "variants")
-        )
+        .where(F.exists("brokers", lambda broker: broker["queue_count"] > 0))
+        .sortWithinPartitions("consumer_group", "topic")
+        # An optimizer that takes the function for cheap would run it once to filter and once more for its result.
+        .withColumn("result", result.asNondeterministic()(asked))
     )
 
 
 def queue_assignment(allocations: DataFrame) -> DataFrame:
     """The table's own columns, from `allocated`: one row per queue, strategy and owner."""
-    queues = F.flatten(
-        F.transform(
-            "brokers",
-            lambda broker: F.transform(
-                F.sequence(F.lit(0), broker["queue_count"] - 1),
-                lambda queue_id: F.named_struct(
-                    F.lit("broker_name"), broker["broker_name"], F.lit("queue_id"), queue_id
-                ),
-            ),
-        )
-    )
     by_strategy = allocations.select(
         "consumer_group",
         "topic",
         "member_ids",
-        "variants",
-        queues.alias("queue_names"),
-        F.explode("results").alias("result"),
+        F.col("variants.connection_count").alias("connection_counts"),
+        F.col("brokers.broker_name").alias("broker_names"),
+        F.col("result.queue_brokers").alias("queue_brokers"),
+        F.col("result.queue_ids").alias("queue_ids"),
+        F.explode("result.shares").alias("share"),
     )
-    by_owner = by_strategy.select("*", F.posexplode("result.owners").alias("position", "owner"))
-    position = F.coalesce(F.get("result.queues", F.col("position")), F.col("position"))
-    queue = F.get("queue_names", position)
+    by_owner = by_strategy.select("*", F.posexplode("share.owners").alias("position", "owner"))
+    queue = F.coalesce(F.get("share.queues", F.col("position")), F.col("position"))
     is_owned = F.col("owner") >= 0
     reasons = F.array(*(F.lit(reason) for reason in REASONS))
     return by_owner.select(
         "consumer_group",
         "topic",
-        queue["broker_name"].alias("broker_name"),
-        queue["queue_id"].alias("queue_id"),
-        "result.strategy",
-        "result.strategy_source",
-        "result.is_effective",
+        F.get("broker_names", F.get("queue_brokers", queue)).alias("broker_name"),
+        F.get("queue_ids", queue).alias("queue_id"),
+        "share.strategy",
+        "share.strategy_source",
+        "share.is_effective",
         F.when(is_owned, F.get("member_ids", F.col("owner"))).alias("client_id"),
-        F.when(is_owned, F.get("variants", F.col("owner"))["connection_count"]).alias(
-            "client_connection_count"
-        ),
+        F.when(is_owned, F.get("connection_counts", F.col("owner"))).alias("client_connection_count"),
         F.when(~is_owned, F.get(reasons, -1 - F.col("owner"))).alias("reason"),
     )
 

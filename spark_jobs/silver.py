@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from spark_jobs.session import literal_path, setting_bytes, spark_schema
-from tables import SILVER_TABLES
+from tables import OFFSET_FILE, SILVER_TABLES
 from topology.contract import EnvelopeError, parse_envelope
 from topology.payloads import PayloadError, error_code, facts, facts_of_unreadable
 
@@ -143,7 +143,9 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
         yield "export_record", record | {"state": "rejected"}
         yield from facts_of_unreadable(envelope)
         return
-    yield from rows
+    for table, row in rows:
+        # A file that failed to land has no path: its line is all that tells it from another.
+        yield table, row | {"line_number": line_number} if table == OFFSET_FILE.name else row
     if envelope.error is None:
         yield "export_record", record | {"state": "payload"}
     else:

@@ -2,8 +2,8 @@
 
 This is the input of every allocation. All of it is facts of silver, put together as a client would see them:
 
-* **Route.** A client polls one name server. Where they differ, the queue set that most name servers give is taken
-  (then the largest, then that of the smallest address); the rest shows in findings.
+* **Route.** A client polls one name server. Where they differ, `routes` says whose queue set is taken; the rest shows
+  in findings.
 * **Members.** A client asks one random broker of the topic's route for the ids of its group. Where the brokers'
   lists differ, the list that most of them give is taken (then the longest, then that of the smallest broker name).
   A broker lists one id per channel, so an id shared by two processes stands twice.
@@ -18,19 +18,24 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from spark_jobs.allocation import POP
+from spark_jobs.routes import elected_routes, java_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
 
+_MEMBER_EVIDENCE = (
+    "connection_count",
+    "client_state",
+    "client_age_ms",
+    "least_connection_count",
+    "process_count",
+)
+"""What is known of a member beside how it shares: no strategy asks for it, drift and findings do."""
+
 _NO_TOPIC_ROUTE = 17
 """`ResponseCode.TOPIC_NOT_EXIST`: the name server knows no route for the topic."""
-
-
-def java_order(column: Column) -> Column:
-    """A sort key that orders strings as `String.compareTo` does."""
-    return F.encode(column, "UTF-16BE")
 
 
 def _java_sorted(names: Column) -> Column:
@@ -46,36 +51,7 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
     asked); brokers array<struct<key, broker_name, queue_count>> in Java order, with queue_count 0 where nothing may be
     read; queue_set_count (different queue sets among the name servers).
     """
-    broker = F.struct(
-        java_order(F.col("broker_name")).alias("key"),
-        "broker_name",
-        F.col("subscribe_queue_count").alias("queue_count"),
-    )
-    by_nameserver = (
-        silver["topic_route"]
-        .groupBy("topic", "nameserver")
-        .agg(F.array_sort(F.collect_list(broker)).alias("brokers"))
-    )
-    answers = by_nameserver.groupBy("topic").agg(
-        F.array_sort(F.collect_list(F.struct("nameserver", "brokers"))).alias("answers")
-    )
-    queue_sets = F.array_distinct(F.transform("answers", lambda answer: answer["brokers"]))
-
-    def ballot(brokers: Column) -> Column:
-        voters = F.filter("answers", lambda answer: answer["brokers"] == brokers)
-        queue_count = F.aggregate(brokers, F.lit(0), lambda total, broker: total + broker["queue_count"])
-        return F.struct(
-            (-F.size(voters)).alias("votes"),
-            (-queue_count).alias("queue_count"),
-            F.get(voters, F.lit(0))["nameserver"].alias("nameserver"),
-            brokers.alias("brokers"),
-        )
-
-    known = answers.select(
-        "topic",
-        F.array_min(F.transform(queue_sets, ballot))["brokers"].alias("brokers"),
-        F.size(queue_sets).alias("queue_set_count"),
-    )
+    known = elected_routes(silver["topic_route"].where("is_in_route"), "subscribe_queue_count")
     is_answer = (F.col("state") == "payload") | F.coalesce(
         F.col("error_code") == _NO_TOPIC_ROUTE, F.lit(col=False)
     )
@@ -89,7 +65,7 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
         F.when(F.col("brokers").isNotNull(), "known").when(F.col("was_answered"), "none").otherwise("unknown")
     )
     return asked.join(known, "topic", "left").select(
-        "topic", state.alias("route_state"), "brokers", "queue_set_count"
+        "topic", state.alias("route_state"), "brokers", F.col("answer_count").alias("queue_set_count")
     )
 
 
@@ -151,9 +127,12 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
     """The different member lists of each group, with what each member says of itself.
 
     Columns: consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
-    client_language, client_version, topics, is_client_rebalance, connection_count>, where strategy is RocketMQ's name, or the Java class
-    where it has none, or null for a member that could not be asked; topics are the member's own subscriptions or null;
-    connection_count counts the slots with the same id.
+    client_language, client_version, topics, is_client_rebalance, client_state, client_age_ms, connection_count,
+    least_connection_count, process_count>, where strategy is RocketMQ's name, or the Java class where it has none, or null
+    for a member that could not be asked; topics are the member's own subscriptions or null; client_state is `online`
+    (it answered), `offline` (a broker says that it is not connected) or `unknown`; connection_count counts the slots with
+    the same id in this list, least_connection_count in the list with fewest of them, process_count the processes with
+    this id that answered when they were asked themselves.
     """
     of_list = ["consumer_group", "list_id"]
     slots = (
@@ -164,6 +143,10 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
         .withColumn(
             "connection_count", F.count("*").over(Window.partitionBy(*of_list, "client_id")).cast("int")
         )
+        .withColumn(
+            "least_connection_count",
+            F.min("connection_count").over(Window.partitionBy("consumer_group", "client_id")),
+        )
     )
     member = F.struct(
         "slot",
@@ -173,7 +156,11 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
         "client_version",
         "topics",
         "is_client_rebalance",
+        F.coalesce("client_state", F.lit("unknown")).alias("client_state"),
+        "client_age_ms",
         "connection_count",
+        "least_connection_count",
+        F.coalesce("process_count", F.lit(0)).alias("process_count"),
     )
     return (
         slots.join(_self_descriptions(silver), ["consumer_group", "client_id"], "left")
@@ -183,29 +170,30 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """One row per (group, client): strategy, client_language, client_version, topics."""
+    """One row per (group, client): what it said of itself, asked through a broker or directly, and what brokers say."""
     of_client = ["consumer_group", "client_id"]
-    nothing = F.lit(None).cast("string")
-    said = (
-        silver["consumer_client"]
-        .where("state = 'online'")
-        .select(
+
+    def said(table: str, *, is_process: bool) -> DataFrame:
+        return silver[table].select(
             *of_client,
+            "state",
             F.coalesce("strategy", "strategy_class").alias("strategy"),
             F.col("client_version").alias("own_version"),
             "is_client_rebalance",
-            nothing.alias("client_language"),
-            nothing.alias("connected_version"),
-            nothing.alias("topic"),
+            (F.unix_millis("captured_at") - F.unix_millis("started_at")).alias("client_age_ms"),
+            F.lit(is_process).alias("is_process"),
         )
-    )
+
     connected = silver["consumer_connection"].select(
         *of_client, "client_language", F.col("client_version").alias("connected_version")
     )
     subscribed = silver["client_subscription"].select(*of_client, "topic")
     topics = F.collect_set("topic")
+    is_online = F.col("state") == "online"
     return (
-        said.unionByName(connected, allowMissingColumns=True)
+        said("consumer_client", is_process=False)
+        .unionByName(said("client_process", is_process=True))
+        .unionByName(connected, allowMissingColumns=True)
         .unionByName(subscribed, allowMissingColumns=True)
         .groupBy(*of_client)
         .agg(
@@ -214,6 +202,12 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
             F.coalesce(F.min("is_client_rebalance"), F.lit(col=True)).alias("is_client_rebalance"),
             F.coalesce(F.max("own_version"), F.max("connected_version")).alias("client_version"),
             F.when(F.size(topics) > 0, topics).alias("topics"),
+            F.when(F.max(is_online), "online")
+            .when(F.max(F.col("state") == "offline"), "offline")
+            .otherwise("unknown")
+            .alias("client_state"),
+            F.min("client_age_ms").alias("client_age_ms"),
+            F.count_if(is_online & F.col("is_process")).cast("int").alias("process_count"),
         )
     )
 
@@ -224,7 +218,7 @@ def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     Columns: consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
     `broadcasting`, `offline`, `unknown`); member_list_count (different lists among the brokers that were asked);
     member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array beside
-    member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, connection_count>.
+    member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, and the last five of `member_lists`>.
     """
     shared = (
         group_topics(silver)
@@ -274,8 +268,7 @@ def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
             # A member that could not be asked is taken to subscribe to what its group subscribes to.
             F.lit("is_subscribed"),
             F.coalesce(F.array_contains(member["topics"], F.col("topic")), F.lit(col=True)),
-            F.lit("connection_count"),
-            member["connection_count"],
+            *(part for name in _MEMBER_EVIDENCE for part in (F.lit(name), member[name])),
         ),
     )
     return (

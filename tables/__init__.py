@@ -6,12 +6,18 @@ What belongs here: names, grains, columns, units. What does not: rows, files, en
 from __future__ import annotations
 
 from tables.gold.assignment_fairness import ASSIGNMENT_FAIRNESS
+from tables.gold.broadcast_offset import BROADCAST_OFFSET
+from tables.gold.broadcast_offset_file import BROADCAST_OFFSET_FILE
 from tables.gold.finding import FINDING
 from tables.gold.gate_result import GATE_RESULT
+from tables.gold.ownership_drift import OWNERSHIP_DRIFT
+from tables.gold.producer_spread import PRODUCER_SPREAD
 from tables.gold.publication import PUBLICATION
 from tables.gold.queue_assignment import QUEUE_ASSIGNMENT
+from tables.gold.route_divergence import ROUTE_DIVERGENCE
 from tables.model import TABLE_VERSION_FIELDS, Column, ColumnType, Layer, Table
 from tables.silver.broker import BROKER
+from tables.silver.client_process import CLIENT_PROCESS
 from tables.silver.client_subscription import CLIENT_SUBSCRIPTION
 from tables.silver.consume_progress import CONSUME_PROGRESS
 from tables.silver.consumer_client import CONSUMER_CLIENT
@@ -20,6 +26,9 @@ from tables.silver.export_record import EXPORT_RECORD
 from tables.silver.group_presence import GROUP_PRESENCE
 from tables.silver.message_request_mode import MESSAGE_REQUEST_MODE
 from tables.silver.observed_owner import OBSERVED_OWNER
+from tables.silver.offset_file import OFFSET_FILE
+from tables.silver.process_owner import PROCESS_OWNER
+from tables.silver.queue_offset import QUEUE_OFFSET
 from tables.silver.rejected_record import REJECTED_RECORD
 from tables.silver.subscription import SUBSCRIPTION
 from tables.silver.subscription_group import SUBSCRIPTION_GROUP
@@ -39,12 +48,25 @@ SILVER_TABLES: tuple[Table, ...] = (
     CONSUMER_CLIENT,
     CLIENT_SUBSCRIPTION,
     OBSERVED_OWNER,
+    CLIENT_PROCESS,
+    PROCESS_OWNER,
     CONSUME_PROGRESS,
     MESSAGE_REQUEST_MODE,
+    QUEUE_OFFSET,
+    OFFSET_FILE,
 )
 """Typed facts of the export, in the order in which they are written."""
 
-COMPUTED_GOLD_TABLES: tuple[Table, ...] = (QUEUE_ASSIGNMENT, ASSIGNMENT_FAIRNESS, FINDING)
+COMPUTED_GOLD_TABLES: tuple[Table, ...] = (
+    QUEUE_ASSIGNMENT,
+    ASSIGNMENT_FAIRNESS,
+    OWNERSHIP_DRIFT,
+    ROUTE_DIVERGENCE,
+    PRODUCER_SPREAD,
+    BROADCAST_OFFSET_FILE,
+    BROADCAST_OFFSET,
+    FINDING,
+)
 """What the Spark job computes and stages, in the order in which it is written."""
 
 GOLD_TABLES: tuple[Table, ...] = (*COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION)
@@ -55,12 +77,19 @@ ALL_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *GOLD_TABLES)
 __all__ = [
     "ALL_TABLES",
     "ASSIGNMENT_FAIRNESS",
+    "BROADCAST_OFFSET",
+    "BROADCAST_OFFSET_FILE",
     "COMPUTED_GOLD_TABLES",
     "FINDING",
     "GATE_RESULT",
     "GOLD_TABLES",
+    "OFFSET_FILE",
+    "OWNERSHIP_DRIFT",
+    "PRODUCER_SPREAD",
     "PUBLICATION",
     "QUEUE_ASSIGNMENT",
+    "QUEUE_OFFSET",
+    "ROUTE_DIVERGENCE",
     "SILVER_TABLES",
     "TABLE_VERSION_FIELDS",
     "Column",

@@ -9,6 +9,9 @@ BROKER_NAME = Column("broker_name", "string", "The broker name.", nullable=False
 TOPIC = Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False)
 CLIENT_ID = Column("client_id", "string", "The client id.", nullable=False)
 QUEUE_ID = Column("queue_id", "int", "The queue id on that broker, from 0.", nullable=False)
+PROCESS = Column(
+    "process", "string", "The process that was asked, by the collector's name for it.", nullable=False
+)
 NAMESERVER = Column("nameserver", "string", "Address of the name server that said so.", nullable=False)
 STRATEGY_SOURCE = Column(
     "strategy_source",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from topology.contract import KIND_BY_NAME
@@ -51,7 +51,14 @@ class ExportBuilder:
         """A source that failed; gives the line's number in its file."""
         return self._add(kind, asked, error={"type": "MQBrokerException", "message": message})
 
-    def route(self, topic: str, queues: Mapping[str, int] | None, *nameservers: str, perm: int = 6) -> None:
+    def route(
+        self,
+        topic: str,
+        queues: Mapping[str, int] | None,
+        *nameservers: str,
+        perm: int = 6,
+        order: str | None = None,
+    ) -> None:
         """What name servers (by default all) tell of a topic: its brokers' queues, or that they have no route."""
         for nameserver in nameservers or NAMESERVERS:
             if queues is None:
@@ -66,6 +73,7 @@ class ExportBuilder:
                     {"brokerName": broker, "perm": perm, "readQueueNums": count, "writeQueueNums": count}
                     for broker, count in queues.items()
                 ],
+                **({} if order is None else {"orderTopicConf": order}),
             }
             self.answer("nameserver_route", payload, nameserver=nameserver, topic=topic)
 
@@ -77,15 +85,20 @@ class ExportBuilder:
         topics: Iterable[str],
         message_model: str = "CLUSTERING",
         language: str = "JAVA",
+        others: Mapping[str, tuple[str, int]] | None = None,
     ) -> None:
-        """What one broker tells of a group: a connection for each id, and the group's subscriptions."""
+        """What one broker tells of a group: a connection for each id, and the group's subscriptions.
+
+        `others` are ids with a language and a version ordinal of their own.
+        """
+        own = others or {}
         payload = {
             "connectionSet": [
                 {
                     "clientId": client_id,
                     "clientAddr": f"10.0.0.1:{port}",
-                    "language": language,
-                    "version": JAVA_5_3_3,
+                    "language": own.get(client_id, (language, JAVA_5_3_3))[0],
+                    "version": own.get(client_id, (language, JAVA_5_3_3))[1],
                 }
                 for port, client_id in enumerate(client_ids, start=40_000)
             ],
@@ -110,7 +123,7 @@ class ExportBuilder:
         )
         self.answer("consume_stats", f'{{"offsetTable":{{{table}}}}}', broker=broker, group=group)
 
-    def client(
+    def client(  # noqa: PLR0913 - a client tells as many things of itself
         self,
         group: str,
         client_id: str,
@@ -118,24 +131,70 @@ class ExportBuilder:
         strategy: str = "AVG",
         owns: Iterable[Queue] = (),
         version: str = "V5_3_3",
+        *,
+        gives_up: Iterable[Queue] = (),
+        pops: Iterable[Queue] = (),
+        expression: str = "*",
+        age_s: int = 3600,
+        process: str | None = None,
     ) -> None:
-        """What a client tells of itself; `strategy` is RocketMQ's name or a class."""
-        process_queue = json.dumps({"droped": False, "commitOffset": 0, "lastPullTimestamp": 1794794077843})
-        table = ",".join(
-            json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id}) + ":" + process_queue
-            for topic, broker, queue_id in owns
-        )
+        """What a client tells of itself; `strategy` is RocketMQ's name or a class.
+
+        It was started `age_s` seconds before it was asked. With a `process` it is that process that was asked.
+        """
+
+        def told(queues: Iterable[Queue], **process_queue: object) -> list[str]:
+            return [
+                json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id})
+                + ":"
+                + json.dumps(process_queue)
+                for topic, broker, queue_id in queues
+            ]
+
+        pulled = {"commitOffset": 0, "lastPullTimestamp": 1794794077843}
+        table = ",".join([*told(owns, droped=False, **pulled), *told(gives_up, droped=True, **pulled)])
+        pop_table = ",".join(told(pops, droped=False, lastPopTimestamp=1794794077843, waitAckCount=0))
+        started = self._captured_at() - timedelta(seconds=age_s)
         properties = {
             "allocateMessageQueueStrategy": f"{CLASSES.get(strategy, strategy)}@1b2c3d",
             "PROP_CLIENT_VERSION": version,
             "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+            "PROP_CONSUMER_START_TIMESTAMP": str(int(started.timestamp() * 1000)),
+            "clientRebalance": "false" if pops else "true",
         }
-        subscriptions = [{"topic": topic, "subString": "*"} for topic in topics]
+        subscriptions = [{"topic": topic, "subString": expression} for topic in topics]
         text = (
             f'{{"properties":{json.dumps(properties)},"subscriptionSet":{json.dumps(subscriptions)},'
-            f'"mqTable":{{{table}}}}}'
+            f'"mqTable":{{{table}}},"mqPopTable":{{{pop_table}}}}}'
         )
-        self.answer("consumer_running_info", text, group=group, client_id=client_id)
+        asked = {"group": group, "client_id": client_id}
+        if process is None:
+            self.answer("consumer_running_info", text, **asked)
+        else:
+            self.answer("process_assignment", text, process=process, **asked)
+
+    def popped(self, broker: str, topic: str, group: str) -> None:
+        """A broker is set to serve the group's topic by POP."""
+        mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": -1}
+        self.answer(
+            "broker_message_request_mode", {"messageRequestModeMap": {topic: {group: mode}}}, broker=broker
+        )
+
+    def configured(self, broker: str, queues_of: Mapping[str, int], perm: int = 6) -> None:
+        """A broker's own configuration of its topics."""
+        table = {
+            topic: {"topicName": topic, "perm": perm, "readQueueNums": count, "writeQueueNums": count}
+            for topic, count in queues_of.items()
+        }
+        self.answer("broker_topic_config", {"topicConfigTable": table}, broker=broker)
+
+    def brokers(self, nameserver: str, addresses_of: Mapping[str, Mapping[str, str]]) -> None:
+        """A name server's list of brokers: for each its addresses by broker id."""
+        table = {
+            broker: {"brokerName": broker, "cluster": self.cluster, "brokerAddrs": dict(addresses)}
+            for broker, addresses in addresses_of.items()
+        }
+        self.answer("nameserver_cluster_info", {"brokerAddrTable": table}, nameserver=nameserver)
 
     def group(
         self,
@@ -167,13 +226,16 @@ class ExportBuilder:
             (directory / KIND_BY_NAME[kind].file_name).write_text("".join(lines), encoding="utf-8")
         return directory
 
+    def _captured_at(self) -> datetime:
+        return datetime(self.ds.year, self.ds.month, self.ds.day, 12, tzinfo=UTC)
+
     def _add(self, kind: str, asked: dict[str, str], **content: Any) -> int:
         if "broker" in asked:
             asked = {"broker_addr": f"{asked['broker']}:10911", **asked}
         line = {
             "kind": kind,
             "cluster": self.cluster,
-            "captured_at": f"{self.ds}T12:00:00Z",
+            "captured_at": f"{self._captured_at():%Y-%m-%dT%H:%M:%SZ}",
             **asked,
             **content,
         }

@@ -16,7 +16,7 @@ SELECT
         WHEN count(client_id) = 1 THEN 'owned'
         WHEN any_value(reason) IN (
             'group_offline', 'duplicate_client_id', 'room_without_consumers', 'not_in_configured_list',
-            'mixed_strategies', 'owner_not_subscribed', 'left_out_by_strategy'
+            'mixed_strategies', 'mixed_clients', 'owner_not_subscribed', 'left_out_by_strategy'
         ) THEN 'unowned'
         ELSE 'unknown'
     END AS ownership,

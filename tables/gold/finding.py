@@ -13,18 +13,56 @@ FINDING = Table(
         "broker_name",
         "queue_id",
         "client_id",
+        "likely_cause",
     ),
     columns=(
         Column("severity", "string", "`critical`, `warning` or `info`.", nullable=False),
         Column(
-            "kind", "string", "Kind of the problem, from a closed list; see docs/findings.md.", nullable=False
+            "kind", "string", "Kind of the problem, from a closed list; see docs/findings/.", nullable=False
         ),
         Column("consumer_group", "string", "The consumer group concerned, if one is."),
         Column("topic", "string", "The topic concerned, if one is."),
         Column("broker_name", "string", "The broker concerned, if one is."),
         Column("queue_id", "int", "The queue concerned, if one is."),
         Column("client_id", "string", "The client concerned, if one is."),
+        Column(
+            "likely_cause",
+            "string",
+            "Why, where the facts show it: as in ownership_drift, or `more_clients_than_queues` for idle clients; see docs/findings/causes.md.",
+        ),
         Column("evidence", "string", "What was seen, in one line.", nullable=False),
         Column("advice", "string", "What to do, in one line.", nullable=False),
+        Column(
+            "page",
+            "string",
+            "Path in the repository of the page on this kind: how it arises, how to confirm it.",
+            nullable=False,
+        ),
+        Column("queue_count", "int", "Queues that the problem concerns."),
+        Column("queue_total_count", "int", "Queues of the group and topic in all."),
+        Column("client_count", "int", "Clients that the problem concerns, each id once."),
+        Column("client_total_count", "int", "Members of the group in all, each id once."),
+        Column("process_count", "int", "Processes that share the client id."),
+        Column("group_count", "int", "Consumer groups that the problem concerns."),
+        Column("topic_count", "int", "Topics that the problem concerns."),
+        Column("record_count", "bigint", "Lines of the export that the problem concerns."),
+        Column("max_queues_per_client", "int", "Queues of the client with most."),
+        Column("mean_queues_per_client", "double", "Mean number of queues per client."),
+        Column("min_queues_per_client", "int", "Queues of the client with fewest."),
+        Column(
+            "value_count",
+            "int",
+            "Different values where there should be one: of lists of members, queue sets, strategies, expressions.",
+        ),
+        Column(
+            "seen_values",
+            "array<string>",
+            "Those values, or the reasons, kinds of records or differences that were seen; at most five.",
+        ),
+        Column(
+            "examples",
+            "array<string>",
+            "The first five of the queues (`broker/id`), clients, groups or topics that the problem concerns.",
+        ),
     ),
 )

@@ -1,7 +1,20 @@
-"""`silver.observed_owner`: the queues in each client's own process table."""
+"""`silver.observed_owner`: the queues in each client's own process table, asked through a broker."""
 
 from tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from tables.model import Column, Table
+
+PROCESS_QUEUE = (
+    Column("is_dropped", "boolean", "The process queue's `droped` flag: given up, not yet removed."),
+    Column(
+        "is_pop",
+        "boolean",
+        "True for an entry of `mqPopTable` (the client pops, the broker shares).",
+        nullable=False,
+    ),
+    Column("commit_offset", "bigint", "`commitOffset` of the process queue (messages)."),
+    Column("last_pull_at", "timestamp", "When the client last pulled from it (UTC), by its own clock."),
+)
+"""What a process table says of one queue."""
 
 OBSERVED_OWNER = Table(
     name="observed_owner",
@@ -20,14 +33,6 @@ OBSERVED_OWNER = Table(
         BROKER_NAME,
         QUEUE_ID,
         Column("client_id", "string", "The client that has the queue in its process table.", nullable=False),
-        Column("is_dropped", "boolean", "The process queue's `droped` flag: given up, not yet removed."),
-        Column(
-            "is_pop",
-            "boolean",
-            "True for an entry of `mqPopTable` (the client pops, the broker shares).",
-            nullable=False,
-        ),
-        Column("commit_offset", "bigint", "`commitOffset` of the process queue (messages)."),
-        Column("last_pull_at", "timestamp", "When the client last pulled from it (UTC), by its own clock."),
+        *PROCESS_QUEUE,
     ),
 )

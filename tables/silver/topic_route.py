@@ -1,4 +1,4 @@
-"""`silver.topic_route`: where each name server sends the clients of a topic."""
+"""`silver.topic_route`: where each name server sends the clients of a topic, consumers and producers."""
 
 from tables.columns import NAMESERVER, TOPIC
 from tables.model import Column, Table
@@ -22,17 +22,38 @@ TOPIC_ROUTE = Table(
             nullable=False,
         ),
         Column(
+            "is_in_route",
+            "boolean",
+            "Whether the route has queues of it; false for a broker that only the order configuration names.",
+            nullable=False,
+        ),
+        Column(
             "perm",
             "int",
-            "Permission bits: 4 read, 2 write, 1 inherit, 8 priority; null for a logical broker.",
+            "Permission bits: 4 read, 2 write, 1 inherit, 8 priority; null for a logical broker and for one that is not in the route.",
         ),
-        Column("read_queue_count", "int", "`readQueueNums` of the route; null for a logical broker."),
-        Column("write_queue_count", "int", "`writeQueueNums` of the route; null for a logical broker."),
+        Column("read_queue_count", "int", "`readQueueNums` of the route; null as for `perm`."),
+        Column("write_queue_count", "int", "`writeQueueNums` of the route; null as for `perm`."),
         Column(
             "subscribe_queue_count",
             "int",
             "Queues that a consumer balances: ids 0 to this number less one. 0 without read permission, and for the physical brokers of a static topic.",
             nullable=False,
+        ),
+        Column(
+            "publish_queue_count",
+            "int",
+            "Places in the list of queues that a producer goes round: writable queues of a broker with a master, or what the order configuration or a static topic's mapping says instead; a queue that is listed twice has two. Null where the order configuration cannot be read, which makes the client throw.",
+        ),
+        Column(
+            "publish_run_count",
+            "int",
+            "Runs of neighbouring places of this broker in that list, taken as a circle; null as for `publish_queue_count`.",
+        ),
+        Column(
+            "publish_unread_count",
+            "int",
+            "Places whose queue no consumer balances, so that nobody reads what is written there; null as for `publish_queue_count`.",
         ),
         Column(
             "has_master",

@@ -227,3 +227,91 @@ def test_a_changed_number_changes_the_hash(tmp_path: Path) -> None:
     }
 
     assert len(hashes) == 2
+
+
+def of_collecting(settings: Any) -> str:
+    return yaml.safe_dump({"clusters": {"shop": {"collect": settings}}})
+
+
+def test_a_cluster_that_is_collected_needs_to_say_nothing_more(tmp_path: Path) -> None:
+    collect = loaded(tmp_path, of_collecting({})).clusters["shop"].collect
+    assert (collect.nameservers, collect.connection, collect.tls, collect.retention) == ([], None, None, None)
+
+
+def test_a_retention_only_names_what_would_go_unless_told_otherwise(tmp_path: Path) -> None:
+    collect = loaded(tmp_path, of_collecting({"retention": {"keep_days": 30}})).clusters["shop"].collect
+    assert collect.retention.dry_run is True
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "why"),
+    [
+        ({"nameservers": "ns:9876"}, "nameservers", "list"),
+        ({"nameservers": ["ns"]}, "nameservers", "'ns' is not host:port"),
+        ({"nameservers": ["ns:0"]}, "nameservers", "'ns:0' is not host:port"),
+        ({"nameservers": ["a:1;b:1"]}, "nameservers", "is not host:port"),
+        ({"nameservers": ["ns:1", "ns:1"]}, "nameservers", "there twice"),
+        ({"calls_per_second": 0}, "calls_per_second", "greater than 0"),
+        ({"parallelism": 0}, "parallelism", "greater"),
+        ({"client_timeout_ms": 10_000}, "client_timeout_ms", "greater"),
+        ({"leave_out": ["consumer_connection"]}, "leave_out.0", "broker_config"),
+        ({"retention": {}}, "retention.keep_days", "required"),
+        ({"retention": {"keep_days": 0}}, "retention.keep_days", "greater"),
+        ({"tls": {"certificate": "c.pem"}}, "tls", "both certificate and key"),
+        ({"offset_files": "drop"}, "offset_files", "'drop' is not an absolute path"),
+        ({"offset_file_limit_bytes": 0}, "offset_file_limit_bytes", "greater"),
+        ({"secret_key": "s"}, "secret_key", "not permitted"),
+    ],
+    ids=str,
+)
+def test_a_wrong_way_to_collect_is_one_sentence_with_the_key(
+    tmp_path: Path, settings: dict[str, Any], key: str, why: str
+) -> None:
+    sentence = refusal(tmp_path, of_collecting(settings))
+    assert sentence.startswith(
+        f"In the settings file {tmp_path / 'ledger.yaml'}, clusters.shop.collect.{key}: "
+    )
+    assert why in sentence
+    assert "\n" not in sentence
+
+
+def test_how_a_cluster_is_collected_is_no_part_of_a_computation(tmp_path: Path) -> None:
+    groups = {"orders": {"strategy": "AVG"}}
+    plain, collected = (
+        loaded(tmp_path, yaml.safe_dump({"clusters": {"shop": {"groups": groups, **more}}})).clusters["shop"]
+        for more in ({}, {"collect": {"calls_per_second": 5, "retention": {"keep_days": 9}}})
+    )
+    assert plain.sha256 == collected.sha256
+
+
+def of_cluster(*hypothetical: dict[str, Any]) -> str:
+    return yaml.safe_dump({"clusters": {"shop": {"hypothetical": list(hypothetical)}}})
+
+
+ROOM = {"strategy": "MACHINE_ROOM", "consumer_idcs": ["hz"]}
+HASH = {"strategy": "CONSISTENT_HASH", "virtual_node_count": 100}
+
+
+def test_strategies_to_try_on_every_group_are_told_once_each_in_any_order(tmp_path: Path) -> None:
+    one, other = (
+        loaded(tmp_path, of_cluster(*tried)).clusters["shop"] for tried in ((ROOM, HASH), (HASH, ROOM))
+    )
+
+    assert {tried.strategy for tried in one.hypothetical} == {"MACHINE_ROOM", "CONSISTENT_HASH"}
+    assert one.sha256 == other.sha256 != ClusterSettings().sha256
+
+
+@pytest.mark.parametrize(
+    ("tried", "why"),
+    [
+        ([ROOM, HASH, {**ROOM, "consumer_idcs": ["sh"]}], "MACHINE_ROOM is there twice"),
+        ([{"strategy": "AVG"}], "AVG"),
+        ([{"strategy": "MACHINE_ROOM"}], "consumer_idcs"),
+    ],
+    ids=["twice", "computed anyway", "without its parameters"],
+)
+def test_what_cannot_be_tried_is_refused(tmp_path: Path, tried: list[dict[str, Any]], why: str) -> None:
+    sentence = refusal(tmp_path, of_cluster(*tried))
+
+    assert sentence.startswith(f"In the settings file {tmp_path / 'ledger.yaml'}, clusters.shop.hypothetical")
+    assert why in sentence

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from settings import ClusterSettings
-from spark_jobs.allocation import BROADCASTING, HYPOTHETICAL, MIXED, REASONS, allocate_batch
+from spark_jobs.allocation import BROADCASTING, MIXED, REASONS, allocate_batch
+from spark_jobs.configured import Configured
 from strategies import MessageQueue, UnknownNameError, get_strategy
 
 if TYPE_CHECKING:
@@ -21,27 +22,28 @@ if TYPE_CHECKING:
 
 QueueName = tuple[str, int]
 
-SETTINGS = ClusterSettings.model_validate(
-    {
-        "groups": {
-            "hash": {"strategy": "CONSISTENT_HASH", "virtual_node_count": 3},
-            "room": {"strategy": "MACHINE_ROOM", "consumer_idcs": ["hz"]},
-            "nearby": {
-                "strategy": "MACHINE_ROOM_NEARBY",
-                "inner": {"strategy": "AVG_BY_CIRCLE"},
-                "broker_room": {"before": "@"},
-                "consumer_room": {"prefixes": {"c": "hz", "d": "sh"}},
-            },
-            "listed": {
-                "strategy": "CONFIG",
-                "clients": {
-                    "c1": [{"topic": "orders", "broker_name": "hz@a", "queue_ids": [0, 1, 9]}],
-                    "c2": [{"topic": "orders", "broker_name": "sh@c", "queue_ids": [0]}],
-                },
-            },
-        }
-    }
-).groups
+GROUPS: dict[str, dict[str, Any]] = {
+    "hash": {"strategy": "CONSISTENT_HASH", "virtual_node_count": 3},
+    "room": {"strategy": "MACHINE_ROOM", "consumer_idcs": ["hz"]},
+    "nearby": {
+        "strategy": "MACHINE_ROOM_NEARBY",
+        "inner": {"strategy": "AVG_BY_CIRCLE"},
+        "broker_room": {"before": "@"},
+        "consumer_room": {"prefixes": {"c": "hz", "d": "sh"}},
+    },
+    "listed": {
+        "strategy": "CONFIG",
+        "clients": {
+            "c1": [{"topic": "orders", "broker_name": "hz@a", "queue_ids": [0, 1, 9]}],
+            "c2": [{"topic": "orders", "broker_name": "sh@c", "queue_ids": [0]}],
+        },
+    },
+}
+SETTINGS = ClusterSettings.model_validate({"groups": GROUPS})
+WHAT_IF = ClusterSettings.model_validate({"groups": GROUPS, "hypothetical": list(GROUPS.values())})
+"""What is configured for one group is tried on every group."""
+
+GROUP_WITH = {of_group["strategy"]: group for group, of_group in GROUPS.items()}
 PARAMETERS: dict[str, dict[str, Any]] = {
     "hash": {"virtual_node_count": 3},
     "room": {"consumer_idcs": {"hz"}},
@@ -109,67 +111,62 @@ class Shared:
 
 def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]:
     """For each subscription the answer of each strategy, by name."""
-    broker = pa.struct([("broker_name", pa.string()), ("queue_count", pa.int32())])
-    variant = pa.struct(
+
+    def of_members(value: Callable[[Member], Any]) -> list[list[Any] | None]:
+        return [None if sub.members is None else [value(member) for member in sub.members] for sub in subs]
+
+    texts, numbers = pa.list_(pa.string()), pa.list_(pa.int32())
+    batch = pa.StructArray.from_arrays(
         [
-            ("strategy", pa.string()),
-            ("client_language", pa.string()),
-            ("client_version", pa.string()),
-            ("is_subscribed", pa.bool_()),
-        ]
+            pa.array([sub.group for sub in subs], pa.string()),
+            pa.array([sub.topic for sub in subs], pa.string()),
+            pa.array([sub.state for sub in subs], pa.string()),
+            pa.array([list(sub.brokers) for sub in subs], texts),
+            pa.array([list(sub.brokers.values()) for sub in subs], numbers),
+            pa.array(of_members(lambda member: member.client_id), texts),
+            pa.array(of_members(lambda member: member.strategy), texts),
+            pa.array(of_members(lambda member: member.language), texts),
+            pa.array(of_members(lambda member: member.version), texts),
+            pa.array(of_members(lambda member: member.is_subscribed), pa.list_(pa.bool_())),
+        ],
+        names=[
+            "consumer_group",
+            "topic",
+            "group_state",
+            "broker_names",
+            "queue_counts",
+            "member_ids",
+            "strategies",
+            "languages",
+            "versions",
+            "is_subscribed",
+        ],
     )
-    results = allocate_batch(
-        configured,
-        pa.array([sub.group for sub in subs], pa.string()),
-        pa.array([sub.topic for sub in subs], pa.string()),
-        pa.array([sub.state for sub in subs], pa.string()),
-        pa.array(
-            [
-                [{"broker_name": name, "queue_count": count} for name, count in sorted(sub.brokers.items())]
-                for sub in subs
-            ],
-            pa.list_(broker),
-        ),
-        pa.array(
-            [None if sub.members is None else [member.client_id for member in sub.slots] for sub in subs],
-            pa.list_(pa.string()),
-        ),
-        pa.array(
-            [
-                None
-                if sub.members is None
-                else [
-                    {
-                        "strategy": member.strategy,
-                        "client_language": member.language,
-                        "client_version": member.version,
-                        "is_subscribed": member.is_subscribed,
-                    }
-                    for member in sub.slots
-                ]
-                for sub in subs
-            ],
-            pa.list_(variant),
-        ),
-    )
+    results = allocate_batch(Configured.of(configured), batch)
+    results.validate(full=True)
     return [_by_strategy(sub, row) for sub, row in zip(subs, results.to_pylist(), strict=True)]
 
 
-def _by_strategy(sub: Sub, row: list[dict[str, Any]]) -> dict[str, Shared]:
+def _by_strategy(sub: Sub, row: dict[str, Any]) -> dict[str, Shared]:
+    brokers = list(sub.brokers)
+    queues = [
+        (brokers[broker], queue_id)
+        for broker, queue_id in zip(row["queue_brokers"], row["queue_ids"], strict=True)
+    ]
+    assert queues == [(queue.broker_name, queue.queue_id) for queue in sub.queues], "in Java's order"
     answers = {}
-    for result in row:
+    for share in row["shares"]:
         owners: dict[QueueName, Any] = {}
-        for position, owner in enumerate(result["owners"]):
-            queue = sub.queues[position if result["queues"] is None else result["queues"][position]]
-            name = (queue.broker_name, queue.queue_id)
+        for position, owner in enumerate(share["owners"]):
+            name = queues[position if share["queues"] is None else share["queues"][position]]
             if owner < 0:
                 assert name not in owners, "a queue has one reason, and no owner beside it"
                 owners[name] = REASONS[-1 - owner]
             else:
-                owners.setdefault(name, set()).add(sub.slots[owner].client_id)
+                owners.setdefault(name, set()).add((sub.members or ())[owner].client_id)
         assert len(owners) == len(sub.queues), "every queue is there"
-        assert result["strategy"] not in answers, "a strategy is shown once"
-        answers[result["strategy"]] = Shared(result["strategy_source"], result["is_effective"], owners)
+        assert share["strategy"] not in answers, "a strategy is shown once"
+        answers[share["strategy"]] = Shared(share["strategy_source"], share["is_effective"], owners)
     return answers
 
 
@@ -198,7 +195,7 @@ def asked_client_by_client(
 def rule(sub: Sub, member: Member, name: str) -> Strategy | None:
     """The strategy as this member has it; None where its parameters or its rules are not known."""
     who = {"client_language": member.language or "JAVA", "client_version": member.version or "5.3.3"}
-    group_has = SETTINGS[sub.group].strategy if sub.group in SETTINGS else None
+    group_has = GROUPS.get(sub.group, {}).get("strategy")
     needs_parameters = name in {"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"}
     if needs_parameters and group_has != name:
         return None
@@ -235,7 +232,7 @@ def subs(draw: st.DrawFn) -> Sub:
     brokers = draw(
         st.dictionaries(st.sampled_from(("hz@a", "hz@b", "sh@c")), st.integers(1, 5), min_size=1, max_size=3)
     )
-    group = draw(st.sampled_from(("plain", *SETTINGS)))
+    group = draw(st.sampled_from(("plain", *GROUPS)))
     if state in {"offline", "unknown"}:
         return Sub(None, group, state, brokers)
     rules = draw(st.lists(rules_of_members, min_size=1, max_size=3))
@@ -260,7 +257,7 @@ def subs(draw: st.DrawFn) -> Sub:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(batch=st.lists(subs(), max_size=5))
 def test_a_batch_is_what_each_client_would_answer_alone(batch: list[Sub]) -> None:
-    for sub, answer in zip(batch, allocated(*batch), strict=True):
+    for sub, answer in zip(batch, allocated(*batch, configured=WHAT_IF), strict=True):
         shown = {name for name, shared in answer.items() if shared.is_effective}
         if sub.state == "broadcasting":
             assert shown == set(answer) == {BROADCASTING}
@@ -268,19 +265,26 @@ def test_a_batch_is_what_each_client_would_answer_alone(batch: list[Sub]) -> Non
             assert all(owners == readers for owners in answer[BROADCASTING].owned.values())
             assert bool(answer[BROADCASTING].owned) == bool(readers)
             continue
-        for strategy in HYPOTHETICAL:
-            if strategy.name in shown:
-                continue
-            expected = asked_client_by_client(sub, lambda _, strategy=strategy: strategy)
-            assert answer[strategy.name].owned == expected, strategy.name
-            assert answer[strategy.name].source == "hypothetical"
+        for name in STRATEGIES:
+            if name not in shown:
+                assert_tried(sub, answer[name], name)
         reported = {member.strategy for member in sub.slots} - {None}
         if sub.state != "online":
             assert (shown, reported) == (set(), set())
         elif not reported:
-            assert shown == ({SETTINGS[sub.group].strategy} if sub.group in SETTINGS else set())
+            assert shown == ({GROUPS[sub.group]["strategy"]} if sub.group in GROUPS else set())
         else:
             assert_effective(sub, answer, reported)
+
+
+def assert_tried(sub: Sub, shared: Shared, name: str) -> None:
+    """A strategy that is not in effect is computed as if every member were a newest Java client that has it."""
+    is_configured = sub.state == "online" and GROUPS.get(sub.group, {}).get("strategy") == name
+    as_in = replace(sub, group=GROUP_WITH.get(name, sub.group))
+    expected = asked_client_by_client(as_in, lambda member: rule(as_in, Member(member.client_id), name))
+
+    assert shared.owned == expected, name
+    assert shared.source == ("configured" if is_configured else "hypothetical")
 
 
 def assert_effective(sub: Sub, answer: dict[str, Shared], reported: set[str]) -> None:

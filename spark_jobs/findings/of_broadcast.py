@@ -1,0 +1,160 @@
+"""What is unwell with the progress of broadcasting clients: their offset files, and what these say of queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from spark_jobs.findings.case import case, few, found, listed, text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def of_offset_files(files: DataFrame) -> DataFrame:
+    """What is amiss with a client's files; one finding for all hosts that have the same client id and trouble."""
+    host = F.coalesce("host", F.lit("unknown host"))
+    seen = (
+        files.where("state not in ('ok', 'unknown')")
+        # Both are the same trouble to a person.
+        .withColumn("state", F.when(F.col("state") == "missing", "empty").otherwise(F.col("state")))
+        .groupBy("consumer_group", "client_id", "state")
+        .agg(
+            F.collect_set(host).alias("hosts"),
+            F.collect_set("reason").alias("reasons"),
+            F.max("process_count").alias("process_count"),
+            F.max("age_ms").alias("age_ms"),
+            F.max("message_model").alias("message_model"),
+        )
+    )
+
+    def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...], advice: str) -> Column:
+        return case(
+            kind,
+            when=F.col("state") == state,
+            severity=severity,
+            evidence=(*says, " On ", listed(F.col("hosts")), ": ", listed(F.col("reasons")), "."),
+            advice=advice,
+            process_count=F.when(F.col("process_count") > 0, F.col("process_count")),
+            seen_values=few(F.col("reasons")),
+            examples=few(F.col("hosts")),
+        )
+
+    hours = F.format_number(F.col("age_ms") / 3_600_000, 1)
+    shared = (text("process_count"), " processes write one offset file.")
+    unused = "Remove the folder once you are sure that nobody will start under this client id again."
+    return found(
+        seen,
+        ("consumer_group", "client_id"),
+        of(
+            "offset_files_corrupt",
+            "corrupt_both",
+            "critical",
+            ("The client does not start.",),
+            "Put a good offsets.json there, or remove both files to begin where consumeFromWhere says, before it restarts.",
+        ),
+        of(
+            "offset_file_shared",
+            "shared_file",
+            "critical",
+            shared,
+            "Give each process an instanceName of its own: the last writer wins, and a restart takes another's progress.",
+        ),
+        of(
+            "offset_file_recovered",
+            "recovered_from_bak",
+            "warning",
+            ("Only the .bak file is good.",),
+            "Copy offsets.json.bak over offsets.json while the client is down; look for a full disk or a hard kill.",
+        ),
+        of(
+            "offset_file_lost",
+            "empty",
+            "warning",
+            ("The client has no stored offsets.",),
+            "See restart_offset in broadcast_offset for what a restart skips or repeats; look for what removed the file.",
+        ),
+        of(
+            "offset_file_stale",
+            "stale",
+            "warning",
+            ("The client is online and has not written for ", hours, " hours."),
+            "Look for a full disk, missing rights or a shipper that stopped; a client writes its file every 5 s.",
+        ),
+        of(
+            "offset_file_unused",
+            "orphan_dir",
+            "info",
+            ("No client uses this file any more.",),
+            unused,
+        ),
+        of(
+            "offset_file_unused",
+            "clustering_group_with_file",
+            "info",
+            ("The group consumes in CLUSTERING mode, which keeps its offsets on the brokers.",),
+            unused,
+        ),
+    )
+
+
+def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
+    """What is amiss with the queues of a topic that one client reads."""
+    queue = F.concat_ws("/", "broker_name", F.col("queue_id").cast("string"))
+    before = F.greatest("previous_offset", "highest_earlier_offset")
+    seen = (
+        offsets.where("state in ('behind_min', 'ahead_of_max', 'regressed', 'stale')")
+        .groupBy("consumer_group", "topic", "client_id", "state")
+        .agg(
+            F.count("*").alias("count"),
+            F.collect_set(queue).alias("queues"),
+            F.sum("lost_message_count").alias("lost"),
+            F.sum("lag_message_count").alias("lag"),
+            F.sum(before - F.col("stored_offset")).alias("back"),
+        )
+    )
+
+    def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...], advice: str) -> Column:
+        return case(
+            kind,
+            when=F.col("state") == state,
+            severity=severity,
+            evidence=(*says, " in ", text("count"), " queues: ", listed(F.col("queues")), "."),
+            advice=advice,
+            queue_count=F.col("count"),
+            examples=few(F.col("queues")),
+        )
+
+    return found(
+        seen,
+        ("consumer_group", "topic", "client_id"),
+        of(
+            "broadcast_messages_lost",
+            "behind_min",
+            "critical",
+            ("The brokers removed ", text("lost"), " messages that the client had not read,"),
+            "Start the client more often than fileReservedTime, or keep messages longer; the lost ones cannot be read again.",
+        ),
+        of(
+            "broadcast_offset_ahead",
+            "ahead_of_max",
+            "warning",
+            ("The client has stored offsets past the end of the log, by ", text("lag"), " messages,"),
+            "The log was made anew or the file is from elsewhere: the broker sets the client to the end, and it skips.",
+        ),
+        of(
+            "broadcast_offset_regressed",
+            "regressed",
+            "warning",
+            ("The stored offset went back, by ", text("back"), " messages"),
+            "Look for a restored file, a reset or a second writer: a restart repeats these messages.",
+        ),
+        of(
+            "broadcast_client_stuck",
+            "stale",
+            "warning",
+            ("The client has read nothing since the earlier day and is ", text("lag"), " messages behind"),
+            "Look whether it runs, and at its listener: a broadcasting client does not retry and nobody takes its place.",
+        ),
+    )

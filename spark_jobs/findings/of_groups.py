@@ -1,0 +1,161 @@
+"""What is unwell in a group as a whole: its members, its strategies, its subscriptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from spark_jobs.findings.case import ADVICE_BY_CAUSE, case, few, found, listed, text
+from spark_jobs.members import ids_where, twins
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def of_groups(subscriptions: DataFrame) -> DataFrame:
+    """What the members of a group say, and what brokers say of them."""
+    unasked = ids_where(lambda member: member["client_state"] == "unknown")
+    strategies = F.array_distinct(
+        F.filter(
+            F.transform("variants", lambda member: member["strategy"]), lambda strategy: strategy.isNotNull()
+        )
+    )
+    # Topic by topic: a group that pops one topic pulls its retry topic by its own strategy, and that is no mixture.
+    mixed = F.when(F.size(strategies) > 1, strategies)
+    groups = subscriptions.groupBy("consumer_group").agg(
+        F.array_sort(F.array_distinct(F.flatten(F.collect_set(mixed)))).alias("strategies"),
+        F.collect_set("group_state").alias("states"),
+        F.max("member_list_count").alias("list_count"),
+        F.array_distinct(F.flatten(F.collect_set("member_ids"))).alias("members"),
+        F.array_distinct(F.flatten(F.collect_set(unasked))).alias("unasked"),
+        F.count("*").alias("topic_count"),
+    )
+    has_unknown = F.array_contains("states", "unknown")
+    is_broadcasting = F.array_contains("states", "broadcasting")
+    member_count = F.size("members")
+    return found(
+        groups,
+        ("consumer_group",),
+        case(
+            "strategies_mixed",
+            when=~is_broadcasting & (F.size("strategies") > 1),
+            severity="critical",
+            evidence=("Members report ", F.array_join("strategies", " and "), "."),
+            advice=ADVICE_BY_CAUSE["mixed_strategies"],
+            client_total_count=member_count,
+            value_count=F.size("strategies"),
+            seen_values=few(F.col("strategies")),
+        ),
+        case(
+            "group_offline",
+            when=F.array_contains("states", "offline") & (F.size("states") == 1),
+            severity="warning",
+            evidence=("No member is connected; the group has progress in ", text("topic_count"), " topics."),
+            advice="Start its consumers, or delete the group (mqadmin deleteSubGroup) if it is gone for good.",
+            topic_count=F.col("topic_count"),
+        ),
+        case(
+            "members_unknown",
+            when=has_unknown,
+            severity="warning",
+            evidence=("No broker of a topic's route could be asked for the members.",),
+            advice="See export_record for the errors of the brokers.",
+            topic_count=F.col("topic_count"),
+        ),
+        case(
+            "client_not_asked",
+            when=F.size("unasked") > 0,
+            severity="warning",
+            evidence=(
+                F.size("unasked").cast("string"),
+                " of ",
+                member_count.cast("string"),
+                " members could not be asked what they hold: ",
+                listed(F.col("unasked")),
+                ".",
+            ),
+            advice="The queues that they should own are unknown: see export_record for the errors, and ask again.",
+            client_count=F.size("unasked"),
+            client_total_count=member_count,
+            examples=few(F.col("unasked")),
+        ),
+        case(
+            "member_lists_differ",
+            when=F.col("list_count") > 1,
+            severity="warning",
+            evidence=("Brokers give up to ", text("list_count"), " different member lists."),
+            advice=ADVICE_BY_CAUSE["member_lists_differ"],
+            client_total_count=member_count,
+            value_count=F.col("list_count"),
+        ),
+    )
+
+
+def of_members(subscriptions: DataFrame) -> DataFrame:
+    """Client ids that several processes share."""
+    seen = (
+        subscriptions.where("group_state in ('online', 'broadcasting')")
+        .select("consumer_group", "group_state", F.inline(twins()))
+        .groupBy("consumer_group", "client_id")
+        .agg(F.max("process_count").alias("process_count"), F.max("group_state").alias("state"))
+    )
+    return found(
+        seen,
+        ("consumer_group", "client_id"),
+        case(
+            "client_id_duplicated",
+            when=F.lit(col=True),
+            severity=F.when(F.col("state") == "online", "critical").otherwise("warning"),
+            evidence=(text("process_count"), " processes share this client id."),
+            advice="Give each process an instanceName of its own (or an address of its own): twins take the same queues and "
+            "leave others to nobody, and broadcasting twins overwrite each other's offsets.",
+            process_count=F.col("process_count"),
+        ),
+    )
+
+
+def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -> DataFrame:
+    """What members of one group subscribe to differently; brokers keep one subscription for a group."""
+    of_topic = ["consumer_group", "topic"]
+    expressions = (
+        client_subscription.groupBy(*of_topic)
+        .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))
+        .where("size(expressions) > 1")
+    )
+    unsubscribed = ids_where(lambda member: ~member["is_subscribed"])
+    seen = (
+        subscriptions.where("group_state in ('online', 'broadcasting')")
+        .select(
+            *of_topic,
+            "group_state",
+            F.size(F.array_distinct("member_ids")).alias("member_count"),
+            unsubscribed.alias("unsubscribed"),
+        )
+        .join(expressions, of_topic, "left")
+    )
+    is_partial = (F.size("unsubscribed") > 0) & (F.size("unsubscribed") < F.col("member_count"))
+    different = F.coalesce("expressions", F.array().cast("array<string>"))
+    return found(
+        seen,
+        ("consumer_group", "topic"),
+        case(
+            "subscriptions_differ",
+            when=is_partial | (F.size(different) > 0),
+            severity=F.when(F.col("group_state") == "online", "critical").otherwise("warning"),
+            evidence=(
+                F.size("unsubscribed").cast("string"),
+                " of ",
+                text("member_count"),
+                " members do not subscribe to the topic; the others use ",
+                F.greatest(F.size(different), F.lit(1)).cast("string"),
+                " filter expressions.",
+            ),
+            advice=ADVICE_BY_CAUSE["subscriptions_differ"],
+            client_count=F.size("unsubscribed"),
+            client_total_count=F.col("member_count"),
+            value_count=F.greatest(F.size(different), F.lit(1)),
+            seen_values=few(different),
+            examples=few(F.col("unsubscribed")),
+        ),
+    )

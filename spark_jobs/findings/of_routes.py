@@ -1,0 +1,186 @@
+"""What is unwell in the routes: topics that nobody routes, name servers and brokers that say different things."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from spark_jobs.findings.case import ADVICE_BY_CAUSE, case, few, found, listed, text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def of_routes(subscriptions: DataFrame) -> DataFrame:
+    """Topics with subscribers and without a route."""
+    # A 5.x client whose broker lets it pull also subscribes to the retry topics of popping (`updateMessageQueueAssignment`),
+    # which nobody may ever have made.
+    is_of_popping = F.col("topic").startswith("%RETRY%") & (
+        F.col("topic") != F.concat(F.lit("%RETRY%"), "consumer_group")
+    )
+    topics = subscriptions.where((F.col("route_state") == "none") & ~is_of_popping).groupBy("topic")
+    return found(
+        topics.agg(F.collect_set("consumer_group").alias("groups")),
+        ("topic",),
+        case(
+            "route_missing",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=("No name server has a route; subscribed by ", listed(F.col("groups")), "."),
+            advice=ADVICE_BY_CAUSE["route_vanished"],
+            group_count=F.size("groups"),
+            examples=few(F.col("groups")),
+        ),
+    )
+
+
+def of_divergent_topics(divergence: DataFrame) -> DataFrame:
+    """What name servers say differently of a topic."""
+    has_other_order = F.array_contains("differences", "order_conf")
+    queues = F.concat_ws(
+        " ",
+        "nameserver",
+        "broker_name",
+        F.coalesce(F.col("subscribe_queue_count").cast("string"), F.lit("none")),
+    )
+    seen = (
+        divergence.where((F.col("state") == "differs") & (F.col("is_read_affected") | has_other_order))
+        .groupBy("topic")
+        .agg(
+            F.collect_set(F.when(F.col("is_read_affected"), F.col("broker_name"))).alias("brokers"),
+            F.collect_set(F.when(F.col("is_read_affected"), queues)).alias("queues"),
+            F.collect_set(
+                F.when(
+                    has_other_order,
+                    F.concat_ws(" ", "nameserver", F.coalesce("order_topic_conf", F.lit("none"))),
+                )
+            ).alias("orders"),
+            F.max("nameserver_count").alias("nameserver_count"),
+        )
+    )
+    return found(
+        seen,
+        ("topic",),
+        case(
+            "route_differs",
+            when=F.size("brokers") > 0,
+            severity="warning",
+            evidence=(
+                text("nameserver_count"),
+                " name servers give different readable queues on ",
+                listed(F.col("brokers")),
+                ": ",
+                listed(F.col("queues")),
+                ".",
+            ),
+            advice=ADVICE_BY_CAUSE["route_views_differ"],
+            value_count=F.size("queues"),
+            seen_values=few(F.col("queues")),
+            examples=few(F.col("brokers")),
+        ),
+        case(
+            "order_conf_differs",
+            when=F.size("orders") > 0,
+            severity="warning",
+            evidence=("Name servers give different order configurations: ", listed(F.col("orders")), "."),
+            advice="Set it again on every name server (mqadmin updateOrderConf), else producers shard by different lists.",
+            value_count=F.size("orders"),
+            seen_values=few(F.col("orders")),
+        ),
+    )
+
+
+def of_divergent_brokers(divergence: DataFrame) -> DataFrame:
+    """What name servers say differently of a broker, or than the broker itself, over all of its topics."""
+
+    def has(*names: str) -> Column:
+        return F.arrays_overlap("differences", F.array(*map(F.lit, names)))
+
+    kinds = {
+        "missing": has("broker_missing") & ~F.col("is_routed"),
+        "written": has("perm", "write_queues") & ~F.col("is_read_affected"),
+        "address": has("addresses"),
+        # Where the name servers differ among themselves, one of them differs from the broker as well: told once.
+        "config": has("not_configured")
+        | (has("not_routed") & ~has("broker_missing"))
+        | (has("config_perm") & ~has("perm"))
+        | (has("config_read_queues") & ~has("read_queues"))
+        | (has("config_write_queues") & ~has("write_queues")),
+    }
+    sides = F.concat_ws(
+        " ",
+        F.concat(F.lit("perm "), text("perm")),
+        F.concat(F.lit("write "), text("write_queue_count")),
+    )
+    values = {
+        "missing": F.col("nameserver"),
+        "written": F.concat_ws(" ", "nameserver", sides),
+        "address": F.concat_ws(" ", "nameserver", F.concat_ws(",", "broker_addrs")),
+        "config": F.array_join("differences", ", "),
+    }
+    seen = (
+        divergence.where("state = 'differs'")
+        .groupBy("broker_name")
+        .agg(
+            *(
+                F.collect_set(F.when(is_seen, F.col("topic"))).alias(f"{kind}_topics")
+                for kind, is_seen in kinds.items()
+            ),
+            *(
+                F.collect_set(F.when(kinds[kind], value)).alias(f"{kind}_values")
+                for kind, value in values.items()
+            ),
+        )
+    )
+
+    def of(name: str, kind: str, says: str, advice: str) -> Column:
+        topics, told = F.col(f"{kind}_topics"), F.col(f"{kind}_values")
+        return case(
+            name,
+            when=F.size(topics) > 0,
+            severity="warning",
+            evidence=(
+                says,
+                F.size(topics).cast("string"),
+                " topics (",
+                listed(topics),
+                "): ",
+                listed(told),
+                ".",
+            ),
+            advice=advice,
+            topic_count=F.size(topics),
+            value_count=F.size(told),
+            seen_values=few(told),
+            examples=few(topics),
+        )
+
+    return found(
+        seen,
+        ("broker_name",),
+        of(
+            "broker_missing_on_nameserver",
+            "missing",
+            "Some name servers do not send clients to this broker, for ",
+            "Check namesrvAddr of the broker and its connection to that name server; mqadmin clusterList asks each.",
+        ),
+        of(
+            "write_route_differs",
+            "written",
+            "Name servers give different write queues or permissions, for ",
+            "Set the permission again (mqadmin addWritePerm -n of that name server), or restart the broker's registration.",
+        ),
+        of(
+            "broker_address_differs",
+            "address",
+            "Name servers give different addresses of this broker, seen with ",
+            "Check brokerIP1 and old registrations: clients of one name server connect to an address that may be gone.",
+        ),
+        of(
+            "route_config_differs",
+            "config",
+            "The name servers say otherwise than the broker's own configuration, for ",
+            "Compare mqadmin topicRoute with the broker's topics; a broker registers its topics again every 30 s.",
+        ),
+    )

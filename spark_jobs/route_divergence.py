@@ -1,0 +1,177 @@
+"""`gold.route_divergence`: what name servers say differently of a topic's queues, and what its broker says itself.
+
+What belongs here: comparing answers. What does not: which answer clients are taken to follow (`routes`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+_NO_TOPIC_ROUTE: Final = 17
+"""`ResponseCode.TOPIC_NOT_EXIST`: an answer too, it says that the name server sends nobody there."""
+
+_OF_ROUTE: Final = (
+    "perm",
+    "read_queue_count",
+    "write_queue_count",
+    "subscribe_queue_count",
+    "order_topic_conf",
+)
+_OF_CONFIG: Final = ("perm", "read_queue_count", "write_queue_count")
+
+_BETWEEN_NAMESERVERS: Final = {
+    "read_queues": "read_queue_count",
+    "write_queues": "write_queue_count",
+    "perm": "perm",
+    "order_conf": "order_topic_conf",
+}
+_AGAINST_CONFIG: Final = {
+    "config_read_queues": "read_queue_count",
+    "config_write_queues": "write_queue_count",
+    "config_perm": "perm",
+}
+
+
+def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """The table's own columns, from the silver tables."""
+    told = (
+        _brokers_of_topics(silver)
+        .join(_asked(silver["export_record"]), "topic")
+        .join(F.broadcast(_addresses(silver["broker"])), "broker_name", "left")
+        .join(F.broadcast(_brokers_that_told_configs(silver["export_record"])), "broker_name", "left")
+        .withColumns(_between_nameservers())
+    )
+    of_nameserver = told.select("*", F.explode("asked").alias("at")).withColumns(_of_this_nameserver())
+    compared = of_nameserver.withColumn("differences", _differences())
+    return compared.select(
+        "topic",
+        "broker_name",
+        F.col("at.nameserver").alias("nameserver"),
+        F.when(~F.col("at.is_answer"), "unknown")
+        .when(F.size("differences") > 0, "differs")
+        .otherwise("same")
+        .alias("state"),
+        "differences",
+        "is_read_affected",
+        F.when(F.col("at.is_answer"), F.col("route").isNotNull()).alias("is_routed"),
+        *(F.col("route")[name].alias(name) for name in _OF_ROUTE),
+        F.col("own_addresses").alias("broker_addrs"),
+        F.coalesce("is_config_known", F.lit(col=False)).alias("is_config_known"),
+        *(F.col("config")[name].alias(f"config_{name}") for name in _OF_CONFIG),
+        F.size("answered").alias("nameserver_count"),
+        F.when(F.col("at.is_answer"), _agreeing_count()).alias("agreeing_nameserver_count"),
+    )
+
+
+def _brokers_of_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """One row per topic and broker: routes array<struct<nameserver, …>>, and config, null where the broker tells none."""
+    route = (
+        silver["topic_route"]
+        .where("is_in_route")
+        .select("topic", "broker_name", F.struct("nameserver", *_OF_ROUTE).alias("route"))
+    )
+    config = silver["topic_config"].select("topic", "broker_name", F.struct(*_OF_CONFIG).alias("config"))
+    return (
+        route.unionByName(config, allowMissingColumns=True)
+        .groupBy("topic", "broker_name")
+        .agg(F.collect_list("route").alias("routes"), F.max("config").alias("config"))
+    )
+
+
+def _asked(records: DataFrame) -> DataFrame:
+    """One row per topic: asked array<struct<nameserver, is_answer>>, and the name servers among them that answered."""
+    is_answer = (F.col("state") == "payload") | (F.col("error_code").eqNullSafe(_NO_TOPIC_ROUTE))
+    by_nameserver = (
+        records.where("kind = 'nameserver_route' and topic is not null")
+        .groupBy("topic", "nameserver")
+        .agg(F.max(is_answer).alias("is_answer"))
+    )
+    return by_nameserver.groupBy("topic").agg(
+        F.array_sort(F.collect_list(F.struct("nameserver", "is_answer"))).alias("asked"),
+        F.collect_set(F.when(F.col("is_answer"), F.col("nameserver"))).alias("answered"),
+    )
+
+
+def _addresses(brokers: DataFrame) -> DataFrame:
+    """One row per broker: by_nameserver array<struct<nameserver, addresses>> from the cluster infos."""
+    address = F.concat_ws("=", "broker_id", "broker_addr")
+    return (
+        brokers.groupBy("broker_name", "nameserver")
+        .agg(F.array_sort(F.collect_set(address)).alias("addresses"))
+        .groupBy("broker_name")
+        .agg(F.collect_list(F.struct("nameserver", "addresses")).alias("addresses_by_nameserver"))
+    )
+
+
+def _brokers_that_told_configs(records: DataFrame) -> DataFrame:
+    told = records.where("kind = 'broker_topic_config' and state = 'payload'")
+    return told.select("broker_name", F.lit(col=True).alias("is_config_known")).distinct()
+
+
+def _between_nameservers() -> dict[str, Column]:
+    """What the name servers that answered do not all say, of a topic and broker."""
+    is_missing = (F.size("routes") > 0) & (F.size("routes") < F.size("answered"))
+    # `routes.perm` is the array of the routes' permissions.
+    different = {
+        name: F.size(F.array_distinct(F.col("routes")[column])) > 1
+        for name, column in _BETWEEN_NAMESERVERS.items()
+    }
+    addresses = F.array_distinct(F.transform("addresses_by_nameserver", lambda told: told["addresses"]))
+    readable = F.array_distinct(F.transform("routes", lambda route: route["subscribe_queue_count"]))
+    is_missing_to_readers = is_missing & F.exists(readable, lambda count: count > 0)
+    return {
+        "between": F.array_compact(
+            F.array(
+                F.when(is_missing, "broker_missing"),
+                *(F.when(is_different, name) for name, is_different in different.items()),
+                F.when((F.size("routes") > 0) & (F.size(addresses) > 1), "addresses"),
+            )
+        ),
+        "is_read_affected": is_missing_to_readers | (F.size(readable) > 1),
+    }
+
+
+def _of_this_nameserver() -> dict[str, Column]:
+    """What this name server says: its route of the topic to the broker, null for none, and the broker's addresses."""
+    route = F.filter("routes", lambda route: route["nameserver"] == F.col("at.nameserver"))
+    told = F.filter("addresses_by_nameserver", lambda told: told["nameserver"] == F.col("at.nameserver"))
+    return {
+        "route": F.get(route, F.lit(0)),
+        "own_addresses": F.get(told, F.lit(0))["addresses"],
+    }
+
+
+def _differences() -> Column:
+    """The closed list of the table's `differences`, as far as this name server answered."""
+    is_configured, is_routed = F.col("config").isNotNull(), F.col("route").isNotNull()
+    is_comparable = F.coalesce("is_config_known", F.lit(col=False))
+    against_config = F.array_compact(
+        F.array(
+            F.when(is_comparable & is_routed & ~is_configured, "not_configured"),
+            F.when(is_configured & ~is_routed, "not_routed"),
+            *(
+                F.when(is_configured & (F.col("route")[column] != F.col("config")[column]), name)
+                for name, column in _AGAINST_CONFIG.items()
+            ),
+        )
+    )
+    nothing = F.array().cast("array<string>")
+    return F.when(F.col("at.is_answer"), F.concat("between", against_config)).otherwise(nothing)
+
+
+def _agreeing_count() -> Column:
+    """How many of the name servers that answered say the same of this topic and broker."""
+
+    def said(route: Column) -> Column:
+        return F.struct(*(route[name].alias(name) for name in _OF_ROUTE))
+
+    same = F.filter("routes", lambda route: said(route).eqNullSafe(said(F.col("route"))))
+    without = F.size("answered") - F.size("routes")
+    return F.when(F.col("route").isNull(), without).otherwise(F.size(same))

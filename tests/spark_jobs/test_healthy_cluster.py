@@ -1,0 +1,88 @@
+"""A healthy cluster, simulated: the ledger finds nothing amiss in it, and says of every queue what its clients say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+from computed_days import asked, compute_and_publish
+
+from ledger.stages import Day
+from tools.simulated_cluster import Layout, Size, generate
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+DS = date(2026, 11, 16)
+CLUSTER = "simulated"
+
+
+@pytest.fixture(scope="module")
+def layout() -> Layout:
+    return Layout(CLUSTER, Size(broker_count=10, topic_count=60, group_count=100, clients_per_group=5))
+
+
+@pytest.fixture(scope="module")
+def warehouse(spark: SparkSession, layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """The cluster's published day; tests only read it."""
+    folder = tmp_path_factory.mktemp("healthy")
+    settings = folder / "settings.yaml"
+    generate(layout, folder / "exports", DS, settings)
+    day = Day(CLUSTER, DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), settings)
+    compute_and_publish(spark, day)
+    return day.warehouse
+
+
+def test_it_has_no_finding(warehouse: Warehouse) -> None:
+    assert asked(warehouse, "SELECT kind, consumer_group, topic, broker_name, evidence FROM finding") == []
+
+
+def test_the_gate_sees_no_violation_and_warns_of_nothing(warehouse: Warehouse) -> None:
+    assert asked(warehouse, "SELECT gate_verdict FROM publication") == [("passed",)]
+    assert asked(warehouse, "SELECT DISTINCT success FROM gate_result") == [(True,)]
+
+
+def test_every_queue_of_every_group_is_owned_as_it_should_be(warehouse: Warehouse, layout: Layout) -> None:
+    queues = sum(topic.queue_count for group in layout.groups for topic in group.subscribed)
+    assert asked(warehouse, "SELECT state, count(*) FROM ownership_drift GROUP BY state") == [
+        ("match", queues)
+    ]
+
+
+def test_every_queue_has_one_owner_where_the_strategy_promises_one(
+    warehouse: Warehouse, layout: Layout
+) -> None:
+    owners = asked(
+        warehouse,
+        "SELECT consumer_group, topic, broker_name, queue_id, count(client_id) FROM queue_assignment "
+        "WHERE is_effective AND strategy NOT IN ('BROADCASTING', 'POP') GROUP BY ALL",
+    )
+    expected = {
+        (group.name, queue.topic, queue.broker_name, queue.queue_id)
+        for group in layout.groups
+        for topic in group.subscribed
+        if group.sharing not in {"BROADCASTING", "POP"} or (group.sharing == "POP" and topic is group.retry)
+        for queue in topic.queues()
+    }
+    assert {tuple(queue) for *queue, _ in owners} == expected
+    assert Counter(count for *_, count in owners) == {1: len(expected)}
+
+
+def test_the_effective_strategy_of_each_group_is_the_one_that_its_clients_have(
+    warehouse: Warehouse, layout: Layout
+) -> None:
+    effective = asked(
+        warehouse,
+        "SELECT DISTINCT consumer_group, strategy FROM queue_assignment "
+        "WHERE is_effective AND NOT starts_with(topic, '%RETRY%')",
+    )
+    assert set(effective) == {(group.name, group.sharing) for group in layout.groups}
+
+
+def test_name_servers_and_brokers_agree_on_every_route(warehouse: Warehouse) -> None:
+    assert asked(warehouse, "SELECT DISTINCT state FROM route_divergence") == [("same",)]

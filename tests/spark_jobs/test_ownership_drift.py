@@ -1,0 +1,204 @@
+"""Which queues are not owned as they should be, and why: cases that the sample of a real cluster does not have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from computed_days import compute, staged_rows
+from drifting_cluster import CASES, CLUSTER, Expected, write
+from export_builder import DS
+
+from expectations import thresholds
+from ledger import stages
+from ledger.stages import Day
+from spark_jobs import ownership_drift
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def expected_and_day(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Expected], Day]:
+    folder = tmp_path_factory.mktemp("drifting")
+    expected = write(folder)
+    day = Day(
+        CLUSTER, DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), folder / "ledger.yaml"
+    )
+    compute(spark, day)
+    return expected, day
+
+
+@pytest.fixture(scope="module")
+def rows(expected_and_day: tuple[dict[str, Expected], Day]) -> dict[str, list[Row]]:
+    """The rows of the tables that are asked of."""
+    stage = expected_and_day[1].warehouse.stage(CLUSTER, DS)
+    return {name: staged_rows(stage, name) for name in ("ownership_drift", "finding")}
+
+
+def drift(rows: dict[str, list[Row]], group: str) -> dict[str, Row]:
+    return {
+        f"{row['broker_name']}/{row['queue_id']}": row
+        for row in rows["ownership_drift"]
+        if row["consumer_group"] == group
+    }
+
+
+def kinds(rows: dict[str, list[Row]], group: str) -> dict[str, str | None]:
+    return {row["kind"]: row["likely_cause"] for row in rows["finding"] if row["consumer_group"] == group}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_queue_is_told_with_its_state_and_its_cause(
+    name: str, expected_and_day: tuple[dict[str, Expected], Day], rows: dict[str, list[Row]]
+) -> None:
+    told = {
+        queue: (row["state"], row["likely_cause"] or row["unknown_reason"])
+        for queue, row in drift(rows, name).items()
+    }
+
+    assert told == expected_and_day[0][name]
+
+
+@pytest.mark.parametrize(
+    ("name", "states"),
+    [
+        ("java_and_go", {"match", "unowned", "multi_owned"}),
+        ("releases_with_other_rooms", {"match", "unowned", "multi_owned"}),
+        ("releases_before_rooms_were_kept_apart", {"match", "unowned"}),
+    ],
+)
+def test_the_cases_that_the_rules_decide_have_queues_of_each_kind(
+    name: str, states: set[str], expected_and_day: tuple[dict[str, Expected], Day]
+) -> None:
+    assert {state for state, _ in expected_and_day[0][name].values()} == states
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "well",
+        "releases_with_one_rule",
+        "shared_by_the_broker",
+        "broadcasting_member_that_is_gone",
+    ],
+)
+def test_a_group_that_is_well_has_no_finding(name: str, rows: dict[str, list[Row]]) -> None:
+    assert kinds(rows, name) == {}
+
+
+def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
+    rows: dict[str, list[Row]],
+) -> None:
+    assert kinds(rows, "more_clients_than_queues") == {"clients_idle": "more_clients_than_queues"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "member_that_does_not_subscribe",
+            {"queue_unowned": "subscriptions_differ", "subscriptions_differ": None},
+        ),
+        (
+            "overlapping_lists",
+            {"queue_unowned": "config_list_gap", "queue_owned_twice": "config_list_overlap"},
+        ),
+        ("ghost_on_one_broker", {"queue_unowned": "member_lists_differ", "member_lists_differ": None}),
+        (
+            "dead_connection_on_one_broker",
+            {"queue_unowned": "member_lists_differ", "member_lists_differ": None},
+        ),
+        ("client_that_has_just_started", {"owner_unexpected": "not_yet_rebalanced"}),
+        ("route_that_vanished", {"assignment_frozen": "route_vanished"}),
+        ("client_that_does_not_answer", {"client_not_asked": None, "queue_unowned": None}),
+        ("group_that_is_offline", {"group_offline": None}),
+        ("broadcasting_member_that_lost_a_broker", {"queue_unread_by_member": None}),
+        ("broadcasting_twins", {"client_id_duplicated": None}),
+        (
+            "strategy_of_their_own",
+            {"queue_unowned": None, "queue_owned_twice": None, "strategy_unknown": None},
+        ),
+    ],
+)
+def test_what_is_wrong_reaches_a_person(
+    name: str, expected: dict[str, str | None], rows: dict[str, list[Row]]
+) -> None:
+    assert kinds(rows, name) == expected
+
+
+def test_a_finding_has_its_evidence_in_columns(rows: dict[str, list[Row]]) -> None:
+    [row] = [
+        row
+        for row in rows["finding"]
+        if row["consumer_group"] == "overlapping_lists" and row["kind"] == "queue_owned_twice"
+    ]
+
+    assert (row["queue_count"], row["client_count"], row["client_total_count"]) == (1, 2, 2)
+    assert row["examples"] == ["a/0"]
+    assert row["page"] == "docs/findings/queue_owned_twice.md"
+    assert (row["severity"], row["advice"]) == ("critical", "Take the queue out of all lists but one.")
+
+
+def test_what_passes_by_itself_wakes_nobody(rows: dict[str, list[Row]]) -> None:
+    passing = {row["severity"] for row in rows["finding"] if row["likely_cause"] == "not_yet_rebalanced"}
+
+    assert passing == {"warning"}
+
+
+def test_owners_stand_beside_each_other(rows: dict[str, list[Row]]) -> None:
+    row = drift(rows, "client_that_has_just_started")["b/1"]
+
+    assert (row["expected_client_ids"], row["observed_client_ids"]) == (["c3"], ["c2"])
+    assert (row["newest_client_age_ms"], row["client_count"], row["unasked_client_count"]) == (5000, 3, 0)
+
+
+def test_nobody_is_expected_where_nobody_can_tell(rows: dict[str, list[Row]]) -> None:
+    assert drift(rows, "lists_that_nobody_told")["a/1"]["expected_client_ids"] is None
+    assert drift(rows, "overlapping_lists")["b/1"]["expected_client_ids"] == []
+
+
+def test_processes_with_one_id_are_counted(rows: dict[str, list[Row]]) -> None:
+    counts = {
+        name: drift(rows, name)["a/1"]["observed_process_count"]
+        for name in ("twins_asked_through_a_broker", "twins_asked_themselves", "twin_that_lost_a_queue")
+    }
+
+    assert counts == {
+        "twins_asked_through_a_broker": 2,
+        "twins_asked_themselves": 2,
+        "twin_that_lost_a_queue": 1,
+    }
+
+
+def test_members_that_pop_are_all_owners(rows: dict[str, list[Row]]) -> None:
+    observed = {
+        queue: row["observed_client_ids"] for queue, row in drift(rows, "shared_by_the_broker").items()
+    }
+
+    assert observed == {"a/0": ["c1", "c2"], "a/1": ["c1", "c2"], "b/0": ["c1", "c2"], "b/1": ["c1"]}
+
+
+def test_every_cause_of_the_closed_list_is_met_here_or_in_the_sample(rows: dict[str, list[Row]]) -> None:
+    met = {row["likely_cause"] for row in rows["ownership_drift"]} - {None}
+
+    assert set(thresholds.DRIFT_CAUSES) - met == {"mixed_strategies"}
+
+
+def test_the_gate_finds_nothing_wrong_with_the_ledger(
+    expected_and_day: tuple[dict[str, Expected], Day],
+) -> None:
+    verdict = stages.gate(expected_and_day[1])
+
+    assert verdict.reasons == []
+
+
+def test_the_gate_and_the_job_mean_the_same_by_just_started() -> None:
+    assert ownership_drift.REBALANCE_GRACE_MS == thresholds.REBALANCE_GRACE_MS

@@ -1,0 +1,209 @@
+"""What name servers say differently, among themselves or than the broker: a topic and brokers for each case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from computed_days import compute, staged_rows
+from export_builder import DS, NAMESERVERS, ExportBuilder
+
+from ledger import stages
+from ledger.stages import Day
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+CLUSTER = "divergence-test"
+FIRST, SECOND = NAMESERVERS
+NOT_REACHED = "connect to 10.0.0.1:9876 failed"
+
+Row = dict[str, Any]
+
+
+def divergent_export() -> ExportBuilder:
+    """Each topic is on brokers of its own, so that what is odd with one is told of no other."""
+    export = ExportBuilder(CLUSTER)
+    export.no_members("agree-1", "nobody")
+    configured = {
+        "agree": 4,
+        "wiped": 4,
+        "fewer-to-write": 4,
+        "fewer-to-read": 4,
+        "half-known": 4,
+        "ordered": 4,
+        "moved": 4,
+        "config-grew": 8,
+        "config-closed": 4,
+        "half-asked": 4,
+    }
+    for topic in (*configured, "not-configured"):
+        export.configured(
+            f"{topic}-1",
+            {topic: configured[topic]} if topic in configured else {"another": 4},
+            4 if topic == "config-closed" else 6,
+        )
+    for topic in ("agree", "moved", "config-grew", "config-closed", "not-configured", "broker-silent"):
+        export.route(topic, {f"{topic}-1": 4})
+    export.route("wiped", {"wiped-1": 4}, FIRST)
+    export.route("wiped", {"wiped-1": 4}, SECOND, perm=4)
+    for nameserver, write in ((FIRST, 4), (SECOND, 2)):
+        queues = {"brokerName": "fewer-to-write-1", "perm": 6, "readQueueNums": 4, "writeQueueNums": write}
+        export.answer(
+            "nameserver_route",
+            {"brokerDatas": [], "queueDatas": [queues]},
+            nameserver=nameserver,
+            topic="fewer-to-write",
+        )
+    export.route("fewer-to-read", {"fewer-to-read-1": 4}, FIRST)
+    export.route("fewer-to-read", {"fewer-to-read-1": 3}, SECOND)
+    export.route("half-known", {"half-known-1": 4}, FIRST)
+    export.route("half-known", None, SECOND)
+    export.route("ordered", {"ordered-1": 4}, FIRST, order="ordered-1:4")
+    export.route("ordered", {"ordered-1": 4}, SECOND)
+    export.configured("unheard-of-1", {"agree": 4})
+    export.route("half-asked", {"half-asked-1": 4}, FIRST)
+    export.failure("nameserver_route", NOT_REACHED, nameserver=SECOND, topic="half-asked")
+    export.failure("broker_topic_config", NOT_REACHED, broker="broker-silent-1")
+    for nameserver, host in ((FIRST, "10.0.0.1"), (SECOND, "10.0.0.2")):
+        export.brokers(nameserver, {"moved-1": {"0": f"{host}:10911"}, "agree-1": {"0": "10.0.0.9:10911"}})
+    return export
+
+
+@pytest.fixture(scope="module")
+def day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Day:
+    folder = tmp_path_factory.mktemp("divergent")
+    divergent_export().seal(folder / "exports")
+    day = Day(CLUSTER, DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
+    compute(spark, day)
+    return day
+
+
+@pytest.fixture(scope="module")
+def rows(day: Day) -> dict[tuple[str, str, str], Row]:
+    """Topic, broker, name server -> the row."""
+    staged = staged_rows(day.warehouse.stage(CLUSTER, DS), "route_divergence")
+    return {(row["topic"], row["broker_name"], row["nameserver"]): row for row in staged}
+
+
+@pytest.fixture(scope="module")
+def findings(day: Day) -> dict[tuple[str, str], Row]:
+    """Kind and subject -> the finding, of those on routes."""
+    return {
+        (row["kind"], row["topic"] or row["broker_name"]): row
+        for row in staged_rows(day.warehouse.stage(CLUSTER, DS), "finding")
+        if row["consumer_group"] is None and row["kind"] != "source_failed"
+    }
+
+
+@pytest.mark.parametrize(
+    ("topic", "of_first", "of_second", "is_read_affected"),
+    [
+        ("agree", [], [], False),
+        ("wiped", ["perm"], ["perm", "config_perm"], False),
+        ("fewer-to-write", ["write_queues"], ["write_queues", "config_write_queues"], False),
+        (
+            "fewer-to-read",
+            ["read_queues", "write_queues"],
+            ["read_queues", "write_queues", "config_read_queues", "config_write_queues"],
+            True,
+        ),
+        ("half-known", ["broker_missing"], ["broker_missing", "not_routed"], True),
+        ("ordered", ["order_conf"], ["order_conf"], False),
+        ("moved", ["addresses"], ["addresses"], False),
+        (
+            "config-grew",
+            ["config_read_queues", "config_write_queues"],
+            ["config_read_queues", "config_write_queues"],
+            False,
+        ),
+        ("config-closed", ["config_perm"], ["config_perm"], False),
+        ("not-configured", ["not_configured"], ["not_configured"], False),
+        ("half-asked", [], [], False),
+        ("broker-silent", [], [], False),
+    ],
+)
+def test_what_differs_is_named_for_each_name_server(
+    topic: str,
+    of_first: list[str],
+    of_second: list[str],
+    is_read_affected: bool,  # noqa: FBT001 - a column of the table above
+    rows: dict[tuple[str, str, str], Row],
+) -> None:
+    first, second = (rows[topic, f"{topic}-1", nameserver] for nameserver in NAMESERVERS)
+
+    assert (first["differences"], second["differences"]) == (of_first, of_second)
+    assert {first["is_read_affected"], second["is_read_affected"]} == {is_read_affected}
+
+
+def test_a_name_server_that_could_not_be_asked_is_neither_the_same_nor_different(
+    rows: dict[tuple[str, str, str], Row],
+) -> None:
+    told, silent = (rows["half-asked", "half-asked-1", nameserver] for nameserver in NAMESERVERS)
+
+    assert (told["state"], told["is_routed"], told["nameserver_count"]) == ("same", True, 1)
+    assert (silent["state"], silent["is_routed"], silent["perm"]) == ("unknown", None, None)
+    assert silent["agreeing_nameserver_count"] is None
+
+
+def test_a_broker_that_could_not_be_asked_is_not_one_without_the_topic(
+    rows: dict[tuple[str, str, str], Row],
+) -> None:
+    row = rows["broker-silent", "broker-silent-1", FIRST]
+
+    assert (row["state"], row["is_config_known"], row["config_perm"]) == ("same", False, None)
+
+
+def test_a_broker_that_has_the_topic_and_is_in_no_route_is_told(
+    rows: dict[tuple[str, str, str], Row],
+) -> None:
+    row = rows["agree", "unheard-of-1", FIRST]
+
+    assert (row["differences"], row["is_routed"], row["config_read_queue_count"]) == (
+        ["not_routed"],
+        False,
+        4,
+    )
+
+
+def test_both_answers_stand_in_columns(rows: dict[tuple[str, str, str], Row]) -> None:
+    first, second = (rows["wiped", "wiped-1", nameserver] for nameserver in NAMESERVERS)
+
+    assert (first["perm"], second["perm"], first["config_perm"]) == (6, 4, 6)
+    assert [row["agreeing_nameserver_count"] for row in (first, second)] == [1, 1]
+    assert rows["moved", "moved-1", SECOND]["broker_addrs"] == ["0=10.0.0.2:10911"]
+
+
+def test_each_difference_reaches_a_person_once(findings: dict[tuple[str, str], Row]) -> None:
+    assert set(findings) == {
+        ("write_route_differs", "wiped-1"),
+        ("write_route_differs", "fewer-to-write-1"),
+        ("route_differs", "fewer-to-read"),
+        ("route_differs", "half-known"),
+        ("broker_missing_on_nameserver", "half-known-1"),
+        ("order_conf_differs", "ordered"),
+        ("broker_address_differs", "moved-1"),
+        ("route_config_differs", "config-grew-1"),
+        ("route_config_differs", "config-closed-1"),
+        ("route_config_differs", "not-configured-1"),
+        ("route_config_differs", "unheard-of-1"),
+    }
+
+
+def test_a_finding_on_a_route_has_its_evidence_in_columns(findings: dict[tuple[str, str], Row]) -> None:
+    wiped = findings["write_route_differs", "wiped-1"]
+    half_known = findings["route_differs", "half-known"]
+    missing = findings["broker_missing_on_nameserver", "half-known-1"]
+
+    assert (wiped["topic_count"], wiped["examples"]) == (1, ["wiped"])
+    assert wiped["seen_values"] == [f"{FIRST} perm 6 write 4", f"{SECOND} perm 4 write 4"]
+    assert half_known["examples"] == ["half-known-1"]
+    assert half_known["seen_values"] == [f"{FIRST} half-known-1 4", f"{SECOND} half-known-1 none"]
+    assert missing["seen_values"] == [SECOND]
+
+
+def test_the_gate_finds_nothing_wrong_with_the_ledger(day: Day) -> None:
+    assert stages.gate(day).reasons == []
