@@ -12,7 +12,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations import assignment_fairness, every_table, export, finding, queue_assignment
+from expectations import (
+    assignment_fairness,
+    broadcast_offset,
+    every_table,
+    export,
+    finding,
+    ownership_drift,
+    producer_spread,
+    queue_assignment,
+    route_divergence,
+)
 from expectations.model import breaches_in, measure_statement
 from expectations.recomputed import judged_tables
 
@@ -33,8 +43,20 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         f"explained AS (SELECT *, {assignment_fairness.JUDGED_COLUMNS}\n  FROM judged)",
     ),
     measure_statement(
+        ownership_drift.SUITE.expectations, ownership_drift.BREACH_QUERIES, ownership_drift.COMMON_TABLES
+    ),
+    measure_statement(
+        route_divergence.SUITE.expectations, (route_divergence.BREACH_QUERY,), route_divergence.COMMON_TABLES
+    ),
+    measure_statement(
+        producer_spread.SUITE.expectations, (producer_spread.BREACH_QUERY,), producer_spread.COMMON_TABLES
+    ),
+    measure_statement(
+        broadcast_offset.SUITE.expectations, broadcast_offset.QUERIES, broadcast_offset.COMMON_TABLES
+    ),
+    measure_statement(
         (*finding.SUITE.expectations, *export.SUITE.expectations, *every_table.SUITE.expectations),
-        (finding.BREACH_QUERY, *export.QUERIES, every_table.BREACH_QUERY),
+        (*finding.QUERIES, *export.QUERIES, every_table.BREACH_QUERY),
         every_table.COMMON_TABLES,
     ),
 )

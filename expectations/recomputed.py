@@ -136,10 +136,11 @@ group_on_broker AS (
     consumer_group, broker_name,
     array_sort(collect_set(client_id)) AS members, count(client_id) AS connection_count,
     bool_or(is_online_clustering) AS is_online_clustering,
-    bool_and(keeps_rooms_apart) AS keeps_rooms_apart
+    bool_and(keeps_rooms_apart) AS keeps_rooms_apart,
+    min(client_language) AS first_language, max(client_language) AS last_language
   FROM (
     SELECT
-      consumer_group, broker_name, client_id, FALSE AS is_online_clustering,
+      consumer_group, broker_name, client_id, client_language, FALSE AS is_online_clustering,
       coalesce(
         client_language = 'JAVA'
         AND transform(split(client_version, '[.]'), part -> try_cast(part AS INT))
@@ -148,7 +149,7 @@ group_on_broker AS (
       ) AS keeps_rooms_apart
     FROM silver_consumer_connection
     UNION ALL
-    SELECT consumer_group, broker_name, NULL, state = 'online' AND message_model <=> 'CLUSTERING', NULL
+    SELECT consumer_group, broker_name, NULL, NULL, state = 'online' AND message_model <=> 'CLUSTERING', NULL
     FROM silver_group_presence
   )
   GROUP BY consumer_group, broker_name
@@ -159,7 +160,8 @@ seen_group AS (
     collect_set(IF(connection_count > 0, members, NULL)) AS member_lists,
     bool_or(connection_count > size(members)) AS has_duplicate_id,
     collect_set(IF(is_online_clustering, broker_name, NULL)) AS online_broker_names,
-    bool_and(keeps_rooms_apart) AS keeps_rooms_apart
+    bool_and(keeps_rooms_apart) AS keeps_rooms_apart,
+    min(first_language) <=> max(last_language) AS has_one_language
   FROM group_on_broker
   GROUP BY consumer_group
 ),
@@ -180,6 +182,7 @@ topic_queues AS (
     LATERAL VIEW OUTER explode(
       IF(subscribe_queue_count > 0, sequence(0, subscribe_queue_count - 1), array())
     ) AS queue_id
+    WHERE is_in_route
     GROUP BY topic, nameserver
   )
   GROUP BY topic
@@ -197,7 +200,7 @@ joined AS (
     load.* EXCEPT (consumer_group, topic, strategy),
     fairness,
     fairness.client_count AS client_count,
-    has_duplicate_id, keeps_rooms_apart,
+    has_duplicate_id, keeps_rooms_apart, has_one_language,
     transform(member_lists, members -> size(members)) AS client_counts,
     coalesce(subscriber_count, 0) AS subscriber_count,
     array_except(load.owners, coalesce(flatten(member_lists), array())) AS foreign_clients,

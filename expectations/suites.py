@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from expectations import assignment_fairness, every_table, export, finding, queue_assignment
+from expectations import (
+    assignment_fairness,
+    broadcast_offset,
+    every_table,
+    export,
+    finding,
+    ownership_drift,
+    producer_spread,
+    queue_assignment,
+    route_divergence,
+)
 
 if TYPE_CHECKING:
     from expectations.model import Expectation, Suite
@@ -12,6 +22,10 @@ if TYPE_CHECKING:
 SUITES: Final[tuple[Suite, ...]] = (
     queue_assignment.SUITE,
     assignment_fairness.SUITE,
+    ownership_drift.SUITE,
+    route_divergence.SUITE,
+    producer_spread.SUITE,
+    broadcast_offset.SUITE,
     finding.SUITE,
     export.SUITE,
     every_table.SUITE,

@@ -36,13 +36,14 @@ EXCUSED_UNOWNED_REASONS: Final = (
     "member_strategy_unknown",
     "strategy_failed",
     "owner_not_subscribed",
+    "mixed_clients",
     "left_out_by_strategy",
     "shared_by_pop",
 )
 """Reasons with which even a covering strategy may leave a queue to nobody.
 
-Either nobody can say who owns it, or the strategy gave it to somebody who does not read it, or its parameters (no
-virtual nodes) leave everything out.
+Either nobody can say who owns it, or the strategy gave it to somebody who does not read it, or members follow its rules
+of different languages or versions, or its parameters (no virtual nodes) leave everything out.
 """
 
 UNKNOWN_OWNER_REASONS: Final = ("members_unknown", "settings_missing", "strategy_unknown", "shared_by_pop")
@@ -60,25 +61,205 @@ FINDING_SEVERITIES: Final = ("critical", "warning", "info")
 FINDING_KINDS: Final = (
     "strategies_mixed",
     "client_id_duplicated",
+    "subscriptions_differ",
     "queue_unowned",
+    "queue_unread_by_member",
     "queue_owned_twice",
+    "owner_unexpected",
+    "assignment_frozen",
     "clients_idle",
+    "load_unfair",
     "group_offline",
     "members_unknown",
+    "client_not_asked",
     "member_lists_differ",
-    "route_differs",
-    "route_missing",
-    "record_rejected",
-    "source_failed",
     "settings_missing",
     "strategy_unknown",
-    "load_unfair",
-    "owner_unexpected",
+    "route_differs",
+    "route_missing",
+    "write_route_differs",
+    "order_conf_differs",
+    "broker_missing_on_nameserver",
+    "broker_address_differs",
+    "route_config_differs",
+    "offset_files_corrupt",
+    "offset_file_shared",
+    "offset_file_recovered",
+    "offset_file_lost",
+    "offset_file_stale",
+    "offset_file_unused",
+    "broadcast_messages_lost",
+    "broadcast_offset_ahead",
+    "broadcast_offset_regressed",
+    "broadcast_client_stuck",
+    "record_rejected",
+    "source_failed",
 )
-"""The closed list of `finding.kind`."""
+"""The closed list of `finding.kind`; each has a page in docs/findings."""
+
+DRIFT_FINDING_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "unowned": ("queue_unowned", "queue_unread_by_member"),
+    "multi_owned": ("queue_owned_twice",),
+    "foreign_owner": ("owner_unexpected", "assignment_frozen"),
+}
+"""State of `ownership_drift` -> the kinds of which one tells a person."""
+
+DRIFT_STATES: Final = ("match", *DRIFT_FINDING_KINDS, "unknown")
+"""The closed list of `ownership_drift.state`."""
+
+DRIFT_CAUSES: Final = (
+    "group_offline",
+    "route_vanished",
+    "duplicate_client_id",
+    "room_without_clients",
+    "config_list_gap",
+    "config_list_overlap",
+    "subscriptions_differ",
+    "mixed_strategies",
+    "mixed_clients",
+    "old_machine_room",
+    "member_lists_differ",
+    "route_views_differ",
+    "not_yet_rebalanced",
+)
+"""The closed list of `ownership_drift.likely_cause`."""
+
+FINDING_CAUSES: Final = (*DRIFT_CAUSES, "more_clients_than_queues")
+"""The closed list of `finding.likely_cause`: idle clients have a cause too, and no queue is amiss for it."""
+
+DRIFT_UNKNOWN_REASONS: Final = (
+    "route_unknown",
+    "members_unknown",
+    "client_not_asked",
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "strategy_failed",
+    "shared_by_pop",
+)
+"""The closed list of `ownership_drift.unknown_reason`."""
+
+REASONS_WITH_A_CAUSE: Final = (
+    "room_without_consumers",
+    "not_in_configured_list",
+    "mixed_strategies",
+    "mixed_clients",
+    "owner_not_subscribed",
+    "duplicate_client_id",
+)
+"""Reasons of an unowned queue in `queue_assignment` that are themselves evidence of a cause."""
+
+OFFSET_FILE_STATES: Final = (
+    "ok",
+    "recovered_from_bak",
+    "corrupt_both",
+    "empty",
+    "missing",
+    "stale",
+    "orphan_dir",
+    "shared_file",
+    "clustering_group_with_file",
+    "unknown",
+)
+"""The closed list of `broadcast_offset_file.state`."""
+
+UNREAD_OFFSET_FILE_STATES: Final = ("orphan_dir", "clustering_group_with_file")
+"""Those of files that no client reads."""
+
+BROADCAST_OFFSET_STATES: Final = (
+    "ok",
+    "regressed",
+    "behind_min",
+    "ahead_of_max",
+    "orphan_queue",
+    "stale",
+    "no_offset",
+    "unused",
+    "unknown",
+)
+"""The closed list of `broadcast_offset.state`."""
+
+RESTARTS_WITH_STORED_OFFSET: Final = (
+    "stored",
+    "corrected_by_broker_to_min",
+    "corrected_by_broker_to_max",
+    "queue_left_out",
+)
+"""Reasons in `broadcast_offset.restart_reason` that need a stored offset."""
+
+RESTARTS_WITHOUT_STORED_OFFSET: Final = (
+    "default_last",
+    "default_first",
+    "default_timestamp",
+    "fails_to_start",
+)
+"""Those that need that there is none."""
+
+OFFSET_FILE_FINDING_KINDS: Final[dict[str, str]] = {
+    "corrupt_both": "offset_files_corrupt",
+    "shared_file": "offset_file_shared",
+    "recovered_from_bak": "offset_file_recovered",
+    "empty": "offset_file_lost",
+    "missing": "offset_file_lost",
+    "stale": "offset_file_stale",
+    "orphan_dir": "offset_file_unused",
+    "clustering_group_with_file": "offset_file_unused",
+}
+"""State of `broadcast_offset_file` -> the kind that tells a person."""
+
+BROADCAST_FINDING_KINDS: Final[dict[str, str]] = {
+    "behind_min": "broadcast_messages_lost",
+    "ahead_of_max": "broadcast_offset_ahead",
+    "regressed": "broadcast_offset_regressed",
+    "stale": "broadcast_client_stuck",
+}
+"""State of `broadcast_offset` -> the kind that tells a person."""
+
+REBALANCE_GRACE_MS: Final = 60_000
+"""How young a client may be for its start to be the cause of a difference: three rounds of rebalance, 20 s each."""
+
+ROUTE_DIFFERENCES: Final = (
+    "broker_missing",
+    "read_queues",
+    "write_queues",
+    "perm",
+    "order_conf",
+    "addresses",
+    "config_read_queues",
+    "config_write_queues",
+    "config_perm",
+    "not_configured",
+    "not_routed",
+)
+"""The closed list of the elements of `route_divergence.differences`."""
+
+DIVERGENCE_STATES: Final = ("same", "differs", "unknown")
+"""The closed list of `route_divergence.state`."""
 
 FINDING_KINDS_WITHOUT_SUBJECT: Final = ("record_rejected", "source_failed")
 """Kinds that may concern a name server or a file, for which `finding` has no subject column."""
+
+OWN_TOPIC_PREFIXES: Final = ("%RETRY%", "%DLQ%", "rmq_sys_")
+"""How topics begin that RocketMQ writes for itself: retries, dead letters, system topics."""
+
+SYSTEM_TOPICS: Final = (
+    "BenchmarkTest",
+    "CHECKPOINT_TOPIC",
+    "OFFSET_MOVED_EVENT",
+    "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
+    "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+    "RMQ_SYS_TRACE_TOPIC",
+    "RMQ_SYS_TRANS_HALF_TOPIC",
+    "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+    "SCHEDULE_TOPIC_XXXX",
+    "SELF_TEST_TOPIC",
+    "TBW102",
+    "TRANS_CHECK_MAX_TIME_TOPIC",
+)
+"""The names that `TopicValidator` reserves, of all releases from 4.7.1 to 5.5.0."""
+
+REPLY_TOPIC_SUFFIX: Final = "_REPLY_TOPIC"
+"""After a cluster's name, its topic for replies. Cluster and brokers have topics of their own name, too."""
 
 RATIO_TOLERANCE: Final = 1e-9
 """How far a published ratio may be from its recomputation, relative to the larger of 1 and the ratio."""

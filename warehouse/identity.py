@@ -23,17 +23,25 @@ class RunIdentity:
         manifest_sha256: SHA-256 of the export's manifest, which names every byte of the export.
         settings_sha256: SHA-256 of the cluster's settings.
         code_version: see `code_version`.
+        earlier_manifest_sha256s: SHA-256 of the manifests of earlier exports that the day was compared with, the
+            newest first.
     """
 
     manifest_sha256: str
     settings_sha256: str
     code_version: str
+    earlier_manifest_sha256s: tuple[str, ...] = ()
 
     @property
     def run_id(self) -> str:
-        """16 hexadecimal digits that stand for the three."""
-        parts = f"{self.manifest_sha256}\n{self.settings_sha256}\n{self.code_version}"
-        return hashlib.sha256(parts.encode()).hexdigest()[:16]
+        """16 hexadecimal digits that stand for all of it."""
+        parts = (
+            self.manifest_sha256,
+            self.settings_sha256,
+            self.code_version,
+            *self.earlier_manifest_sha256s,
+        )
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 @cache

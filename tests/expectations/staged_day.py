@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from staged_drift import complete
+
 from expectations.measures import MEASURE_STATEMENTS
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
 CLUSTER = "shop-test"
@@ -32,6 +36,8 @@ class StagedDay:
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
     manifest: list[Row] = field(default_factory=list)
+    untold: set[str] = field(default_factory=set)
+    """Groups and topics of whose drift and divergence no finding is made."""
 
     def add(self, table: str, **values: Any) -> Row:
         """Adds a row of this cluster and day; columns that are not given are null."""
@@ -77,15 +83,55 @@ class StagedDay:
 
     def add_topic(self, topic: str, queues_per_broker: int = 4) -> None:
         """A topic that both name servers have on both brokers."""
-        for nameserver in NAMESERVERS:
-            for broker in BROKERS:
-                self.add(
-                    "topic_route",
-                    nameserver=nameserver,
-                    topic=topic,
-                    broker_name=broker,
-                    subscribe_queue_count=queues_per_broker,
-                )
+        self.add_route_answers(topic, ("payload", "payload"))
+        for broker in BROKERS:
+            for nameserver in NAMESERVERS:
+                self.add_route(nameserver, topic, broker, queues_per_broker)
+            others = (queues_per_broker,) * (len(BROKERS) - 1)
+            self.add_spread(topic, broker, queues_per_broker, others)
+
+    def add_route_answers(self, topic: str, states: tuple[str, str], error_code: int | None = None) -> None:
+        """What became of the question for a topic's route, name server by name server."""
+        file = f"routes of {topic}"
+        self.add_export_file(file, states)
+        for row, nameserver in zip(self.of("export_record", file=file), NAMESERVERS, strict=True):
+            row.update(kind="nameserver_route", topic=topic, nameserver=nameserver)
+            row["error_code"] = error_code if row["state"] == "error" else None
+
+    def add_route(self, nameserver: str, topic: str, broker: str, queue_count: int, **values: Any) -> Row:
+        """A broker in a name server's route: it has a master, and its queues are read and written."""
+        usual = {
+            "is_in_route": True,
+            "perm": 6,
+            "read_queue_count": queue_count,
+            "write_queue_count": queue_count,
+            "subscribe_queue_count": queue_count,
+            "publish_queue_count": queue_count,
+            "publish_run_count": min(queue_count, 1),
+            "publish_unread_count": 0,
+            "has_master": True,
+        }
+        asked = {"nameserver": nameserver, "topic": topic, "broker_name": broker}
+        return self.add("topic_route", **asked, **usual | values)
+
+    def add_spread(
+        self, topic: str, broker: str, queue_count: int, others: tuple[int, ...] = (), **values: Any
+    ) -> Row:
+        """The row of `producer_spread` of a broker with so many queues, beside brokers with so many."""
+        left, total = sum(others), queue_count + sum(others)
+        usual = {
+            "publish_source": "route",
+            "writable_queue_count": queue_count,
+            "share": queue_count / total,
+            "share_per_queue": 1 / total if queue_count else None,
+            "unread_share": 0.0 if queue_count else None,
+            "is_only_writable_broker": left == 0,
+            "retried_share_while_lost": min(queue_count, 1) / left if left else None,
+            "largest_share_after_loss": max(others) / left if left else None,
+            "load_ratio_after_loss": total / left if left else None,
+            "publish_list_count": 1,
+        }
+        return self.add("producer_spread", topic=topic, broker_name=broker, **usual | values)
 
     def add_group(
         self,
@@ -173,7 +219,14 @@ class StagedDay:
                     client_id=owner,
                     client_connection_count=clients.count(owner),
                 )
+                if is_effective:
+                    self.hold(group, topic, broker, queue_id, owner)
         self.rate(group, topic, strategy, clients)
+
+    def hold(self, group: str, topic: str, broker: str, queue_id: int, client: str, **values: Any) -> Row:
+        """A client that has a queue in its process table."""
+        queue = {"topic": topic, "broker_name": broker, "queue_id": queue_id, "client_id": client}
+        return self.add("observed_owner", consumer_group=group, **queue, **{"is_pop": False} | values)
 
     def rate(self, group: str, topic: str, strategy: str, clients: tuple[str, ...] | None) -> Row:
         """The row of `assignment_fairness` that the rows of `queue_assignment` give; no clients: they are unknown."""
@@ -228,6 +281,8 @@ class StagedDay:
             "kind": "clients_idle",
             "evidence": "2 of 6 own nothing",
             "advice": "Remove two.",
+            "page": f"docs/findings/{values.get('kind', 'clients_idle')}.md",
+            "client_count": 2,
         }
         return self.add("finding", **usual | values)
 
@@ -244,10 +299,11 @@ class StagedDay:
             "path string, kind string, line_count bigint, error_count bigint",
         )
 
-    def measure(self, spark: SparkSession) -> list[Row]:
-        """What the gate is given: the rows of all statements."""
+    def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
+        """What the gate is given: the rows of all statements, or of some."""
+        complete(self)
         self.show_to(spark)
-        return [row.asDict() for statement in MEASURE_STATEMENTS for row in spark.sql(statement).collect()]
+        return [row.asDict() for statement in statements for row in spark.sql(statement).collect()]
 
 
 def _view(spark: SparkSession, name: str, rows: list[Row], ddl: str) -> None:
@@ -281,6 +337,8 @@ def keep_without_route(day: StagedDay, group: str, topic: str, owner: str) -> No
         "queue_id": 0,
         "client_id": owner,
     }
+    if not day.of("export_record", topic=topic):
+        day.add_route_answers(topic, ("error", "error"), error_code=17)
     day.add("observed_owner", **queue, is_pop=False)
     day.add(
         "queue_assignment",

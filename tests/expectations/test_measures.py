@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
+from test_broadcast_measures import FAULTS as BROADCAST_FAULTS
+from test_drift_measures import FAULTS as DRIFT_FAULTS
 
 from expectations import every_table
 from expectations.suites import EXPECTATIONS, SUITES
@@ -117,7 +119,8 @@ def swapped_queue(day: StagedDay, group: str) -> None:
         row["queue_id"] = 4
 
 
-@fault("queue_assignment.queues_equal_route")
+# What is kept without a route is said to be so in drift as well, and there the route is asked for as evidence.
+@fault("queue_assignment.queues_equal_route", "ownership_drift.cause_has_evidence")
 def kept_although_routed(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     keep_without_route(day, group, "orders", owner="c3")
@@ -185,7 +188,7 @@ def unheard_of_source(day: StagedDay, group: str) -> None:
         row["strategy_source"] = "guessed"
 
 
-@fault("queue_assignment.one_effective_strategy")
+@fault("queue_assignment.one_effective_strategy", "ownership_drift.owners_equal_sources")
 def two_effective_strategies(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     for row in day.of("queue_assignment", consumer_group=group):
@@ -206,6 +209,13 @@ def unfair_spread_that_fairness_hides(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     day.of("queue_assignment", consumer_group=group, strategy="AVG", client_id="c3")[0]["client_id"] = "c1"
     day.rate(group, "orders", "AVG", CLIENTS)["is_within_bound"] = None
+
+
+@fault("queue_assignment.one_owner")
+def duplicated_owner_on_a_ring(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONSISTENT_HASH",))
+    day.rows["queue_assignment"].append(last_row(day, group, "CONSISTENT_HASH") | {"client_id": "c3"})
+    day.rate(group, "orders", "CONSISTENT_HASH", CLIENTS)
 
 
 # What can be wrong with gold.assignment_fairness
@@ -277,6 +287,125 @@ def count_under_unknown_settings(day: StagedDay, group: str) -> None:
 def group_rated_twice(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     day.rows["assignment_fairness"].append(dict(day.of("assignment_fairness", consumer_group=group)[0]))
+
+
+# What can be wrong with gold.producer_spread, and with the publish side in silver
+
+
+@fault("topic_route.publish_side_equals_route")
+def queues_that_silver_lost(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1])[0]["publish_queue_count"] = 0
+
+
+@fault("topic_route.publish_side_equals_route")
+def readers_that_are_not_there(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    # The other name server's route bears the published row out.
+    day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1])[0]["subscribe_queue_count"] = 1
+
+
+@fault("topic_route.publish_side_equals_route")
+def runs_that_are_not_there(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1])[0]["publish_run_count"] = 2
+
+
+@fault("producer_spread.brokers_equal_route")
+def topic_that_is_left_out(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.remove("producer_spread", topic=topic)
+
+
+@fault("producer_spread.brokers_equal_route", "producer_spread.shares_add_up")
+def broker_that_is_left_out(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.remove("producer_spread", topic=topic, broker_name="broker-b")
+
+
+@fault("producer_spread.brokers_equal_route")
+def broker_that_no_route_has(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.add_spread(topic, "broker-c", 0, (4, 4), reason="no_write_queues")
+
+
+@fault("producer_spread.brokers_equal_route")
+def topic_that_no_route_has(day: StagedDay, topic: str) -> None:
+    day.add_spread(topic, "broker-a", 4)
+
+
+@fault("producer_spread.topics_of_applications")
+def retry_topic(day: StagedDay, topic: str) -> None:
+    day.add_topic(f"%RETRY%{topic}")
+
+
+@fault("producer_spread.topics_of_applications")
+def topic_of_the_cluster(day: StagedDay, topic: str) -> None:
+    day.add("broker", nameserver=NAMESERVERS[0], broker_cluster_name=topic, broker_name="broker-z")
+    day.add_topic(f"{topic}_REPLY_TOPIC")
+    day.add_topic(topic)
+
+
+@fault("producer_spread.counts_equal_route")
+def queue_too_many(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.of("producer_spread", topic=topic)[0]["writable_queue_count"] += 1
+
+
+@fault("producer_spread.counts_equal_route")
+def reason_for_a_broker_that_is_written(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.of("producer_spread", topic=topic)[0]["reason"] = "no_master"
+
+
+@fault("producer_spread.counts_equal_route")
+def broker_that_is_not_the_only_one(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.of("producer_spread", topic=topic)[0]["is_only_writable_broker"] = True
+
+
+@fault("producer_spread.counts_equal_route")
+def zero_queues_where_producers_throw(day: StagedDay, topic: str) -> None:
+    order_configuration_that_cannot_be_read(day, topic)
+    day.of("producer_spread", topic=topic)[0]["writable_queue_count"] = 0
+
+
+@fault("producer_spread.numbers_equal_counts")
+def wrong_effect_of_a_loss(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.of("producer_spread", topic=topic)[0]["load_ratio_after_loss"] *= 1 + 1e-6
+
+
+@fault("producer_spread.numbers_equal_counts")
+def loss_that_is_not_told(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.of("producer_spread", topic=topic)[0]["largest_share_after_loss"] = None
+
+
+@fault("producer_spread.numbers_equal_counts", "producer_spread.shares_add_up")
+def share_that_is_lost(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.of("producer_spread", topic=topic)[0]["share"] = 0.25
+
+
+@fault("producer_spread.numbers_equal_counts", "producer_spread.shares_add_up")
+def share_below_zero(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    for row, share in zip(day.of("producer_spread", topic=topic), (1.5, -0.5), strict=True):
+        row["share"] = share
+
+
+@fault("producer_spread.lists_counted")
+def name_servers_that_are_said_to_differ(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    for row in day.of("producer_spread", topic=topic):
+        row["publish_list_count"] = 2
+
+
+@fault("producer_spread.one_row_per_key", "producer_spread.shares_add_up")
+def broker_told_twice(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.rows["producer_spread"].append(dict(day.of("producer_spread", topic=topic)[0]))
 
 
 # What can be wrong with gold.finding
@@ -411,9 +540,20 @@ def go_client_that_mixes_up_rooms(day: StagedDay, group: str) -> None:
 
 
 @excused
+def go_client_with_a_ring_of_its_own(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONSISTENT_HASH",))
+    day.rows["queue_assignment"].append(last_row(day, group, "CONSISTENT_HASH") | {"client_id": "c3"})
+    day.rate(group, "orders", "CONSISTENT_HASH", CLIENTS)
+    for row in day.of("consumer_connection", consumer_group=group, client_id="c2"):
+        row["client_language"] = "GO"
+
+
+@excused
 def name_servers_that_differ(day: StagedDay, group: str) -> None:
     day.add_topic("unsettled")
     day.remove("topic_route", topic="unsettled", nameserver=NAMESERVERS[1], broker_name="broker-b")
+    for row in day.of("producer_spread", topic="unsettled"):
+        row["publish_list_count"] = 2
     day.add_group(group, "unsettled")
 
 
@@ -421,7 +561,7 @@ def name_servers_that_differ(day: StagedDay, group: str) -> None:
 def topic_that_one_name_server_cannot_read(day: StagedDay, group: str) -> None:
     day.add_topic("half-closed")
     for row in day.of("topic_route", topic="half-closed", nameserver=NAMESERVERS[1]):
-        row["subscribe_queue_count"] = 0
+        row.update(subscribe_queue_count=0, publish_unread_count=4)
     for broker in BROKERS:
         day.add("subscription", broker_name=broker, consumer_group=group, topic="half-closed")
 
@@ -444,6 +584,144 @@ def member_that_does_not_subscribe(day: StagedDay, group: str) -> None:
 @excused
 def more_clients_than_queues(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", clients=tuple(f"m{number:02}" for number in range(11)))
+
+
+@excused
+def write_permission_that_one_name_server_took(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    for row in day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1], broker_name="broker-b"):
+        row.update(perm=4, publish_queue_count=0, publish_run_count=0)
+    for row in day.of("producer_spread", topic=topic):
+        row["publish_list_count"] = 2
+
+
+@excused
+def topic_that_nobody_can_write(day: StagedDay, topic: str) -> None:
+    nothing = {"publish_queue_count": 0, "publish_run_count": 0}
+    for nameserver in NAMESERVERS:
+        day.add_route(nameserver, topic, "broker-a", 4, perm=4, **nothing)
+        day.add_route(nameserver, topic, "broker-b", 4, has_master=False, **nothing)
+        day.add_route(nameserver, topic, "broker-c", 4, write_queue_count=0, **nothing)
+    for broker, reason in (
+        ("broker-a", "no_write_permission"),
+        ("broker-b", "no_master"),
+        ("broker-c", "no_write_queues"),
+    ):
+        day.add(
+            "producer_spread",
+            topic=topic,
+            broker_name=broker,
+            publish_source="route",
+            writable_queue_count=0,
+            is_only_writable_broker=False,
+            publish_list_count=1,
+            reason=reason,
+        )
+
+
+@excused
+def broker_that_is_written_and_not_read(day: StagedDay, topic: str) -> None:
+    for nameserver in NAMESERVERS:
+        day.add_route(nameserver, topic, "broker-a", 4)
+        day.add_route(
+            nameserver, topic, "broker-b", 12, perm=2, subscribe_queue_count=0, publish_unread_count=12
+        )
+    day.add_spread(topic, "broker-a", 4, (12,))
+    day.add_spread(topic, "broker-b", 12, (4,), unread_share=0.75)
+
+
+@excused
+def order_configuration_that_outlived_a_broker(day: StagedDay, topic: str) -> None:
+    """The list is a1 a2 b1 c1 a3: a has one run, for the list is a circle; c is gone; d is not named."""
+    conf = {"order_topic_conf": "broker-a:2;broker-b:1;broker-c:1;broker-a:1;;"}
+    nothing = {"publish_queue_count": 0, "publish_run_count": 0}
+    for nameserver in NAMESERVERS:
+        day.add_route(nameserver, topic, "broker-a", 2, publish_queue_count=3, **conf)
+        day.add_route(nameserver, topic, "broker-b", 1, perm=4, **conf)
+        day.add_route(nameserver, topic, "broker-d", 1, **conf, **nothing)
+        day.add(
+            "topic_route",
+            nameserver=nameserver,
+            topic=topic,
+            broker_name="broker-c",
+            is_in_route=False,
+            subscribe_queue_count=0,
+            publish_queue_count=1,
+            publish_run_count=1,
+            publish_unread_count=1,
+            has_master=False,
+            **conf,
+        )
+    ordered = {"publish_source": "order_configuration"}
+    day.add_spread(topic, "broker-a", 3, (1, 1), **ordered)
+    day.add_spread(topic, "broker-b", 1, (3, 1), **ordered)
+    day.add_spread(topic, "broker-c", 1, (3, 1), unread_share=None, reason="not_in_route", **ordered)
+    day.add_spread(topic, "broker-d", 0, (3, 1, 1), reason="not_in_order_configuration", **ordered)
+
+
+@excused
+def order_configuration_with_one_broker_left(day: StagedDay, topic: str) -> None:
+    conf = {"order_topic_conf": "broker-a:1;broker-b:1;broker-a:1;broker-b:1"}
+    for nameserver in NAMESERVERS:
+        day.add_route(nameserver, topic, "broker-a", 1, publish_queue_count=2, publish_run_count=2, **conf)
+        day.add_route(
+            nameserver,
+            topic,
+            "broker-b",
+            1,
+            publish_queue_count=2,
+            publish_run_count=2,
+            has_master=False,
+            **conf,
+        )
+    ordered = {"publish_source": "order_configuration"}
+    only = {"is_only_writable_broker": True, "share": 0.5, "share_per_queue": 0.25}
+    day.add_spread(topic, "broker-a", 2, (), **ordered, **only)
+    lost = {"unread_share": None, "retried_share_while_lost": 1.0, "reason": "no_master"}
+    day.add_spread(topic, "broker-b", 2, (2,), **ordered, **lost)
+
+
+@excused
+def order_configuration_that_cannot_be_read(day: StagedDay, topic: str) -> None:
+    unknown = dict.fromkeys(("publish_queue_count", "publish_run_count", "publish_unread_count"))
+    for nameserver in NAMESERVERS:
+        day.add_route(nameserver, topic, "broker-a", 4, order_topic_conf="broker-a:4;broker-b", **unknown)
+    day.add(
+        "producer_spread",
+        topic=topic,
+        broker_name="broker-a",
+        publish_source="order_configuration",
+        publish_list_count=1,
+        reason="bad_order_configuration",
+    )
+
+
+@excused
+def static_topic(day: StagedDay, topic: str) -> None:
+    nothing = {"subscribe_queue_count": 0, "publish_queue_count": 0, "publish_run_count": 0}
+    logical = {"perm": None, "read_queue_count": None, "write_queue_count": None, "has_master": None}
+    for nameserver in NAMESERVERS:
+        day.add_route(nameserver, topic, "broker-a", 4, **nothing)
+        day.add_route(nameserver, topic, "__syslo__global__", 4, **logical)
+    loss = ("retried_share_while_lost", "largest_share_after_loss", "load_ratio_after_loss")
+    untold = dict.fromkeys(("is_only_writable_broker", *loss))
+    day.add_spread(topic, "__syslo__global__", 4, (), publish_source="static_topic", **untold)
+    day.add_spread(
+        topic,
+        "broker-a",
+        0,
+        (4,),
+        publish_source="static_topic",
+        share=None,
+        reason="behind_logical_queues",
+        **untold,
+    )
+
+
+@excused
+def retry_topic_that_only_silver_has(day: StagedDay, topic: str) -> None:
+    for nameserver in NAMESERVERS:
+        day.add_route(nameserver, f"%RETRY%{topic}", "broker-a", 1)
 
 
 @excused
@@ -485,7 +763,8 @@ def test_a_day_in_order_breaks_nothing(expectation_id: str, in_order: list[Row])
 
 
 def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> None:
-    planted = set().union(*(expected for _, expected in FAULTS.values()))
+    faults = (*FAULTS.values(), *DRIFT_FAULTS.values(), *BROADCAST_FAULTS.values())
+    planted = set().union(*(expected for _, expected in faults))
     blocking = {
         expectation.expectation_id
         for suite in SUITES

@@ -18,7 +18,7 @@ from expectations.thresholds import (
     STRATEGY_SOURCES,
     names_in_table,
 )
-from tables import COMPUTED_GOLD_TABLES, QUEUE_ASSIGNMENT, SILVER_TABLES
+from tables import COMPUTED_GOLD_TABLES, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT, SILVER_TABLES
 
 if TYPE_CHECKING:
     from expectations.model import Suite
@@ -33,8 +33,8 @@ def test_each_expectation_is_in_one_suite() -> None:
 def test_each_staged_table_is_held_to_its_day_and_its_key() -> None:
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         assert f"{table.name}.one_cluster_and_day" in EXPECTATIONS
-        unique = "one_row_per_owner" if table is QUEUE_ASSIGNMENT else "one_row_per_key"
-        assert f"{table.name}.{unique}" in EXPECTATIONS
+        unique = {QUEUE_ASSIGNMENT: "one_row_per_owner", OWNERSHIP_DRIFT: "one_row_per_queue"}
+        assert f"{table.name}.{unique.get(table, 'one_row_per_key')}" in EXPECTATIONS
 
 
 def test_a_promise_of_rooms_nearby_holds_with_an_inner_strategy_that_keeps_it() -> None:

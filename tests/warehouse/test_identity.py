@@ -26,6 +26,15 @@ def test_each_part_is_in_the_run_id(part: str) -> None:
     assert replace(IDENTITY, **{part: "another"}).run_id != IDENTITY.run_id
 
 
+def test_each_earlier_export_that_was_looked_at_is_in_the_run_id_in_its_order() -> None:
+    ids = {
+        replace(IDENTITY, earlier_manifest_sha256s=earlier).run_id
+        for earlier in ((), ("a",), ("a", "b"), ("b", "a"))
+    }
+
+    assert len(ids) == 4
+
+
 def test_parts_do_not_run_into_each_other() -> None:
     assert RunIdentity("ab", "c", "d").run_id != RunIdentity("a", "bc", "d").run_id
 

@@ -1,0 +1,302 @@
+"""What must hold of the offset files of broadcasting clients: each landed file once, and no number out of nothing.
+
+What belongs here: the expectations of `broadcast_offset_file` and `broadcast_offset`, worked out again from silver and from
+the rows' own columns. What does not: what a file says, which only its client's reader can tell.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted_list, text_or_null
+from expectations.thresholds import (
+    BROADCAST_FINDING_KINDS,
+    BROADCAST_OFFSET_STATES,
+    OFFSET_FILE_FINDING_KINDS,
+    OFFSET_FILE_STATES,
+    RESTARTS_WITH_STORED_OFFSET,
+    RESTARTS_WITHOUT_STORED_OFFSET,
+    UNREAD_OFFSET_FILE_STATES,
+)
+from tables import BROADCAST_OFFSET, BROADCAST_OFFSET_FILE, FINDING, OFFSET_FILE
+
+LINES_ACCOUNTED: Final = Expectation(
+    OFFSET_FILE,
+    "lines_accounted",
+    "Each line of the index of offset files that could be read stands here once, and no other.",
+)
+FILES_ACCOUNTED: Final = Expectation(
+    BROADCAST_OFFSET_FILE,
+    "files_accounted",
+    "Each landed file, and each that failed to land, is counted in exactly one row: that of its host, client and group.",
+)
+FILE_STATE_KNOWN: Final = Expectation(
+    BROADCAST_OFFSET_FILE, "state_known", "The state is on the closed list."
+)
+FILE_STATE_FOLLOWS: Final = Expectation(
+    BROADCAST_OFFSET_FILE,
+    "state_follows_evidence",
+    "The state is what the row's own evidence gives: what the files come to, processes, hosts, age.",
+)
+OFFSET_STATE_KNOWN: Final = Expectation(BROADCAST_OFFSET, "state_known", "The state is on the closed list.")
+OFFSET_HAS_FILE: Final = Expectation(
+    BROADCAST_OFFSET,
+    "offset_has_file",
+    "Each queue has a row of the same host, client and group in broadcast_offset_file; each offset a file to be read from.",
+)
+BOUNDS_EQUAL_BROKER: Final = Expectation(
+    BROADCAST_OFFSET,
+    "bounds_equal_broker",
+    "Least and greatest offset are those that the queue's broker said; null where it said nothing.",
+)
+NUMBERS_FOLLOW: Final = Expectation(
+    BROADCAST_OFFSET,
+    "numbers_follow",
+    "Lag and lost messages follow from offset and bounds; none is negative but the lag of `ahead_of_max`.",
+)
+STATE_FOLLOWS_OFFSETS: Final = Expectation(
+    BROADCAST_OFFSET,
+    "state_follows_offsets",
+    "No offset is `ok` that is missing, outside of the log, gone back or without a bound to compare with.",
+)
+RESTART_FOLLOWS: Final = Expectation(
+    BROADCAST_OFFSET,
+    "restart_follows",
+    "The restart is from the closed list, goes with the stored offset, and skips or repeats what it must.",
+)
+BROADCAST_TOLD: Final = Expectation(
+    FINDING,
+    "broadcast_told",
+    "Each client whose files or queues are amiss has a finding of it, and no other has one.",
+)
+
+SUITE: Final = Suite(
+    "broadcast_offset",
+    (
+        LINES_ACCOUNTED,
+        FILES_ACCOUNTED,
+        FILE_STATE_KNOWN,
+        FILE_STATE_FOLLOWS,
+        OFFSET_STATE_KNOWN,
+        OFFSET_HAS_FILE,
+        BOUNDS_EQUAL_BROKER,
+        NUMBERS_FOLLOW,
+        STATE_FOLLOWS_OFFSETS,
+        RESTART_FOLLOWS,
+        BROADCAST_TOLD,
+    ),
+)
+
+_FILES = "coalesce(host, 'unknown host'), ', client ', client_id, ', group ', consumer_group"
+_FILE_NAME = f"concat('host ', {_FILES})"
+_QUEUE_NAME = f"concat('host ', {_FILES}, ', queue ', coalesce(topic, 'null'), '/', coalesce(broker_name, 'null'), '/', queue_id)"
+
+# Over a row of `broadcast_offset_file`: state -> what its evidence must be.
+_EVIDENCE: Final = {
+    "ok": "start_outcome = 'stored' AND start_from = 'main' AND process_count <= host_count IS NOT FALSE",
+    "recovered_from_bak": "start_outcome = 'stored' AND start_from = 'bak'",
+    "corrupt_both": "start_outcome = 'fails_to_start'",
+    "empty": "start_outcome = 'default' AND (main_state <> 'missing' OR bak_state <> 'missing')",
+    "missing": "start_outcome = 'default' AND coalesce(main_state, 'missing') = 'missing' "
+    "AND coalesce(bak_state, 'missing') = 'missing' AND host IS NOT NULL",
+    "stale": "start_outcome = 'stored' AND is_online AND age_ms > 3600000",
+    "orphan_dir": "is_online = FALSE AND moment IS NOT NULL",
+    "shared_file": "process_count > host_count AND moment IS NOT NULL AND start_outcome <> 'fails_to_start'",
+    "clustering_group_with_file": "message_model = 'CLUSTERING' AND start_outcome IS NULL",
+    "unknown": "start_outcome IS NULL AND reason IS NOT NULL",
+}
+_FOLLOWS = " ".join(f"WHEN '{state}' THEN {evidence}" for state, evidence in _EVIDENCE.items())
+
+_KIND_OF_FILES = " ".join(
+    f"WHEN '{state}' THEN '{kind}'" for state, kind in OFFSET_FILE_FINDING_KINDS.items()
+)
+_KIND_OF_QUEUES = " ".join(f"WHEN '{state}' THEN '{kind}'" for state, kind in BROADCAST_FINDING_KINDS.items())
+_KINDS = (*dict.fromkeys(OFFSET_FILE_FINDING_KINDS.values()), *BROADCAST_FINDING_KINDS.values())
+
+COMMON_TABLES: Final = f"""
+file_of_index AS (
+  SELECT host, client_id, consumer_group, count_if(state = 'landed') AS landed, count_if(state = 'failed') AS failed
+  FROM silver_offset_file
+  GROUP BY host, client_id, consumer_group
+),
+counted_file AS (
+  SELECT
+    host, client_id, consumer_group,
+    coalesce(landed, 0) AS landed, coalesce(failed, 0) AS failed,
+    coalesce(given_landed, 0) AS given_landed, coalesce(given_failed, 0) AS given_failed
+  FROM file_of_index
+  FULL OUTER JOIN (
+    SELECT
+      host, client_id, consumer_group, sum(landed_file_count) AS given_landed, sum(failed_file_count) AS given_failed
+    FROM gold_broadcast_offset_file
+    WHERE host IS NOT NULL
+    GROUP BY host, client_id, consumer_group
+  ) USING (host, client_id, consumer_group)
+),
+indexed_line AS (
+  SELECT
+    line_number, coalesce(there, 0) AS there, coalesce(given, 0) AS given, state, given_state,
+    coalesce(consumer_group, given_group) AS consumer_group
+  FROM (
+    SELECT line_number, consumer_group, 1 AS there, IF(state = 'error', 'failed', 'landed') AS state
+    FROM silver_export_record
+    WHERE kind = 'offset_file' AND state <> 'rejected'
+  )
+  FULL OUTER JOIN (
+    SELECT line_number, count(*) AS given, min(state) AS given_state, min(consumer_group) AS given_group
+    FROM silver_offset_file
+    GROUP BY line_number
+  ) USING (line_number)
+),
+judged_offset AS (
+  SELECT
+    o.*,
+    f.state AS state_of_files,
+    f.start_from AS source_of_files,
+    b.min_offset AS told_min,
+    b.max_offset AS told_max,
+    greatest(o.highest_earlier_offset, o.previous_offset) AS before,
+    greatest(o.stored_offset, o.highest_earlier_offset, o.previous_offset) AS reached
+  FROM gold_broadcast_offset AS o
+  LEFT JOIN gold_broadcast_offset_file AS f USING (host, client_id, consumer_group)
+  LEFT JOIN silver_queue_offset AS b
+    ON o.topic = b.topic AND o.broker_name = b.broker_name AND o.queue_id = b.queue_id
+),
+told_broadcast AS (
+  SELECT consumer_group, client_id, topic, kind, max(is_there) AS is_there, max(is_told) AS is_told
+  FROM (
+    SELECT
+      consumer_group, client_id, CAST(NULL AS STRING) AS topic, CASE state {_KIND_OF_FILES} END AS kind,
+      TRUE AS is_there, FALSE AS is_told
+    FROM gold_broadcast_offset_file
+    UNION ALL
+    SELECT consumer_group, client_id, topic, CASE state {_KIND_OF_QUEUES} END, TRUE, FALSE
+    FROM gold_broadcast_offset
+    UNION ALL
+    SELECT consumer_group, client_id, topic, kind, FALSE, TRUE
+    FROM gold_finding
+    WHERE kind IN {quoted_list(_KINDS)}
+  )
+  WHERE kind IS NOT NULL
+  GROUP BY consumer_group, client_id, topic, kind
+)"""
+
+_HAS_STORED = f"restart_reason IN {quoted_list(RESTARTS_WITH_STORED_OFFSET)}"
+_HAS_NONE = f"restart_reason IN {quoted_list(RESTARTS_WITHOUT_STORED_OFFSET)}"
+_LAG = "max_offset - stored_offset"
+
+QUERIES: Final = (
+    breaches_in(
+        "indexed_line",
+        (
+            Breach(
+                LINES_ACCOUNTED,
+                "there <> given OR state <> given_state",
+                "concat('line ', line_number, ', group ', consumer_group, ': ', given, ' rows, expected ', there)",
+            ),
+        ),
+    ),
+    breaches_in(
+        "counted_file",
+        (
+            Breach(
+                FILES_ACCOUNTED,
+                "landed <> given_landed OR failed <> given_failed",
+                f"concat({_FILE_NAME}, ': ', given_landed, ' files and ', given_failed, ' failures are counted, expected ', "
+                "landed, ' and ', failed)",
+            ),
+        ),
+    ),
+    breaches_in(
+        "gold_broadcast_offset_file",
+        (
+            Breach(
+                FILE_STATE_KNOWN,
+                f"NOT coalesce(state, '') IN {quoted_list(OFFSET_FILE_STATES)}",
+                f"concat({_FILE_NAME}, ': ', {text_or_null('state')})",
+            ),
+            Breach(
+                FILE_STATE_FOLLOWS,
+                f"NOT coalesce(CASE state {_FOLLOWS} ELSE TRUE END, FALSE)",
+                f"concat({_FILE_NAME}, ' is ', state, ', starts ', {text_or_null('start_outcome')}, ' from ', "
+                f"{text_or_null('start_from')}, ', files are ', {text_or_null('main_state')}, ' and ', "
+                f"{text_or_null('bak_state')})",
+            ),
+        ),
+    ),
+    breaches_in(
+        "judged_offset",
+        (
+            Breach(
+                OFFSET_STATE_KNOWN,
+                f"NOT coalesce(state, '') IN {quoted_list(BROADCAST_OFFSET_STATES)}",
+                f"concat({_QUEUE_NAME}, ': ', {text_or_null('state')})",
+            ),
+            Breach(
+                OFFSET_HAS_FILE,
+                "state_of_files IS NULL OR NOT state_of_files <=> file_state "
+                "OR (stored_offset IS NOT NULL AND source_of_files IS NULL) "
+                f"OR (state = 'unused') <> (state_of_files IN {quoted_list(UNREAD_OFFSET_FILE_STATES)})",
+                f"concat({_QUEUE_NAME}, ': offset ', {text_or_null('stored_offset')}, ', files ', "
+                f"{text_or_null('state_of_files')}, ' read from ', {text_or_null('source_of_files')})",
+            ),
+            Breach(
+                BOUNDS_EQUAL_BROKER,
+                "NOT min_offset <=> told_min OR NOT max_offset <=> told_max",
+                f"concat({_QUEUE_NAME}, ': ', {text_or_null('min_offset')}, ' to ', {text_or_null('max_offset')}, "
+                f"', the broker said ', {text_or_null('told_min')}, ' to ', {text_or_null('told_max')})",
+            ),
+            Breach(
+                NUMBERS_FOLLOW,
+                f"(lag_message_count < 0 AND state <> 'ahead_of_max') OR lag_message_count <> {_LAG} "
+                f"OR (lag_message_count IS NULL AND {_LAG} >= 0 AND stored_offset >= 0) "
+                "OR (stored_offset >= 0 AND NOT lost_message_count <=> "
+                "IF(min_offset IS NULL, NULL, greatest(min_offset - stored_offset, 0))) "
+                "OR (max_offset IS NULL AND lag_message_count IS NOT NULL)",
+                f"concat({_QUEUE_NAME}, ': lag ', {text_or_null('lag_message_count')}, ', lost ', "
+                f"{text_or_null('lost_message_count')}, ' at offset ', {text_or_null('stored_offset')})",
+            ),
+            Breach(
+                STATE_FOLLOWS_OFFSETS,
+                "NOT coalesce(CASE state "
+                "WHEN 'ok' THEN stored_offset >= min_offset AND max_offset IS NOT NULL AND NOT stored_offset < before IS TRUE "
+                "AND is_routed IS NOT FALSE "
+                "WHEN 'behind_min' THEN stored_offset < min_offset "
+                "WHEN 'ahead_of_max' THEN stored_offset > max_offset "
+                "WHEN 'regressed' THEN stored_offset < before "
+                "WHEN 'stale' THEN stored_offset = previous_offset AND stored_offset < max_offset "
+                "WHEN 'no_offset' THEN coalesce(stored_offset, -1) < 0 "
+                "WHEN 'orphan_queue' THEN NOT is_routed "
+                "ELSE TRUE END, FALSE)",
+                f"concat({_QUEUE_NAME}, ' is ', state, ' at offset ', {text_or_null('stored_offset')})",
+            ),
+            Breach(
+                RESTART_FOLLOWS,
+                f"NOT ({_HAS_STORED} OR {_HAS_NONE} OR restart_reason = 'unknown' "
+                "OR (restart_reason IS NULL AND state IN ('unused', 'orphan_queue'))) IS TRUE "
+                f"OR ({_HAS_STORED} AND stored_offset IS NULL) OR ({_HAS_NONE} AND stored_offset >= 0) "
+                "OR (restart_reason = 'stored' AND restart_offset <> stored_offset) "
+                "OR (restart_reason = 'corrected_by_broker_to_min' AND restart_offset <> min_offset) "
+                "OR (restart_reason = 'corrected_by_broker_to_max' AND restart_offset <> max_offset) "
+                "OR (restart_reason = 'fails_to_start' AND file_state <> 'corrupt_both') "
+                "OR skipped_message_count < 0 OR repeated_message_count < 0 "
+                "OR skipped_message_count - repeated_message_count <> restart_offset - reached",
+                f"concat({_QUEUE_NAME}, ': ', {text_or_null('restart_reason')} , ' at ', {text_or_null('restart_offset')}, "
+                f"', skips ', {text_or_null('skipped_message_count')}, ', repeats ', {text_or_null('repeated_message_count')})",
+            ),
+        ),
+    ),
+    breaches_in(
+        "told_broadcast",
+        (
+            Breach(
+                BROADCAST_TOLD,
+                "is_there <> is_told",
+                "concat('group ', consumer_group, ', client ', client_id, coalesce(concat(', topic ', topic), ''), ': ', kind, "
+                "IF(is_told, ' is told and not there', ' is there and not told'))",
+            ),
+        ),
+    ),
+)
+"""What is seen of each table."""

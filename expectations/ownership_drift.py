@@ -1,0 +1,490 @@
+"""What must hold of `gold.ownership_drift`: every queue once, its owners as the sources say, its state as its owners say.
+
+What belongs here: owners, states and evidence of causes, worked out again in plain SQL. What does not: who should own a
+queue, which `queue_assignment` is judged for; whether a state is good news.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.thresholds import (
+    DOUBTFUL_OWNER_REASONS,
+    DRIFT_CAUSES,
+    DRIFT_FINDING_KINDS,
+    DRIFT_STATES,
+    DRIFT_UNKNOWN_REASONS,
+    MACHINE_ROOM_ONE_OWNER_SINCE,
+    REASONS_WITH_A_CAUSE,
+    REBALANCE_GRACE_MS,
+)
+from tables import OWNERSHIP_DRIFT
+from tables.silver.process_owner import PROCESS_OWNER
+
+ONE_ROW_PER_QUEUE: Final = Expectation(
+    OWNERSHIP_DRIFT, "one_row_per_queue", "A queue of a group and topic stands in one row only."
+)
+QUEUES_ACCOUNTED: Final = Expectation(
+    OWNERSHIP_DRIFT,
+    "queues_accounted",
+    "Every queue that queue_assignment shares out, or that a client was seen to hold, is there, and no other.",
+)
+WORDS_KNOWN: Final = Expectation(
+    OWNERSHIP_DRIFT,
+    "words_known",
+    "State, cause and reason are on their closed lists; a cause stands only where something is amiss, a reason "
+    "exactly where the state is unknown.",
+)
+OWNERS_EQUAL_SOURCES: Final = Expectation(
+    OWNERSHIP_DRIFT,
+    "owners_equal_sources",
+    "The expected clients are those of queue_assignment, the observed ones those whose process tables have the queue.",
+)
+STATE_FOLLOWS_OWNERS: Final = Expectation(
+    OWNERSHIP_DRIFT,
+    "state_follows_owners",
+    "The state is the one that plain SQL finds from the owners; a client that could not be asked makes no queue unowned.",
+)
+CAUSE_HAS_EVIDENCE: Final = Expectation(
+    OWNERSHIP_DRIFT, "cause_has_evidence", "Each cause has its evidence in the silver tables."
+)
+CAUSE_GIVEN: Final = Expectation(
+    OWNERSHIP_DRIFT,
+    "cause_given",
+    "A queue that the assignment leaves to nobody for a known reason has a cause.",
+)
+PROCESS_ANSWERED: Final = Expectation(
+    PROCESS_OWNER, "process_answered", "Whichever process was seen to own a queue is one that answered."
+)
+
+SUITE: Final = Suite(
+    "ownership_drift",
+    (
+        ONE_ROW_PER_QUEUE,
+        QUEUES_ACCOUNTED,
+        WORDS_KNOWN,
+        OWNERS_EQUAL_SOURCES,
+        STATE_FOLLOWS_OWNERS,
+        CAUSE_HAS_EVIDENCE,
+        CAUSE_GIVEN,
+        PROCESS_ANSWERED,
+    ),
+)
+
+
+def _rows(columns: dict[str, str], relation: str, **given: str) -> str:
+    """A query of some columns, null of their type where not given, so that queries of one shape can be put together."""
+    shown = (f"{given.get(name, f'CAST(NULL AS {kind})')} AS {name}" for name, kind in columns.items())
+    return f"\n  SELECT {', '.join(shown)}\n  FROM {relation}"
+
+
+_KEY = "consumer_group, topic, broker_name, queue_id"
+_QUEUE = {name: name for name in _KEY.split(", ")}
+_JUDGED = (
+    "state",
+    "likely_cause",
+    "unknown_reason",
+    "strategy",
+    "expected_client_ids",
+    "observed_client_ids",
+    "observed_process_count",
+    "is_routed",
+    "is_being_released",
+)
+
+
+def _of_suspects(table: str) -> str:
+    """The rows of a table that are of a group with a queue that numbers alone do not tell.
+
+    Groups are few, so they go to every task instead of all rows to them.
+    """
+    return f"(SELECT /*+ BROADCAST(suspect) */ * FROM {table} LEFT SEMI JOIN suspect USING (consumer_group))"
+
+
+_FACT = {
+    **dict.fromkeys(_QUEUE, "STRING"),
+    **dict.fromkeys(("chosen", "reason", "strategy", "holder", "process"), "STRING"),
+    **dict.fromkeys(("is_silent", "is_absent", "is_routed", "is_source", "drift"), "BOOLEAN"),
+}
+_HOLDER = "IF(coalesce(is_dropped, FALSE), NULL, client_id)"
+_POPPED = "is_pop AND NOT coalesce(is_dropped, FALSE)"
+# Where processes of a client answered themselves, they speak and not the one that a broker found.
+_BY_BROKER = (
+    f"(SELECT * FROM {_of_suspects('silver_observed_owner')} "
+    "LEFT ANTI JOIN (SELECT * FROM answer WHERE process_count > 0) USING (consumer_group, client_id))"
+)
+
+# A queue that is being given up is there too, held by nobody; a pop of all queues of a broker is no queue.
+_FACTS: Final = "\n  UNION ALL".join(
+    (
+        _rows(
+            _FACT,
+            f"{_of_suspects('gold_queue_assignment')} LEFT JOIN answer USING (consumer_group, client_id) "
+            "WHERE is_effective OR strategy = 'AVG'",
+            **_QUEUE,
+            chosen="IF(is_effective AND NOT reason <=> 'kept_without_route', client_id, NULL)",
+            reason="IF(is_effective, reason, NULL)",
+            strategy="IF(is_effective, strategy, NULL)",
+            is_silent="coalesce(state, 'unknown') = 'unknown'",
+            is_absent="state <=> 'offline'",
+            is_routed="NOT reason <=> 'kept_without_route'",
+            is_source="TRUE",
+        ),
+        _rows(_FACT, f"{_BY_BROKER} WHERE NOT is_pop", **_QUEUE, holder=_HOLDER, is_source="TRUE"),
+        _rows(
+            _FACT,
+            f"{_of_suspects('silver_process_owner')} WHERE NOT is_pop",
+            **_QUEUE,
+            holder=_HOLDER,
+            process="IF(coalesce(is_dropped, FALSE), NULL, process)",
+            is_source="TRUE",
+        ),
+        _rows(_FACT, _of_suspects("gold_ownership_drift"), **_QUEUE, drift=f"struct({', '.join(_JUDGED)})"),
+    )
+).replace("CAST(NULL AS BOOLEAN) AS drift", "NULL AS drift")
+
+# Nearly every queue has one chosen client, who holds it and of whom the table says just that. Such queues are told by
+# numbers alone, which is ten times cheaper; only the others are looked at.
+_NUMBERS = {
+    **dict.fromkeys(_QUEUE, "STRING"),
+    **dict.fromkeys(("chosen", "holder", "told", "strategy", "told_strategy"), "BIGINT"),
+    "is_plain": "BOOLEAN",
+}
+_PLAIN_ROW = (
+    "state = 'match' AND likely_cause IS NULL AND unknown_reason IS NULL AND is_routed AND NOT is_being_released "
+    "AND observed_process_count = 1 AND size(expected_client_ids) = 1 AND expected_client_ids = observed_client_ids"
+)
+_PLAIN_QUEUE = (
+    "count(chosen) = 1 AND count(holder) = 1 AND count(told) = 1 AND bool_and(is_plain) "
+    "AND max(chosen) = max(holder) AND max(chosen) = max(told) AND max(strategy) = max(told_strategy)"
+)
+_QUEUES_IN_NUMBERS: Final = "\n  UNION ALL".join(
+    (
+        _rows(
+            _NUMBERS,
+            "gold_queue_assignment WHERE is_effective OR strategy = 'AVG'",
+            **_QUEUE,
+            chosen="IF(is_effective AND client_id IS NOT NULL, xxhash64(client_id), NULL)",
+            strategy="IF(is_effective, xxhash64(strategy), NULL)",
+            is_plain="reason IS NULL OR NOT is_effective",
+        ),
+        *(
+            _rows(
+                _NUMBERS,
+                f"{table} WHERE NOT is_pop",
+                **_QUEUE,
+                holder="xxhash64(client_id)",
+                is_plain="NOT coalesce(is_dropped, FALSE)",
+            )
+            for table in ("silver_observed_owner", "silver_process_owner")
+        ),
+        _rows(
+            _NUMBERS,
+            "gold_ownership_drift",
+            **_QUEUE,
+            told="coalesce(xxhash64(get(expected_client_ids, 0)), 0)",
+            told_strategy="xxhash64(strategy)",
+            is_plain=f"coalesce({_PLAIN_ROW}, FALSE)",
+        ),
+    )
+)
+
+_TOLD = {
+    "consumer_group": "STRING",
+    **dict.fromkeys(("list", "variant", "strategy", "client_id"), "STRING"),
+    **dict.fromkeys(("is_doubled", "is_old", "is_new", "is_ghost", "is_silent"), "BOOLEAN"),
+}
+_KEEPS_ROOMS_APART = (
+    "client_language = 'JAVA' AND transform(split(client_version, '[.]'), part -> try_cast(part AS INT)) "
+    f">= array{MACHINE_ROOM_ONE_OWNER_SINCE}"
+)
+
+_OF_MEMBERS = _of_suspects("silver_consumer_connection")
+_TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
+    (
+        _rows(
+            _TOLD,
+            f"{_OF_MEMBERS} GROUP BY consumer_group, broker_name",
+            consumer_group="consumer_group",
+            list="array_join(array_sort(collect_list(client_id)), '\\n')",
+            is_doubled="count(*) > size(collect_set(client_id))",
+        ),
+        _rows(
+            _TOLD,
+            f"(SELECT DISTINCT consumer_group, client_id, client_language, client_version FROM {_OF_MEMBERS})"
+            " LEFT JOIN answer USING (consumer_group, client_id)",
+            consumer_group="consumer_group",
+            variant="concat_ws(' ', client_language, client_version)",
+            is_old=f"NOT coalesce({_KEEPS_ROOMS_APART}, FALSE)",
+            is_ghost="state <=> 'offline'",
+            is_silent="coalesce(state, 'unknown') = 'unknown'",
+        ),
+        _rows(
+            _TOLD,
+            "answer",
+            consumer_group="consumer_group",
+            strategy="told_strategy",
+            is_doubled="process_count > 1",
+            is_new="is_new",
+        ),
+        _rows(
+            _TOLD,
+            _of_suspects("silver_client_subscription"),
+            consumer_group="consumer_group",
+            client_id="client_id",
+        ),
+    )
+)
+
+COMMON_TABLES: Final = f"""
+answer AS (
+  SELECT
+    consumer_group, client_id, min(strategy) AS told_strategy, bool_or(is_new) AS is_new,
+    count_if(is_process AND state = 'online') AS process_count,
+    CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
+      ELSE 'unknown' END AS state
+  FROM (
+    SELECT
+      consumer_group, client_id, state, is_process, coalesce(strategy, strategy_class) AS strategy,
+      abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
+    FROM (
+      SELECT consumer_group, client_id, state, strategy, strategy_class, captured_at, started_at, FALSE AS is_process
+      FROM silver_consumer_client
+      UNION ALL
+      SELECT consumer_group, client_id, state, strategy, strategy_class, captured_at, started_at, TRUE
+      FROM silver_client_process
+    )
+  )
+  GROUP BY consumer_group, client_id
+),
+suspect AS (
+  SELECT DISTINCT consumer_group
+  FROM (
+    SELECT {_KEY} FROM ({_QUEUES_IN_NUMBERS}
+    )
+    GROUP BY {_KEY}
+    HAVING NOT coalesce({_PLAIN_QUEUE}, FALSE)
+  )
+),
+fact AS ({_FACTS}
+),
+queue AS (
+  SELECT
+    {_KEY},
+    count(drift) AS row_count, count(is_source) > 0 AS has_source, any_value(drift, TRUE) AS drift,
+    array_sort(collect_set(chosen)) AS chosen,
+    collect_set(IF(is_silent, chosen, NULL)) AS silent, collect_set(IF(is_absent, chosen, NULL)) AS absent,
+    array_sort(collect_set(holder)) AS holders,
+    size(collect_set(IF(process IS NULL, NULL, struct(holder, process)))) AS seen_process_count,
+    max(reason) AS reason, max(strategy) AS strategy, coalesce(bool_or(is_routed), FALSE) AS is_routed
+  FROM fact
+  GROUP BY {_KEY}
+),
+group_fact AS (
+  SELECT
+    consumer_group,
+    size(collect_set(list)) AS list_count, size(collect_set(variant)) AS variant_count,
+    size(collect_set(strategy)) AS strategy_count, size(collect_set(client_id)) AS answering_count,
+    bool_or(is_doubled) AS has_doubled_id, bool_or(is_old) AS has_old_client, bool_or(is_new) AS has_new_client,
+    bool_or(is_ghost) AS has_ghost, bool_or(is_silent) AS has_silent_member
+  FROM ({_TOLD_OF_GROUPS}
+  )
+  GROUP BY consumer_group
+),
+-- What is told of a topic: its readable queues, whether name servers differ in them, and whether any answered.
+topic_fact AS (
+  SELECT
+    topic, max(most_queues) AS most_queues, sum(nameserver_count) AS nameserver_count,
+    coalesce(bool_or(least_queues <> most_queues), FALSE)
+      OR coalesce(min(IF(most_queues > 0, teller_count, NULL)) < sum(nameserver_count), FALSE) AS has_other_view
+  FROM (
+    SELECT topic, min(subscribe_queue_count) AS least_queues, max(subscribe_queue_count) AS most_queues,
+      count(*) AS teller_count, 0 AS nameserver_count
+    FROM silver_topic_route WHERE is_in_route GROUP BY topic, broker_name
+    UNION ALL
+    SELECT topic, NULL, NULL, NULL, count(DISTINCT nameserver)
+    FROM silver_export_record
+    WHERE kind = 'nameserver_route' AND (state = 'payload' OR error_code = 17)
+    GROUP BY topic
+  )
+  GROUP BY topic
+),
+subscription_fact AS (
+  SELECT consumer_group, topic, max(group_state) AS group_state, max(subscriber_count) AS subscriber_count,
+    flatten(collect_list(pops)) AS pops
+  FROM (
+    SELECT consumer_group, topic, group_state, NULL AS subscriber_count, NULL AS pops
+    FROM {_of_suspects("gold_assignment_fairness")}
+    UNION ALL
+    SELECT consumer_group, topic, NULL, count(*), NULL
+    FROM {_of_suspects("silver_client_subscription")}
+    GROUP BY consumer_group, topic
+    UNION ALL
+    SELECT consumer_group, topic, NULL, NULL, collect_set(struct(broker_name, queue_id, client_id))
+    FROM (
+      SELECT consumer_group, topic, broker_name, queue_id, client_id FROM {_BY_BROKER} WHERE {_POPPED}
+      UNION ALL
+      SELECT consumer_group, topic, broker_name, queue_id, client_id FROM silver_process_owner WHERE {_POPPED}
+    )
+    GROUP BY consumer_group, topic
+  )
+  GROUP BY consumer_group, topic
+),
+gathered AS (
+  SELECT
+    queue.*, group_fact.* EXCEPT (consumer_group), topic_fact.* EXCEPT (topic),
+    coalesce(group_state, 'unknown') AS group_state, subscriber_count,
+    drift.observed_process_count AS process_count,
+    greatest(drift.observed_process_count, seen_process_count) AS least_process_count,
+    strategy <=> 'POP' OR coalesce(size(pops) > 0, FALSE) AS is_popped,
+    array_sort(array_distinct(concat(holders, transform(
+      filter(coalesce(pops, array()), pop -> pop.broker_name = queue.broker_name AND pop.queue_id IN (queue.queue_id, -1)),
+      pop -> pop.client_id
+    )))) AS clients
+  FROM queue
+  LEFT JOIN group_fact USING (consumer_group)
+  LEFT JOIN topic_fact USING (topic)
+  LEFT JOIN subscription_fact USING (consumer_group, topic)
+),
+compared AS (
+  SELECT
+    *,
+    array_except(chosen, clients) AS missing,
+    size(array_except(clients, chosen)) > 0 AS is_foreign,
+    is_popped
+      OR coalesce(nameserver_count, 0) = 0
+      OR group_state = 'unknown'
+      OR coalesce(reason IN {quoted_list(DOUBTFUL_OWNER_REASONS)}, FALSE)
+      OR is_routed AND strategy IS NULL AND group_state IN ('online', 'broadcasting') AS is_untold
+  FROM gathered
+),
+judged AS (
+  SELECT
+    *,
+    CASE
+      WHEN is_popped THEN IF(size(clients) > 0, 'match', 'unknown')
+      WHEN strategy <=> 'BROADCASTING' AND NOT is_untold THEN CASE
+        WHEN is_foreign THEN 'foreign_owner'
+        WHEN size(chosen) = 0 OR size(array_except(array_except(missing, silent), absent)) > 0 THEN 'unowned'
+        WHEN size(array_intersect(missing, silent)) > 0 THEN 'unknown'
+        ELSE 'match' END
+      WHEN least_process_count > 1 THEN 'multi_owned'
+      -- Members on a list that the ledger did not take may be silent, and do not count then.
+      WHEN is_untold THEN IF(
+        size(clients) = 0 AND reason IN ('settings_missing', 'strategy_unknown', 'strategy_failed')
+          AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)),
+        'unowned', 'unknown')
+      WHEN is_foreign THEN 'foreign_owner'
+      WHEN size(array_intersect(missing, silent)) > 0 THEN 'unknown'
+      WHEN size(clients) = 1 THEN 'match'
+      ELSE 'unowned'
+    END AS state
+  FROM compared
+)"""
+
+_HAS_EVIDENCE: Final[dict[str, str]] = {
+    "group_offline": "group_state = 'offline'",
+    "route_vanished": "coalesce(most_queues, 0) = 0",
+    "duplicate_client_id": "has_doubled_id",
+    "room_without_clients": "strategy = 'MACHINE_ROOM'",
+    "config_list_gap": "strategy = 'CONFIG'",
+    "config_list_overlap": "strategy = 'CONFIG'",
+    "subscriptions_differ": "coalesce(subscriber_count, 0) < answering_count",
+    "mixed_strategies": "strategy_count > 1",
+    "mixed_clients": "variant_count > 1",
+    "old_machine_room": "strategy = 'MACHINE_ROOM' AND has_old_client",
+    "member_lists_differ": "list_count > 1 OR has_ghost OR has_doubled_id",
+    "route_views_differ": "has_other_view",
+    "not_yet_rebalanced": "has_new_client OR drift.is_being_released",
+}
+"""Cause -> SQL over a row of `judged` that is true where the sources have evidence of it."""
+
+_EVIDENCE = " ".join(f"WHEN {quoted(cause)} THEN {sql}" for cause, sql in _HAS_EVIDENCE.items())
+_WRONG_STATES = quoted_list(DRIFT_FINDING_KINDS)
+_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', queue ', broker_name, '/', queue_id, ': ', {said})"
+_OWNERS = (
+    "'expected ', coalesce(concat('[', array_join({chosen}, ' '), ']'), 'null'), ', observed [', "
+    "array_join({seen}, ' '), ']'"
+)
+
+
+def _example(said: str) -> str:
+    return _SUBJECT.format(said=said)
+
+
+BREACH_QUERIES: Final = (
+    breaches_in(
+        "judged",
+        (
+            Breach(
+                ONE_ROW_PER_QUEUE, "row_count > 1", _example("concat(row_count, ' rows')"), "row_count - 1"
+            ),
+            Breach(
+                QUEUES_ACCOUNTED,
+                "row_count = 0 OR NOT has_source",
+                _example("IF(row_count = 0, 'no row', 'in no source')"),
+            ),
+            Breach(
+                WORDS_KNOWN,
+                f"row_count > 0 AND (NOT drift.state IN {quoted_list(DRIFT_STATES)}"
+                f" OR NOT coalesce(drift.likely_cause, {quoted(DRIFT_CAUSES[0])}) IN {quoted_list(DRIFT_CAUSES)}"
+                f" OR drift.likely_cause IS NOT NULL AND NOT drift.state IN {_WRONG_STATES}"
+                " OR (drift.state = 'unknown') <> (drift.unknown_reason IS NOT NULL)"
+                f" OR NOT coalesce(drift.unknown_reason, {quoted(DRIFT_UNKNOWN_REASONS[0])}) "
+                f"IN {quoted_list(DRIFT_UNKNOWN_REASONS)})",
+                _example(
+                    "concat_ws(', ', drift.state, coalesce(drift.likely_cause, 'no cause'), "
+                    "coalesce(drift.unknown_reason, 'no reason'))"
+                ),
+            ),
+            Breach(
+                OWNERS_EQUAL_SOURCES,
+                "row_count > 0 AND has_source AND ("
+                "NOT drift.expected_client_ids <=> IF(is_untold, NULL, chosen)"
+                " OR NOT drift.observed_client_ids <=> clients"
+                " OR NOT drift.is_routed <=> is_routed OR NOT drift.strategy <=> strategy"
+                " OR NOT is_popped AND (process_count < greatest(size(clients), seen_process_count)"
+                " OR process_count > size(clients) AND NOT coalesce(has_doubled_id, FALSE)))",
+                _example(
+                    f"concat({_OWNERS.format(chosen='drift.expected_client_ids', seen='drift.observed_client_ids')}, "
+                    f"' by ', process_count, ' processes; the sources say ', "
+                    f"{_OWNERS.format(chosen='IF(is_untold, NULL, chosen)', seen='clients')})"
+                ),
+            ),
+            Breach(
+                STATE_FOLLOWS_OWNERS,
+                "row_count > 0 AND has_source AND NOT drift.state <=> state",
+                _example(
+                    f"concat(drift.state, ' where ', state, ' follows from ', {_OWNERS.format(chosen='chosen', seen='clients')})"
+                ),
+            ),
+            Breach(
+                CAUSE_HAS_EVIDENCE,
+                f"has_source AND NOT coalesce(CASE drift.likely_cause {_EVIDENCE} ELSE TRUE END, FALSE)",
+                _example("drift.likely_cause"),
+            ),
+            Breach(
+                CAUSE_GIVEN,
+                f"drift.state = 'unowned' AND NOT is_untold AND reason IN {quoted_list(REASONS_WITH_A_CAUSE)} "
+                "AND drift.likely_cause IS NULL",
+                _example("concat(reason, ', and no cause')"),
+            ),
+        ),
+    ),
+    breaches_in(
+        """(
+  SELECT DISTINCT consumer_group, client_id, process FROM silver_process_owner
+  LEFT ANTI JOIN (SELECT * FROM silver_client_process WHERE state = 'online') USING (consumer_group, client_id, process)
+)""",
+        [
+            Breach(
+                PROCESS_ANSWERED,
+                "TRUE",
+                "concat('group ', consumer_group, ', client ', client_id, ', process ', process)",
+            )
+        ],
+    ),
+)
+"""What is seen of each queue, and of each process."""

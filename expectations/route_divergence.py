@@ -1,0 +1,170 @@
+"""What must hold of `gold.route_divergence`: every answer compared once, and differences exactly where answers differ.
+
+What does not belong here: whether a difference is bad news.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.thresholds import DIVERGENCE_STATES, ROUTE_DIFFERENCES
+from tables import ROUTE_DIVERGENCE
+
+ANSWERS_ACCOUNTED: Final = Expectation(
+    ROUTE_DIVERGENCE,
+    "answers_accounted",
+    "Each broker that a route or a configuration of the topic names has a row for each name server that was asked.",
+)
+WORDS_KNOWN: Final = Expectation(
+    ROUTE_DIVERGENCE,
+    "words_known",
+    "State and differences are on their closed lists; the state is differs exactly where there is a difference.",
+)
+ANSWERS_EQUAL_SOURCES: Final = Expectation(
+    ROUTE_DIVERGENCE,
+    "answers_equal_sources",
+    "What a row shows of route and configuration is what the silver tables have of them.",
+)
+DIFFERENCES_FOLLOW_ANSWERS: Final = Expectation(
+    ROUTE_DIVERGENCE,
+    "differences_follow_answers",
+    "The differences are those that plain SQL finds between the answers.",
+)
+
+SUITE: Final = Suite(
+    "route_divergence", (ANSWERS_ACCOUNTED, WORDS_KNOWN, ANSWERS_EQUAL_SOURCES, DIFFERENCES_FOLLOW_ANSWERS)
+)
+
+_ROUTE_COLUMNS = (
+    "perm",
+    "read_queue_count",
+    "write_queue_count",
+    "subscribe_queue_count",
+    "order_topic_conf",
+)
+_CONFIG_COLUMNS = ("perm", "read_queue_count", "write_queue_count")
+
+
+def _varies(column: str) -> str:
+    """Whether routes of a topic to a broker differ in a column; that one has none counts as a value."""
+    return (
+        f"min({column}) OVER of_broker <> max({column}) OVER of_broker "
+        f"OR count({column}) OVER of_broker NOT IN (0, count(route_broker) OVER of_broker)"
+    )
+
+
+_BETWEEN = {
+    "broker_missing": "count(route_broker) OVER of_broker BETWEEN 1 AND count_if(is_answer) OVER of_broker - 1",
+    "read_queues": _varies("read_queue_count"),
+    "write_queues": _varies("write_queue_count"),
+    "perm": _varies("perm"),
+    "order_conf": _varies("order_topic_conf"),
+    "addresses": "count(route_broker) OVER of_broker > 0 AND has_other_address",
+}
+_AGAINST_CONFIG = {
+    "config_read_queues": "read_queue_count <> config_read_queue_count",
+    "config_write_queues": "write_queue_count <> config_write_queue_count",
+    "config_perm": "perm <> config_perm",
+    "not_configured": "route_broker IS NOT NULL AND has_configs AND config_broker IS NULL",
+    "not_routed": "route_broker IS NULL AND config_broker IS NOT NULL",
+}
+_FOUND = ", ".join(
+    f"IF(is_answer AND coalesce({sql}, FALSE), {quoted(name)}, NULL)"
+    for name, sql in (_BETWEEN | _AGAINST_CONFIG).items()
+)
+
+COMMON_TABLES: Final = f"""
+asked_nameserver AS (
+  SELECT topic, nameserver, bool_or(state = 'payload' OR error_code <=> 17) AS is_answer
+  FROM silver_export_record WHERE kind = 'nameserver_route' AND topic IS NOT NULL
+  GROUP BY topic, nameserver
+),
+named_broker AS (
+  SELECT topic, broker_name FROM silver_topic_route WHERE is_in_route
+  UNION SELECT topic, broker_name FROM silver_topic_config
+),
+-- A broker whose addresses, as one name server lists them, another one does not list in the same way.
+listed_broker AS (
+  SELECT broker_name, count(DISTINCT addresses) > 1 AS has_other_address
+  FROM (
+    SELECT broker_name, nameserver, array_join(array_sort(collect_set(concat(broker_id, '=', broker_addr))), ' ') AS addresses
+    FROM silver_broker GROUP BY broker_name, nameserver
+  )
+  GROUP BY broker_name
+),
+answered_broker AS (
+  SELECT DISTINCT broker_name, TRUE AS has_configs
+  FROM silver_export_record WHERE kind = 'broker_topic_config' AND state = 'payload'
+),
+answer_of_nameserver AS (
+  SELECT
+    topic, broker_name, nameserver, is_answer, has_other_address, has_configs,
+    route.broker_name AS route_broker, {", ".join(f"route.{name} AS {name}" for name in _ROUTE_COLUMNS)},
+    config.broker_name AS config_broker, {", ".join(f"config.{name} AS config_{name}" for name in _CONFIG_COLUMNS)}
+  FROM named_broker
+  JOIN asked_nameserver USING (topic)
+  LEFT JOIN (SELECT * FROM silver_topic_route WHERE is_in_route) AS route USING (topic, broker_name, nameserver)
+  LEFT JOIN silver_topic_config AS config USING (topic, broker_name)
+  LEFT JOIN listed_broker USING (broker_name)
+  LEFT JOIN answered_broker USING (broker_name)
+),
+found_difference AS (
+  SELECT *, array_compact(array({_FOUND})) AS differences
+  FROM answer_of_nameserver
+  WINDOW of_broker AS (PARTITION BY topic, broker_name)
+),
+divergence AS (
+  SELECT topic, broker_name, nameserver, found, divergence
+  FROM (SELECT topic, broker_name, nameserver, struct(*) AS found FROM found_difference)
+  FULL OUTER JOIN (SELECT topic, broker_name, nameserver, struct(*) AS divergence FROM gold_route_divergence)
+  USING (topic, broker_name, nameserver)
+)"""
+
+_SUBJECT = "concat('topic ', topic, ', broker ', broker_name, ', name server ', nameserver, ': ', {said})"
+_SHOWN = {
+    **{name: f"found.{name}" for name in (*_ROUTE_COLUMNS, *(f"config_{name}" for name in _CONFIG_COLUMNS))},
+    "is_routed": "IF(found.is_answer, found.route_broker IS NOT NULL, NULL)",
+    "is_config_known": "coalesce(found.has_configs, FALSE)",
+}
+
+BREACH_QUERY: Final = breaches_in(
+    "divergence",
+    (
+        Breach(
+            ANSWERS_ACCOUNTED,
+            "found IS NULL OR divergence IS NULL",
+            _SUBJECT.format(said="IF(found IS NULL, 'in no source', 'no row')"),
+        ),
+        Breach(
+            WORDS_KNOWN,
+            f"NOT divergence.state IN {quoted_list(DIVERGENCE_STATES)}"
+            f" OR size(array_except(divergence.differences, array{quoted_list(ROUTE_DIFFERENCES)})) > 0"
+            " OR (divergence.state = 'differs') <> (size(divergence.differences) > 0)"
+            " OR found IS NOT NULL AND (divergence.state = 'unknown') = found.is_answer",
+            _SUBJECT.format(
+                said="concat(divergence.state, ' [', array_join(divergence.differences, ' '), ']')"
+            ),
+        ),
+        Breach(
+            ANSWERS_EQUAL_SOURCES,
+            "found IS NOT NULL AND divergence IS NOT NULL AND NOT struct({}) <=> struct({})".format(
+                ", ".join(f"divergence.{name} AS {name}" for name in _SHOWN),
+                ", ".join(f"{sql} AS {name}" for name, sql in _SHOWN.items()),
+            ),
+            _SUBJECT.format(
+                said="'the row says otherwise of perm, numbers of queues, order configuration or whether it is there'"
+            ),
+        ),
+        Breach(
+            DIFFERENCES_FOLLOW_ANSWERS,
+            "found IS NOT NULL AND array_sort(divergence.differences) <> array_sort(found.differences)",
+            _SUBJECT.format(
+                said="concat('[', array_join(divergence.differences, ' '), '] where [', "
+                "array_join(found.differences, ' '), '] follows')"
+            ),
+        ),
+    ),
+)
+"""What is seen of each topic, broker and name server."""

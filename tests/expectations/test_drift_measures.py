@@ -1,0 +1,499 @@
+"""Each fault planted in drift, divergence and their findings is seen by the expectation that is meant for it.
+
+Two days are measured: one that is odd and in order, one in which every group or topic has a fault of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from staged_day import NAMESERVERS, Row, StagedDay, healthy_day
+from staged_drift import add_divergence, add_drift, add_findings
+
+from expectations import finding, measures, ownership_drift, route_divergence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+JUDGED = {
+    expectation.expectation_id
+    for suite in (ownership_drift.SUITE, route_divergence.SUITE, finding.SUITE)
+    for expectation in suite.expectations
+}
+STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
+EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
+
+
+def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
+    """Plants a fault in a group or topic named like the function, and says which expectations must see it."""
+
+    def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
+        FAULTS[plant.__name__] = (plant, set(expected))
+        return plant
+
+    return register
+
+
+def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
+    """Plants what looks like a fault and is none, in a group or topic named like the function."""
+    EXCUSED[plant.__name__] = plant
+    return plant
+
+
+def group_of_three(day: StagedDay, group: str) -> list[Row]:
+    """A group that is well, with its rows of drift."""
+    day.add_group(group, "orders")
+    return add_drift(day, group)
+
+
+def silence(day: StagedDay, group: str, client: str) -> None:
+    """The client could not be asked."""
+    day.of("consumer_client", consumer_group=group, client_id=client)[0]["state"] = "unknown"
+    day.remove("observed_owner", consumer_group=group, client_id=client)
+
+
+def leave_to_nobody(day: StagedDay, group: str, reason: str) -> Row:
+    """By the strategy nobody owns queue 0 of broker-a, and nobody does; gives its row of the assignment."""
+    queue = {"consumer_group": group, "broker_name": "broker-a", "queue_id": 0}
+    day.remove("observed_owner", **queue)
+    row = day.of("queue_assignment", **queue, is_effective=True)[0]
+    row.update(client_id=None, client_connection_count=None, reason=reason)
+    return row
+
+
+# What can be wrong with gold.ownership_drift
+
+
+@fault("ownership_drift.queues_accounted")
+def dropped_queue_of_drift(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)
+    day.remove("ownership_drift", consumer_group=group, broker_name="broker-a", queue_id=0)
+
+
+@fault("ownership_drift.queues_accounted")
+def dropped_queue_that_was_only_seen(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)
+    day.hold(group, "orders", "broker-b", 9, "c1")
+
+
+@fault("ownership_drift.queues_accounted")
+def invented_queue(day: StagedDay, group: str) -> None:
+    row = group_of_three(day, group)[0]
+    day.rows["ownership_drift"].append(row | {"queue_id": 9})
+
+
+@fault("ownership_drift.one_row_per_queue")
+def queue_told_twice(day: StagedDay, group: str) -> None:
+    day.rows["ownership_drift"].append(dict(group_of_three(day, group)[0]))
+
+
+@fault("ownership_drift.words_known", "ownership_drift.state_follows_owners")
+def state_off_the_list(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0]["state"] = "so-so"
+
+
+@fault("ownership_drift.words_known", "finding.cause_known")
+def cause_off_the_list(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["likely_cause"] = "bad luck"
+
+
+def leave_to_nobody_seen(day: StagedDay, group: str) -> Row:
+    """A queue that a member should hold and does not; gives its row of drift."""
+    day.add_group(group, "orders")
+    queue = {"consumer_group": group, "broker_name": "broker-a", "queue_id": 0}
+    day.remove("observed_owner", **queue)
+    add_drift(day, group)
+    return day.of("ownership_drift", **queue)[0]
+
+
+@fault("ownership_drift.words_known")
+def cause_of_a_match(day: StagedDay, group: str) -> None:
+    # The evidence is there: it is just no cause of anything.
+    day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("BROADCASTING",))
+    add_drift(day, group)[0]["likely_cause"] = "duplicate_client_id"
+
+
+@fault("ownership_drift.words_known")
+def unknown_without_a_reason(day: StagedDay, group: str) -> None:
+    day.add_silent_group(group, "orders", "unknown", "members_unknown")
+    add_drift(day, group)[0]["unknown_reason"] = None
+
+
+@fault("ownership_drift.words_known")
+def match_with_a_reason(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0]["unknown_reason"] = "client_not_asked"
+
+
+@fault("ownership_drift.owners_equal_sources")
+def another_expected_client(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0]["expected_client_ids"] = ["c3"]
+
+
+@fault("ownership_drift.owners_equal_sources")
+def empty_where_nobody_can_tell(day: StagedDay, group: str) -> None:
+    day.add_silent_group(group, "orders", "unknown", "members_unknown")
+    add_drift(day, group)[0]["expected_client_ids"] = []
+
+
+@fault("ownership_drift.owners_equal_sources")
+def another_observed_client(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0]["observed_client_ids"] = ["c3"]
+
+
+@fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
+def twins_counted_as_one(day: StagedDay, group: str) -> None:
+    twins_that_answered(day, group)
+    row = add_drift(day, group)[0]
+    row.update(observed_process_count=1, state="match", likely_cause=None)
+
+
+@fault("ownership_drift.owners_equal_sources")
+def processes_out_of_nowhere(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0].update(observed_process_count=2, state="multi_owned", likely_cause=None)
+
+
+@fault("ownership_drift.owners_equal_sources")
+def routed_queue_that_is_said_to_be_in_no_route(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0]["is_routed"] = False
+
+
+@fault("ownership_drift.state_follows_owners")
+def lost_queue_called_a_match(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["state"] = "match"
+
+
+@fault("ownership_drift.state_follows_owners")
+def stranger_called_a_match(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    row = day.of("observed_owner", consumer_group=group, broker_name="broker-a", queue_id=0)[0]
+    row["client_id"] = "c3"
+    add_drift(day, group)[0]["state"] = "match"
+
+
+@fault("ownership_drift.state_follows_owners")
+def two_owners_called_a_match(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.hold(group, "orders", "broker-a", 0, "c3")
+    add_drift(day, group)[0]["state"] = "match"
+
+
+@fault("ownership_drift.state_follows_owners")
+def client_that_was_not_asked_leaves_its_queue_unowned(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    silence(day, group, "c2")
+    add_drift(day, group)
+    row = day.of("ownership_drift", consumer_group=group, state="unknown")[0]
+    row.update(state="unowned", unknown_reason=None)
+
+
+@fault("ownership_drift.state_follows_owners")
+def bad_news_hidden_as_unknown(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group).update(state="unknown", unknown_reason="client_not_asked")
+
+
+@fault("ownership_drift.state_follows_owners")
+def reader_that_lost_a_broadcast_queue(day: StagedDay, group: str) -> None:
+    reader_without_a_queue(day, group)
+    for row in day.of("ownership_drift", consumer_group=group, state="unowned"):
+        row["state"] = "match"
+
+
+def reader_without_a_queue(day: StagedDay, group: str) -> None:
+    """A member of a broadcasting group that answered and does not have one queue."""
+    day.add_group(group, "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
+    day.remove("observed_owner", consumer_group=group, broker_name="broker-a", client_id="c3")
+    add_drift(day, group)
+
+
+@fault("ownership_drift.cause_has_evidence")
+def mixed_strategies_that_nobody_reports(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["likely_cause"] = "mixed_strategies"
+
+
+@fault("ownership_drift.cause_has_evidence")
+def twins_that_no_broker_lists(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["likely_cause"] = "duplicate_client_id"
+
+
+@fault("ownership_drift.cause_has_evidence")
+def start_long_ago_called_recent(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("consumer_client", consumer_group=group):
+        row.update(captured_at="2026-11-16T12:00:00Z", started_at="2026-11-16T11:50:00Z")
+    day.remove("observed_owner", consumer_group=group, broker_name="broker-a", queue_id=0)
+    add_drift(day, group)[0]["likely_cause"] = "not_yet_rebalanced"
+
+
+@fault("ownership_drift.cause_has_evidence")
+def name_servers_that_agree_called_at_odds(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["likely_cause"] = "route_views_differ"
+
+
+@fault("ownership_drift.cause_has_evidence")
+def route_that_is_there_called_vanished(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["likely_cause"] = "route_vanished"
+
+
+@fault("ownership_drift.cause_has_evidence")
+def lists_that_agree_called_different(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["likely_cause"] = "member_lists_differ"
+
+
+@fault("ownership_drift.cause_given")
+def gap_without_a_cause(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONFIG",))
+    leave_to_nobody(day, group, "not_in_configured_list")
+    add_drift(day, group)[0]["likely_cause"] = None
+
+
+@fault("process_owner.process_answered")
+def process_that_did_not_answer(day: StagedDay, group: str) -> None:
+    twins_that_answered(day, group)
+    day.of("client_process", consumer_group=group, process="p1")[0]["process"] = "p9"
+    add_drift(day, group)
+
+
+def twins_that_answered(day: StagedDay, group: str) -> None:
+    """Two processes with the id c1 that each told their table."""
+    day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
+    for process in ("p1", "p2"):
+        subject = {"consumer_group": group, "client_id": "c1", "process": process}
+        day.add("client_process", **subject, state="online")
+        for row in day.of("observed_owner", consumer_group=group, client_id="c1"):
+            queue = {name: row[name] for name in ("topic", "broker_name", "queue_id")}
+            day.add("process_owner", **subject, **queue, is_pop=False)
+
+
+# What can be wrong with gold.route_divergence
+
+
+@fault("route_divergence.answers_accounted")
+def dropped_answer(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    add_divergence(day, topic)
+    day.remove("route_divergence", topic=topic, broker_name="broker-b", nameserver=NAMESERVERS[1])
+
+
+@fault("route_divergence.answers_accounted")
+def invented_answer(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.rows["route_divergence"].append(add_divergence(day, topic)[0] | {"broker_name": "broker-z"})
+
+
+@fault("route_divergence.words_known", "route_divergence.differences_follow_answers")
+def difference_off_the_list(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    add_divergence(day, topic)[0].update(differences=["mood"], state="differs")
+
+
+@fault("route_divergence.words_known")
+def difference_called_the_same(day: StagedDay, topic: str) -> None:
+    wiped_on_one_name_server(day, topic)
+    add_divergence(day, topic)[0]["state"] = "same"
+
+
+@fault("route_divergence.words_known")
+def silent_name_server_called_the_same(day: StagedDay, topic: str) -> None:
+    silent_name_server(day, topic)
+    day.of("route_divergence", topic=topic, state="unknown")[0]["state"] = "same"
+
+
+@fault("route_divergence.answers_equal_sources")
+def another_permission(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    add_divergence(day, topic)[0]["perm"] = 2
+
+
+@fault("route_divergence.differences_follow_answers")
+def difference_that_is_not_told(day: StagedDay, topic: str) -> None:
+    wiped_on_one_name_server(day, topic)
+    for row in add_divergence(day, topic):
+        row.update(differences=[], state="same")
+
+
+@fault("route_divergence.differences_follow_answers")
+def difference_from_the_broker_that_is_not_told(day: StagedDay, topic: str) -> None:
+    broker_with_fewer_queues(day, topic)
+    day.of("route_divergence", topic=topic)[0]["differences"] = ["config_read_queues"]
+
+
+def wiped_on_one_name_server(day: StagedDay, topic: str) -> None:
+    """One name server has no write permission for the topic on broker-a."""
+    day.add_topic(topic)
+    row = day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1], broker_name="broker-a")[0]
+    row["perm"] = 4
+
+
+def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
+    """A broker told that it has other queues than its routes say; no other topic is on it."""
+    broker = f"broker of {topic}"
+    day.add_route_answers(topic, ("payload", "payload"))
+    for nameserver in NAMESERVERS:
+        day.add_route(nameserver, topic, broker, 4)
+    config = {"perm": 6, "read_queue_count": 2, "write_queue_count": 2}
+    day.add("topic_config", topic=topic, broker_name=broker, **config)
+    file = f"configurations of {broker}"
+    day.add_export_file(file)
+    day.of("export_record", file=file)[0].update(kind="broker_topic_config", broker_name=broker)
+    add_divergence(day, topic)
+
+
+# What can be wrong between them and gold.finding
+
+
+@fault("finding.drift_told")
+def drift_that_nobody_is_told_of(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)
+    day.untold.add(group)
+
+
+@fault("finding.drift_told")
+def drift_told_of_a_group_that_is_well(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)
+    day.add_finding(kind="queue_owned_twice", consumer_group=group, topic="orders", queue_count=1)
+
+
+@fault("finding.drift_told")
+def drift_told_with_another_cause(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)
+    add_findings(day)
+    day.of("finding", consumer_group=group)[0]["likely_cause"] = "not_yet_rebalanced"
+
+
+@fault("finding.divergence_told")
+def divergence_told_of_a_topic_that_is_well(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.add_finding(kind="route_differs", topic=topic)
+
+
+@fault("finding.divergence_told")
+def divergence_that_nobody_is_told_of(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.remove("topic_route", topic=topic, nameserver=NAMESERVERS[1], broker_name="broker-b")
+    day.untold.add(topic)
+
+
+@fault("finding.evidence_given")
+def finding_with_its_evidence_in_words_only(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, client_count=None)
+
+
+@fault("finding.words_given")
+def finding_with_the_page_of_another_kind(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, page="docs/findings/load_unfair.md")
+
+
+# What looks like a fault and is none
+
+
+@excused
+def twins_that_each_answered(day: StagedDay, group: str) -> None:
+    twins_that_answered(day, group)
+
+
+@excused
+def twins_that_only_a_broker_could_ask(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
+
+
+@excused
+def client_that_could_not_be_asked(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    silence(day, group, "c2")
+
+
+@excused
+def settings_that_nobody_wrote_and_a_queue_that_nobody_holds(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONFIG",))
+    for row in day.of("queue_assignment", consumer_group=group):
+        row.update(client_id=None, client_connection_count=None, reason="settings_missing")
+    day.remove("observed_owner", consumer_group=group, broker_name="broker-a", queue_id=0)
+    day.rate(group, "orders", "CONFIG", None).update(group_state="online", client_count=3)
+
+
+@excused
+def broadcasting_member_that_lost_a_queue(day: StagedDay, group: str) -> None:
+    reader_without_a_queue(day, group)
+
+
+@excused
+def queue_of_a_route_that_the_ledger_did_not_take(day: StagedDay, group: str) -> None:
+    group_of_three_with_a_stranger_queue(day, group)
+
+
+def group_of_three_with_a_stranger_queue(day: StagedDay, group: str) -> None:
+    """A member holds a queue that no assignment has."""
+    day.add_group(group, "orders")
+    day.hold(group, "orders", "broker-z", 0, "c2")
+
+
+@excused
+def permission_wiped_on_one_name_server(day: StagedDay, topic: str) -> None:
+    wiped_on_one_name_server(day, topic)
+
+
+@excused
+def broker_that_registered_other_queues(day: StagedDay, topic: str) -> None:
+    broker_with_fewer_queues(day, topic)
+
+
+@excused
+def silent_name_server(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    day.remove("topic_route", topic=topic, nameserver=NAMESERVERS[1])
+    file = f"routes of {topic}"
+    row = day.of("export_record", file=file, nameserver=NAMESERVERS[1])[0]
+    row["state"] = "error"
+    next(told for told in day.manifest if told["path"] == file)["error_count"] = 1
+    add_divergence(day, topic)
+
+
+@pytest.fixture(scope="module")
+def in_order(spark: SparkSession) -> dict[str, Row]:
+    day = healthy_day()
+    for name, plant in EXCUSED.items():
+        plant(day, name)
+    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+
+
+@pytest.fixture(scope="module")
+def spoiled(spark: SparkSession) -> dict[str, Row]:
+    day = healthy_day()
+    for name, (plant, _) in FAULTS.items():
+        plant(day, name)
+    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+
+
+@pytest.mark.parametrize("expectation_id", sorted(JUDGED))
+def test_a_day_that_is_odd_and_in_order_breaks_nothing(expectation_id: str, in_order: dict[str, Row]) -> None:
+    assert in_order[expectation_id]["observed"] == 0, in_order[expectation_id]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
+    seen = {
+        expectation_id
+        for expectation_id in JUDGED
+        if any(
+            re.search(rf"(?<![\w-]){name}(?![\w-])", example)
+            for example in spoiled[expectation_id]["examples"]
+        )
+    }
+
+    assert seen == FAULTS[name][1]
+
+
+def test_an_example_names_the_queue_and_what_the_sources_say(spoiled: dict[str, Row]) -> None:
+    examples = spoiled["ownership_drift.state_follows_owners"]["examples"]
+
+    assert (
+        "group two_owners_called_a_match, topic orders, queue broker-a/0: match where multi_owned follows from "
+        "expected [c1], observed [c1 c3]" in examples
+    )
