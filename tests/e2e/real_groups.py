@@ -1,0 +1,240 @@
+"""The groups that the tests with real clusters start: well configured ones, and one for each mistake.
+
+Belongs here: what is started, with which settings, and what is true of it. Does not belong here: collecting, computing
+and comparing (see `test_real_clusters.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.real_cluster import Broker
+from tests.real_cluster.java_program import OLD_CLIENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tests.real_cluster import Group, RealCluster
+
+HZ_A: Final = "hz@broker-a"
+SH_B: Final = "sh@broker-b"
+SH_C: Final = "sh@broker-c"
+HALF_KNOWN: Final = Broker("hz@broker-d", name_servers=(0,))
+"""Registers with one name server of two."""
+
+BROKERS: Final = (HZ_A, Broker(SH_B, properties={"forceRegister": "false"}), SH_C)
+"""The second tells name servers only what has changed: what one of them forgets stays forgotten."""
+DIES: Final = SH_C
+
+EVERYBODY_OWNS_ALL: Final = "everywhere"
+"""A broadcasting group."""
+
+# What must stay text in a shell, in SQL, in HTML, in a path and in a line.
+HOSTILE_IDS: Final = (
+    "10.0.0.1@$(touch pwned)`touch pwned`; touch pwned #",
+    "10.0.0.2@'; DROP TABLE gold.finding; --\" %s {0} \\",
+    "10.0.0.3@<script>alert(1)</script>&amp;",
+    "../../../../etc/passwd@..\\..\\pwned\0:*?|",
+    "10.0.0.5@tab\tline\nnaïve ☃ 🚀",
+)
+
+_CONSISTENT_HASH: Final = {"strategy": "CONSISTENT_HASH", "virtual_node_count": 10}
+_NEARBY: Final = {
+    "strategy": "MACHINE_ROOM_NEARBY",
+    "inner": {"strategy": "AVG"},
+    "broker_room": {"before": "@"},
+    "consumer_room": {"prefixes": {"10.1.": "hz", "10.2.": "sh"}},
+}
+_SECOND_ROOM: Final = {"strategy": "MACHINE_ROOM", "consumer_idcs": ["sh"]}
+
+
+def pinned(lists: Mapping[str, Iterable[tuple[str, str, int]]]) -> dict[str, Any]:
+    """CONFIG with a list of queues for each client."""
+    return {
+        "strategy": "CONFIG",
+        "clients": {
+            client_id: [
+                {"topic": topic, "broker_name": broker, "queue_ids": [queue_id]}
+                for topic, broker, queue_id in queues
+            ]
+            for client_id, queues in lists.items()
+        },
+    }
+
+
+def start_well(cluster: RealCluster, *, older_client: str | None) -> None:
+    """Start groups of every strategy, each as it should be.
+
+    Args:
+        cluster: It has `BROKERS`.
+        older_client: A release for one member of a group whose others have the cluster's own; None for none.
+    """
+    cluster.create_topic("orders", 4)
+    cluster.create_topic("small", 1)
+    cluster.create_topic("pinned", 2, brokers=[HZ_A, SH_B])
+    # More queues to read than to write, as after a topic was made smaller: clients read all of them.
+    cluster.create_topic("shrunk", 3, write_queues=1)
+    cluster.send("orders", 60)
+    start = cluster.start_consumers
+    start("hostile", ["orders", "shrunk"], HOSTILE_IDS)
+    start("circle", ["orders"], _ids("10.0.1", 3), "AVG_BY_CIRCLE")
+    start("ring", ["orders"], [f"10.4.0.{number}@ring-44" for number in (1, 2, 3)], _CONSISTENT_HASH)
+    start("rooms", ["orders"], _ids("10.0.2", 2), {"strategy": "MACHINE_ROOM", "consumer_idcs": ["hz", "sh"]})
+    start("nearby", ["orders"], [*_ids("10.1.0", 1), *_ids("10.2.0", 2)], _NEARBY)
+    start(
+        "pinned",
+        ["pinned"],
+        _ids("10.0.3", 2),
+        pinned(
+            {
+                "10.0.3.1@1": [("pinned", HZ_A, 0), ("pinned", HZ_A, 1), ("%RETRY%pinned", HZ_A, 0)],
+                "10.0.3.2@2": [("pinned", SH_B, 0), ("pinned", SH_B, 1), ("%RETRY%pinned", SH_B, 0)],
+            }
+        ),
+    )
+    start("snug", ["small"], _ids("10.0.4", 3))
+    start("alone", ["orders", "small", "shrunk"], _ids("10.0.5", 1))
+    start("in-order", ["orders"], _ids("10.0.6", 2), is_orderly=True)
+    start(EVERYBODY_OWNS_ALL, ["orders"], _ids("10.0.7", 2), is_broadcasting=True)
+    if older_client is not None:
+        start("upgrading", ["orders"], _ids("10.0.8", 2))
+        start("upgrading", ["orders"], ["10.0.8.3@3"], host="older", version=older_client)
+    if not cluster.version.startswith("4."):
+        start("asks-broker", ["orders"], _ids("10.0.9", 2), is_rebalanced_by_server=True)
+        cluster.set_request_mode("orders", "pops", "POP")
+        start("pops", ["orders"], _ids("10.0.10", 2), is_rebalanced_by_server=True)
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What is wrong in a group, and what the ledger has to say of it: no less and no more.
+
+    Attributes:
+        states: State and likely cause of the queues that are not in order.
+        other_findings: Kind and likely cause of the findings that do not tell of such queues.
+        is_restless: Whether its clients never come to rest. Then which queues are wrong, and how, changes every second, and
+            `states` only says what may be.
+    """
+
+    states: frozenset[tuple[str, str]] = frozenset()
+    other_findings: frozenset[tuple[str, str | None]] = frozenset()
+    is_restless: bool = False
+
+
+_ANY_STATE: Final = ("unowned", "multi_owned", "foreign_owner")
+
+
+def _mistake(cause: str, *states: str, is_restless: bool = False, **findings: str | None) -> Mistake:
+    return Mistake(frozenset((state, cause) for state in states), frozenset(findings.items()), is_restless)
+
+
+MISTAKES: Final[Mapping[str, Mistake]] = {
+    "mixed": _mistake("mixed_strategies", "unowned", "multi_owned", strategies_mixed=None),
+    "twins": _mistake("duplicate_client_id", "unowned", "multi_owned", client_id_duplicated=None),
+    "apart": _mistake("subscriptions_differ", "unowned", subscriptions_differ=None),
+    "halved": _mistake("route_views_differ", "unowned", "multi_owned"),
+    "one-room": _mistake("room_without_clients", "unowned"),
+    # The old member takes its share from the wrong room, and its share of the right one is left over.
+    "aged": Mistake(frozenset({("unowned", "room_without_clients"), ("unowned", "mixed_clients")})),
+    "gap": _mistake("config_list_gap", "unowned"),
+    "overlap": _mistake("config_list_overlap", "multi_owned"),
+    "fading": _mistake("route_vanished", "foreign_owner"),
+    "gone": _mistake("group_offline", "unowned", group_offline=None),
+    # Every queue is in order: clients are too many.
+    "crowd": _mistake("", clients_idle="more_clients_than_queues"),
+    "snug": _mistake("", clients_idle="more_clients_than_queues"),
+    "split": _mistake("route_views_differ", *_ANY_STATE, is_restless=True, member_lists_differ=None),
+    "haunted": _mistake(
+        "member_lists_differ", *_ANY_STATE, is_restless=True, member_lists_differ=None, client_not_asked=None
+    ),
+}
+"""By group. All but `snug`, which has lost a broker, are started by `start_badly`."""
+
+
+def start_badly(cluster: RealCluster) -> None:
+    """Start a group for each mistake, let a broker die, and wait until all clients have seen it."""
+    cluster.start_broker(HALF_KNOWN)
+    cluster.create_topic("extra", 2, brokers=[HZ_A, SH_B])
+    cluster.create_topic("split", 4, brokers=[HZ_A, HALF_KNOWN.name])
+    cluster.create_topic("halved", 2, brokers=[HZ_A, SH_B])
+    cluster.create_topic("fading", 2, brokers=[DIES])
+    start = cluster.start_consumers
+
+    start("mixed", ["orders"], _ids("10.5.0", 2))
+    start("mixed", ["orders"], ["10.5.0.3@3"], "AVG_BY_CIRCLE")
+
+    start("twins", ["orders"], ["10.5.1.1@same", "10.5.1.2@other"])
+    start("twins", ["orders"], ["10.5.1.1@same"], host="second")
+
+    start("crowd", ["small"], _ids("10.5.2", 4))
+
+    start("apart", {"orders": "*", "extra": "*"}, ["10.5.3.1@1"])
+    start("apart", {"orders": "*"}, ["10.5.3.2@2"])
+
+    start("split", ["split"], ["10.5.4.1@1"], name_servers=[0])
+    start("split", ["split"], ["10.5.4.2@2"], name_servers=[1])
+
+    start("halved", ["halved"], ["10.5.10.1@1"], name_servers=[0])
+    start("halved", ["halved"], ["10.5.10.2@2"], name_servers=[1])
+
+    start("one-room", ["orders"], _ids("10.5.5", 2), {"strategy": "MACHINE_ROOM", "consumer_idcs": ["hz"]})
+
+    start("aged", ["orders"], ["10.5.12.1@1"], _SECOND_ROOM)
+    start("aged", ["orders"], ["10.5.12.2@2"], _SECOND_ROOM, host="old", version=OLD_CLIENT)
+
+    start(
+        "gap",
+        ["pinned"],
+        _ids("10.5.6", 2),
+        pinned(
+            {
+                "10.5.6.1@1": [("pinned", HZ_A, 0), ("pinned", HZ_A, 1), ("%RETRY%gap", HZ_A, 0)],
+                "10.5.6.2@2": [("pinned", SH_B, 0), ("%RETRY%gap", SH_B, 0)],
+            }
+        ),
+    )
+    start(
+        "overlap",
+        ["pinned"],
+        _ids("10.5.11", 2),
+        pinned(
+            {
+                "10.5.11.1@1": [("pinned", HZ_A, 0), ("pinned", HZ_A, 1), ("%RETRY%overlap", HZ_A, 0)],
+                "10.5.11.2@2": [
+                    ("pinned", HZ_A, 1),
+                    ("pinned", SH_B, 0),
+                    ("pinned", SH_B, 1),
+                    ("%RETRY%overlap", SH_B, 0),
+                ],
+            }
+        ),
+    )
+
+    haunted = start("haunted", ["orders"], _ids("10.5.7", 2))
+    start("fading", ["orders", "fading"], _ids("10.5.8", 2))
+
+    gone = start("gone", ["orders"], _ids("10.5.9", 1))
+    able_to_rest = [group for group in cluster.groups.values() if group.name != "split"]
+    cluster.wait_until_stable(*able_to_rest)
+    cluster.stop_consumers(gone, ["10.5.9.1@1"])
+    cluster.kill_broker(DIES)
+    cluster.delete_route("halved", [1])
+    # One of its two brokers says it again.
+    cluster.create_topic("halved", 2, brokers=[HZ_A])
+    cluster.wait_for_route("halved", 1, {HZ_A: 2})
+    cluster.wait_until_stable(*able_to_rest)
+    cluster.plant_ghost(haunted, "10.5.7.0@ghost", HZ_A)
+
+
+def settings_of(groups: Iterable[Group]) -> dict[str, Any]:
+    """What the settings file has to say about groups: the parameters that no client tells."""
+    return {
+        group.name: dict(group.members[0].strategy)
+        for group in groups
+        if group.members and len(group.members[0].strategy) > 1
+    }
+
+
+def _ids(network: str, count: int) -> list[str]:
+    return [f"{network}.{number}@{number}" for number in range(1, count + 1)]

@@ -1,0 +1,94 @@
+"""A TCP proxy on loopback that keeps what is said, and can cut it or put TLS before it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Sequence
+    from types import TracebackType
+
+_PIECE_BYTES = 65536
+
+
+class TcpProxy:
+    """Stands before one server; to be used in a `with`.
+
+    Args:
+        server: Its address.
+        cut_after: How many bytes of the server's are let through on each connection before it is cut; one number for each
+            connection in the order of their coming, the last for all that follow, None for all bytes.
+        tls: What it answers clients with; the server is talked to in plain.
+
+    Attributes:
+        address: Where it listens.
+        heard: What the server has said, connection by connection.
+        asked: What clients have said to it, likewise.
+    """
+
+    def __init__(
+        self, server: str, cut_after: Sequence[int | None] = (None,), tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._server = server
+        self._cut_after = cut_after
+        self._tls = tls
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = [self._listening]
+        self._lock = threading.Lock()
+        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        self.heard: list[bytearray] = []
+        self.asked: list[bytearray] = []
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            for each in self._open:
+                _shut(each)
+
+    def _accept(self) -> None:
+        host, _, port = self._server.rpartition(":")
+        # The listening socket is shut when nobody wants us any more.
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                if self._tls is not None:
+                    try:
+                        client = self._tls.wrap_socket(client, server_side=True)
+                    except OSError:
+                        continue  # It did not like our certificate.
+                server = socket.create_connection((host, int(port)))
+                with self._lock:
+                    self._open += [client, server]
+                    allowed = self._cut_after[min(len(self.heard), len(self._cut_after) - 1)]
+                    self.heard.append(bytearray())
+                    self.asked.append(bytearray())
+                    ways = ((client, server, None, self.asked[-1]), (server, client, allowed, self.heard[-1]))
+                for way in ways:
+                    threading.Thread(target=_pass_on, args=way, daemon=True).start()
+
+
+def _pass_on(source: socket.socket, target: socket.socket, allowed: int | None, heard: bytearray) -> None:
+    with contextlib.suppress(OSError):
+        while piece := source.recv(_PIECE_BYTES):
+            heard += piece
+            if allowed is not None and len(heard) > allowed:
+                target.sendall(piece[: max(0, allowed - len(heard) + len(piece))])
+                break
+            target.sendall(piece)
+    for each in (source, target):
+        _shut(each)
+
+
+def _shut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()

@@ -1,0 +1,281 @@
+"""What the ledger says of real clusters, beside what their clients really own.
+
+For each release one cluster is observed twice: with well configured groups alone, and after a group for each mistake has
+come and a broker has died. Each time it is collected, computed, judged and published by the command line, as a user would.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.e2e.real_groups import (
+    BROKERS,
+    DIES,
+    EVERYBODY_OWNS_ALL,
+    HALF_KNOWN,
+    HOSTILE_IDS,
+    MISTAKES,
+    SH_B,
+    settings_of,
+    start_badly,
+    start_well,
+)
+from tests.real_cluster import Queue, RealCluster
+from tests.real_cluster.java_program import VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+
+ROOT = Path(__file__).resolve().parents[2]
+KIND_OF_STATE = {
+    "unowned": "queue_unowned",
+    "multi_owned": "queue_owned_twice",
+    "foreign_owner": "owner_unexpected",
+}
+KINDS_OF_QUEUES = {*KIND_OF_STATE.values(), "assignment_frozen"}
+RESTLESS = {group for group, mistake in MISTAKES.items() if mistake.is_restless}
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One export of a cluster, and the truth at that time.
+
+    Attributes:
+        name: The cluster's in the ledger.
+        owners: By group, who holds each queue by the word of each process.
+        poppers: By group that pops, who pops from each broker.
+        drift: By group, its rows of `ownership_drift`.
+        chosen: By group, the pairs of queue and client in the effective rows of `queue_assignment`.
+        findings: All.
+    """
+
+    name: str
+    owners: Mapping[str, Mapping[Queue, list[str]]]
+    poppers: Mapping[str, Mapping[str, list[str]]]
+    drift: Mapping[str, list[Row]]
+    chosen: Mapping[str, set[tuple[Queue, str]]]
+    findings: list[Row]
+
+    def found(self, group: str | None) -> set[tuple[str, str | None]]:
+        """Kind and likely cause of what was found about a group; None for what is about no group."""
+        return {
+            (finding["kind"], finding["likely_cause"])
+            for finding in self.findings
+            if finding["consumer_group"] == group
+        }
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was seen of one release.
+
+    Attributes:
+        well: With well configured groups alone.
+        ill: With all mistakes.
+        folder: Where everything was written.
+    """
+
+    well: Observation
+    ill: Observation
+    folder: Path
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    version: str = request.param
+    folder = tmp_path_factory.mktemp(f"real-{version}")
+    with RealCluster(version, folder / "cluster", brokers=BROKERS, nameservers=2) as cluster:
+        start_well(cluster, older_client=None if version == VERSIONS[0] else VERSIONS[0])
+        cluster.wait_until_stable()
+        well = _collect(cluster, "well", folder)
+        start_badly(cluster)
+        ill = _collect(cluster, "ill", folder)
+    return Seen(_compute(*well, folder), _compute(*ill, folder), folder)
+
+
+class TestOfAWellConfiguredCluster:
+    def test_every_queue_is_a_match(self, seen: Seen) -> None:
+        assert set(seen.well.drift) == set(seen.well.owners)
+        states = {
+            (group, row["state"], row["likely_cause"])
+            for group, rows in seen.well.drift.items()
+            for row in rows
+        }
+        assert states == {(group, "match", None) for group in seen.well.owners}
+
+    def test_what_the_strategies_choose_is_what_the_clients_own(self, seen: Seen) -> None:
+        owned = {
+            group: {(queue, client_id) for queue, ids in owners.items() for client_id in ids}
+            for group, owners in seen.well.owners.items()
+        }
+        of_pop = {group: seen.well.chosen[group] - owned[group] for group in seen.well.poppers}
+        assert {group: seen.well.chosen[group] - of_pop.get(group, set()) for group in owned} == owned
+
+    def test_nothing_is_found(self, seen: Seen) -> None:
+        assert seen.well.findings == []
+
+
+class TestOfAClusterWithMistakes:
+    def test_the_owners_that_were_observed_are_the_owners(self, seen: Seen) -> None:
+        """Also of twins: two processes are two, although RocketMQ lets only one of them answer."""
+        for group, owners in seen.ill.owners.items():
+            if group not in RESTLESS and group not in seen.ill.poppers:
+                observed = {
+                    _queue(row): (row["observed_client_ids"], row["observed_process_count"])
+                    for row in seen.ill.drift[group]
+                    if row["observed_process_count"]
+                }
+                assert observed == {queue: (sorted(set(ids)), len(ids)) for queue, ids in owners.items()}, (
+                    group
+                )
+
+    def test_the_state_of_each_queue_is_what_the_number_of_its_owners_says(self, seen: Seen) -> None:
+        for group, rows in seen.ill.drift.items():
+            if group in RESTLESS or group in seen.ill.poppers or group == EVERYBODY_OWNS_ALL:
+                continue
+            for row in rows:
+                count = len(seen.ill.owners[group].get(_queue(row), []))
+                allowed = {0: {"unowned"}, 1: {"match", "foreign_owner"}}.get(count, {"multi_owned"})
+                assert row["state"] in allowed, (group, _queue(row))
+
+    @pytest.mark.parametrize("group", sorted(MISTAKES))
+    def test_each_mistake_is_found_with_its_cause_and_nothing_else_is_said_of_it(
+        self, seen: Seen, group: str
+    ) -> None:
+        mistake = MISTAKES[group]
+        wrong = {
+            (row["state"], row["likely_cause"])
+            for row in seen.ill.drift[group]
+            if row["state"] not in {"match", "unknown"}
+        }
+        found = seen.ill.found(group)
+        of_queues = {pair for pair in found if pair[0] in KINDS_OF_QUEUES}
+        assert found - of_queues == mistake.other_findings
+        assert of_queues == {(_kind_of(*pair), pair[1]) for pair in wrong} - {(None, "group_offline")}
+        if mistake.is_restless:
+            assert wrong <= mistake.states
+        else:
+            assert wrong == mistake.states
+            assert "unknown" not in {row["state"] for row in seen.ill.drift[group]}
+
+    def test_a_route_that_one_name_server_does_not_know_is_divergent_beyond_doubt(self, seen: Seen) -> None:
+        """The clients of this group never come to rest, but one thing is always wrong with them."""
+        assert {row["state"] for row in seen.ill.drift["split"]} - {"match", "unknown"}
+
+    def test_groups_without_a_mistake_are_in_order_without_the_dead_broker(self, seen: Seen) -> None:
+        for group in seen.well.owners.keys() - MISTAKES.keys():
+            rows = seen.ill.drift[group]
+            assert {(row["state"], row["likely_cause"]) for row in rows} == {("match", None)}, group
+            assert DIES not in {row["broker_name"] for row in rows}, group
+            assert seen.ill.found(group) == set(), group
+
+    def test_of_topics_and_brokers_only_what_is_wrong_is_found(self, seen: Seen) -> None:
+        about = defaultdict(set)
+        for finding in seen.ill.findings:
+            if finding["consumer_group"] is None:
+                about[finding["kind"]].add(finding["topic"] or finding["broker_name"])
+        assert about["broker_missing_on_nameserver"] == {HALF_KNOWN.name, SH_B}
+        assert about["route_missing"] == {"fading"}
+        assert about["route_differs"] >= {"split", "halved"}
+        assert about.keys() == {
+            "broker_missing_on_nameserver",
+            "route_missing",
+            "route_differs",
+            "source_failed",  # The ghost: no client answers for it.
+        }
+        differing = {
+            (finding["topic"], *finding["examples"])
+            for finding in seen.ill.findings
+            if finding["kind"] == "route_differs"
+        }
+        assert all(brokers == [HALF_KNOWN.name] for topic, *brokers in differing if topic != "halved")
+        assert ("halved", SH_B) in differing
+
+
+def test_client_ids_stay_text_in_every_shell_query_page_and_path(seen: Seen) -> None:
+    for observation in (seen.well, seen.ill):
+        owners = {
+            client_id for row in observation.drift["hostile"] for client_id in row["observed_client_ids"]
+        }
+        assert owners == set(HOSTILE_IDS)
+    assert not list(seen.folder.rglob("*pwned*"))
+
+
+def _collect(cluster: RealCluster, name: str, folder: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Collect it while nothing moves, and return its name with who owned and popped what."""
+    settings = {
+        "clusters": {
+            name: {
+                "groups": settings_of(cluster.groups.values()),
+                "collect": {"nameservers": cluster.name_servers},
+            }
+        }
+    }
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
+    before = {group.name: cluster.owners(group) for group in cluster.groups.values()}
+    _ledger(
+        folder, "exports", "collect", "--cluster", name, "--settings", f"{name}.yaml", "--exports", "exports"
+    )
+    after = {group.name: cluster.owners(group) for group in cluster.groups.values()}
+    moved = {group for group in after if before[group] != after[group]}
+    assert moved <= RESTLESS
+    poppers = {group.name: cluster.popped(group) for group in cluster.groups.values()}
+    return name, after, {group: popped for group, popped in poppers.items() if popped}
+
+
+def _compute(name: str, owners: dict[str, Any], poppers: dict[str, Any], folder: Path) -> Observation:
+    """Run the ledger on the export, and ask what it has published."""
+    (export,) = (folder / "exports" / name).iterdir()
+    ledger = ["--cluster", name, "--ds", export.name, "--settings", f"{name}.yaml", "--exports", "exports"]
+    place = ["--warehouse", f"{name}-warehouse"]
+    _ledger(folder, "run", *ledger, *place)
+
+    def ask(query: str) -> list[Row]:
+        answer = _ledger(folder, "sql", query, "--format", "json", *place)
+        rows: list[Row] = json.loads(answer)
+        return rows
+
+    drift = defaultdict(list)
+    for row in ask("SELECT * FROM ownership_drift"):
+        drift[row["consumer_group"]].append(row)
+    chosen = defaultdict(set)
+    for row in ask("SELECT * FROM queue_assignment WHERE is_effective AND client_id IS NOT NULL"):
+        chosen[row["consumer_group"]].add((_queue(row), row["client_id"]))
+    findings = ask("SELECT * FROM finding")
+    return Observation(name, owners, poppers, drift, chosen, findings)
+
+
+def _ledger(folder: Path, *words: str) -> str:
+    """What a command of the command line writes, run in this folder."""
+    answer = subprocess.run(
+        [ROOT / "setup" / "in-environment", "ledger", *words],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert answer.returncode == 0, f"{words}: {answer.returncode}\n{answer.stdout}\n{answer.stderr}"
+    return answer.stdout
+
+
+def _queue(row: Row) -> Queue:
+    return Queue(row["topic"], row["broker_name"], row["queue_id"])
+
+
+def _kind_of(state: str, cause: str | None) -> str | None:
+    """The kind of finding that tells of such queues. That a whole group is offline is told once, and not by queue."""
+    if cause == "group_offline":
+        return None
+    return "assignment_frozen" if cause == "route_vanished" else KIND_OF_STATE[state]

@@ -1,0 +1,143 @@
+package ledger.cluster;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import ledger.cluster.ClientHost.Told;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.impl.consumer.RebalanceImpl;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
+
+/** One push consumer, and what it knows of itself. */
+final class HostedConsumer {
+    private static final long PATIENCE_MS = 5_000;
+
+    private final DefaultMQPushConsumer consumer;
+    private final List<String> topics = new ArrayList<>();
+    private final boolean isRebalancedByServer;
+
+    HostedConsumer(Told told) throws Exception {
+        consumer = new DefaultMQPushConsumer(told.text("group"));
+        consumer.setNamesrvAddr(told.text("name_servers"));
+        consumer.setClientIP(told.text("client_ip"));
+        consumer.setInstanceName(told.text("instance"));
+        consumer.setVipChannelEnabled(false);
+        consumer.setAllocateMessageQueueStrategy(Strategies.make(told.part("strategy"), clientId()));
+        consumer.setMessageModel(told.is("broadcasting") ? MessageModel.BROADCASTING : MessageModel.CLUSTERING);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setConsumeThreadMin(1);
+        consumer.setConsumeThreadMax(1);
+        // The defaults are half a minute each: a test would wait for nothing else.
+        consumer.setPollNameServerInterval(told.number("interval_ms"));
+        consumer.setHeartbeatBrokerInterval(told.number("interval_ms"));
+        isRebalancedByServer = told.is("server_rebalance");
+        if (isRebalancedByServer) {
+            Late.call(consumer, "setClientRebalance", false);
+        }
+        if (told.is("orderly")) {
+            consumer.setMessageListener((MessageListenerOrderly) (m, context) -> ConsumeOrderlyStatus.SUCCESS);
+        } else {
+            consumer.setMessageListener(
+                    (MessageListenerConcurrently) (m, context) -> ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+        }
+        for (Map.Entry<String, String> subscribed : told.byName("topics").entrySet()) {
+            consumer.subscribe(subscribed.getKey(), subscribed.getValue());
+            topics.add(subscribed.getKey());
+        }
+        consumer.start();
+        if (!told.is("broadcasting")) {
+            topics.add("%RETRY%" + told.text("group"));
+        }
+    }
+
+    String clientId() {
+        return consumer.buildMQClientId();
+    }
+
+    void stop() {
+        consumer.shutdown();
+    }
+
+    /** Does now what the client's own threads do every few seconds. */
+    void settle() {
+        var factory = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory();
+        for (String topic : topics) {
+            factory.updateTopicRouteInfoFromNameServer(topic);
+        }
+        factory.sendHeartbeatToAllBrokerWithLock();
+        consumer.getDefaultMQPushConsumerImpl().doRebalance();
+    }
+
+    Map<String, Object> look() throws Exception {
+        var rebalance = consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl();
+        Map<String, Object> seen = new LinkedHashMap<>();
+        seen.put("owned", plain(rebalance.getProcessQueueTable().keySet()));
+        seen.put("popped", plain(popped(rebalance)));
+        Collection<MessageQueue> readable = new ArrayList<>();
+        rebalance.getTopicSubscribeInfoTable().values().forEach(readable::addAll);
+        seen.put("readable", plain(readable));
+        seen.put("brokers", brokers());
+        seen.put("assigned", isRebalancedByServer ? assigned() : Map.of());
+        return seen;
+    }
+
+    /** What each broker would answer if it were asked for this client's queues: broker name to queues, as text. */
+    private Map<String, List<String>> assigned() throws Exception {
+        Map<String, List<String>> answers = new TreeMap<>();
+        for (Map.Entry<String, String> broker : brokers().entrySet()) {
+            List<String> queues = new ArrayList<>();
+            for (String topic : topics) {
+                queues.add(topic + ": " + assigned(broker.getValue(), topic));
+            }
+            answers.put(broker.getKey(), queues);
+        }
+        return answers;
+    }
+
+    private List<String> assigned(String broker, String topic) {
+        var api = consumer.getDefaultMQPushConsumerImpl().getmQClientFactory().getMQClientAPIImpl();
+        try {
+            Object queues = Late.call(api, "queryAssignment", broker, topic, consumer.getConsumerGroup(), clientId(),
+                    consumer.getAllocateMessageQueueStrategy().getName(), consumer.getMessageModel(), PATIENCE_MS);
+            return queues == null ? List.of() : ((Collection<?>) queues).stream().map(Object::toString).sorted().toList();
+        } catch (Exception refused) {
+            return List.of(refused.toString());
+        }
+    }
+
+    String runningInfo() {
+        return consumer.getDefaultMQPushConsumerImpl().consumerRunningInfo().toJson();
+    }
+
+    /** The brokers that this client sends heartbeats to: name to address. */
+    @SuppressWarnings("unchecked")
+    private Map<String, String> brokers() throws Exception {
+        Object table = Late.read(consumer.getDefaultMQPushConsumerImpl().getmQClientFactory(), "brokerAddrTable");
+        Map<String, String> addresses = new TreeMap<>();
+        ((Map<String, Map<Long, String>>) table).forEach((name, ids) -> addresses.put(name, ids.get(0L)));
+        return addresses;
+    }
+
+    /** Releases before 5.0 cannot pop. The queue id is -1 for every queue of a broker. */
+    @SuppressWarnings("unchecked")
+    private static Collection<MessageQueue> popped(RebalanceImpl rebalance) throws Exception {
+        String table = "getPopProcessQueueTable";
+        return Late.has(rebalance, table) ? ((Map<MessageQueue, Object>) Late.call(rebalance, table)).keySet() : List.of();
+    }
+
+    private static List<List<Object>> plain(Collection<MessageQueue> queues) {
+        return queues.stream()
+                .sorted()
+                .map(queue -> List.<Object>of(queue.getTopic(), queue.getBrokerName(), queue.getQueueId()))
+                .toList();
+    }
+}
