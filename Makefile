@@ -2,19 +2,22 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint differential e2e airflow docs lock clean
+.PHONY: help setup collector run test lint differential fuzz e2e bench airflow docs lock clean
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
 IN_ENVIRONMENT := setup/in-environment
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
-TYPED_BESIDE := dags setup tools
+TYPED_BESIDE := bench dags setup tools
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 setup: ## what a fresh clone needs: .venv, Java, Delta's jars, Airflow's home; a second time does nothing
 	@$(PYTHON) -m setup.bootstrap
+
+collector: setup ## the jars of the live collector, which also fetches them itself when it is first used
+	@$(PYTHON) -m setup.collector
 
 run: setup ## the daily ledger of the bundled sample, three days, through Airflow
 	@$(IN_ENVIRONMENT) python -m ledger.sample_run
@@ -32,11 +35,17 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 test: lint ## lint, then every test but the two kinds below
 	@$(IN_ENVIRONMENT) pytest -m "not e2e and not differential"
 
-differential: setup ## the strategies against RocketMQ's own Java classes, five releases; wants a JDK
+differential: setup ## strategies and offset files against RocketMQ's own Java classes, five releases; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m differential tests/differential
 
-e2e: setup ## the sample through Airflow, and a backfill through its scheduler
-	@$(IN_ENVIRONMENT) pytest -m e2e tests/e2e
+fuzz: setup ## a million drawn offset files against the same classes (LEDGER_CASES, LEDGER_SEED); an hour
+	@LEDGER_CASES=$${LEDGER_CASES:-1000000} $(IN_ENVIRONMENT) pytest -m differential tests/differential/test_java_offset_files.py -k fresh
+
+e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters; wants a JDK
+	@$(IN_ENVIRONMENT) pytest -m e2e tests
+
+bench: setup ## the hot paths beside what they are compared with: table, docs/benchmarks; wants a JDK and a quiet machine
+	@$(IN_ENVIRONMENT) python -m bench
 
 docs: setup ## write docs/tables.md from the tables' definitions
 	@$(IN_ENVIRONMENT) python -m ledger.table_reference

@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 from collections import deque
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
@@ -88,15 +89,18 @@ def day_of(context: Mapping[str, Any]) -> str:
     return f"{logical_date.astimezone(UTC):%Y-%m-%d}"
 
 
-def places() -> dict[str, str]:
-    """Where the run reads and writes: exports, warehouse and settings, from the worker's environment.
+def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[str, str]:
+    """Where the run reads and writes, from the worker's environment.
+
+    Args:
+        names: Which of exports, warehouse and settings.
 
     Raises:
         AirflowFailException: If one is not set. There is no default: a ledger published into the wrong place is
             worse than none.
     """
     found = {}
-    for place in ("exports", "warehouse", "settings"):
+    for place in names:
         variable = f"LEDGER_{place.upper()}"
         if not os.environ.get(variable):
             raise AirflowFailException(
@@ -115,22 +119,90 @@ def arguments_for(cluster: str, ds: str) -> list[str]:
     ]
 
 
-class LedgerStageOperator(BaseOperator):
-    """Runs one stage that needs no Spark, `ledger stage <stage>`, for one cluster and day.
+class LedgerOperator(BaseOperator):
+    """Runs `ledger` for one cluster.
 
     Args:
-        stage: `verify`, `gate` or `publish`.
         cluster: The cluster's name, usually from the settings by way of an expanded task group.
         kwargs: Passed on to Airflow.
     """
 
     template_fields: Sequence[str] = ("cluster",)
 
-    def __init__(self, *, stage: str, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+    def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(**kwargs)
-        self.stage = stage
         self.cluster = cluster
         self._process: subprocess.Popen[str] | None = None
+
+    def run_ledger(self, words: Sequence[str], options: Sequence[str], whispered: str = "") -> None:
+        """Run `ledger` to its end, and log what it says.
+
+        Args:
+            words: The command, such as `stage`, `gate`.
+            options: Its options.
+            whispered: What it is given on standard input, which no log and no list of processes shows.
+
+        Raises:
+            StageRefusedError: On exit code 2 or 3.
+            StageCrashedError: On any other that is not 0.
+        """
+        command = ["ledger", *words, *options]
+        self.log.info("Running %s", command)
+        reason: deque[str] = deque(maxlen=_REASON_LINES)
+        with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            # Connections may be in our environment, and are none of its business.
+            env={name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")},
+        ) as self._process:
+            self._whisper(self._process.stdin, whispered)
+            progress = Thread(target=self._log_lines, args=(self._process.stdout, deque(maxlen=0)))
+            progress.start()
+            try:
+                self._log_lines(self._process.stderr, reason)
+                self._process.wait()
+            except BaseException:
+                # Airflow's timeout is an exception in these lines; the program must not outlive its task.
+                self._process.kill()
+                raise
+            finally:
+                progress.join()
+        if self._process.returncode != 0:
+            raise stage_error(" ".join(("ledger", *words)), self._process.returncode, reason)
+
+    @staticmethod
+    def _whisper(stream: IO[str] | None, text: str) -> None:
+        # A program that ended before it listened says itself why.
+        with suppress(BrokenPipeError), stream or nullcontext():
+            if stream and text:
+                stream.write(text)
+
+    def _log_lines(self, stream: IO[str] | None, keep: deque[str]) -> None:
+        for line in stream or ():
+            self.log.info("%s", line.rstrip())
+            keep.append(line.rstrip())
+
+    def on_kill(self) -> None:
+        """End the program when the task is marked failed or cleared in the UI."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+
+
+class LedgerStageOperator(LedgerOperator):
+    """Runs one stage that needs no Spark, `ledger stage <stage>`, for one cluster and day.
+
+    Args:
+        stage: `verify`, `gate` or `publish`.
+        kwargs: See `LedgerOperator`.
+    """
+
+    def __init__(self, *, stage: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(**kwargs)
+        self.stage = stage
 
     def execute(self, context: Context) -> None:
         """Run the stage, log what it says, and announce its outlets if it ends well."""
@@ -146,35 +218,7 @@ class LedgerStageOperator(BaseOperator):
             StageRefusedError: On exit code 2 or 3.
             StageCrashedError: On any other that is not 0.
         """
-        command = ["ledger", "stage", self.stage, *arguments_for(self.cluster, ds)]
-        self.log.info("Running %s", command)
-        reason: deque[str] = deque(maxlen=_REASON_LINES)
-        with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
-        ) as self._process:
-            progress = Thread(target=self._log_lines, args=(self._process.stdout, deque(maxlen=0)))
-            progress.start()
-            try:
-                self._log_lines(self._process.stderr, reason)
-                self._process.wait()
-            except BaseException:
-                # Airflow's timeout is an exception in these lines; the program must not outlive its task.
-                self._process.kill()
-                raise
-            finally:
-                progress.join()
-        if self._process.returncode != 0:
-            raise stage_error(f"ledger stage {self.stage}", self._process.returncode, reason)
-
-    def _log_lines(self, stream: IO[str] | None, keep: deque[str]) -> None:
-        for line in stream or ():
-            self.log.info("%s", line.rstrip())
-            keep.append(line.rstrip())
-
-    def on_kill(self) -> None:
-        """End the program when the task is marked failed or cleared in the UI."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
+        self.run_ledger(["stage", self.stage], arguments_for(self.cluster, ds))
 
 
 class VerifyExportSensor(LedgerStageOperator, BaseSensorOperator):

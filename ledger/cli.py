@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +23,7 @@ from rich.console import Console
 
 from ledger import stages
 from settings import SettingsError
+from topology.collect.errors import AdminClientError, CollectError, UnreachableError
 from topology.manifest import ExportError, Manifest
 from warehouse.errors import QueryError, StageError
 from warehouse.layout import Warehouse
@@ -30,6 +31,7 @@ from warehouse.layout import Warehouse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CRASHED = 1
 BAD_INPUT = 2
 REFUSED = 3
 
@@ -40,7 +42,8 @@ app = typer.Typer(
     help="Who owns each RocketMQ queue, who should own it, and whether that can be believed.",
 )
 exports_app = typer.Typer(
-    no_args_is_help=True, help="Exports: seal what was collected, verify what is sealed."
+    no_args_is_help=True,
+    help="Exports: collect a live cluster, seal what was collected, verify what is sealed, remove what is old.",
 )
 app.add_typer(exports_app, name="exports")
 
@@ -62,6 +65,11 @@ Settings = Annotated[
 ]
 Directory = Annotated[Path, typer.Argument(help="The directory of one export, <exports>/<cluster>/<ds>.")]
 
+OffsetFiles = Annotated[
+    Path | None,
+    typer.Option(help="Drop folder with <host>/<clientId>/<group>/offsets.json of broadcasting clients."),
+]
+
 _EXPORTS = Path("samples/exports")
 _WAREHOUSE = ".local/warehouse"
 
@@ -72,6 +80,13 @@ class Format(StrEnum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
+
+
+class CredentialsFrom(StrEnum):
+    """Where the credentials of a cluster are read."""
+
+    ENV = "env"
+    STDIN = "stdin"
 
 
 class StageName(StrEnum):
@@ -140,6 +155,107 @@ def summary(warehouse: WarehousePlace = _WAREHOUSE) -> None:
 
 
 @exports_app.command()
+def collect(
+    cluster: Cluster,
+    exports: Exports = _EXPORTS,
+    settings: Settings = None,
+    ds: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Refuse if today (UTC) is another day.")
+    ] = None,
+    nameserver: Annotated[
+        list[str] | None,
+        typer.Option(help="A name server, host:port; once for each. Default: the settings'."),
+    ] = None,
+    credentials_from: Annotated[
+        CredentialsFrom | None,
+        typer.Option(help="Where access key and secret key are; see docs/collecting.md."),
+    ] = None,
+    offset_files: OffsetFiles = None,
+) -> None:
+    """Ask a live cluster everything, and land and seal today's export of it."""
+    from ledger.collecting import collect_export
+
+    directory, manifest = collect_export(
+        cluster,
+        exports=exports,
+        settings_file=settings,
+        ds=ds.date() if ds else None,
+        nameservers=nameserver or [],
+        credentials_from=credentials_from.value if credentials_from else None,
+        offset_files=offset_files,
+        console=_told,
+    )
+    _tell_manifest("collected and sealed", directory, manifest)
+
+
+@exports_app.command("convert")
+def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the command
+    cluster: Cluster,
+    ds: Ds,
+    exports: Exports = _EXPORTS,
+    mqadmin: Annotated[
+        list[Path] | None,
+        typer.Option(help="A text of mqadmin, or a folder of its texts and files; as often as needed."),
+    ] = None,
+    broker_files: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder with the store/config files of each broker in a folder of its name."),
+    ] = None,
+    offset_files: OffsetFiles = None,
+    nameserver: Annotated[
+        str | None, typer.Option(help="Whom mqadmin asked where its command line has no -n.")
+    ] = None,
+    captured_at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%dT%H:%M:%SZ"], help="When the sources were captured; default: their own times."
+        ),
+    ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="In which zone mqadmin printed times; without it they are left out.")
+    ] = None,
+) -> None:
+    """Make an export of texts of mqadmin and files of brokers; see docs/offline-collecting.md."""
+    from ledger.converting import convert_sources
+    from topology.collect.offline import Sources
+
+    sources = Sources(
+        texts=mqadmin or (),
+        broker_files=broker_files or (),
+        offset_files=offset_files,
+        nameserver=nameserver,
+        captured_at=captured_at.replace(tzinfo=UTC) if captured_at else None,
+    )
+    directory, manifest = convert_sources(
+        cluster, ds.date(), exports=exports, sources=sources, time_zone=time_zone, console=_told
+    )
+    _tell_manifest("converted and sealed", directory, manifest)
+
+
+@exports_app.command("prune")
+def prune_exports(
+    exports: Exports = _EXPORTS,
+    settings: Settings = None,
+    cluster: Annotated[str | None, typer.Option(help="This cluster alone.")] = None,
+    keep_days: Annotated[
+        int | None,
+        typer.Option(min=1, help="Remove what is at least so many days old. Default: the settings'."),
+    ] = None,
+    *,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Remove; without this, only say what would go.")
+    ] = False,
+) -> None:
+    """Name the sealed exports that are older than what is kept; remove them with --apply."""
+    from ledger.collecting import prune
+
+    for sentence in prune(
+        exports, settings_file=settings, cluster=cluster, keep_days=keep_days, is_applied=apply
+    ):
+        typer.echo(sentence)
+
+
+@exports_app.command()
 def seal(
     directory: Directory,
     cluster: Annotated[str | None, typer.Option(help="The cluster, if no line names it.")] = None,
@@ -201,9 +317,19 @@ def main() -> None:
     except stages.RefusedError as error:
         _told.print(str(error), soft_wrap=True)
         sys.exit(REFUSED)
-    except (ExportError, SettingsError, QueryError, StageError, stages.SetUpMissingError) as error:
+    except (
+        CollectError,
+        ExportError,
+        SettingsError,
+        QueryError,
+        StageError,
+        stages.SetUpMissingError,
+    ) as error:
         _told.print(str(error), soft_wrap=True)
         sys.exit(BAD_INPUT)
+    except (AdminClientError, UnreachableError) as error:
+        _told.print(str(error), soft_wrap=True)
+        sys.exit(CRASHED)
 
 
 def _day(cluster: str, ds: datetime, exports: Path, warehouse: str, settings: Path | None) -> stages.Day:

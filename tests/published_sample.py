@@ -143,6 +143,81 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
             *owned[:7],
             {**owned[7], "client_id": "10.9.9.9@stranger"},
         ],
+        "ownership_drift": [
+            *(_drift(row, [row["client_id"]], [row["client_id"]]) for row in owned[:7]),
+            _drift(owned[7], [owned[7]["client_id"]], ["10.9.9.9@stranger"])
+            | {"state": "foreign_owner", "likely_cause": "member_lists_differ", "member_list_count": 2},
+            _drift({**members, "queue_id": 0}, [twin], [twin])
+            | {
+                "state": "multi_owned",
+                "likely_cause": "duplicate_client_id",
+                "observed_process_count": 2,
+                "shared_client_id_count": 1,
+            },
+            _drift({**members, "queue_id": 1}, [], [])
+            | {
+                "state": "unowned",
+                "likely_cause": "duplicate_client_id",
+                "expected_reason": "duplicate_client_id",
+                "shared_client_id_count": 1,
+            },
+            _drift({**members, "queue_id": 2}, None, [twin])
+            | {"state": "unknown", "unknown_reason": "members_unknown", "unasked_client_count": 1},
+            _drift({**members, "consumer_group": "sleeping", "queue_id": 0}, [], [])
+            | {"state": "unowned", "likely_cause": "group_offline"},
+        ],
+        "broadcast_offset_file": [
+            {**_broadcaster(host), "state": state, "start_outcome": outcome, "age_ms": 90_000}
+            for host, state, outcome in (
+                ("10.1.1.21", "ok", "stored"),
+                ("10.1.1.22", "corrupt_both", "fails_to_start"),
+                ("10.1.1.23", "recovered_from_bak", "stored"),
+            )
+        ],
+        "broadcast_offset": [
+            {
+                **_broadcaster("10.1.1.23"),
+                "topic": "config-push",
+                "broker_name": "hz@broker-a",
+                "queue_id": queue,
+                "state": "regressed",
+                "restart_reason": "stored",
+                "skipped_message_count": 0,
+                "repeated_message_count": 4,
+            }
+            for queue in range(2)
+        ],
+        "route_divergence": [
+            *(
+                {
+                    "nameserver": nameserver,
+                    "topic": "order-events",
+                    "broker_name": "hz@broker-a",
+                    "state": "differs",
+                    "differences": ["perm", *against_config],
+                    "is_routed": True,
+                    "perm": perm,
+                    "is_config_known": True,
+                    "config_perm": 6,
+                    "nameserver_count": 2,
+                    "agreeing_nameserver_count": 1,
+                }
+                for nameserver, perm, against_config in (
+                    ("ns-1:9876", 6, ()),
+                    ("ns-2:9876", 4, ("config_perm",)),
+                )
+            ),
+            *(
+                {
+                    "nameserver": nameserver,
+                    "topic": "payment-notify",
+                    "broker_name": "hz@broker-b",
+                    "state": state,
+                    "nameserver_count": 1,
+                }
+                for nameserver, state in (("ns-1:9876", "same"), ("ns-2:9876", "unknown"))
+            ),
+        ],
         "consumer_client": [
             *({**orders, "client_id": client, "state": "online"} for client in order_clients),
             {**members, "client_id": twin, "state": "unknown"},
@@ -162,10 +237,38 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
             {"nameserver": "ns-1:9876", "topic": "payment-notify", "broker_name": "hz@broker-b", "perm": 6},
             {"nameserver": "ns-2:9876", "topic": "payment-notify", "broker_name": "hz@broker-b", "perm": 6},
         ],
+        "producer_spread": [
+            {
+                "topic": "order-events",
+                "broker_name": "hz@broker-a",
+                "publish_source": "route",
+                "writable_queue_count": 8,
+                "share": 1.0,
+                "share_per_queue": 0.125,
+                "unread_share": 0.0,
+                "is_only_writable_broker": True,
+                "publish_list_count": 2,
+            },
+            {
+                "topic": "order-events",
+                "broker_name": "hz@broker-b",
+                "publish_source": "route",
+                "writable_queue_count": 0,
+                "share": 0.0,
+                "is_only_writable_broker": False,
+                "retried_share_while_lost": 0.0,
+                "largest_share_after_loss": 1.0,
+                "load_ratio_after_loss": 1.0,
+                "publish_list_count": 2,
+                "reason": "no_master",
+            },
+        ],
         "finding": [
             {
                 "severity": "critical",
-                "kind": "duplicate_client_id",
+                "kind": "client_id_duplicated",
+                "page": "docs/findings/client_id_duplicated.md",
+                "process_count": 2,
                 "consumer_group": "member-sync",
                 "client_id": twin,
             }
@@ -186,6 +289,17 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
             {"expectation_id": "finding.few", "severity": "warn", "is_success": False, "observed": 1.0}
         ],
     }
+
+
+def _drift(queue: dict[str, Any], expected: list[str] | None, observed: list[str]) -> dict[str, Any]:
+    """A row of `ownership_drift` that is a match, for a queue with other columns that do not matter here."""
+    subject = {name: queue[name] for name in ("consumer_group", "topic", "broker_name", "queue_id")}
+    owners = {"expected_client_ids": expected, "observed_client_ids": observed}
+    return subject | owners | {"state": "match", "observed_process_count": len(observed), "strategy": "AVG"}
+
+
+def _broadcaster(host: str) -> dict[str, Any]:
+    return {"host": host, "client_id": f"{host}@DEFAULT", "consumer_group": "config-listeners"}
 
 
 def _without(row: dict[str, Any], name: str) -> dict[str, Any]:

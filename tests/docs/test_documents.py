@@ -10,11 +10,12 @@ import pytest
 import typer
 import yaml
 
-from expectations.thresholds import FINDING_KINDS
+from expectations.thresholds import FINDING_CAUSES, FINDING_KINDS
 from ledger.cli import app
 from settings import LedgerSettings, load_settings
 from spark_jobs.allocation import REASONS
 from strategies import strategy_names
+from tables import GOLD_TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -118,16 +119,46 @@ def test_every_file_of_sql_that_is_named_is_there(path: Path) -> None:
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
-def test_every_kind_of_finding_has_a_section_and_no_other_has() -> None:
-    explained = [heading.strip("`") for heading in sections(DOCS / "findings.md") if heading.startswith("`")]
-    assert sorted(explained) == sorted(FINDING_KINDS)
+FINDINGS = DOCS / "findings"
+CAUSES = FINDINGS / "causes.md"
+
+
+def test_every_kind_of_finding_has_a_page_and_no_other_has() -> None:
+    pages = {path.stem for path in FINDINGS.glob("*.md")} - {"README", CAUSES.stem}
+    assert sorted(pages) == sorted(FINDING_KINDS)
 
 
 @pytest.mark.parametrize("kind", FINDING_KINDS)
-def test_a_finding_says_how_to_confirm_it_and_what_to_do(kind: str) -> None:
-    section = text_of(DOCS / "findings.md").split(f"### `{kind}`\n")[1].partition("\n#")[0]
-    assert "**Confirm.**" in section
-    assert "**Do.**" in section
+def test_the_page_of_a_finding_says_how_it_arises_how_to_confirm_it_and_what_to_do(kind: str) -> None:
+    page = text_of(FINDINGS / f"{kind}.md")
+    parts = re.split(r"^- \*\*(\w[\w ]*)\.\*\*", page, flags=re.MULTILINE)
+    said = dict(zip(parts[1::2], parts[2::2], strict=True))
+
+    assert page.startswith(f"# `{kind}`\n")
+    assert list(said) == ["How it arises", "Evidence", "Confirm", "Do"]
+    assert "mqadmin" in said["Confirm"]
+    assert re.search(r"`\w+(_count|_per_client|_values)`", said["Evidence"])
+
+
+@pytest.mark.parametrize("kind", FINDING_KINDS)
+def test_the_page_of_a_finding_names_columns_that_there_are(kind: str) -> None:
+    columns = {column.name for table in GOLD_TABLES for column in table.columns}
+    evidence = text_of(FINDINGS / f"{kind}.md").split("**Evidence.**")[1].partition("\n- **")[0]
+
+    assert set(re.findall(r"`(\w+_count|\w+_per_client|\w+_values|examples)`", evidence)) - columns == set()
+
+
+def test_every_likely_cause_is_explained_with_its_evidence_and_no_other_is() -> None:
+    explained = [heading.strip("`") for heading in sections(CAUSES) if heading.startswith("`")]
+    with_evidence = re.findall(r"^\| \[`(\w+)`\]", text_of(CAUSES), re.MULTILINE)
+
+    assert sorted(explained) == sorted(with_evidence) == sorted(FINDING_CAUSES)
+
+
+@pytest.mark.parametrize("cause", FINDING_CAUSES)
+def test_a_cause_says_how_to_confirm_it_and_what_to_do(cause: str) -> None:
+    section = text_of(CAUSES).split(f"## `{cause}`\n")[1].partition("\n## ")[0]
+    assert "mqadmin" in section.split("**Confirm.**")[1].split("**Do.**")[0]
 
 
 def test_every_reason_for_an_unowned_queue_is_explained_and_no_other_is() -> None:
@@ -162,7 +193,7 @@ def test_the_examples_of_settings_are_accepted(tmp_path: Path) -> None:
     assert strategies >= {"CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONFIG", "AVG"}
 
 
-@pytest.mark.parametrize("folder", [DOCS, DOCS / "adr"], ids=["docs", "docs/adr"])
+@pytest.mark.parametrize("folder", [DOCS, DOCS / "adr", FINDINGS], ids=["docs", "docs/adr", "docs/findings"])
 def test_the_index_lists_every_document_of_its_folder(folder: Path) -> None:
     index = set(links(folder / "README.md"))
     assert {path.name for path in folder.glob("*.md")} - {"README.md"} - index == set()

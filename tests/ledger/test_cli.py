@@ -34,6 +34,9 @@ COMMANDS = (
     ("tables",),
     ("summary",),
     ("stage",),
+    ("exports", "collect"),
+    ("exports", "convert"),
+    ("exports", "prune"),
     ("exports", "seal"),
     ("exports", "verify"),
 )

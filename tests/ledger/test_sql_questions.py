@@ -70,10 +70,53 @@ def test_a_stranger_that_holds_a_queue_is_told_with_the_owner_who_should(shop_wa
         row for row in answer(shop_warehouse, "owners_other_than_expected") if row["cluster"] == "shop-prod"
     ]
 
-    assert [(row["queue_id"], row["client_id"], row["difference"]) for row in rows] == [
-        (7, "10.1.0.9@order-1", "should own it, does not"),
-        (7, "10.9.9.9@stranger", "owns it, should not"),
+    assert [(row["queue_id"], row["should_own"], row["own_unexpectedly"]) for row in rows] == [
+        (7, ["10.1.0.9@order-1"], ["10.9.9.9@stranger"])
     ]
+
+
+def test_what_is_not_as_it_should_be_stands_with_its_cause_and_the_worst_first(shop_warehouse: str) -> None:
+    rows = [
+        row
+        for row in answer(shop_warehouse, "queues_not_owned_as_they_should_be")
+        if row["cluster"] == "shop-prod"
+    ]
+
+    assert [
+        (row["consumer_group"], row["state"], row["likely_cause"], row["example_queues"]) for row in rows
+    ] == [
+        ("member-sync", "multi_owned", "duplicate_client_id", ["hz@broker-b/0"]),
+        ("member-sync", "unowned", "duplicate_client_id", ["hz@broker-b/1"]),
+        ("order-service", "foreign_owner", "member_lists_differ", ["hz@broker-a/7"]),
+    ]
+    assert [row["evidence_most_processes"] for row in rows] == [2, 0, 1]
+
+
+def test_queues_of_which_nothing_can_be_said_are_not_among_them_but_have_a_reason(
+    shop_warehouse: str,
+) -> None:
+    rows = [
+        row
+        for row in answer(shop_warehouse, "queues_of_which_nothing_is_known")
+        if row["cluster"] == "shop-prod"
+    ]
+
+    assert [(row["consumer_group"], row["unknown_reason"], row["queue_count"]) for row in rows] == [
+        ("member-sync", "members_unknown", 1)
+    ]
+
+
+def test_name_servers_are_held_against_each_other_and_the_broker(shop_warehouse: str) -> None:
+    [row] = [
+        row for row in answer(shop_warehouse, "name_servers_that_disagree") if row["cluster"] == "shop-prod"
+    ]
+
+    assert (row["topic"], row["differences"]) == ("order-events", ["config_perm", "perm"])
+    assert [(told["nameserver"], told["perm"]) for told in row["answers"]] == [
+        ("ns-1:9876", 6),
+        ("ns-2:9876", 4),
+    ]
+    assert row["broker_configuration"]["perm"] == 6
 
 
 def test_what_changed_is_the_queues_with_other_owners_of_clusters_with_two_days(shop_warehouse: str) -> None:
@@ -96,6 +139,28 @@ def test_a_queue_without_an_offset_has_no_lag_rather_than_none(shop_warehouse: s
     assert [(row["lag_count"], row["queues_without_offset_count"]) for row in rows] == [(20, 1)]
 
 
+def test_a_topic_that_stops_with_its_broker_names_the_others_and_why_they_are_no_help(
+    shop_warehouse: str,
+) -> None:
+    rows = answer(shop_warehouse, "topics_that_stop_with_a_broker")
+
+    assert [
+        (row["topic"], row["stops_with_broker"], row["brokers_that_take_nothing"])
+        for row in rows
+        if row["cluster"] == "shop-prod"
+    ] == [("order-events", "hz@broker-a", ["hz@broker-b: no_master"])]
+
+
+def test_a_topic_written_to_one_of_its_two_brokers_is_twice_as_much_as_even(shop_warehouse: str) -> None:
+    rows = answer(shop_warehouse, "how_evenly_topics_are_written")
+
+    assert [
+        (row["written_broker_count"], row["max_over_even_share"], row["unread_share"], row["failing_share"])
+        for row in rows
+        if row["cluster"] == "shop-prod"
+    ] == [(1, 2.0, 0.0, 0.0)]
+
+
 def test_the_gates_refusals_stand_beside_its_warnings(shop_warehouse: str) -> None:
     rows = answer(shop_warehouse, "what_the_gate_said")
 
@@ -104,3 +169,18 @@ def test_the_gates_refusals_stand_beside_its_warnings(shop_warehouse: str) -> No
         ("2026-11-18", "published"),
         ("2026-11-17", "published"),
     ]
+
+
+def test_offset_files_that_stop_a_client_come_first(shop_warehouse: str) -> None:
+    rows = answer(shop_warehouse, "offset_files_that_are_not_ok")
+
+    assert [row["state"] for row in rows if row["cluster"] == "shop-prod"] == [
+        "corrupt_both",
+        "recovered_from_bak",
+    ]
+
+
+def test_what_a_restart_repeats_is_summed_over_queues(shop_warehouse: str) -> None:
+    (row, *_) = answer(shop_warehouse, "what_a_restart_would_skip_or_repeat")
+
+    assert (row["skipped_messages"], row["repeated_messages"], row["untold_queues"]) == (0, 8, 0)
