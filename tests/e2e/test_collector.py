@@ -326,19 +326,54 @@ def test_a_broker_that_stops_answering_half_way_owes_its_lines(
 def test_a_collector_that_is_killed_leaves_nothing_that_looks_like_an_export(
     cluster: RealCluster, collector: Collector
 ) -> None:
+    collector.run(*cluster.name_servers)
+    line_count = sum(
+        collector.directory.joinpath(kind.file_name).read_bytes().count(b"\n")
+        for kind in KIND_BY_NAME.values()
+        if collector.directory.joinpath(kind.file_name).exists()
+    )
+    shutil.rmtree(collector.directory)
     chance = random.Random(20261116)  # noqa: S311  # moments, not secrets
-    for _ in range(6):
+    # At most half of the lines are there when it is killed: at eight calls a second the other half takes seconds.
+    for at_line in [0, *(chance.randrange(1, line_count // 2) for _ in range(5))]:
         with collector.started(*cluster.name_servers, **SLOW) as process:
-            collector.wait_for_lines(process, chance.randrange(60))
-            jvms = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+            collector.wait_for_lines(process, at_line)
+            jvms = psutil.Process(process.pid).children(recursive=True)
             process.send_signal(signal.SIGKILL)
             process.wait()
+        assert process.returncode == -signal.SIGKILL
         assert collector.exports_seen() == []
         wait_until(_all_ended(jvms), PATIENCE_S)
     collector.run(*cluster.name_servers)
     verify(collector.directory, cluster="c")
     # What the killed ones left is gone with the next run.
     assert [path.name for path in collector.directory.parent.iterdir()] == [collector.directory.name]
+
+
+def test_a_collector_that_is_killed_near_its_end_leaves_a_whole_export_or_none(
+    cluster: RealCluster, collector: Collector
+) -> None:
+    moments = ["the last sources are asked", "the manifest is there", "the export has its name"]
+    for moment in moments:
+        with collector.started(*cluster.name_servers) as process:
+            wait_until(_comes_to(collector, process, moment), PATIENCE_S)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        if collector.exports_seen():
+            verify(collector.directory, cluster="c")
+            shutil.rmtree(collector.directory)
+    collector.run(*cluster.name_servers)
+    verify(collector.directory, cluster="c")
+
+
+def _comes_to(collector: Collector, process: subprocess.Popen[str], moment: str) -> Callable[[], str | None]:
+    growing = collector.directory.parent / f".{collector.directory.name}.partial" / "export"
+    place = {
+        "the last sources are asked": growing / KIND_BY_NAME["broker_topic_stats"].file_name,
+        "the manifest is there": growing / MANIFEST_NAME,
+        "the export has its name": collector.directory,
+    }[moment]
+    return lambda: None if place.exists() or process.poll() is not None else f"{place} is not there"
 
 
 def _all_ended(processes: list[psutil.Process]) -> Callable[[], str | None]:
