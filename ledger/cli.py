@@ -154,6 +154,26 @@ def summary(warehouse: WarehousePlace = _WAREHOUSE) -> None:
     show_summary(warehouse)
 
 
+@app.command()
+def fingerprint(
+    cluster: Cluster,
+    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
+    warehouse: WarehousePlace = _WAREHOUSE,
+) -> None:
+    """A line for each published day and table: rows, and a hash of their content. Equal content, equal lines."""
+    from warehouse.fingerprint import fingerprint as table_days
+
+    differing = []
+    for day in table_days(Warehouse.at(warehouse).root, cluster, ds.date() if ds else None):
+        typer.echo(f"{day.ds} {day.table_name} {day.row_count} {day.content_hash}")
+        if not day.is_as_published:
+            differing.append(f"{day.ds} {day.table_name}")
+    if differing:
+        raise QueryError(
+            f"The rows of {', '.join(differing)} are not those that the publication names: publish the day again."
+        )
+
+
 @exports_app.command()
 def collect(
     cluster: Cluster,

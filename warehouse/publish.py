@@ -26,6 +26,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, SILVER_TABLES
 from warehouse.arrow_schema import arrow_schema
+from warehouse.content import Content, DayRows, content_of
 from warehouse.errors import StageError
 from warehouse.storage import storage_options
 
@@ -65,25 +66,6 @@ class Publication:
     row_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Day:
-    """The rows of one day of one cluster, in a published table."""
-
-    cluster: str
-    ds: date
-
-    @property
-    def predicate(self) -> str:
-        """The day as a SQL predicate; the cluster's name is escaped."""
-        name = self.cluster.replace("'", "''")
-        return f"cluster = '{name}' AND ds = '{self.ds.isoformat()}'"
-
-    @property
-    def filter(self) -> pads.Expression:
-        """The day as a filter of an Arrow dataset."""
-        return (pads.field("cluster") == self.cluster) & (pads.field("ds") == pa.scalar(self.ds))
-
-
 def read_build(stage: Stage) -> Build:
     """What the stage was computed from.
 
@@ -120,7 +102,7 @@ def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[
         _replace(
             warehouse.quarantine(GATE_RESULT),
             GATE_RESULT,
-            _Day(cluster, ds),
+            DayRows(cluster, ds),
             _rows_of(GATE_RESULT, cluster, ds, results),
         )
 
@@ -131,7 +113,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     Raises:
         StageError: the stage is not whole, or the gate has not accepted this very stage.
     """
-    stage, day = warehouse.stage(cluster, ds), _Day(cluster, ds)
+    stage, day = warehouse.stage(cluster, ds), DayRows(cluster, ds)
     build = read_build(stage)
     verdict, results = _accepted(stage, build)
     # One connection for all tables: to open one takes longer than to count a table's rows.
@@ -146,7 +128,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
                 rows: pads.Dataset = _rows_of(table, cluster, ds, results)
             else:
                 rows = _staged(stage, table)
-            row_count, content_hash = _content(connection, table, rows, day)
+            row_count, content_hash = content_of(connection, table, rows, day)
             place, known = warehouse.published(table), before.get(table.qualified_name)
             own = _published_content(connection, warehouse, table, day) if known else None
             if known is None or own != (row_count, content_hash):
@@ -229,12 +211,12 @@ def _undo_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
                 delta.restore(version)
 
 
-def _published_versions(warehouse: Warehouse, day: _Day) -> list[dict[str, Any]]:
+def _published_versions(warehouse: Warehouse, day: DayRows) -> list[dict[str, Any]]:
     rows = _own_rows(warehouse, PUBLICATION, day)
     return list(rows[0]["tables"]) if rows else []
 
 
-def _own_rows(warehouse: Warehouse, table: Table, day: _Day) -> list[dict[str, Any]]:
+def _own_rows(warehouse: Warehouse, table: Table, day: DayRows) -> list[dict[str, Any]]:
     """The published rows of a day without cluster and ds."""
     columns = [column.name for column in table.columns]
     return _all_rows(warehouse, table, day.filter, columns)
@@ -256,27 +238,13 @@ def _all_rows(
 
 
 def _published_content(
-    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: Table, day: _Day
-) -> tuple[int, str] | None:
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: Table, day: DayRows
+) -> Content | None:
     delta = _open(warehouse.published(table))
-    return None if delta is None else _content(connection, table, delta.to_pyarrow_dataset(), day)
+    return None if delta is None else content_of(connection, table, delta.to_pyarrow_dataset(), day)
 
 
-def _content(
-    connection: duckdb.DuckDBPyConnection, table: Table, rows: pads.Dataset, day: _Day
-) -> tuple[int, str]:
-    """The count and a hash of a day's rows, whatever their order: equal content, equal hash."""
-    columns = [column.name for column in table.columns]
-    own = rows.scanner(columns=columns, filter=day.filter).to_reader()
-    row = ", ".join(f'"{name}" := "{name}"' for name in columns)
-    connection.register("own", own)
-    count, total = connection.execute(
-        f"SELECT count(*), coalesce(sum(md5_number_lower(to_json(struct_pack({row}))::VARCHAR)), 0) FROM own"  # noqa: S608 - names of our own columns
-    ).fetchall()[0]
-    return int(count), f"{int(total):x}"
-
-
-def _replace(place: str, table: Table, day: _Day, rows: pads.Dataset) -> int:
+def _replace(place: str, table: Table, day: DayRows, rows: pads.Dataset) -> int:
     """Make the day's rows in a Delta table these; returns the version that has them."""
     options = storage_options(place)
     schema = arrow_schema(table)
@@ -303,7 +271,7 @@ def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.Recor
         )
 
 
-def _leave_quarantine(warehouse: Warehouse, day: _Day) -> None:
+def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
     """A day that is published is no longer refused."""
     delta = _open(warehouse.quarantine(GATE_RESULT))
     if delta is not None and delta.to_pyarrow_dataset().count_rows(filter=day.filter):

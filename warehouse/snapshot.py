@@ -23,6 +23,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from tables.gold.gate_result import GATE_RESULT
 from tables.gold.publication import PUBLICATION
 from warehouse.arrow_schema import arrow_schema
+from warehouse.content import Content
 from warehouse.errors import NoWarehouseError, QueryError, one_line
 from warehouse.layout import Warehouse
 from warehouse.storage import storage_options
@@ -197,6 +198,16 @@ class Snapshot:
             for table in row["tables"]:
                 counts[table["table_name"]][PublishedDay(row["cluster"], row["ds"])] = table["row_count"]
         return dict(counts)
+
+    def named_contents(self, day: PublishedDay) -> dict[str, Content]:
+        """What the day's publication says of each table, by the table's qualified name."""
+        files = [file for file in self._publication_files if file.day == day]
+        rows = self._read_publications(files, ["tables"])
+        return {
+            table["table_name"]: Content(table["row_count"], table["content_hash"])
+            for row in rows
+            for table in row["tables"]
+        }
 
     @property
     def _publication_files(self) -> list[_DataFile]:

@@ -33,6 +33,7 @@ COMMANDS = (
     ("sql",),
     ("tables",),
     ("summary",),
+    ("fingerprint",),
     ("stage",),
     ("exports", "collect"),
     ("exports", "convert"),

@@ -1,0 +1,96 @@
+"""Equal content gives equal fingerprints, whatever happened on the way; other rows do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from command_line import ledger
+from deltalake import DeltaTable
+from hand_staged import MONDAY, TUESDAY, owners, stage_day
+
+from tables import ALL_TABLES, QUEUE_ASSIGNMENT
+from warehouse.fingerprint import fingerprint
+from warehouse.layout import Warehouse
+from warehouse.publish import publish
+
+if TYPE_CHECKING:
+    from datetime import date
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse.at(str(tmp_path / "warehouse"))
+
+
+def publish_owners(warehouse: Warehouse, ds: date, *client_ids: str, run_id: str = "run-1") -> None:
+    stage_day(warehouse, ds, run_id=run_id, queue_assignment=owners(*client_ids))
+    publish(warehouse, "shop", ds)
+
+
+def test_the_way_to_the_same_days_does_not_count(warehouse: Warehouse, tmp_path: Path) -> None:
+    publish_owners(warehouse, MONDAY, "c1", "c2")
+    publish_owners(warehouse, TUESDAY, "c1")
+    other = Warehouse.at(str(tmp_path / "other"))
+    publish_owners(other, TUESDAY, "c9", run_id="run-9")
+    publish_owners(other, MONDAY, "c2")
+    publish_owners(other, TUESDAY, "c1")
+    publish_owners(other, MONDAY, "c1", "c2")
+
+    lines = list(fingerprint(warehouse.root, "shop"))
+
+    assert lines == list(fingerprint(other.root, "shop"))
+    assert len(lines) == 2 * len(ALL_TABLES)
+    assert [line for line in lines if line.ds == TUESDAY] == list(fingerprint(other.root, "shop", TUESDAY))
+
+
+@pytest.mark.parametrize("changed", [("c1", "c3"), ("c1",), ("c1", "c2", "c2")])
+def test_another_row_is_seen_in_its_table_and_day(warehouse: Warehouse, changed: tuple[str, ...]) -> None:
+    publish_owners(warehouse, MONDAY, "c1", "c2")
+    publish_owners(warehouse, TUESDAY, "c1", "c2")
+    before = set(fingerprint(warehouse.root, "shop"))
+
+    publish_owners(warehouse, TUESDAY, *changed)
+
+    after = set(fingerprint(warehouse.root, "shop"))
+    assert {(line.ds, line.table_name) for line in after - before} == {(TUESDAY, "gold.queue_assignment")}
+
+
+def test_other_code_is_seen_in_the_publication(warehouse: Warehouse) -> None:
+    publish_owners(warehouse, MONDAY, "c1")
+    before = set(fingerprint(warehouse.root, "shop"))
+
+    publish_owners(warehouse, MONDAY, "c1", run_id="run-2")
+
+    after = set(fingerprint(warehouse.root, "shop"))
+    assert {line.table_name for line in after - before} == {"gold.gate_result", "gold.publication"}
+
+
+def test_the_command_prints_a_line_for_each_table_and_day(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_owners(warehouse, MONDAY, "c1", "c2")
+
+    assert ledger("fingerprint", "--cluster=shop", f"--warehouse={warehouse.root}") == 0
+
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [words[:3] for words in lines if words[1] == "gold.queue_assignment"] == [
+        ["2026-11-16", "gold.queue_assignment", "2"]
+    ]
+    assert len(lines) == len(ALL_TABLES)
+
+
+def test_rows_that_nobody_published_are_told(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_owners(warehouse, MONDAY, "c1", "c2")
+    place = DeltaTable(warehouse.published(QUEUE_ASSIGNMENT))
+    [file] = [uri for uri in place.file_uris() if "2026-11-16" in uri]
+    publish_owners(warehouse, TUESDAY, "c9")
+    [other] = [uri for uri in DeltaTable(place.table_uri).file_uris() if "2026-11-17" in uri]
+    Path(file).write_bytes(Path(other).read_bytes())
+
+    assert ledger("fingerprint", "--cluster=shop", f"--warehouse={warehouse.root}") == 2
+
+    assert "The rows of 2026-11-16 gold.queue_assignment are not those" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""What a day's rows in a table come to: their number, and a hash that does not depend on their order.
+
+Publication compares by it, so that a day that has not changed is not written; `fingerprint` shows it, so that two
+warehouses can be compared. What does not belong here: which rows a reader sees (`snapshot`), writing (`publish`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    import duckdb
+
+    from tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class DayRows:
+    """The rows of one day of one cluster, in a published table."""
+
+    cluster: str
+    ds: date
+
+    @property
+    def predicate(self) -> str:
+        """The day as a SQL predicate; the cluster's name is escaped."""
+        name = self.cluster.replace("'", "''")
+        return f"cluster = '{name}' AND ds = '{self.ds.isoformat()}'"
+
+    @property
+    def filter(self) -> pads.Expression:
+        """The day as a filter of an Arrow dataset."""
+        return (pads.field("cluster") == self.cluster) & (pads.field("ds") == pa.scalar(self.ds))
+
+
+class Content(NamedTuple):
+    """Equal content, equal hash.
+
+    Attributes:
+        row_count: the day's rows.
+        content_hash: hexadecimal; the sum of the rows' hashes.
+    """
+
+    row_count: int
+    content_hash: str
+
+
+def content_of(
+    connection: duckdb.DuckDBPyConnection,
+    table: Table,
+    rows: pads.Dataset,
+    day: DayRows,
+    columns: Sequence[str] | None = None,
+) -> Content:
+    """The content of a day's rows.
+
+    Args:
+        connection: computes; to open one takes longer than to count a table's rows.
+        table: whose rows they are.
+        rows: the table, or at least this day of it.
+        day: which rows count.
+        columns: the columns that count; the table's own ones if not given.
+    """
+    names = [column.name for column in table.columns] if columns is None else list(columns)
+    own = rows.scanner(columns=names, filter=day.filter).to_reader()
+    row = ", ".join(f'"{name}" := "{name}"' for name in names)
+    connection.register("own", own)
+    count, total = connection.execute(
+        f"SELECT count(*), coalesce(sum(md5_number_lower(to_json(struct_pack({row}))::VARCHAR)), 0) FROM own"  # noqa: S608 - names of our own columns
+    ).fetchall()[0]
+    return Content(int(count), f"{int(total):x}")
