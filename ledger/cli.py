@@ -131,11 +131,14 @@ def sql(
         Format, typer.Option("--format", help="How the answer is written.")
     ] = Format.TABLE,
     warehouse: WarehousePlace = _WAREHOUSE,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.1, help="Give up after so many seconds. Default: never.")
+    ] = None,
 ) -> None:
     """Ask the published tables; see docs/sql.md."""
     from ledger.sql import run_sql
 
-    run_sql(query, output_format=output_format.value, warehouse=warehouse)
+    run_sql(query, output_format=output_format.value, warehouse=warehouse, timeout_s=timeout)
 
 
 @app.command()

@@ -13,6 +13,7 @@ import re
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import chain, count, islice
+from sys import getsizeof
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich import box
@@ -21,11 +22,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from warehouse.errors import QueryError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 TERMINAL_ROW_LIMIT = 1000
 """How many rows a table on a terminal shows; a pipe, CSV and JSON get them all."""
+
+_MOST_ALIGNED_BYTES = 512 * 1024 * 1024
+"""How large an answer may be in memory that is written as a table beside a terminal."""
 
 _NARROWEST_COLUMN = 8
 """A terminal too narrow to give each column this many cells gets one line per value instead."""
@@ -41,9 +47,12 @@ def write_table(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], ou
 
     Null is a dim `null`. Characters that do not print, line breaks among them, are shown as escapes. Values too
     long for their column are folded, never cut.
+
+    Raises:
+        QueryError: the table is too large to be aligned, for which all of it is kept in memory.
     """
     if not out.isatty():
-        _write_aligned(column_names, list(rows), out)
+        _write_aligned(column_names, list(_bounded(rows)), out)
         return
     console = Console(file=out, highlight=False, markup=False, emoji=False)
     shown = list(islice(rows, TERMINAL_ROW_LIMIT))
@@ -101,6 +110,19 @@ def visible(text: str, keep: str = "") -> str:
         char if char.isprintable() or char in keep else char.encode("unicode_escape").decode()
         for char in text
     )
+
+
+def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The rows, as long as they are few enough to be kept."""
+    size_bytes = 0
+    for row in rows:
+        size_bytes += sum(getsizeof(value) for value in row)
+        if size_bytes > _MOST_ALIGNED_BYTES:
+            raise QueryError(
+                f"The answer takes more than {_MOST_ALIGNED_BYTES} bytes, too many for an aligned table: narrow it, "
+                "or take --format csv or --format json, which write rows as they come."
+            )
+        yield row
 
 
 def _write_aligned(column_names: Sequence[str], rows: list[tuple[Any, ...]], out: TextIO) -> None:

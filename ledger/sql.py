@@ -11,12 +11,15 @@ are written (see result_formats.py).
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from contextlib import contextmanager
 from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
-from warehouse.errors import NoWarehouseError
+import psutil  # type: ignore[import-untyped]  # it ships no types
+
+from warehouse.errors import NoWarehouseError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,14 +28,20 @@ if TYPE_CHECKING:
 
 OutputFormat = Literal["table", "csv", "json"]
 
+_MOST_MEMORY_BYTES = 4 * 1024**3
+"""What an answer may take: duckdb's 2 GB, and as much for Arrow, Python and the table that is written."""
 
-def run_sql(query: str, *, output_format: OutputFormat, warehouse: str) -> None:
+
+def run_sql(
+    query: str, *, output_format: OutputFormat, warehouse: str, timeout_s: float | None = None
+) -> None:
     """Answer a query on standard output.
 
     Args:
         query: one SQL statement that reads.
         output_format: `table`, `csv` or `json`.
         warehouse: the warehouse's root, a local path or a URI.
+        timeout_s: after how many seconds to give up; None waits for ever.
 
     Raises:
         QueryError: what `warehouse.query.query` raises; rows that were read before an error are written.
@@ -40,7 +49,11 @@ def run_sql(query: str, *, output_format: OutputFormat, warehouse: str) -> None:
     from ledger.result_formats import WRITERS
     from warehouse.query import query as answer
 
-    with answer(warehouse, query) as result, _until_the_reader_leaves():
+    with (
+        _bounded_memory(),
+        answer(warehouse, query, timeout_s=timeout_s) as result,
+        _until_the_reader_leaves(),
+    ):
         WRITERS[output_format](result.column_names, result.rows, sys.stdout)
 
 
@@ -89,6 +102,31 @@ def show_tables(warehouse: str) -> None:
         console.print(Text(f"\n{status}"))
     with _until_the_reader_leaves():
         sys.stdout.write(written.get())
+
+
+@contextmanager
+def _bounded_memory() -> Iterator[None]:
+    """Let this process take so much more memory and no more, for as long as the block lasts.
+
+    duckdb's own limit leaves out single values and what is handed over to Python: a list of a billion numbers would
+    take all that the machine has, and the kernel would then end some process, not always this one.
+
+    Raises:
+        QueryError: Python needed more.
+    """
+    own_bytes = psutil.Process().memory_info().data
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = own_bytes + _MOST_MEMORY_BYTES
+    limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min([wanted, *limits]), hard))
+    try:
+        yield
+    except MemoryError as error:
+        raise QueryError(
+            f"The answer needs more than {_MOST_MEMORY_BYTES} bytes of memory: narrow it, or aggregate."
+        ) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import re
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -40,8 +41,14 @@ _VIEW_FOLDER = Path(__file__).resolve().parent.parent / "sql" / "views"
 
 _BATCH_ROW_COUNT = 1000
 
+_INTERRUPT_AGAIN_S = 0.05
+
 _CLOSED_CONFIG = {
     "enable_external_access": "false",
+    "allow_persistent_secrets": "false",
+    # They would be below the home directory, and the catalogue tells it.
+    "secret_directory": "",
+    "extension_directory": "",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
@@ -52,7 +59,7 @@ _CLOSED_CONFIG = {
 """Nothing but what is registered can be read; nothing is written, not even to spill."""
 
 _WORD = re.compile(r"\w+")
-_BEFORE_DETAILS = re.compile(r"\n\n|\. Detail:")
+_BEFORE_DETAILS = re.compile(r"\n\n|\n\* SET |\. Detail:")
 _UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
 
 
@@ -83,34 +90,44 @@ def header_comment(view_text: str) -> str:
 
 
 @contextmanager
-def query(root: str, text: str) -> Iterator[Result]:
+def query(root: str, text: str, *, timeout_s: float | None = None) -> Iterator[Result]:
     """Answer one SQL query over the published tables of a warehouse.
 
     Args:
         root: the warehouse's root, a local path or a URI.
         text: one statement that reads: SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
+        timeout_s: after how many seconds a query is given up that has not come to its end; None waits for ever.
 
     Yields:
         The result, whose rows can be read inside the `with` block.
 
     Raises:
-        QueryError: no warehouse, more than one statement, a statement that does not read, or an error in the
-            query; also while the rows are read.
+        QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
+            query, or no answer in time; also while the rows are read.
     """
-    with closing(duckdb.connect(":memory:", config=_CLOSED_CONFIG)) as connection:
+    with closing(_closed_connection()) as connection:
         statement = _one_reading_statement(connection, text)
         snapshot = Snapshot(root)
-        # Times are shown as the ledger keeps them, whatever the zone of this machine.
-        connection.execute("SET TimeZone = 'UTC'")
         _register(connection, snapshot, text)
         connection.execute("SET lock_configuration = true")
-        with _as_query_error():
-            relation = connection.sql(statement)
-            reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
-        if statement.type == duckdb.StatementType.EXPLAIN:
-            yield Result(("plan",), ((line,) for _, plan in _rows(reader) for line in plan.splitlines()))
-        else:
-            yield Result(tuple(reader.schema.names), _rows(reader))
+        with _interrupted_after(timeout_s, connection):
+            with _as_query_error():
+                relation = connection.sql(statement)
+                reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
+            if statement.type == duckdb.StatementType.EXPLAIN:
+                yield Result(("plan",), ((line,) for _, plan in _rows(reader) for line in plan.splitlines()))
+            else:
+                yield Result(tuple(reader.schema.names), _rows(reader))
+
+
+def _closed_connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config=_CLOSED_CONFIG)
+    # Closed to all other files, duckdb would still open those of its own database, which is called `:memory:`:
+    # files of that name in the folder where the command is run.
+    connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
+    # Times are shown as the ledger keeps them, whatever the zone of this machine.
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
 
 
 def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
@@ -119,9 +136,38 @@ def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
             yield from zip(*(_values(column) for column in batch.columns), strict=True)
 
 
+@contextmanager
+def _interrupted_after(timeout_s: float | None, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Interrupt what the connection does in the block once the time is over."""
+    if timeout_s is None:
+        yield
+        return
+    is_over = Event()
+
+    def interrupt() -> None:
+        if not is_over.wait(timeout_s):
+            connection.interrupt()
+            # One that comes while nothing is executed is forgotten when the next statement begins.
+            while not is_over.wait(_INTERRUPT_AGAIN_S):
+                connection.interrupt()
+
+    watch = Thread(target=interrupt, daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watch.join()  # It must not meet a connection that is closed.
+
+
 def _values(column: pa.Array) -> list[Any]:
     """A column in Python's types; an interval, which Python has no type for, as an ISO 8601 duration."""
-    values: list[Any] = column.to_pylist()
+    try:
+        values: list[Any] = column.to_pylist()
+    except OverflowError as error:
+        raise QueryError(
+            f"A value of type {column.type} is beyond what can be shown ({error}): cast it to VARCHAR."
+        ) from error
     if pa.types.is_interval(column.type):
         return [
             value and f"P{value.months}M{value.days}DT{value.nanoseconds / 1_000_000_000:g}S"
@@ -137,10 +183,14 @@ def _one_reading_statement(connection: duckdb.DuckDBPyConnection, text: str) -> 
         raise QueryError('The query is empty: give one, for example "SELECT * FROM latest.finding".')
     if len(statements) > 1:
         raise QueryError(f"The query holds {len(statements)} statements: run each by itself.")
-    kind = statements[0].type
+    try:
+        kind = statements[0].type
+    except ValueError:  # Python's duckdb has no name for every kind.
+        kind = None
     if kind not in {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}:
+        name = "that reads no table" if kind is None else f"of type {kind.name}"
         raise QueryError(
-            f"The published tables are read-only, and this is a statement of type {kind.name}: "
+            f"The published tables are read-only, and this is a statement {name}: "
             "use SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN."
         )
     return statements[0]
@@ -224,6 +274,8 @@ def _sentence(error: str) -> str:
             f"The query needs more than {_CLOSED_CONFIG['memory_limit']} of memory: "
             "narrow it with conditions on cluster and ds, or aggregate."
         )
+    if kind == "INTERRUPT":
+        return "The query was not answered in time and was stopped: narrow it, or give it longer."
     if kind == "Permission":
         return f"A query can read the published tables and nothing else: {message}."
     unknown_table = _UNKNOWN_TABLE.match(message)

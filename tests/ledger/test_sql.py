@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from published_sample import Publisher
 
+from ledger import result_formats
 from ledger.result_formats import TERMINAL_ROW_LIMIT, write_table
 from ledger.sql import OutputFormat, run_sql, show_tables
 from tables import ALL_TABLES
@@ -159,6 +160,15 @@ class TestTable:
         lines = written("SELECT E'a\\nforged row' AS name", "table").splitlines()
 
         assert lines[2] == "a\\nforged row"
+
+    def test_an_answer_too_large_to_be_aligned_is_refused_before_it_fills_the_memory(
+        self, written: Written, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(result_formats, "_MOST_ALIGNED_BYTES", 100_000)
+
+        with pytest.raises(QueryError, match="take --format csv or --format json"):
+            written("SELECT repeat('x', 1000) FROM range(101)", "table")
+        assert written("SELECT repeat('x', 1000) FROM range(101)", "csv").count("x" * 1000) == 101
 
     def test_a_plan_keeps_its_lines(self, written: Written) -> None:
         assert len(written("EXPLAIN SELECT 1", "table").splitlines()) > 4

@@ -271,32 +271,6 @@ class TestReadOnly:
     @pytest.mark.parametrize(
         "text",
         [
-            "FROM read_csv('{file}')",
-            "FROM read_text('{file}')",
-            "FROM read_blob('{file}')",
-            "FROM read_json('{file}')",
-            "FROM read_parquet('{file}')",
-            "FROM sniff_csv('{file}')",
-            "FROM glob('{folder}/*')",
-            "FROM '{file}'",
-            'FROM "{file}"',
-            "FROM query('FROM read_csv(''{file}'')')",
-            "EXPLAIN ANALYZE FROM read_csv('{file}')",
-            "FROM read_csv('http://127.0.0.1:9/x')",
-        ],
-    )
-    def test_no_file_outside_is_read(self, text: str, shop_warehouse: str, tmp_path: Path) -> None:
-        file = tmp_path / "secret.csv"
-        file.write_text("secret\nword\n")
-
-        with pytest.raises(QueryError) as raised:
-            ask(shop_warehouse, text.format(file=file, folder=tmp_path))
-
-        assert "word" not in str(raised.value)
-
-    @pytest.mark.parametrize(
-        "text",
-        [
             "EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}'",
             "WITH w AS (COPY (SELECT 1) TO '{file}') SELECT 1",
             "WITH w AS (INSERT INTO finding (kind) VALUES ('x') RETURNING *) FROM w",
@@ -322,10 +296,6 @@ class TestReadOnly:
         with pytest.raises(QueryError, match="There is no table frame"):
             ask(shop_warehouse, "SELECT * FROM frame")
         assert frame.num_rows == 1
-
-    def test_no_setting_can_be_changed_from_inside_a_query(self, shop_warehouse: str) -> None:
-        with pytest.raises(QueryError, match="locked"):
-            ask(shop_warehouse, "FROM enable_logging()")
 
 
 class TestErrors:

@@ -1,0 +1,65 @@
+"""How much memory and disk `ledger sql` takes at most, whatever it is asked; each query in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+# The limits are made small, for a test that takes gigabytes would take them from its neighbours.
+PROGRAM = """
+import resource, sys
+import ledger.sql, warehouse.query
+from ledger.cli import main
+ledger.sql._MOST_MEMORY_BYTES = 400_000_000
+warehouse.query._CLOSED_CONFIG["memory_limit"] = "100MB"
+try:
+    main()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT repeat('x', 3000000000)",
+        "SELECT repeat('x', 10000000) FROM range(1000)",
+        "SELECT range(1000000000)",
+        "SELECT list(range) FROM range(1000000000)",
+        "SELECT string_agg('xxxxxxxxxxxxxxxxxxx') FROM range(1000000000)",
+        "SELECT lpad('x', 2000000000, 'y')",
+        "FROM range(1000000000) ORDER BY hash(range)",
+        "SELECT hash(a.range, b.range) AS h, count(*) FROM range(100000) AS a, range(100000) AS b GROUP BY h",
+    ],
+)
+def test_a_query_that_wants_too_much_is_told_so(text: str, shop_warehouse: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            PROGRAM,
+            "sql",
+            text,
+            "--format",
+            "csv",
+            "--warehouse",
+            shop_warehouse,
+        ],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(REPOSITORY), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    sentence, peak_kilobytes = done.stderr.splitlines()[-2:]
+    assert done.returncode == 2
+    assert "of memory" in sentence or "Arrow Appender" in sentence
+    assert "Traceback" not in done.stderr
+    assert int(peak_kilobytes) < 1_000_000
+    assert list(tmp_path.iterdir()) == []
