@@ -25,7 +25,7 @@ from ledger import stages
 from settings import SettingsError
 from topology.collect.errors import AdminClientError, CollectError, UnreachableError
 from topology.manifest import ExportError, Manifest
-from warehouse.errors import QueryError, StageError
+from warehouse.errors import QueryError, RollbackError, StageError
 from warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
@@ -175,6 +175,26 @@ def fingerprint(
         raise QueryError(
             f"The rows of {', '.join(differing)} are not those that the publication names: publish the day again."
         )
+
+
+@app.command()
+def rollback(
+    cluster: Cluster,
+    ds: Ds,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+) -> None:
+    """Return one day to what was published before, in all tables at once; once more: one publication further back."""
+    from warehouse.publish import rollback as roll_back
+
+    done = roll_back(Warehouse.at(warehouse), cluster, ds.date(), is_applied=not dry_run)
+    for table_name, (before, after) in done.row_counts.items():
+        typer.echo(f"{table_name}: {before} rows become {after}")
+    typer.echo(
+        f"{cluster} {ds.date()} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
+        f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} taken back."
+    )
 
 
 @exports_app.command()
@@ -345,6 +365,7 @@ def main() -> None:
         ExportError,
         SettingsError,
         QueryError,
+        RollbackError,
         StageError,
         stages.SetUpMissingError,
     ) as error:

@@ -20,6 +20,10 @@ class StageError(Exception):
     """A stage is not there, not whole, or not judged; `str()` is one sentence that says which and what to do."""
 
 
+class RollbackError(Exception):
+    """A day cannot be returned to an earlier publication; `str()` is one sentence that says why. Nothing is changed."""
+
+
 def one_line(message: str) -> str:
     """An engine's error message without its colours, its line breaks and its full stop."""
     return " ".join(_COLOUR.sub("", message).split()).rstrip(".!")

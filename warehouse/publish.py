@@ -1,4 +1,4 @@
-"""How a staged day becomes published, or is refused.
+"""How a staged day becomes published, or is refused, and how it returns to what was published before.
 
 The gate's verdict is read again here: a stage that was not judged, or was refused, or was computed again after it was
 judged, is never published. Each table's day is replaced by one Delta commit (`replaceWhere` on cluster and ds); the
@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import json
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,16 +22,16 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, SILVER_TABLES
 from warehouse.arrow_schema import arrow_schema
 from warehouse.content import Content, DayRows, content_of
-from warehouse.errors import StageError
+from warehouse.errors import RollbackError, StageError
 from warehouse.storage import storage_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import date
 
     from tables import Table
@@ -43,12 +43,15 @@ PUBLISHED_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *COMPUTED_GOLD_TABLES, GA
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What a stage was computed from, as the build job wrote it last."""
+    """What a stage was computed from, as the build job wrote it last; see `gold.publication` for each."""
 
     run_id: str
     manifest_sha256: str
     settings_sha256: str
     code_version: str
+    compared_ds: date | None = None
+    compared_content: list[str] | None = None
+    compared_exports: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,49 +121,140 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     verdict, results = _accepted(stage, build)
     # One connection for all tables: to open one takes longer than to count a table's rows.
     with _one_publisher(warehouse), duckdb.connect(":memory:") as connection:
-        named = _named_versions(warehouse)
-        _undo_interrupted(warehouse, named)
-        before = {row["table_name"]: row for row in _published_versions(warehouse, day)}
-        versions: list[dict[str, Any]] = []
-        changed: list[str] = []
-        for table in PUBLISHED_TABLES:
-            if table is GATE_RESULT:
-                rows: pads.Dataset = _rows_of(table, cluster, ds, results)
-            else:
-                rows = _staged(stage, table)
-            row_count, content_hash = content_of(connection, table, rows, day)
-            place, known = warehouse.published(table), before.get(table.qualified_name)
-            own = _published_content(connection, warehouse, table, day) if known else None
-            if known is None or own != (row_count, content_hash):
-                changed.append(table.qualified_name)
-                version = _replace(place, table, day, rows)
-            else:
-                version = known["delta_version"]
-            versions.append(
-                {
-                    "table_name": table.qualified_name,
-                    "delta_version": version,
-                    "row_count": row_count,
-                    "content_hash": content_hash,
-                }
-            )
-        record = {
-            "run_id": build.run_id,
-            "manifest_sha256": build.manifest_sha256,
-            "settings_sha256": build.settings_sha256,
-            "code_version": build.code_version,
-            "gate_verdict": verdict,
-            "tables": versions,
+        _undo_interrupted(warehouse, _named_versions(warehouse))
+        staged = {
+            table: _rows_of(table, cluster, ds, results) if table is GATE_RESULT else _staged(stage, table)
+            for table in PUBLISHED_TABLES
         }
-        if [record] != _own_rows(warehouse, PUBLICATION, day):
-            _replace(
-                warehouse.published(PUBLICATION),
-                PUBLICATION,
-                day,
-                _rows_of(PUBLICATION, cluster, ds, [record]),
-            )
+        versions, changed = _replace_changed(connection, warehouse, day, staged)
+        _record(warehouse, day, {**asdict(build), "gate_verdict": verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
-    return Publication(build.run_id, tuple(changed), sum(row["row_count"] for row in versions))
+    return Publication(build.run_id, changed, sum(row["row_count"] for row in versions))
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What a rollback did, or would do.
+
+    Attributes:
+        withdrawn_run_id: the computation that readers no longer see.
+        restored_run_id: the one that they see again.
+        row_counts: for each table whose rows change, its qualified name with the rows before and after.
+    """
+
+    withdrawn_run_id: str
+    restored_run_id: str
+    row_counts: dict[str, tuple[int, int]]
+
+
+def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) -> Rollback:
+    """Return a day to what was published before, in all tables at once.
+
+    It goes back by one publication; once more, by one more, and never forward: to have again what was withdrawn, run
+    the day again. A later run publishes after what is restored, so its own rollback returns to that.
+
+    Args:
+        warehouse: the warehouse.
+        cluster: the cluster's name.
+        ds: the day.
+        is_applied: whether to do it, and not only to say what would be done.
+
+    Raises:
+        RollbackError: the day is not published, has no earlier publication, or its rows are gone.
+    """
+    day = DayRows(cluster, ds)
+    if not _own_rows(warehouse, PUBLICATION, day):
+        raise RollbackError(
+            f"{cluster} {ds} is not published in {warehouse.root}, so there is nothing to roll back: "
+            "look for its name and day in `ledger summary`."
+        )
+    with _one_publisher(warehouse), duckdb.connect(":memory:") as connection:
+        [current] = _own_rows(warehouse, PUBLICATION, day)
+        earlier = _replaced_record(warehouse, day, current)
+        rows_of = _rows_named_by(connection, warehouse, day, earlier)
+        if is_applied:
+            _undo_interrupted(warehouse, _named_versions(warehouse))
+            versions, _ = _replace_changed(connection, warehouse, day, rows_of)
+            withdrawn = {
+                "withdrawn_run_id": current["run_id"],
+                "withdrawn_version": _version(warehouse.published(PUBLICATION)),
+            }
+            restored = {**earlier, "tables": versions, **withdrawn}
+            place = warehouse.published(PUBLICATION)
+            _replace(place, PUBLICATION, day, _rows_of(PUBLICATION, cluster, ds, [restored]))
+    before, after = _contents_named_by(current), _contents_named_by(earlier)
+    nothing = Content(0, "0")
+    return Rollback(
+        current["run_id"],
+        earlier["run_id"],
+        {
+            table.qualified_name: (then.row_count, now.row_count)
+            for table in PUBLISHED_TABLES
+            for then, now in [
+                (before.get(table.qualified_name, nothing), after.get(table.qualified_name, nothing))
+            ]
+            if then != now
+        },
+    )
+
+
+def _replaced_record(warehouse: Warehouse, day: DayRows, current: dict[str, Any]) -> dict[str, Any]:
+    """The row of `publication` that the day's current one replaced."""
+    version = current["replaced_version"]
+    if version is None:
+        raise RollbackError(
+            f"{day.cluster} {day.ds} has no earlier publication than run {current['run_id']}: "
+            "run the day again to change it."
+        )
+    with _as_gone(day, PUBLICATION, version):
+        [record] = _rows_at(warehouse, PUBLICATION, version, day).to_table().to_pylist()
+    return {name: value for name, value in record.items() if name not in {"cluster", "ds"}}
+
+
+def _rows_named_by(
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, day: DayRows, record: dict[str, Any]
+) -> dict[Table, pads.Dataset]:
+    """The day's rows as a publication left them, each table read once to be sure of it."""
+    named = {row["table_name"]: row for row in record["tables"]}
+    rows_of: dict[Table, pads.Dataset] = {}
+    for table in PUBLISHED_TABLES:
+        if table.qualified_name not in named:  # It is newer than the publication.
+            rows_of[table] = _rows_of(table, day.cluster, day.ds, [])
+            continue
+        of_table = named[table.qualified_name]
+        version = of_table["delta_version"]
+        with _as_gone(day, table, version):
+            rows_of[table] = _rows_at(warehouse, table, version, day)
+            content = content_of(connection, table, rows_of[table], day)
+        if content != (of_table["row_count"], of_table["content_hash"]):
+            raise RollbackError(
+                f"{table.qualified_name} at version {version} does not hold the rows of {day.cluster} {day.ds} that "
+                f"run {record['run_id']} published, so the day stays as it is: run it again."
+            )
+    return rows_of
+
+
+def _rows_at(warehouse: Warehouse, table: Table, version: int, day: DayRows) -> pads.Dataset:
+    delta = DeltaTable(
+        warehouse.published(table), version=version, storage_options=storage_options(warehouse.root)
+    )
+    return delta.to_pyarrow_dataset(schema=arrow_schema(table)).filter(day.filter)
+
+
+@contextmanager
+def _as_gone(day: DayRows, table: Table, version: int) -> Iterator[None]:
+    """Say in one sentence that what has to be read is not there any more."""
+    try:
+        yield
+    except (DeltaError, duckdb.Error, pa.ArrowException, OSError, ValueError) as error:
+        raise RollbackError(
+            f"What was published for {day.cluster} {day.ds} before is gone: {table.qualified_name} cannot be read at "
+            f"version {version}, whose files a VACUUM may have removed. The day stays as it is: run it again."
+        ) from error
+
+
+def _contents_named_by(record: dict[str, Any]) -> dict[str, Content]:
+    return {row["table_name"]: Content(row["row_count"], row["content_hash"]) for row in record["tables"]}
 
 
 def _accepted(stage: Stage, build: Build) -> tuple[str, list[dict[str, Any]]]:
@@ -211,9 +305,46 @@ def _undo_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
                 delta.restore(version)
 
 
-def _published_versions(warehouse: Warehouse, day: DayRows) -> list[dict[str, Any]]:
-    rows = _own_rows(warehouse, PUBLICATION, day)
-    return list(rows[0]["tables"]) if rows else []
+def _replace_changed(
+    connection: duckdb.DuckDBPyConnection,
+    warehouse: Warehouse,
+    day: DayRows,
+    rows_of: Mapping[Table, pads.Dataset],
+) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Make the day's rows these, in every table where they are others.
+
+    Returns:
+        The rows of `publication.tables`, and the qualified names of the tables that were written.
+    """
+    records = _own_rows(warehouse, PUBLICATION, day)
+    before = {row["table_name"]: row for row in records[0]["tables"]} if records else {}
+    versions: list[dict[str, Any]] = []
+    changed: list[str] = []
+    for table, rows in rows_of.items():
+        content = content_of(connection, table, rows, day)
+        known = before.get(table.qualified_name)
+        own = _published_content(connection, warehouse, table, day) if known else None
+        if known is None or own != content:
+            changed.append(table.qualified_name)
+            version = _replace(warehouse.published(table), table, day, rows)
+        else:
+            version = known["delta_version"]
+        versions.append({"table_name": table.qualified_name, "delta_version": version, **content._asdict()})
+    return versions, tuple(changed)
+
+
+def _record(warehouse: Warehouse, day: DayRows, record: dict[str, Any]) -> None:
+    """Write the day's row of `publication`, unless it says that already."""
+    place = warehouse.published(PUBLICATION)
+    replaced_version = None
+    for current in _own_rows(warehouse, PUBLICATION, day):
+        is_same = all(current[name] == value for name, value in record.items())
+        if is_same and current["withdrawn_run_id"] is None:
+            return
+        # A run that computes just what a rollback restored confirms it: there is nothing new to take back.
+        replaced_version = current["replaced_version"] if is_same else _version(place)
+    row = {**record, "replaced_version": replaced_version}
+    _replace(place, PUBLICATION, day, _rows_of(PUBLICATION, day.cluster, day.ds, [row]))
 
 
 def _own_rows(warehouse: Warehouse, table: Table, day: DayRows) -> list[dict[str, Any]]:
@@ -232,7 +363,10 @@ def _all_rows(
     if delta is None:
         return []
     rows: list[dict[str, Any]] = (
-        delta.to_pyarrow_dataset().to_table(filter=condition, columns=columns).to_pylist()
+        # By our own schema: a table that older code wrote has null in the columns that it does not know.
+        delta.to_pyarrow_dataset(schema=arrow_schema(table))
+        .to_table(filter=condition, columns=columns)
+        .to_pylist()
     )
     return rows
 
@@ -241,7 +375,9 @@ def _published_content(
     connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: Table, day: DayRows
 ) -> Content | None:
     delta = _open(warehouse.published(table))
-    return None if delta is None else content_of(connection, table, delta.to_pyarrow_dataset(), day)
+    if delta is None:
+        return None
+    return content_of(connection, table, delta.to_pyarrow_dataset(schema=arrow_schema(table)), day)
 
 
 def _replace(place: str, table: Table, day: DayRows, rows: pads.Dataset) -> int:
@@ -259,8 +395,20 @@ def _replace(place: str, table: Table, day: DayRows, rows: pads.Dataset) -> int:
             storage_options=options,
         )
     reader = pa.RecordBatchReader.from_batches(schema, _checked_batches(rows, schema))
-    write_deltalake(place, reader, mode="overwrite", predicate=day.predicate, storage_options=options)
-    return int(DeltaTable(place, storage_options=options).version())
+    write_deltalake(
+        place,
+        reader,
+        mode="overwrite",
+        predicate=day.predicate,
+        # Columns that the table got since it was created are added to it; days that are there keep null in them.
+        schema_mode="merge",
+        storage_options=options,
+    )
+    return _version(place)
+
+
+def _version(place: str) -> int:
+    return int(DeltaTable(place, storage_options=storage_options(place)).version())
 
 
 def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -25,5 +25,35 @@ PUBLICATION = Table(
             "For each table: its name, the Delta version that readers of this publication see, the day's row count and content hash.",
             nullable=False,
         ),
+        Column(
+            "replaced_version",
+            "bigint",
+            "The Delta version of this table that still has the row that this one replaced: what `ledger rollback` returns to. Null for the first publication of the day.",
+        ),
+        Column(
+            "withdrawn_run_id",
+            "string",
+            "Where this row is a rollback: the run that was taken back. Null where a run published the day.",
+        ),
+        Column(
+            "withdrawn_version",
+            "bigint",
+            "Where this row is a rollback: the Delta version of this table that still has the row that was taken back.",
+        ),
+        Column(
+            "compared_ds",
+            "date",
+            "The newest earlier published day that this day was compared with; null where there was none.",
+        ),
+        Column(
+            "compared_content",
+            "array<string>",
+            "What was read of compared_ds: for each table its name, `=`, and the content hash of that day. Null where nothing was.",
+        ),
+        Column(
+            "compared_exports",
+            "array<string>",
+            "The earlier exports whose offset files this day was compared with, the newest first: the day, `=`, the manifest's SHA-256. Null where none was looked for.",
+        ),
     ),
 )

@@ -34,6 +34,7 @@ COMMANDS = (
     ("tables",),
     ("summary",),
     ("fingerprint",),
+    ("rollback",),
     ("stage",),
     ("exports", "collect"),
     ("exports", "convert"),

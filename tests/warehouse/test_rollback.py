@@ -1,0 +1,242 @@
+"""A day returns to what was published before, in all tables at once, or stays as it is."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import ledger
+from computed_days import asked, published_state
+from deltalake import DeltaTable
+from hand_staged import MONDAY, TUESDAY, owners, stage_day
+
+from tables import ASSIGNMENT_FAIRNESS, GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
+from tables.silver.broker import BROKER
+from warehouse import publish as publish_module
+from warehouse.errors import RollbackError
+from warehouse.fingerprint import fingerprint
+from warehouse.layout import Warehouse
+from warehouse.publish import publish, rollback
+
+if TYPE_CHECKING:
+    from datetime import date
+    from pathlib import Path
+
+FEW_TABLES = (BROKER, QUEUE_ASSIGNMENT, ASSIGNMENT_FAIRNESS, GATE_RESULT)
+RUNS_SEEN = """
+    SELECT list(DISTINCT run_id ORDER BY run_id) FROM (
+        SELECT run_id FROM publication WHERE ds = '2026-11-16'
+        UNION ALL SELECT client_id FROM queue_assignment WHERE ds = '2026-11-16'
+        UNION ALL SELECT topic FROM assignment_fairness WHERE ds = '2026-11-16'
+        UNION ALL SELECT broker_name FROM broker WHERE ds = '2026-11-16'
+        UNION ALL SELECT run_id FROM gate_result WHERE ds = '2026-11-16'
+    )"""
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """A warehouse where a day is four tables: all are returned alike, and each takes its time."""
+    monkeypatch.setattr(publish_module, "PUBLISHED_TABLES", FEW_TABLES)
+    return Warehouse.at(str(tmp_path / "warehouse"))
+
+
+def publish_run(warehouse: Warehouse, run_id: str, ds: date = MONDAY, cluster: str = "shop") -> None:
+    """Publish a day whose every table says which run it is of."""
+    stage_day(
+        warehouse,
+        ds,
+        cluster,
+        run_id=run_id,
+        queue_assignment=owners(run_id),
+        assignment_fairness=[{"topic": run_id}],
+        broker=[{"broker_name": run_id}],
+    )
+    publish(warehouse, cluster, ds)
+
+
+def runs_seen(warehouse: Warehouse) -> list[str]:
+    """Every run of which a reader of Monday sees something, in any table."""
+    [(runs,)] = asked(warehouse, RUNS_SEEN)
+    return list(runs)
+
+
+def contents(warehouse: Warehouse) -> set[Any]:
+    return set(fingerprint(warehouse.root, "shop"))
+
+
+def test_a_day_is_again_what_it_was_in_every_table(warehouse: Warehouse) -> None:
+    publish_run(warehouse, "run-1")
+    publish_run(warehouse, "run-1", TUESDAY)
+    publish_run(warehouse, "run-1", MONDAY, "pay")
+    before = contents(warehouse)
+    publish_run(warehouse, "run-2")
+    assert contents(warehouse) != before
+
+    done = rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    assert contents(warehouse) == before
+    assert runs_seen(warehouse) == ["run-1"]
+    assert (done.withdrawn_run_id, done.restored_run_id) == ("run-2", "run-1")
+    assert set(done.row_counts) == {table.qualified_name for table in FEW_TABLES}
+
+
+def test_the_publication_says_what_was_taken_back_and_where_it_still_is(warehouse: Warehouse) -> None:
+    publish_run(warehouse, "run-1")
+    publish_run(warehouse, "run-2")
+
+    rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    [(run_id, withdrawn, version)] = asked(
+        warehouse, "SELECT run_id, withdrawn_run_id, withdrawn_version FROM publication"
+    )
+    assert (run_id, withdrawn) == ("run-1", "run-2")
+    [row] = DeltaTable(warehouse.published(PUBLICATION), version=version).to_pyarrow_table().to_pylist()
+    assert row["run_id"] == "run-2"
+
+
+def test_each_further_rollback_goes_one_publication_further_back(warehouse: Warehouse) -> None:
+    for run_id in ("run-1", "run-2", "run-3"):
+        publish_run(warehouse, run_id)
+
+    for run_id in ("run-2", "run-1"):
+        rollback(warehouse, "shop", MONDAY, is_applied=True)
+        assert runs_seen(warehouse) == [run_id]
+
+    before = published_state(warehouse)
+    with pytest.raises(RollbackError, match=r"^shop 2026-11-16 has no earlier publication than run run-1: "):
+        rollback(warehouse, "shop", MONDAY, is_applied=True)
+    assert published_state(warehouse) == before
+
+
+def test_a_run_after_a_rollback_publishes_again_and_is_taken_back_to_it(warehouse: Warehouse) -> None:
+    for run_id in ("run-1", "run-2"):
+        publish_run(warehouse, run_id)
+    rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    publish_run(warehouse, "run-2")
+    assert runs_seen(warehouse) == ["run-2"]
+    assert asked(warehouse, "SELECT withdrawn_run_id FROM publication") == [(None,)]
+
+    rollback(warehouse, "shop", MONDAY, is_applied=True)
+    assert runs_seen(warehouse) == ["run-1"]
+
+
+def test_a_run_that_computes_what_was_restored_leaves_nothing_to_take_back(warehouse: Warehouse) -> None:
+    for run_id in ("run-1", "run-2"):
+        publish_run(warehouse, run_id)
+    rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    publish_run(warehouse, "run-1")
+
+    assert asked(warehouse, "SELECT withdrawn_run_id FROM publication") == [(None,)]
+    with pytest.raises(RollbackError, match="has no earlier publication"):
+        rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+
+def test_a_plain_rerun_is_no_publication_to_return_to(warehouse: Warehouse) -> None:
+    for run_id in ("run-1", "run-2", "run-2"):
+        publish_run(warehouse, run_id)
+
+    rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    assert runs_seen(warehouse) == ["run-1"]
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_run(warehouse, "run-1")
+    stage_day(warehouse, run_id="run-2", queue_assignment=owners("a", "b"))
+    publish(warehouse, "shop", MONDAY)
+    before = published_state(warehouse)
+    command = ("rollback", "--cluster=shop", "--ds=2026-11-16", f"--warehouse={warehouse.root}")
+
+    assert ledger(*command, "--dry-run") == 0
+    assert "gold.queue_assignment: 2 rows become 1\n" in capsys.readouterr().out
+    assert published_state(warehouse) == before
+
+    assert ledger(*command) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "shop 2026-11-16 is back at run run-1; run run-2 is taken back."
+    assert runs_seen(warehouse) == ["run-1"]
+
+    assert ledger(*command) == 2
+
+
+@pytest.mark.parametrize("table", [QUEUE_ASSIGNMENT, GATE_RESULT, PUBLICATION], ids=lambda table: table.name)
+def test_a_day_whose_earlier_files_were_removed_stays_as_it_is(warehouse: Warehouse, table: Any) -> None:
+    publish_run(warehouse, "run-1")
+    publish_run(warehouse, "run-2")
+    DeltaTable(warehouse.published(table)).vacuum(
+        retention_hours=0, dry_run=False, enforce_retention_duration=False
+    )
+    before = published_state(warehouse)
+
+    with pytest.raises(RollbackError, match=rf"is gone: gold\.{table.name} cannot be read at version \d+"):
+        rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    assert published_state(warehouse) == before
+    assert runs_seen(warehouse) == ["run-2"]
+
+
+def test_a_day_that_is_not_published_has_nothing_to_return_to(warehouse: Warehouse) -> None:
+    with pytest.raises(RollbackError, match=r"^shop 2026-11-16 is not published in "):
+        rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+
+class _KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.mark.parametrize("writes_before", range(len(FEW_TABLES) + 1))
+def test_readers_see_the_day_whole_when_a_rollback_is_killed(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, writes_before: int
+) -> None:
+    publish_run(warehouse, "run-1")
+    before = contents(warehouse)
+    publish_run(warehouse, "run-2")
+    replace = publish_module._replace
+    writes = iter(range(1000))
+
+    def dying(*arguments: Any) -> int:
+        if next(writes) == writes_before:
+            raise _KilledError
+        return replace(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(publish_module, "_replace", dying)
+        with pytest.raises(_KilledError):
+            rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    assert runs_seen(warehouse) == ["run-2"]
+    publish_run(warehouse, "run-2", TUESDAY)
+    assert runs_seen(warehouse) == ["run-2"]
+    rollback(warehouse, "shop", MONDAY, is_applied=True)
+    assert {line for line in contents(warehouse) if line.ds == MONDAY} == before
+
+
+def test_a_reader_beside_publications_and_rollbacks_never_sees_two_runs(warehouse: Warehouse) -> None:
+    publish_run(warehouse, "run-1")
+    is_over = threading.Event()
+    failures: list[BaseException] = []
+
+    def change() -> None:
+        try:
+            for _ in range(4):
+                publish_run(warehouse, "run-2")
+                rollback(warehouse, "shop", MONDAY, is_applied=True)
+        except BaseException as error:  # noqa: BLE001 - shown by the main thread
+            failures.append(error)
+        finally:
+            is_over.set()
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    seen = []
+    while not is_over.is_set():
+        seen.append(tuple(runs_seen(warehouse)))
+    changing.join()
+
+    assert failures == []
+    assert set(seen) == {("run-1",), ("run-2",)}
