@@ -2,13 +2,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector run test lint differential fuzz e2e bench airflow docs lock clean
+.PHONY: help setup collector run test lint differential fuzz e2e bench airflow docs lock clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
 IN_ENVIRONMENT := setup/in-environment
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
 TYPED_BESIDE := bench dags setup tools
+COMPOSE := docker compose --file deploy/docker-compose.yml
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +25,19 @@ run: setup ## the daily ledger of the bundled sample, three days, through Airflo
 
 airflow: setup ## Airflow's scheduler and pages on this machine alone; end it with Ctrl-C
 	@$(IN_ENVIRONMENT) python -m ledger.airflow_server
+
+image: ## the one image of the project, for Airflow and for Spark (deploy/Dockerfile)
+	@$(PYTHON) -m setup.deployment_secrets
+	@$(COMPOSE) build
+
+up: image ## the deployment of deploy/docker-compose.yml: PostgreSQL, Airflow, Spark; waits until all of it is healthy
+	@$(COMPOSE) up --detach --wait
+
+down: ## stop the deployment; its volumes stay
+	@$(COMPOSE) --profile '*' down
+
+demo: image ## the deployment, and beside it a RocketMQ cluster with traffic: collected, computed on Spark, printed
+	@deploy/demo.sh
 
 lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) ruff check

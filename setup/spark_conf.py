@@ -1,4 +1,4 @@
-"""The folder that `SPARK_CONF_DIR` names, made from the templates in `conf/spark`.
+"""The folder that `SPARK_CONF_DIR` names, made from the templates in `conf/spark` or those in `deploy/spark`.
 
 One folder is read by in-process sessions, `spark-submit`, the Spark operator and standalone daemons alike.
 Belongs here: putting this checkout's paths into the templates.
@@ -6,24 +6,37 @@ Belongs here: putting this checkout's paths into the templates.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from setup.delta_jars import JARS, PINNED
 from setup.steps import LOCAL, ROOT, write_whole
 
-TEMPLATES = ROOT / "conf" / "spark"
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+OF_THIS_MACHINE = (ROOT / "conf" / "spark",)
+OF_A_CLUSTER = (ROOT / "conf" / "spark", ROOT / "deploy" / "spark")
 TARGET = LOCAL / "spark-conf"
 
 
-def write() -> None:
-    """Write the folder; it takes no time, so it is done whenever set-up runs."""
+def write(templates: Iterable[Path] = OF_THIS_MACHINE, target: Path = TARGET) -> None:
+    """Write the folder; it takes no time, so it is done whenever set-up runs.
+
+    Args:
+        templates: Folders of templates; a file of a later one takes the place of its namesake.
+        target: The folder to write.
+    """
     values = {
         # As URIs, because Spark splits the list at commas and reads each entry as a URI: a space must be escaped.
         "@JARS@": ",".join((JARS / jar.file_name).as_uri() for jar in PINNED),
         "@LOCAL@": str(LOCAL),
     }
-    for template in sorted(TEMPLATES.iterdir()):
+    files = {template.name: template for folder in templates for template in folder.iterdir()}
+    for name, template in sorted(files.items()):
         text = template.read_text()
         for placeholder, value in values.items():
             text = text.replace(placeholder, value)
-        target = TARGET / template.name
-        if not target.is_file() or target.read_text() != text:
-            write_whole(target, text)
+        written = target / name
+        if not written.is_file() or written.read_text() != text:
+            write_whole(written, text)

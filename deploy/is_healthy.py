@@ -1,0 +1,40 @@
+"""Whether a part of the deployment is well, for the health checks of `docker-compose.yml`: `is_healthy.py URL [FIELD=VALUE]`.
+
+It is well if the address answers 200 and, where a field is named, if that field of its JSON (`scheduler.status`) has the value.
+Standard library only, so that a look costs a few milliseconds; `airflow jobs check` costs 14 seconds of a processor.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import reduce
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
+
+_SECONDS = 5
+
+
+def main() -> int:
+    """Look once; returns 0 if it is well, 1 after printing what is wrong."""
+    address, *expected = sys.argv[1:]
+    try:
+        with build_opener(ProxyHandler({})).open(address, timeout=_SECONDS) as answer:
+            said = answer.read()
+    except (URLError, OSError) as error:
+        return _unwell(f"{address}: {error}")
+    for wanted in expected:
+        field, _, value = wanted.partition("=")
+        found = reduce(lambda part, name: (part or {}).get(name), field.split("."), json.loads(said))
+        if found != value:
+            return _unwell(f"{field} of {address} is {found}, not {value}")
+    return 0
+
+
+def _unwell(reason: str) -> int:
+    sys.stdout.write(f"{reason}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
