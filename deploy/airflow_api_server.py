@@ -9,14 +9,14 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 
-def main() -> int:
-    """Write the file, readable by us alone, and become the server; returns 2 if there is no password."""
+def main() -> NoReturn:
+    """Write the file, readable by us alone, and become the server; ends with 1 if there is no password."""
     password = os.environ.pop("AIRFLOW_ADMIN_PASSWORD", "")
     if not password:
-        sys.stderr.write("AIRFLOW_ADMIN_PASSWORD is not set; set it in deploy/.env.\n")
-        return 2
+        sys.exit("AIRFLOW_ADMIN_PASSWORD is not set; set it in deploy/.env.")
     passwords = Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
     passwords.unlink(missing_ok=True)
     passwords.touch(mode=0o600)
@@ -25,4 +25,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

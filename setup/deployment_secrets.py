@@ -10,9 +10,12 @@ import os
 import re
 import secrets
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from setup.steps import ROOT, say
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXAMPLE = ROOT / "deploy" / ".env.example"
 TARGET = ROOT / "deploy" / ".env"
@@ -35,14 +38,15 @@ def write(target: Path) -> None:
         FileExistsError: There is one. Other secrets than the first would lock everybody out of the metadata.
     """
     text = re.sub(
-        r"^([A-Z_]+)=$", lambda line: f"{line[1]}={_drawn(line[1])}", EXAMPLE.read_text(), flags=re.MULTILINE
+        r"^([A-Z_]+)=$", lambda line: f"{line[1]}={drawn(line[1])}", EXAMPLE.read_text(), flags=re.MULTILINE
     )
     file = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(file, "w") as stream:
         stream.write(text)
 
 
-def _drawn(name: str) -> str:
+def drawn(name: str) -> str:
+    """A secret for a variable of the example: 32 hexadecimal digits, or a Fernet key where one is wanted."""
     if name == _FERNET_KEY:
         return base64.urlsafe_b64encode(secrets.token_bytes(_BYTES)).decode()
     return secrets.token_hex(_BYTES // 2)

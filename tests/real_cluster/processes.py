@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 # Below what Linux hands out to outgoing connections, which could otherwise take a port between probe and start.
 _FIRST_PORT = 20_000
@@ -35,15 +35,25 @@ class Processes:
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
-        self._started: list[Started] = []
+        self.started: list[Started] = []
 
-    def start(self, words: Sequence[str | Path], folder: Path, *, told: bool = False) -> Started:
+    def start(
+        self,
+        words: Sequence[str | Path],
+        folder: Path,
+        *,
+        told: bool = False,
+        environment: Mapping[str, str] | None = None,
+        user: str | None = None,
+    ) -> Started:
         """Start a program with its output in files in a folder, which is also where it works.
 
         Args:
             words: The program and its arguments.
             folder: It is made.
             told: Whether its input and output are pipes for us; then only its errors go to a file.
+            environment: All of its environment; ours if it is left out.
+            user: Whom it runs as, for a program that will not run as root.
         """
         folder.mkdir(parents=True, exist_ok=True)
         log = folder / "output.log"
@@ -55,18 +65,20 @@ class Processes:
                 stdout=subprocess.PIPE if told else output,
                 stderr=output,
                 start_new_session=True,
+                env=environment,
+                user=user,
             )
         assert self._watchdog.stdin is not None
         created = psutil.Process(process.pid).create_time()
         self._watchdog.stdin.write(f"{process.pid} {created!r}\n".encode())
         self._watchdog.stdin.flush()
         started = Started(process, log)
-        self._started.append(started)
+        self.started.append(started)
         return started
 
     def close(self) -> None:
         """Kill what is left. Nothing of it is wanted any more, so nobody waits for an orderly end."""
-        for started in self._started:
+        for started in self.started:
             started.kill()
         assert self._watchdog.stdin is not None
         self._watchdog.stdin.close()

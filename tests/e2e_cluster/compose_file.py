@@ -1,0 +1,38 @@
+"""deploy/docker-compose.yml as it is read where nothing is set: with its defaults, and secrets empty."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+COMPOSE_FILE = Path(__file__).resolve().parents[2] / "deploy" / "docker-compose.yml"
+_VARIABLE = re.compile(r"\$\{(?P<name>\w+):(?P<kind>[-?])(?P<rest>[^}]*)\}")
+
+
+def services() -> dict[str, dict[str, Any]]:
+    """All services, their variables as they stand in the file."""
+    named: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"]
+    return named
+
+
+def service(name: str) -> dict[str, Any]:
+    """One service, with its variables' defaults."""
+    found: dict[str, Any] = _with_defaults(services()[name])
+    return found
+
+
+def required_variables() -> set[str]:
+    """Those without a default: nothing starts without them."""
+    text = COMPOSE_FILE.read_text(encoding="utf-8")
+    return {found["name"] for found in _VARIABLE.finditer(text) if found["kind"] == "?"}
+
+
+def _with_defaults(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _with_defaults(value) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_with_defaults(value) for value in part]
+    return _VARIABLE.sub(lambda found: found["rest"] if found["kind"] == "-" else "", str(part))

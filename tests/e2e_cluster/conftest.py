@@ -1,0 +1,49 @@
+"""Days of one machine to compare with, and the deployments, each started once for all tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from setup.steps import SetUpError
+from tests.e2e_cluster.containers import cluster_of_containers
+from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, SETTINGS, fingerprint, project
+from tests.e2e_cluster.processes import cluster_of_processes
+from tests.real_cluster.processes import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e_cluster.deployment import Deployment
+
+DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
+_KINDS = {"processes": cluster_of_processes, "containers": cluster_of_containers}
+
+
+@pytest.fixture(scope="session")
+def of_one_machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The fingerprint of the sample's three days, computed by `ledger run`."""
+    warehouse = tmp_path_factory.mktemp("one-machine") / "warehouse"
+    for day in DAYS:
+        project(
+            "ledger", "run", f"--cluster={CLUSTER}", f"--ds={day}",
+            f"--exports={EXPORTS}", f"--settings={SETTINGS}", f"--warehouse={warehouse}",
+        )  # fmt: skip
+    return fingerprint(warehouse)
+
+
+@pytest.fixture(scope="module", params=list(_KINDS))
+def deployment(
+    request: pytest.FixtureRequest,
+    of_one_machine: list[str],  # first, so that it does not run beside what it is compared with
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Deployment]:
+    kind: str = request.param
+    try:
+        with _KINDS[kind](tmp_path_factory.mktemp(kind)) as cluster:
+            wait_until(cluster.airflow.knows_dag, 120)
+            cluster.airflow.unpause()
+            yield cluster
+    except SetUpError as error:
+        pytest.fail(f"The deployment cannot be started here as {kind}. {error}", pytrace=False)

@@ -1,0 +1,193 @@
+"""The deployment as processes on loopback: the services of deploy/docker-compose.yml with its own settings, without containers."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import psutil
+
+from setup import spark_conf
+from setup.deployment_secrets import drawn
+from tests.e2e_cluster.compose_file import service
+from tests.e2e_cluster.deployment import EXPORTS, ROOT, SETTINGS, AirflowApi, project, spark_workers
+from tests.e2e_cluster.postgresql import postgresql
+from tests.real_cluster.processes import FreePorts, Processes, Started, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_VENV = ROOT / ".venv"
+_START_SECONDS = 300
+_WORKERS = 2
+
+
+class ClusterOfProcesses:
+    """One process for each container that the Compose file would start.
+
+    Args:
+        processes: Starts them, and ends them with the test.
+        folder: For everything that the containers keep in volumes.
+        metadata: The address of Airflow's database, for SQLAlchemy.
+    """
+
+    def __init__(self, processes: Processes, folder: Path, ports: FreePorts, metadata: str) -> None:
+        self.warehouse = folder / "warehouse"
+        self._processes = processes
+        self._folder = folder
+        page, rpc, api, health = (ports.block(1) for _ in range(4))
+        password = secrets.token_hex(8)
+        self.spark_master = f"http://127.0.0.1:{page}"
+        self.airflow = AirflowApi(f"http://127.0.0.1:{api}", password)
+        self._environment = {
+            **_like_the_image(folder),
+            **service("airflow-scheduler")["environment"],
+            # What is an address, a path or a secret there is another here.
+            "AIRFLOW_HOME": str(folder / "airflow"),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{api}/execution/",
+            "AIRFLOW__CORE__FERNET_KEY": drawn("AIRFLOW_FERNET_KEY"),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "airflow" / "passwords.json"),
+            "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{api}",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(api),
+            "AIRFLOW__API__SECRET_KEY": drawn("AIRFLOW_SECRET_KEY"),
+            "AIRFLOW__API_AUTH__JWT_SECRET": drawn("AIRFLOW_JWT_SECRET"),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": metadata,
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": metadata,
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_HOST": "127.0.0.1",
+            "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": str(health),
+            "AIRFLOW_ADMIN_PASSWORD": password,
+            "AIRFLOW_CONN_SPARK_DEFAULT": f'{{"conn_type": "spark", "host": "spark://127.0.0.1", "port": {rpc}}}',
+        }
+        for place in ("airflow", "spark-events"):
+            (folder / place).mkdir()
+        self._start_spark(page, rpc)
+        self._start_airflow()
+
+    def computes(self, worker: int) -> bool:
+        return bool(self._executors(worker))
+
+    def kill_worker(self, worker: int) -> None:
+        executors = self._executors(worker)
+        self._workers[worker].kill()
+        for executor in executors:
+            executor.kill()
+
+    def _executors(self, worker: int) -> list[psutil.Process]:
+        children = psutil.Process(self._workers[worker].pid).children(recursive=True)
+        return [child for child in children if _is_executor(child)]
+
+    def _start_spark(self, page: int, rpc: int) -> None:
+        spark = "org.apache.spark.deploy"
+        master = self._start(
+            "spark-master", "spark-class", f"{spark}.master.Master",
+            "--host", "127.0.0.1", "--port", str(rpc), "--webui-port", str(page),
+        )  # fmt: skip
+        wait_until(lambda: None if master.listens_on(page) else "the master has no page", _START_SECONDS)
+        self._workers = [
+            self._start(
+                f"spark-worker-{number}", "spark-class", f"{spark}.worker.Worker",
+                "--host", "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "2g",
+                "--work-dir", str(self._folder / f"work-{number}"), f"spark://127.0.0.1:{rpc}",
+            )
+            for number in range(_WORKERS)
+        ]  # fmt: skip
+        wait_until(self._missing_worker, _START_SECONDS)
+
+    def _missing_worker(self) -> str | None:
+        states = spark_workers(self)
+        return None if states == ["ALIVE"] * _WORKERS else f"the workers are {states}"
+
+    def _start_airflow(self) -> None:
+        for number, words in enumerate(
+            (["db", "migrate"], ["pools", "import", str(ROOT / "deploy" / "airflow-pools.json")])
+        ):
+            done = self._start(f"airflow-init-{number}", "airflow", *words)
+            wait_until(lambda done=done: "it still runs" if done.is_alive() else None, _START_SECONDS)  # type: ignore[misc]
+            assert done.process.returncode == 0, done.last_words()
+        parts = [
+            self._start("airflow-api-server", "python", str(ROOT / "deploy" / "airflow_api_server.py")),
+            # The log servers would listen on every interface; the API server reads the files.
+            self._start("airflow-scheduler", "airflow", "scheduler", "--skip-serve-logs"),
+            self._start("airflow-dag-processor", "airflow", "dag-processor"),
+            self._start("airflow-triggerer", "airflow", "triggerer", "--skip-serve-logs"),
+        ]
+
+        def unwell() -> str | None:
+            for part in parts:
+                assert part.is_alive(), part.last_words()
+            return self.airflow.is_healthy()
+
+        wait_until(unwell, _START_SECONDS)
+
+    def _start(self, name: str, program: str, *arguments: str) -> Started:
+        return self._processes.start(
+            [_VENV / "bin" / program, *arguments], self._folder / name, environment=self._environment
+        )
+
+
+@contextmanager
+def cluster_of_processes(folder: Path) -> Iterator[ClusterOfProcesses]:
+    """Start it all, and leave nothing behind."""
+    processes = Processes()
+    ports = FreePorts()
+    with ExitStack() as ends:
+        ends.callback(_end, processes)
+        metadata = ends.enter_context(postgresql(processes, ports.block(1), secrets.token_hex(8)))
+        yield ClusterOfProcesses(processes, folder, ports, metadata)
+
+
+def _end(processes: Processes) -> None:
+    """Airflow's scheduler and Spark's workers have children of their own, which must not outlive them."""
+    families = [
+        child for started in processes.started if started.is_alive() for child in _family(started.pid)
+    ]
+    processes.close()
+    for process in families:
+        if process.is_running():
+            process.kill()
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
+    except psutil.Error:
+        return False  # it has just ended
+
+
+def _like_the_image(folder: Path) -> dict[str, str]:
+    """The environment that deploy/Dockerfile gives, with this checkout's places."""
+    spark_conf.write(spark_conf.OF_A_CLUSTER, folder / "spark-conf")
+    java_home = (ROOT / ".local" / "java-home").read_text().strip()
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("AIRFLOW", "SPARK", "LEDGER"))
+    }
+    return {
+        **own,
+        "PATH": os.pathsep.join([str(_VENV / "bin"), f"{java_home}/bin", os.environ["PATH"]]),
+        "JAVA_HOME": java_home,
+        "LEDGER_ROOT": str(ROOT),
+        "LEDGER_EXPORTS": str(EXPORTS),
+        "LEDGER_WAREHOUSE": str(folder / "warehouse"),
+        "LEDGER_SETTINGS": str(SETTINGS),
+        "LEDGER_SPARK_EVENTS": str(folder / "spark-events"),
+        "PYSPARK_PYTHON": str(_VENV / "bin" / "python"),
+        "PYSPARK_DRIVER_PYTHON": str(_VENV / "bin" / "python"),
+        "SPARK_HOME": project("printenv", "SPARK_HOME").strip(),
+        "SPARK_CONF_DIR": str(folder / "spark-conf"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "NO_PROXY": "127.0.0.1,localhost",
+        "GX_ANALYTICS_ENABLED": "false",
+    }
