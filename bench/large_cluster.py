@@ -28,6 +28,7 @@ from bench.report import Measurement
 from tools.simulated_cluster import Size
 from topology.manifest import export_directory, load_manifest
 from warehouse.layout import Warehouse
+from warehouse.staging import newest_stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -154,7 +155,7 @@ def _sizes(folder: Path) -> dict[str, float]:
         "export_bytes": float(sum(file.size_bytes for file in manifest.files)),
         "export_line_count": float(sum(file.line_count or 0 for file in manifest.files)),
     }
-    stage = Path(Warehouse.at(str(folder / "warehouse")).stage(CLUSTER, DS).root)
+    stage = Path(newest_stage(Warehouse.at(str(folder / "warehouse")), CLUSTER, DS).root)
     for part in stage.rglob("*.parquet"):
         name = f"{part.parent.name}_row_count"
         sizes[name] = sizes.get(name, 0.0) + pq.read_metadata(part).num_rows

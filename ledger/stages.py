@@ -115,15 +115,16 @@ def gate(day: Day) -> Verdict:
     from expectations.gate import judge
     from expectations.verdict import explain
     from warehouse.layout import path_segment
-    from warehouse.publish import quarantine, read_build, read_measures, write_verdict
+    from warehouse.publish import quarantine
+    from warehouse.staging import newest_stage, read_build, read_measures, write_verdict
 
-    stage = day.warehouse.stage(day.cluster, day.ds)
+    stage = newest_stage(day.warehouse, day.cluster, day.ds)
     run_id = read_build(stage).run_id
     docs = None
     if "://" not in day.warehouse.root:
         docs = Path(day.warehouse.root) / "data_docs" / path_segment(day.cluster) / day.ds.isoformat()
     verdict = judge(read_measures(stage), cluster=day.cluster, ds=day.ds, run_id=run_id, data_docs_dir=docs)
-    write_verdict(stage, run_id, verdict.verdict, verdict.results)
+    write_verdict(day.warehouse, day.cluster, day.ds, stage, verdict.verdict, verdict.results)
     if verdict.verdict == "refused":
         quarantine(day.warehouse, day.cluster, day.ds, verdict.results)
         raise RefusedError(explain(verdict))

@@ -30,7 +30,7 @@ from spark_jobs.queue_assignment import allocated, kept_without_route, queue_ass
 from spark_jobs.route_divergence import route_divergence
 from spark_jobs.session import spark_session
 from spark_jobs.silver import read_silver
-from spark_jobs.stage import clear_stage, write_build, write_measures, write_tables, write_work
+from spark_jobs.stage import write_measures, write_tables, write_work
 from spark_jobs.subscriptions import subscriptions
 from tables import (
     ASSIGNMENT_FAIRNESS,
@@ -44,9 +44,10 @@ from tables import (
     SILVER_TABLES,
 )
 from topology.earlier import EarlierExport, earlier_exports
-from topology.manifest import ExportError, export_directory, load_manifest
+from topology.manifest import ExportError, export_directory, load_manifest, verify
 from warehouse.identity import RunIdentity, code_version
 from warehouse.layout import Warehouse
+from warehouse.staging import attempt, finish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
     from tables import Table
     from topology.manifest import Manifest
+    from warehouse.layout import Stage
 
 
 def build(
@@ -69,7 +71,7 @@ def build(
     """Stage one day: every silver table, the computed gold tables, the gate's measures, the record of the build.
 
     Raises:
-        ExportError: the day has no sealed export.
+        ExportError: the day has no sealed export, or it is not as it was sealed when all of it has been read.
     """
     directory = export_directory(exports, cluster, ds)
     manifest = load_manifest(directory)
@@ -80,8 +82,24 @@ def build(
         code_version(),
         tuple(export.manifest.sha256 for export in earlier),
     )
-    stage = warehouse.stage(cluster, ds)
-    clear_stage(spark, stage)
+    with attempt(warehouse, cluster, ds) as stage:
+        _stage_day(spark, stage, directory, manifest, earlier, settings)
+        # What was read is what was sealed: a file that changed under our eyes has spoiled the stage.
+        verify(directory, cluster=cluster, ds=ds)
+        finish(warehouse, cluster, ds, stage, identity.build)
+    return identity
+
+
+def _stage_day(
+    spark: SparkSession,
+    stage: Stage,
+    directory: Path,
+    manifest: Manifest,
+    earlier: tuple[EarlierExport, ...],
+    settings: ClusterSettings,
+) -> None:
+    """Compute and write every table of a stage, and the gate's measures of them."""
+    cluster, ds = manifest.cluster, manifest.ds
     parsed = read_silver(spark, str(directory), manifest, cluster, ds)
     silver = write_tables(spark, stage, SILVER_TABLES, parsed)
     spark.catalog.clearCache()  # The parsed lines are in the tables now, and joins want their memory.
@@ -117,8 +135,6 @@ def build(
     gold |= write({BROADCAST_OFFSET: offsets})
     gold |= write({FINDING: finding(silver, shared, gold)})
     write_measures(spark, stage, silver | gold, manifest, cluster, ds)
-    write_build(spark, stage, identity)
-    return identity
 
 
 def _earlier_offset_files(exports: Path, manifest: Manifest) -> tuple[EarlierExport, ...]:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from expectations.measures import MEASURE_STATEMENTS
-from spark_jobs.session import java, literal_path, spark_schema
+from spark_jobs.session import literal_path, spark_schema
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 
 if TYPE_CHECKING:
@@ -21,21 +21,12 @@ if TYPE_CHECKING:
 
     from tables import Table
     from topology.manifest import Manifest
-    from warehouse.identity import RunIdentity
     from warehouse.layout import Stage
 
 _WRITERS = 4
 """Tables written at a time: enough to keep the cores busy while other writes wait for their commit."""
 
 _MEASURE_SCHEMA = "expectation_id string, observed double, examples array<string>"
-_BUILD_SCHEMA = "run_id string, manifest_sha256 string, settings_sha256 string, code_version string"
-
-
-def clear_stage(spark: SparkSession, stage: Stage) -> None:
-    """Remove what an earlier run of the day left, so that its parts can never be taken for this run's."""
-    path = java(spark).org.apache.hadoop.fs.Path(stage.root)
-    configuration = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - the only way to Spark's own file systems
-    path.getFileSystem(configuration).delete(path, True)  # noqa: FBT003 - a Java method
 
 
 def write_tables(
@@ -83,9 +74,3 @@ def write_measures(
     spark.createDataFrame(rows, _MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(
         stage.gate_measure
     )
-
-
-def write_build(spark: SparkSession, stage: Stage, identity: RunIdentity) -> None:
-    """The last write: what the stage was computed from. Without it the stage is not whole."""
-    row = (identity.run_id, identity.manifest_sha256, identity.settings_sha256, identity.code_version)
-    spark.createDataFrame([row], _BUILD_SCHEMA).coalesce(1).write.mode("overwrite").parquet(stage.build)

@@ -15,6 +15,7 @@ from tables import ALL_TABLES
 from warehouse.arrow_schema import arrow_schema
 from warehouse.layout import Warehouse
 from warehouse.query import query
+from warehouse.staging import newest_stage
 
 if TYPE_CHECKING:
     from datetime import date
@@ -64,11 +65,16 @@ def staged_rows(stage: Stage, table: str) -> list[Row]:
     return rows
 
 
+def newest(day: Day) -> Stage:
+    """The day's newest whole stage."""
+    return newest_stage(day.warehouse, day.cluster, day.ds)
+
+
 def copy_stage(day: Day, place: Path) -> Day:
     """The same staged day in a warehouse of its own, for a test that spoils or publishes it."""
     copied = Day(day.cluster, day.ds, day.exports, Warehouse.at(str(place)), day.settings_file)
     shutil.copytree(
-        day.warehouse.stage(day.cluster, day.ds).root, copied.warehouse.stage(day.cluster, day.ds).root
+        day.warehouse.attempts(day.cluster, day.ds), copied.warehouse.attempts(day.cluster, day.ds)
     )
     return copied
 

@@ -11,6 +11,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from warehouse.staging import Build
+
 _PACKAGES = ("expectations", "settings", "spark_jobs", "strategies", "tables", "topology", "warehouse")
 """The packages whose code can change a number of the ledger."""
 
@@ -42,6 +44,11 @@ class RunIdentity:
             *self.earlier_manifest_sha256s,
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    @property
+    def build(self) -> Build:
+        """What the stage and the publication keep of it."""
+        return Build(self.run_id, self.manifest_sha256, self.settings_sha256, self.code_version)
 
 
 @cache

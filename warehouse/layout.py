@@ -2,7 +2,7 @@
 
 ```
 <warehouse>/silver/<table>, gold/<table>        published Delta tables, partitioned by cluster and ds
-<warehouse>/stage/<cluster>/<ds>/<table>        the day being computed, as Parquet; judged before it is published
+<warehouse>/stage/<cluster>/<ds>/<attempt>/     one computation of a day, as Parquet; judged before it is published (see `staging`)
 <warehouse>/quarantine/gate_result              verdicts of days that were refused
 ```
 A warehouse is a local path or a URI (`s3://…`); this module only joins names, it opens nothing.
@@ -36,9 +36,13 @@ class Warehouse:
         """Where the published table is."""
         return f"{self.root}/{table.layer}/{table.name}"
 
-    def stage(self, cluster: str, ds: date) -> Stage:
-        """The stage of one day of one cluster."""
-        return Stage(f"{self.root}/stage/{path_segment(cluster)}/{ds.isoformat()}")
+    def attempts(self, cluster: str, ds: date) -> str:
+        """The folder of all computations of one day of one cluster."""
+        return f"{self.root}/stage/{path_segment(cluster)}/{ds.isoformat()}"
+
+    def stage(self, cluster: str, ds: date, attempt: str) -> Stage:
+        """The stage of one computation of a day."""
+        return Stage(self.attempts(cluster, ds), attempt)
 
     def quarantine(self, table: Table) -> str:
         """Where the rows of refused days are."""
@@ -47,9 +51,20 @@ class Warehouse:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The folder of a day that is being computed."""
+    """The folder of one computation of a day.
 
-    root: str
+    Attributes:
+        attempts: the folder of all of the day's computations.
+        attempt: this one's name.
+    """
+
+    attempts: str
+    attempt: str
+
+    @property
+    def root(self) -> str:
+        """Where everything of this computation is."""
+        return f"{self.attempts}/{self.attempt}"
 
     def table(self, table: Table) -> str:
         """Where the staged rows of a table are."""
@@ -66,13 +81,18 @@ class Stage:
 
     @property
     def gate_verdict(self) -> str:
-        """The gate's verdict on this stage and its results; a JSON file, written last by the gate."""
+        """The gate's verdict on this stage and its results; a JSON file."""
         return f"{self.root}/gate_verdict.json"
 
     @property
     def build(self) -> str:
-        """One row that says what was computed from what; written last, so its presence means a whole stage."""
-        return f"{self.root}/build"
+        """What was computed from what; a JSON file, written last, so its presence means a whole stage."""
+        return f"{self.root}/build.json"
+
+    @property
+    def lock(self) -> str:
+        """Held (flock) by the process that computes, on a local disk."""
+        return f"{self.root}/lock"
 
 
 def path_segment(name: str) -> str:

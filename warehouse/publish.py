@@ -1,8 +1,7 @@
 """How a staged day becomes published, or is refused, and how it returns to what was published before.
 
-The gate's verdict is read again here: a stage that was not judged, or was refused, or was computed again after it was
-judged, is never published. Each table's day is replaced by one Delta commit (`replaceWhere` on cluster and ds); the
-row of `gold.publication` is the last commit, and readers follow it (see `snapshot`).
+Only a stage that the gate has accepted is published (see `staging`). Each table's day is replaced by one Delta commit
+(`replaceWhere` on cluster and ds); the row of `gold.publication` is the last commit, and readers follow it (see `snapshot`).
 
 delta-rs writes the published tables, and nothing else does: no JVM to start, and one writer for each table. A table's
 day that has not changed is not written, so a plain re-run changes no row and no version.
@@ -11,7 +10,6 @@ day that has not changed is not written, so a plain re-run changes no row and no
 from __future__ import annotations
 
 import fcntl
-import json
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
-import pyarrow.fs as pafs
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, SILVER_TABLES
 from warehouse.arrow_schema import arrow_schema
 from warehouse.content import Content, DayRows, content_of
-from warehouse.errors import RollbackError, StageError
+from warehouse.errors import RollbackError
+from warehouse.staging import accepted_stage, file_system_of, remove_superseded
 from warehouse.storage import storage_options
 
 if TYPE_CHECKING:
@@ -39,19 +37,6 @@ if TYPE_CHECKING:
 
 PUBLISHED_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *COMPUTED_GOLD_TABLES, GATE_RESULT)
 """The tables of a day, in the order in which they are published; `publication` follows them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Build:
-    """What a stage was computed from, as the build job wrote it last; see `gold.publication` for each."""
-
-    run_id: str
-    manifest_sha256: str
-    settings_sha256: str
-    code_version: str
-    compared_ds: date | None = None
-    compared_content: list[str] | None = None
-    compared_exports: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +52,6 @@ class Publication:
     run_id: str
     changed_tables: tuple[str, ...]
     row_count: int
-
-
-def read_build(stage: Stage) -> Build:
-    """What the stage was computed from.
-
-    Raises:
-        StageError: there is no whole stage.
-    """
-    rows = _staged_rows(stage.build)
-    if len(rows) != 1:
-        raise StageError(f"There is no whole stage at {stage.root}: run the build of this day first.")
-    return Build(**rows[0])
-
-
-def read_measures(stage: Stage) -> list[dict[str, Any]]:
-    """The numbers that the gate judges.
-
-    Raises:
-        StageError: there is no whole stage.
-    """
-    read_build(stage)
-    return _staged_rows(stage.gate_measure)
-
-
-def write_verdict(stage: Stage, run_id: str, verdict: str, results: list[dict[str, Any]]) -> None:
-    """Record the gate's verdict beside the rows that it judged."""
-    document = {"run_id": run_id, "verdict": verdict, "results": results}
-    file_system, path = _file_system(stage.gate_verdict)
-    with file_system.open_output_stream(path) as out:
-        out.write(json.dumps(document).encode())
 
 
 def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[str, Any]]) -> None:
@@ -116,20 +71,21 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     Raises:
         StageError: the stage is not whole, or the gate has not accepted this very stage.
     """
-    stage, day = warehouse.stage(cluster, ds), DayRows(cluster, ds)
-    build = read_build(stage)
-    verdict, results = _accepted(stage, build)
+    day = DayRows(cluster, ds)
     # One connection for all tables: to open one takes longer than to count a table's rows.
     with _one_publisher(warehouse), duckdb.connect(":memory:") as connection:
+        # Asked when it is our turn: whoever had to wait must not publish what has been overtaken meanwhile.
+        judged = accepted_stage(warehouse, cluster, ds)
         _undo_interrupted(warehouse, _named_versions(warehouse))
         staged = {
-            table: _rows_of(table, cluster, ds, results) if table is GATE_RESULT else _staged(stage, table)
-            for table in PUBLISHED_TABLES
+            table: _staged(judged.stage, table) for table in PUBLISHED_TABLES if table is not GATE_RESULT
         }
+        staged[GATE_RESULT] = _rows_of(GATE_RESULT, cluster, ds, judged.results)
         versions, changed = _replace_changed(connection, warehouse, day, staged)
-        _record(warehouse, day, {**asdict(build), "gate_verdict": verdict, "tables": versions})
+        _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
-    return Publication(build.run_id, changed, sum(row["row_count"] for row in versions))
+        remove_superseded(warehouse, cluster, ds)
+    return Publication(judged.build.run_id, changed, sum(row["row_count"] for row in versions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,21 +211,6 @@ def _as_gone(day: DayRows, table: Table, version: int) -> Iterator[None]:
 
 def _contents_named_by(record: dict[str, Any]) -> dict[str, Content]:
     return {row["table_name"]: Content(row["row_count"], row["content_hash"]) for row in record["tables"]}
-
-
-def _accepted(stage: Stage, build: Build) -> tuple[str, list[dict[str, Any]]]:
-    file_system, path = _file_system(stage.gate_verdict)
-    if file_system.get_file_info(path).type == pafs.FileType.NotFound:
-        raise StageError(f"The gate has not judged the stage at {stage.root}: run the gate first.")
-    with file_system.open_input_stream(path) as file:
-        document = json.loads(file.read())
-    if document["run_id"] != build.run_id:
-        raise StageError(
-            f"The stage at {stage.root} was computed again after the gate judged it: run the gate again."
-        )
-    if document["verdict"] == "refused":
-        raise StageError(f"The gate refused the stage at {stage.root}: see quarantine.gate_result.")
-    return str(document["verdict"]), list(document["results"])
 
 
 def _named_versions(warehouse: Warehouse) -> dict[str, int]:
@@ -439,26 +380,8 @@ def _rows_of(table: Table, cluster: str, ds: date, rows: list[dict[str, Any]]) -
 
 
 def _staged(stage: Stage, table: Table) -> pads.Dataset:
-    file_system, path = _file_system(stage.table(table))
+    file_system, path = file_system_of(stage.table(table))
     return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)
-
-
-def _staged_rows(place: str) -> list[dict[str, Any]]:
-    file_system, path = _file_system(place)
-    # Spark writes `_SUCCESS` when all files of a folder are there.
-    if file_system.get_file_info(f"{path}/_SUCCESS").type == pafs.FileType.NotFound:
-        return []
-    rows: list[dict[str, Any]] = (
-        pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
-    )
-    return rows
-
-
-def _file_system(place: str) -> tuple[pafs.FileSystem, str]:
-    if "://" not in place:
-        return pafs.LocalFileSystem(), place
-    file_system, path = pafs.FileSystem.from_uri(place.replace("s3a://", "s3://", 1))
-    return file_system, path
 
 
 @contextmanager

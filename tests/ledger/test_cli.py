@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command_line import ledger
-from computed_days import ROOT, asked
+from computed_days import ROOT, asked, newest
 from export_builder import ExportBuilder
 
 from ledger import stages
@@ -21,7 +21,7 @@ from ledger.stages import Day, SetUpMissingError
 from tables import ALL_TABLES
 from warehouse.arrow_schema import arrow_schema
 from warehouse.layout import Warehouse
-from warehouse.publish import write_verdict
+from warehouse.staging import Build, finish, write_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -327,20 +327,16 @@ def test_the_place_of_the_warehouse_may_stand_in_the_environment(
 def staged(tmp_path: Path) -> Day:
     """A stage as the build leaves it, of no rows and no numbers."""
     day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
-    stage = day.warehouse.stage(CLUSTER, DS)
-    build = {"run_id": "run-1", "manifest_sha256": "m", "settings_sha256": "s", "code_version": "c"}
+    stage = day.warehouse.stage(CLUSTER, DS, "only")
     numbers = pa.schema(
         [("expectation_id", pa.string()), ("observed", pa.float64()), ("examples", pa.list_(pa.string()))]
     )
     parts = {stage.table(table): arrow_schema(table).empty_table() for table in ALL_TABLES}
-    for place, rows in {
-        **parts,
-        stage.gate_measure: numbers.empty_table(),
-        stage.build: pa.Table.from_pylist([build]),
-    }.items():
+    for place, rows in {**parts, stage.gate_measure: numbers.empty_table()}.items():
         Path(place).mkdir(parents=True)
         pq.write_table(rows, f"{place}/part.parquet")
         Path(place, "_SUCCESS").touch()
+    finish(day.warehouse, CLUSTER, DS, stage, Build("run-1", "m", "s", "c"))
     return day
 
 
@@ -366,7 +362,7 @@ def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
 
 
 def test_an_accepted_stage_is_published_once(staged: Day, capsys: pytest.CaptureFixture[str]) -> None:
-    write_verdict(staged.warehouse.stage(CLUSTER, DS), "run-1", "passed", [])
+    write_verdict(staged.warehouse, CLUSTER, DS, newest(staged), "passed", [])
 
     assert stage_command(staged, "publish") == 0
     assert capsys.readouterr().out.startswith("Published run run-1; ")
@@ -383,7 +379,7 @@ def test_a_stage_without_a_build_says_what_to_do(
     assert stage_command(day, name) == 2
 
     assert capsys.readouterr().err == (
-        f"There is no whole stage at {day.warehouse.stage(CLUSTER, DS).root}: run the build of this day first.\n"
+        f"There is no whole stage at {day.warehouse.attempts(CLUSTER, DS)}: run the build of this day first.\n"
     )
 
 

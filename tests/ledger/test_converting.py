@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from command_line import ledger
-from computed_days import ROOT, Row, compute, staged_rows
+from computed_days import ROOT, Row, compute, newest, staged_rows
 from offline_captures import DS, LONG_BROKER, NOON, admin_api, lay_out
 
 from ledger import stages
@@ -190,7 +190,7 @@ def computed(spark: SparkSession, folder: Path) -> dict[str, list[Row]]:
     day = Day("shop", DS, folder, Warehouse.at(str(folder / "warehouse")), settings)
     compute(spark, day)
     assert stages.gate(day).verdict != "refused"
-    stage = day.warehouse.stage("shop", DS)
+    stage = newest(day)
     return {table: staged_rows(stage, table) for table in ("queue_assignment", "ownership_drift")}
 
 

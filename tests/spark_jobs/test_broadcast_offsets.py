@@ -10,13 +10,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import compute_and_publish, staged_rows
+from computed_days import compute_and_publish, newest, staged_rows
 from export_builder import DS, ExportBuilder
 
 from ledger.stages import Day
 from warehouse.identity import RunIdentity
 from warehouse.layout import Warehouse
-from warehouse.publish import read_build
+from warehouse.staging import read_build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +158,7 @@ def broadcasting(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def rows(broadcasting: Day) -> Mapping[str, list[dict[str, Any]]]:
-    stage = broadcasting.warehouse.stage(broadcasting.cluster, broadcasting.ds)
+    stage = newest(broadcasting)
     names = ("broadcast_offset_file", "broadcast_offset", "finding")
     return {name: staged_rows(stage, name) for name in names}
 
@@ -274,7 +274,7 @@ def test_findings_tell_of_lost_messages_with_their_number(rows: Mapping[str, lis
 
 
 def test_the_earlier_export_is_part_of_what_the_day_was_computed_from(broadcasting: Day) -> None:
-    build = read_build(broadcasting.warehouse.stage(broadcasting.cluster, broadcasting.ds))
+    build = read_build(newest(broadcasting))
     alone = RunIdentity(build.manifest_sha256, build.settings_sha256, build.code_version)
 
     assert build.run_id != alone.run_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import compute, staged_rows
+from computed_days import compute, newest, staged_rows
 from drifting_cluster import CASES, CLUSTER, Expected, write
 from export_builder import DS
 
@@ -39,7 +39,7 @@ def expected_and_day(
 @pytest.fixture(scope="module")
 def rows(expected_and_day: tuple[dict[str, Expected], Day]) -> dict[str, list[Row]]:
     """The rows of the tables that are asked of."""
-    stage = expected_and_day[1].warehouse.stage(CLUSTER, DS)
+    stage = newest(expected_and_day[1])
     return {name: staged_rows(stage, name) for name in ("ownership_drift", "finding")}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import compute, staged_rows
+from computed_days import compute, newest, staged_rows
 from export_builder import DS, NAMESERVERS, ExportBuilder
 
 from ledger import stages
@@ -85,7 +85,7 @@ def day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Day:
 @pytest.fixture(scope="module")
 def rows(day: Day) -> dict[tuple[str, str, str], Row]:
     """Topic, broker, name server -> the row."""
-    staged = staged_rows(day.warehouse.stage(CLUSTER, DS), "route_divergence")
+    staged = staged_rows(newest(day), "route_divergence")
     return {(row["topic"], row["broker_name"], row["nameserver"]): row for row in staged}
 
 
@@ -94,7 +94,7 @@ def findings(day: Day) -> dict[tuple[str, str], Row]:
     """Kind and subject -> the finding, of those on routes."""
     return {
         (row["kind"], row["topic"] or row["broker_name"]): row
-        for row in staged_rows(day.warehouse.stage(CLUSTER, DS), "finding")
+        for row in staged_rows(newest(day), "finding")
         if row["consumer_group"] is None and row["kind"] != "source_failed"
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import staged_rows
+from computed_days import newest, staged_rows
 from odd_cluster import OddCluster
 
 from spark_jobs.silver import read_silver
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(scope="module")
 def stage(staged_odd_day: Day) -> Stage:
-    return staged_odd_day.warehouse.stage(staged_odd_day.cluster, staged_odd_day.ds)
+    return newest(staged_odd_day)
 
 
 def where(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as pads
 import pytest
-from computed_days import staged_rows
+from computed_days import newest, staged_rows
 
 from ledger import stages
 
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def stage(staged_odd_day: Day) -> Stage:
-    return staged_odd_day.warehouse.stage(staged_odd_day.cluster, staged_odd_day.ds)
+    return newest(staged_odd_day)
 
 
 @pytest.fixture(scope="module")

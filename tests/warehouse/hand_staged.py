@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from tables import ALL_TABLES, COMPUTED_GOLD_TABLES, SILVER_TABLES, Table
 from warehouse.arrow_schema import arrow_schema
-from warehouse.publish import write_verdict
+from warehouse.staging import Build, finish, write_verdict
 
 if TYPE_CHECKING:
     from warehouse.layout import Warehouse
@@ -62,18 +62,18 @@ def stage_day(
     cluster: str = "shop",
     run_id: str = "run-1",
     verdict: str | None = "passed",
+    attempt: str = "only",
     **rows_of: list[Row],
 ) -> None:
     """Stage a day whole; tables that are not given have no rows."""
-    stage = warehouse.stage(cluster, ds)
+    stage = warehouse.stage(cluster, ds, attempt)
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         write_staged(stage.table(table), table, cluster, ds, rows_of.get(table.name, []))
-    build = {"run_id": run_id, "manifest_sha256": "m", "settings_sha256": "s", "code_version": "c"}
-    _write(stage.build, pa.Table.from_pylist([build]))
+    finish(warehouse, cluster, ds, stage, Build(run_id, "m", "s", "c"))
     if verdict is None:
         Path(stage.gate_verdict).unlink(missing_ok=True)
     else:
-        write_verdict(stage, run_id, verdict, [result(run_id=run_id)])
+        write_verdict(warehouse, cluster, ds, stage, verdict, [result(run_id=run_id)])
 
 
 def write_staged(place: str, table: Table, cluster: str, ds: date, rows: list[Row]) -> None:

@@ -21,7 +21,7 @@ from tables.silver.broker import BROKER
 from warehouse import publish as publish_module
 from warehouse.errors import NoWarehouseError, StageError
 from warehouse.layout import Warehouse
-from warehouse.publish import PUBLISHED_TABLES, publish, quarantine, read_measures
+from warehouse.publish import PUBLISHED_TABLES, publish, quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,7 +193,7 @@ def _no_stage(_: Warehouse) -> None:
 
 def _unfinished_build(warehouse: Warehouse) -> None:
     stage_day(warehouse)
-    (Path(warehouse.stage("shop", MONDAY).build) / "_SUCCESS").unlink()
+    Path(warehouse.stage("shop", MONDAY, "only").build).unlink()
 
 
 def _not_judged(warehouse: Warehouse) -> None:
@@ -202,10 +202,7 @@ def _not_judged(warehouse: Warehouse) -> None:
 
 def _judged_before_a_new_build(warehouse: Warehouse) -> None:
     stage_day(warehouse, run_id="run-1")
-    verdict = Path(warehouse.stage("shop", MONDAY).gate_verdict)
-    of_run_1 = verdict.read_bytes()
-    stage_day(warehouse, run_id="run-2")
-    verdict.write_bytes(of_run_1)
+    stage_day(warehouse, run_id="run-2", attempt="second", verdict=None)
 
 
 def _refused(warehouse: Warehouse) -> None:
@@ -215,14 +212,14 @@ def _refused(warehouse: Warehouse) -> None:
 @pytest.mark.parametrize(
     ("prepare", "sentence"),
     [
-        (_no_stage, "There is no whole stage at {stage}: run the build of this day first."),
-        (_unfinished_build, "There is no whole stage at {stage}: run the build of this day first."),
-        (_not_judged, "The gate has not judged the stage at {stage}: run the gate first."),
+        (_no_stage, "There is no whole stage at {day}: run the build of this day first."),
+        (_unfinished_build, "There is no whole stage at {day}: run the build of this day first."),
+        (_not_judged, "The gate has not judged the stage at {day}/only: run the gate first."),
         (
             _judged_before_a_new_build,
-            "The stage at {stage} was computed again after the gate judged it: run the gate again.",
+            "The day was computed again, at {day}/second, after the gate judged it: run the gate again.",
         ),
-        (_refused, "The gate refused the stage at {stage}: see quarantine.gate_result."),
+        (_refused, "The gate refused the stage at {day}/only: see quarantine.gate_result."),
     ],
 )
 def test_only_a_whole_stage_that_the_gate_accepted_is_published(
@@ -236,15 +233,8 @@ def test_only_a_whole_stage_that_the_gate_accepted_is_published(
     with pytest.raises(StageError) as refused:
         publish(warehouse, "shop", MONDAY)
 
-    assert str(refused.value) == sentence.format(stage=warehouse.stage("shop", MONDAY).root)
+    assert str(refused.value) == sentence.format(day=warehouse.attempts("shop", MONDAY))
     assert published_state(warehouse) == before
-
-
-def test_the_gate_finds_no_numbers_in_half_a_stage(warehouse: Warehouse) -> None:
-    _unfinished_build(warehouse)
-
-    with pytest.raises(StageError, match="no whole stage"):
-        read_measures(warehouse.stage("shop", MONDAY))
 
 
 class _KilledError(Exception):
@@ -470,7 +460,7 @@ def test_any_clusters_name_is_only_a_name(warehouse: Warehouse, name: str) -> No
 
 @pytest.mark.parametrize("name", ["..", "."])
 def test_a_name_that_is_a_way_up_stays_in_the_stage(warehouse: Warehouse, name: str) -> None:
-    root = Path(warehouse.stage(name, MONDAY).root)
+    root = Path(warehouse.attempts(name, MONDAY))
 
     assert root.resolve().parent.parent == Path(warehouse.root) / "stage"
 

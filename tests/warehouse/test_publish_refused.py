@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from command_line import ledger
-from computed_days import asked, compute_and_publish, copy_stage, published_state, sample_day, staged_rows
+from computed_days import (
+    asked,
+    compute_and_publish,
+    copy_stage,
+    newest,
+    published_state,
+    sample_day,
+    staged_rows,
+)
 from export_builder import ExportBuilder
 from hand_staged import MONDAY, TABLES, write_staged
 
@@ -49,12 +57,8 @@ def published(published_once: Day, tmp_path: Path) -> Day:
 
 def spoil(day: Day, table: str, change: Callable[[list[Row]], list[Row]]) -> None:
     """Change the staged rows of a table behind the back of those who computed them."""
-    place = day.warehouse.stage(day.cluster, day.ds).table(TABLES[table])
-    write_staged(place, TABLES[table], day.cluster, day.ds, change(staged_rows(_stage(day), table)))
-
-
-def _stage(day: Day) -> Any:
-    return day.warehouse.stage(day.cluster, day.ds)
+    place = newest(day).table(TABLES[table])
+    write_staged(place, TABLES[table], day.cluster, day.ds, change(staged_rows(newest(day), table)))
 
 
 def measure(spark: SparkSession, day: Day) -> None:
@@ -64,7 +68,7 @@ def measure(spark: SparkSession, day: Day) -> None:
     from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
     from topology.manifest import export_directory, load_manifest
 
-    stage = _stage(day)
+    stage = newest(day)
     staged = {
         table.name: spark.read.schema(spark_schema(table)).parquet(stage.table(table))
         for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
@@ -130,7 +134,7 @@ def test_a_planted_fault_is_refused_and_leaves_what_was_published(
     day = published
     before = published_state(day.warehouse)
     kept = tmp_path / "stage"
-    shutil.copytree(_stage(day).root, kept)
+    shutil.copytree(newest(day).root, kept)
     spoil(day, "queue_assignment", fault)
     measure(spark, day)
 
@@ -150,8 +154,8 @@ def test_a_planted_fault_is_refused_and_leaves_what_was_published(
         stages.publish(day)
     assert published_state(day.warehouse) == before
 
-    shutil.rmtree(_stage(day).root)
-    shutil.copytree(kept, _stage(day).root)
+    shutil.rmtree(newest(day).root)
+    shutil.copytree(kept, newest(day).root)
     stages.gate(day)
     assert stages.publish(day).changed_tables == ()
     assert published_state(day.warehouse) == before
@@ -161,7 +165,7 @@ def test_a_planted_fault_is_refused_and_leaves_what_was_published(
 def test_what_the_gate_did_not_see_is_a_refusal(published: Day) -> None:
     """A stage whose numbers are gone is judged by their absence."""
     day = published
-    [measured] = Path(_stage(day).gate_measure).glob("*.parquet")
+    [measured] = Path(newest(day).gate_measure).glob("*.parquet")
     rows = pq.read_table(measured)
     pq.write_table(rows.slice(0, rows.num_rows - 1), measured)
 

@@ -1,0 +1,99 @@
+"""Computations of one day keep out of one another's way, and only a judged one of the newest input is taken."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hand_staged import MONDAY, owners, stage_day
+
+from warehouse.errors import StageError
+from warehouse.layout import Warehouse
+from warehouse.staging import accepted_stage, attempt, newest_stage, remove_superseded
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse.at(str(tmp_path / "warehouse"))
+
+
+def attempts(warehouse: Warehouse) -> set[str]:
+    return {path.name for path in Path(warehouse.attempts("shop", MONDAY)).iterdir() if path.is_dir()}
+
+
+def test_two_computations_of_a_day_have_a_folder_each(warehouse: Warehouse) -> None:
+    with attempt(warehouse, "shop", MONDAY) as one, attempt(warehouse, "shop", MONDAY) as other:
+        assert one.root != other.root
+        assert attempts(warehouse) == {one.attempt, other.attempt}
+
+
+def test_until_all_is_written_the_newest_is_the_one_before(warehouse: Warehouse) -> None:
+    stage_day(warehouse, attempt="before")
+    with attempt(warehouse, "shop", MONDAY):
+        assert newest_stage(warehouse, "shop", MONDAY).attempt == "before"
+
+
+def test_a_late_computation_of_the_same_input_does_not_hold_up_the_judged_one(warehouse: Warehouse) -> None:
+    stage_day(warehouse, attempt="judged", run_id="same")
+    stage_day(warehouse, attempt="late", run_id="same", verdict=None)
+
+    assert newest_stage(warehouse, "shop", MONDAY).attempt == "late"
+    assert accepted_stage(warehouse, "shop", MONDAY).stage.attempt == "judged"
+
+
+def test_a_verdict_is_not_for_another_input(warehouse: Warehouse) -> None:
+    stage_day(warehouse, attempt="judged", run_id="before")
+    stage_day(warehouse, attempt="late", run_id="after", verdict=None)
+
+    with pytest.raises(StageError, match="run the gate again"):
+        accepted_stage(warehouse, "shop", MONDAY)
+
+
+def test_a_refusal_of_the_newest_is_not_forgotten_for_an_older_approval(warehouse: Warehouse) -> None:
+    stage_day(warehouse, attempt="good")
+    stage_day(warehouse, attempt="bad", verdict="refused")
+
+    with pytest.raises(StageError, match="refused"):
+        accepted_stage(warehouse, "shop", MONDAY)
+
+
+def test_what_is_superseded_goes_and_what_is_judged_newest_or_being_written_stays(
+    warehouse: Warehouse,
+) -> None:
+    stage_day(warehouse, attempt="old")
+    stage_day(warehouse, attempt="judged", queue_assignment=owners("c1"))
+    stage_day(warehouse, attempt="newest", verdict=None)
+    with attempt(warehouse, "shop", MONDAY) as growing:
+        remove_superseded(warehouse, "shop", MONDAY)
+
+        assert attempts(warehouse) == {"judged", "newest", growing.attempt}
+
+
+def _compute_until_killed(root: str, started: Connection) -> None:
+    with attempt(Warehouse.at(root), "shop", MONDAY) as stage:
+        started.send(stage.attempt)
+        signal.pause()
+
+
+def test_the_next_computation_removes_what_a_killed_one_left_and_nothing_that_lives(
+    warehouse: Warehouse,
+) -> None:
+    here, there = multiprocessing.Pipe()
+    context = multiprocessing.get_context("spawn")
+    killed = context.Process(target=_compute_until_killed, args=(warehouse.root, there))
+    killed.start()
+    left = here.recv()
+    with attempt(warehouse, "shop", MONDAY) as living:
+        assert attempts(warehouse) == {left, living.attempt}
+        assert killed.pid is not None
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.join()
+        with attempt(warehouse, "shop", MONDAY) as next_one:
+            assert attempts(warehouse) == {living.attempt, next_one.attempt}

@@ -1,0 +1,237 @@
+"""The days that are being computed: who may write where, when a stage is whole, and which one the gate has judged.
+
+Each computation of a day is an attempt with a folder of its own, so two that run at the same time, or one that was given
+up and wakes up again, never write into one another's rows:
+
+    <warehouse>/stage/<cluster>/<ds>/<attempt>/          one computation's rows, its `build.json` written last
+    <warehouse>/stage/<cluster>/<ds>/newest.json         the attempt that became whole last
+    <warehouse>/stage/<cluster>/<ds>/judged.json         the attempt on which the gate has a verdict
+
+The two small files change in one step. What is published is the judged attempt, and only if nothing was computed from
+another input since.
+
+Belongs here: attempts, their records and verdicts. Does not belong here: the rows themselves (Spark writes them, see
+`spark_jobs.stage`), and publishing them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import secrets
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+
+from warehouse.errors import StageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from warehouse.layout import Stage, Warehouse
+
+_NEWEST: Final = "newest.json"
+_JUDGED: Final = "judged.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a stage was computed from, as the build job wrote it last; see `gold.publication` for each."""
+
+    run_id: str
+    manifest_sha256: str
+    settings_sha256: str
+    code_version: str
+    compared_ds: date | None = None
+    compared_content: list[str] | None = None
+    compared_exports: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStage:
+    """A whole stage with the gate's word on it.
+
+    Attributes:
+        stage: where its rows are.
+        build: what it was computed from.
+        verdict: `passed`, `passed_with_warnings` or `refused`.
+        results: rows of `gate_result`, without cluster and ds.
+    """
+
+    stage: Stage
+    build: Build
+    verdict: str
+    results: list[dict[str, Any]]
+
+
+@contextmanager
+def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[Stage]:
+    """A stage for one computation of a day, which no other computation touches.
+
+    On a local disk the attempt is locked for as long as the block, or the process, lives; what dead ones have left is
+    removed first. On an object store nobody can tell the dead from the slow: there maintenance removes them by age.
+    """
+    place = warehouse.attempts(cluster, ds)
+    stage = warehouse.stage(cluster, ds, secrets.token_hex(8))
+    if "://" in place:
+        yield stage
+        return
+    folder = Path(stage.root)
+    folder.mkdir(parents=True)
+    with Path(stage.lock).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for name in _attempts(place):
+            _remove_if_dead(warehouse.stage(cluster, ds, name))
+        yield stage
+
+
+def finish(warehouse: Warehouse, cluster: str, ds: date, stage: Stage, build: Build) -> None:
+    """Record that every row of a stage is written; from now on it is the day's newest."""
+    document = asdict(build) | {"compared_ds": build.compared_ds and build.compared_ds.isoformat()}
+    _write_json(stage.build, document)
+    _write_json(f"{warehouse.attempts(cluster, ds)}/{_NEWEST}", {"attempt": stage.attempt})
+
+
+def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> Stage:
+    """The stage that became whole last.
+
+    Raises:
+        StageError: no computation of the day has come to its end.
+    """
+    found = _pointed_to(warehouse, cluster, ds, _NEWEST)
+    if found is None:
+        raise StageError(
+            f"There is no whole stage at {warehouse.attempts(cluster, ds)}: run the build of this day first."
+        )
+    return found
+
+
+def read_build(stage: Stage) -> Build:
+    """What a whole stage was computed from.
+
+    Raises:
+        StageError: the stage is not whole.
+    """
+    found = _read_json(stage.build)
+    if found is None:
+        raise StageError(f"There is no whole stage at {stage.root}: run the build of this day first.")
+    compared_ds = found.pop("compared_ds")
+    return Build(**found, compared_ds=compared_ds and date.fromisoformat(compared_ds))
+
+
+def read_measures(stage: Stage) -> list[dict[str, Any]]:
+    """The numbers that the gate judges, of a whole stage: expectation_id, observed, examples."""
+    file_system, path = file_system_of(stage.gate_measure)
+    rows: list[dict[str, Any]] = (
+        pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
+    )
+    return rows
+
+
+def write_verdict(
+    warehouse: Warehouse, cluster: str, ds: date, stage: Stage, verdict: str, results: list[dict[str, Any]]
+) -> None:
+    """Record the gate's verdict beside the rows that it judged."""
+    _write_json(stage.gate_verdict, {"verdict": verdict, "results": results})
+    _write_json(f"{warehouse.attempts(cluster, ds)}/{_JUDGED}", {"attempt": stage.attempt})
+
+
+def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
+    """The stage that may be published.
+
+    Raises:
+        StageError: there is no whole stage, or the gate has not judged it, or refused it, or the day has since been
+            computed from another input.
+    """
+    newest = newest_stage(warehouse, cluster, ds)
+    stage = _pointed_to(warehouse, cluster, ds, _JUDGED)
+    document = _read_json(stage.gate_verdict) if stage else None
+    if stage is None or document is None:
+        raise StageError(f"The gate has not judged the stage at {newest.root}: run the gate first.")
+    build = read_build(stage)
+    # Another attempt of the same input has the same rows, whoever was late with it.
+    if build.run_id != read_build(newest).run_id:
+        raise StageError(
+            f"The day was computed again, at {newest.root}, after the gate judged it: run the gate again."
+        )
+    if document["verdict"] == "refused":
+        raise StageError(f"The gate refused the stage at {stage.root}: see quarantine.gate_result.")
+    return JudgedStage(stage, build, document["verdict"], document["results"])
+
+
+def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
+    """Remove the day's whole stages but the newest and the judged one; what is still being computed stays."""
+    place = warehouse.attempts(cluster, ds)
+    kept = {
+        stage.attempt
+        for pointer in (_NEWEST, _JUDGED)
+        if (stage := _pointed_to(warehouse, cluster, ds, pointer)) is not None
+    }
+    for name in _attempts(place):
+        stage = warehouse.stage(cluster, ds, name)
+        if name not in kept and _read_json(stage.build) is not None:
+            file_system, path = file_system_of(stage.root)
+            file_system.delete_dir(path)
+
+
+def file_system_of(place: str) -> tuple[pafs.FileSystem, str]:
+    """Arrow's file system for a place, and the place's path in it."""
+    if "://" not in place:
+        return pafs.LocalFileSystem(), place
+    file_system, path = pafs.FileSystem.from_uri(place.replace("s3a://", "s3://", 1))
+    return file_system, path
+
+
+def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> Stage | None:
+    """The whole stage that a pointer names; None where there is none, or it is gone."""
+    document = _read_json(f"{warehouse.attempts(cluster, ds)}/{pointer}")
+    if document is None:
+        return None
+    stage = warehouse.stage(cluster, ds, document["attempt"])
+    return stage if _read_json(stage.build) is not None else None
+
+
+def _attempts(place: str) -> list[str]:
+    """The names of a day's attempts."""
+    file_system, path = file_system_of(place)
+    entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
+
+
+def _remove_if_dead(stage: Stage) -> None:
+    """Remove an attempt that is not whole, and that no living process holds."""
+    if Path(stage.build).exists():
+        return
+    try:
+        with Path(stage.lock).open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            pafs.LocalFileSystem().delete_dir(stage.root)
+    except (BlockingIOError, FileNotFoundError):
+        return  # It is alive, or somebody else has just removed it.
+
+
+def _read_json(place: str) -> dict[str, Any] | None:
+    file_system, path = file_system_of(place)
+    if file_system.get_file_info(path).type == pafs.FileType.NotFound:
+        return None
+    with file_system.open_input_stream(path) as file:
+        document: dict[str, Any] = json.loads(file.read())
+    return document
+
+
+def _write_json(place: str, document: Mapping[str, Any]) -> None:
+    """Write a small file in one step: whoever reads it finds the old one or the new one, never a part."""
+    content = json.dumps(document).encode()
+    if "://" in place:  # An object appears when it is whole.
+        file_system, path = file_system_of(place)
+        with file_system.open_output_stream(path) as out:
+            out.write(content)
+        return
+    growing = Path(f"{place}.{secrets.token_hex(8)}.partial")
+    growing.write_bytes(content)
+    growing.replace(place)
