@@ -196,6 +196,7 @@ QUERIES: Final = (
                 "concat('line ', line_number, ', group ', consumer_group, ': ', given, ' rows, expected ', there)",
             ),
         ),
+        ("consumer_group",),
     ),
     breaches_in(
         "counted_file",
@@ -207,6 +208,7 @@ QUERIES: Final = (
                 "landed, ' and ', failed)",
             ),
         ),
+        ("consumer_group",),
     ),
     breaches_in(
         "gold_broadcast_offset_file",
@@ -224,6 +226,7 @@ QUERIES: Final = (
                 f"{text_or_null('bak_state')})",
             ),
         ),
+        ("consumer_group",),
     ),
     breaches_in(
         "judged_offset",
@@ -286,6 +289,7 @@ QUERIES: Final = (
                 f"', skips ', {text_or_null('skipped_message_count')}, ', repeats ', {text_or_null('repeated_message_count')})",
             ),
         ),
+        ("consumer_group", "topic", "broker_name"),
     ),
     breaches_in(
         "told_broadcast",
@@ -297,6 +301,7 @@ QUERIES: Final = (
                 "IF(is_told, ' is told and not there', ' is there and not told'))",
             ),
         ),
+        ("consumer_group", "topic"),
     ),
 )
 """What is seen of each table."""

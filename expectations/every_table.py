@@ -37,7 +37,13 @@ SUITE: Final = Suite("every_table", (*_ONE_DAY, *_ONE_ROW))
 
 def _rows_of(table: Table) -> str:
     key = f"to_json(struct({', '.join(table.key)}))" if table in _KEYED_TABLES else "CAST(NULL AS STRING)"
-    return f"SELECT {quoted(table.name)} AS table_name, cluster, ds, {key} AS key FROM {table.layer}_{table.name}"
+    # Rows of another day concern all of it, so that the group is asked for with the key alone.
+    has_group = table in _KEYED_TABLES and "consumer_group" in table.key
+    group = "consumer_group" if has_group else "CAST(NULL AS STRING)"
+    return (
+        f"SELECT {quoted(table.name)} AS table_name, cluster, ds, {key} AS key, {group} AS consumer_group "
+        f"FROM {table.layer}_{table.name}"
+    )
 
 
 _UNION = "\nUNION ALL\n".join(map(_rows_of, STAGED_TABLES))
@@ -46,11 +52,11 @@ _UNION = "\nUNION ALL\n".join(map(_rows_of, STAGED_TABLES))
 # side is the small one: Spark knows no size of a view of rows, and would carry every table's keys to every task.
 COMMON_TABLES: Final = f"""
 keyed AS (
-  SELECT table_name, cluster, ds, key, count(*) AS row_count
+  SELECT table_name, cluster, ds, key, consumer_group, count(*) AS row_count
   FROM (
 {_UNION}
   )
-  GROUP BY table_name, cluster, ds, key
+  GROUP BY table_name, cluster, ds, key, consumer_group
 ),
 at_home AS (
   SELECT /*+ BROADCAST(run) */ keyed.*, keyed.cluster <=> run.cluster AND keyed.ds <=> run.ds AS is_at_home
@@ -59,14 +65,19 @@ at_home AS (
 )"""
 
 BREACH_QUERY: Final = """
-SELECT inline(array_compact(array(
+SELECT
+  breach.expectation_id, breach.amount, breach.example,
+  IF(breach.is_of_group, consumer_group, NULL) AS consumer_group, CAST(NULL AS STRING) AS topic, CAST(NULL AS STRING) AS broker_name
+FROM at_home
+LATERAL VIEW explode(array_compact(array(
     IF(is_at_home, NULL, named_struct(
       'expectation_id', concat(table_name, '.one_cluster_and_day'),
       'amount', CAST(row_count AS DOUBLE),
       'example', concat('cluster ', coalesce(cluster, 'null'), ', day ', coalesce(CAST(ds AS STRING), 'null'),
-        coalesce(concat(': ', key), '')))),
+        coalesce(concat(': ', key), '')),
+      'is_of_group', FALSE)),
     IF(key IS NOT NULL AND row_count > 1, named_struct(
       'expectation_id', concat(table_name, '.one_row_per_key'),
       'amount', CAST(row_count - 1 AS DOUBLE),
-      'example', concat(key, ' stands in ', row_count, ' rows')), NULL))))
-FROM at_home"""
+      'example', concat(key, ' stands in ', row_count, ' rows'),
+      'is_of_group', TRUE), NULL)))) AS breach"""

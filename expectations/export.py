@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, subject_columns
 from expectations.thresholds import MOST_REJECTED_RATIO
 from tables.silver.export_record import EXPORT_RECORD
 from tables.silver.group_presence import GROUP_PRESENCE
@@ -118,16 +118,19 @@ QUERIES: Final = (
   LEFT ANTI JOIN (SELECT * FROM silver_consumer_client WHERE state = 'online') USING (consumer_group, client_id)
 )""",
         [Breach(OWNER_ANSWERED, "TRUE", "concat('group ', consumer_group, ', client ', client_id)")],
+        ("consumer_group",),
     ),
     f"""
 SELECT
   {quoted(REJECTED_ARE_FEW.expectation_id)} AS expectation_id,
   1 / (SELECT count(*) FROM silver_export_record) AS amount,
-  concat('file ', file, ', line ', line_number, ': ', reason) AS example
+  concat('file ', file, ', line ', line_number, ': ', reason) AS example,
+  {subject_columns()}
 FROM (SELECT file, line_number, min(reason) AS reason FROM silver_rejected_record GROUP BY file, line_number)""",
     f"""
 SELECT DISTINCT
-  {quoted(SOME_GROUP_ONLINE.expectation_id)} AS expectation_id, 1D AS amount, concat('group ', consumer_group) AS example
+  {quoted(SOME_GROUP_ONLINE.expectation_id)} AS expectation_id, 1D AS amount, concat('group ', consumer_group) AS example,
+  {subject_columns()}
 FROM silver_group_presence
 WHERE state = 'online'""",
 )

@@ -98,6 +98,7 @@ _BREACHES = breaches_in(
             f"concat({_SUBJECT}, ': ', likely_cause)",
         ),
     ),
+    ("consumer_group", "topic", "broker_name"),
 )
 
 _KIND_OF_STATE = " ".join(
@@ -128,6 +129,7 @@ QUERIES: Final = (
                 "coalesce(likely_cause, 'no cause'), '), findings tell of ', coalesce(told_count, 0))",
             )
         ],
+        ("consumer_group", "topic"),
     ),
     breaches_in(
         """(
@@ -152,6 +154,7 @@ QUERIES: Final = (
                 "concat('topic ', topic, ': ', kind, IF(is_told, ' is told and not there', ' is there and not told'))",
             )
         ],
+        ("topic",),
     ),
 )
 """What is seen of each finding, and of the drift and the divergence that findings tell of."""

@@ -23,11 +23,10 @@ from expectations import (
     queue_assignment,
     route_divergence,
 )
-from expectations.model import breaches_in, measure_statement
+from expectations.model import MEASURE_SCHEMA, breaches_in, measure_statement
 from expectations.recomputed import judged_tables
 
-MEASURE_SCHEMA: Final = "expectation_id string, observed double, examples array<string>"
-"""The columns of every statement's result, as Spark DDL."""
+__all__ = ["MEASURE_SCHEMA", "MEASURE_STATEMENTS"]
 
 MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
     # Assignment and fairness together: both are judged by the same counts over the largest table.
@@ -35,7 +34,9 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         (*queue_assignment.SUITE.expectations, *assignment_fairness.SUITE.expectations),
         (
             breaches_in(
-                "explained", (*queue_assignment.JUDGED_BREACHES, *assignment_fairness.JUDGED_BREACHES)
+                "explained",
+                (*queue_assignment.JUDGED_BREACHES, *assignment_fairness.JUDGED_BREACHES),
+                ("consumer_group", "topic"),
             ),
             *queue_assignment.OTHER_BREACH_QUERIES,
         ),

@@ -7,17 +7,18 @@ What belongs here: the shapes that every suite uses, and the SQL around them. Wh
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final
 
 from expectations.thresholds import MOST_EXAMPLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
+    from settings import Severity
     from tables import Table
 
-Severity = Literal["block", "warn"]
-"""`block`: a failure keeps the day from being published; `warn`: it is published and reported."""
+SUBJECT_COLUMNS: Final = ("consumer_group", "topic", "broker_name")
+"""What an offender may concern: what rules of groups and waivers go by. Null where it concerns none in particular."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +29,32 @@ class Expectation:
         table: the table judged.
         rule: the rule's name; with the table's it is the expectation's stable id.
         sentence: what must hold, in one sentence.
-        severity: what a failure does.
+        severity: what a failure does; None for an expectation that is judged only where settings ask for it.
         threshold_min: least number allowed; None for no lower limit.
         threshold_max: greatest number allowed; None for no upper limit. Mostly 0: the number counts violations.
+        is_each_limited: whether what is measured is a number of each subject, for which settings have limits of groups;
+            the number judged is then the count of the subjects above theirs.
+        is_of_two_days: whether the day is compared with an earlier one; without one there is nothing to judge.
     """
 
     table: Table
     rule: str
     sentence: str
-    severity: Severity = "block"
+    severity: Severity | None = "block"
     threshold_min: float | None = None
     threshold_max: float | None = 0.0
+    is_each_limited: bool = False
+    is_of_two_days: bool = False
 
     @property
     def expectation_id(self) -> str:
         """The stable id, for example `queue_assignment.one_owner`."""
         return f"{self.table.name}.{self.rule}"
+
+    @property
+    def has_limit(self) -> bool:
+        """Whether its limit is a matter of degree, and not just that there be no violation."""
+        return bool(self.threshold_min or self.threshold_max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,50 +103,92 @@ def text_or_null(value: str) -> str:
     return f"coalesce(CAST({value} AS STRING), 'null')"
 
 
-def breaches_in(relation: str, breaches: Iterable[Breach]) -> str:
-    """A query over `relation` with one row per breach: expectation_id, amount, example.
+def subject_columns(known: Collection[str] = ()) -> str:
+    """SQL columns of what an offender concerns: those that the relation knows, and null for the others."""
+    return ", ".join(name if name in known else f"CAST(NULL AS STRING) AS {name}" for name in SUBJECT_COLUMNS)
+
+
+def breaches_in(relation: str, breaches: Iterable[Breach], subject: Collection[str] = ()) -> str:
+    """A query over `relation` with one row per breach: expectation_id, amount, example, and `SUBJECT_COLUMNS`.
 
     All breaches of a relation are seen in one pass over it.
+
+    Args:
+        relation: what is looked at.
+        breaches: what may be wrong with one of its rows.
+        subject: those of `SUBJECT_COLUMNS` that it has and that say whom a breach concerns.
     """
     seen = ",\n    ".join(
         f"IF({breach.when}, named_struct('expectation_id', {quoted(breach.expectation.expectation_id)}, "
         f"'amount', CAST({breach.count} AS DOUBLE), 'example', {breach.example}), NULL)"
         for breach in breaches
     )
-    return f"SELECT inline(array_compact(array(\n    {seen})))\nFROM {relation}"
+    return f"""SELECT breach.*, {subject_columns(subject)}
+FROM {relation}
+LATERAL VIEW explode(array_compact(array(
+    {seen}))) AS breach"""
+
+
+_MOST_EXAMPLES_OF_SUBJECTS: Final = 1000
+"""Examples that are kept for one expectation, over all that it concerns."""
+
+MEASURE_SCHEMA: Final = (
+    "expectation_id string, observed double, examples array<string>, offenders array<struct<"
+    "consumer_group: string, topic: string, broker_name: string, amount: double, examples: array<string>>>"
+)
+"""The columns of every statement's result, as Spark DDL."""
 
 
 def measure_statement(expectations: Iterable[Expectation], queries: Iterable[str], common_tables: str) -> str:
-    """One statement that gives every expectation its number and its first examples.
+    """One statement that gives every expectation its number, its first examples, and whom it concerns.
 
-    The number is the sum of the amounts that the queries give, mostly 1 for each breach, and 0 without any. Memory
+    The number is the sum of the amounts that the queries give, mostly 1 for each breach, and 0 without any. Whom it
+    concerns is complete: each subject once, with its part of the number and its own first examples. Memory
     is bounded whatever is wrong with the data: examples are cut to the first few by a running row number before they
-    are collected.
+    are collected, and to the first thousand of an expectation.
 
     Args:
         expectations: what is measured.
-        queries: queries with the columns expectation_id string, amount double, example string; see `breaches_in`.
+        queries: queries with the columns of `breaches_in`, in that order.
         common_tables: `name AS (…), …` that the queries use.
 
     Returns:
-        Spark SQL with the columns expectation_id string, observed double, examples array<string>.
+        Spark SQL with the columns of `MEASURE_SCHEMA`.
     """
     ids = ", ".join(quoted(expectation.expectation_id) for expectation in expectations)
     union = "\nUNION ALL\n".join(queries)
+    subject = ", ".join(SUBJECT_COLUMNS)
     return f"""
 WITH {common_tables},
 seen AS (
+SELECT *, TRUE AS is_offender FROM (
 {union}
+)
 UNION ALL
-SELECT explode(array({ids})) AS expectation_id, 0D AS amount, CAST(NULL AS STRING) AS example
+SELECT explode(array({ids})), 0D, CAST(NULL AS STRING), {subject_columns()}, FALSE
 ),
 placed AS (
-  SELECT *, row_number() OVER (PARTITION BY expectation_id ORDER BY example NULLS LAST) AS place FROM seen
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY expectation_id ORDER BY example NULLS LAST) AS place,
+    row_number() OVER (PARTITION BY expectation_id, {subject} ORDER BY example NULLS LAST) AS place_of_subject
+  FROM seen
+),
+of_subject AS (
+  SELECT
+    expectation_id, {subject}, bool_or(is_offender) AS is_offender, sum(amount) AS amount,
+    collect_list(example) FILTER (WHERE place <= {MOST_EXAMPLES}) AS first_examples,
+    array_sort(collect_list(example) FILTER (
+      WHERE place_of_subject <= {MOST_EXAMPLES} AND place <= {_MOST_EXAMPLES_OF_SUBJECTS}
+    )) AS examples
+  FROM placed
+  GROUP BY expectation_id, {subject}
 )
 SELECT
   expectation_id,
   sum(amount) AS observed,
-  array_sort(collect_list(example) FILTER (WHERE place <= {MOST_EXAMPLES})) AS examples
-FROM placed
+  array_sort(flatten(collect_list(first_examples))) AS examples,
+  array_sort(collect_list(struct({subject}, amount, examples)) FILTER (WHERE is_offender)) AS offenders
+FROM of_subject
 GROUP BY expectation_id
 """

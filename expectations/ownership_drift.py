@@ -472,6 +472,7 @@ BREACH_QUERIES: Final = (
                 _example("concat(reason, ', and no cause')"),
             ),
         ),
+        ("consumer_group", "topic", "broker_name"),
     ),
     breaches_in(
         """(
@@ -485,6 +486,7 @@ BREACH_QUERIES: Final = (
                 "concat('group ', consumer_group, ', client ', client_id, ', process ', process)",
             )
         ],
+        ("consumer_group",),
     ),
 )
 """What is seen of each queue, and of each process."""

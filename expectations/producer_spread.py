@@ -293,4 +293,5 @@ BREACH_QUERY: Final = breaches_in(
             f"{_TOPIC}, 'the shares add up to ', {text_or_null('share_sum')})",
         ),
     ),
+    ("topic",),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, subject_columns
 from expectations.recomputed import KEPT, STRATEGY_SUBJECT
 from expectations.thresholds import (
     COVERING_STRATEGIES,
@@ -204,7 +204,8 @@ OTHER_BREACH_QUERIES: Final = (
     f"""
 SELECT
   {quoted(SUBSCRIBED_TOPIC_PRESENT.expectation_id)} AS expectation_id, 1D AS amount,
-  concat('group ', consumer_group, ', topic ', topic, ': ', fewest_routed_queues, ' readable queues') AS example
+  concat('group ', consumer_group, ', topic ', topic, ': ', fewest_routed_queues, ' readable queues') AS example,
+  {subject_columns(("consumer_group", "topic"))}
 FROM (SELECT DISTINCT consumer_group, topic FROM silver_subscription)
 JOIN topic_queues USING (topic)
 LEFT ANTI JOIN gold_queue_assignment USING (consumer_group, topic)
@@ -223,6 +224,7 @@ WHERE fewest_routed_queues > 0""",
                 "broker_name, '/', queue_id)",
             )
         ],
+        ("consumer_group", "topic", "broker_name"),
     ),
 )
 """What can only be seen against another table."""

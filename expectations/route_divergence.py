@@ -166,5 +166,6 @@ BREACH_QUERY: Final = breaches_in(
             ),
         ),
     ),
+    ("topic", "broker_name"),
 )
 """What is seen of each topic, broker and name server."""

@@ -6,6 +6,7 @@ Airflow connections).
 
 from __future__ import annotations
 
+from settings.gate import FairnessLimits, GateNames, GateRule, GateSettings, Severity, Waiver
 from settings.load import SettingsError, load_settings
 from settings.model import (
     ClusterSettings,
@@ -31,6 +32,10 @@ __all__ = [
     "ConfigStrategy",
     "ConfiguredQueues",
     "ConsistentHashStrategy",
+    "FairnessLimits",
+    "GateNames",
+    "GateRule",
+    "GateSettings",
     "GroupSettings",
     "LedgerSettings",
     "MachineRoomNearbyStrategy",
@@ -39,6 +44,8 @@ __all__ = [
     "Retention",
     "RoomRule",
     "SettingsError",
+    "Severity",
+    "Waiver",
     "is_host_and_port",
     "load_settings",
 ]

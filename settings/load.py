@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from pathlib import Path
 
+    from settings.gate import GateNames
+
 
 class SettingsError(ValueError):
     """The settings file cannot be used. `str()` is one sentence for a person."""
@@ -33,8 +35,12 @@ class _OneMeaningLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load_settings(path: Path) -> LedgerSettings:
+def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
     """Read and check a settings file (YAML).
+
+    Args:
+        path: the file.
+        names: the expectations and findings that there are; None leaves their names unchecked.
 
     Raises:
         SettingsError: the file is absent, is not YAML, or says something that the model does not allow; the
@@ -51,7 +57,7 @@ def load_settings(path: Path) -> LedgerSettings:
         where = " ".join(str(error).split())
         raise SettingsError(f"The settings file {path} is not valid YAML: {where}.") from error
     try:
-        return LedgerSettings.model_validate({} if document is None else document)
+        return LedgerSettings.model_validate({} if document is None else document, context=names)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"]) or "the whole file"

@@ -6,13 +6,9 @@ import hashlib
 import json
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-
-class Strict(BaseModel):
-    """Unknown keys are refused and values are not coerced, so a slip of the pen cannot change a number."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+from settings.gate import GateSettings, Strict
 
 
 class RoomRule(Strict):
@@ -217,11 +213,13 @@ class ClusterSettings(Strict):
         hypothetical: strategies to compute for every group beside AVG, AVG_BY_CIRCLE and CONSISTENT_HASH with ten virtual
             nodes, whose place another CONSISTENT_HASH takes. Each strategy once, in no order.
         collect: how the live cluster is asked; None for a cluster whose exports come from elsewhere.
+        gate: what the gate asks beside its own defaults.
     """
 
     groups: dict[str, GroupSettings] = Field(default_factory=dict)
     hypothetical: list[HypotheticalStrategy] = Field(default_factory=list)
     collect: CollectSettings | None = None
+    gate: GateSettings = Field(default_factory=GateSettings)
 
     @field_validator("hypothetical")
     @classmethod
@@ -236,8 +234,12 @@ class ClusterSettings(Strict):
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the canonical text of what can change a number; a part of a computation's identity."""
-        canonical = json.dumps(self.model_dump(mode="json", exclude={"collect"}), sort_keys=True)
+        """SHA-256 of the canonical text of what can change a number; a part of a computation's identity.
+
+        The gate's part judges rows and changes none, unless it may leave out groups.
+        """
+        left_out = {"collect"} if self.gate.quarantine_groups else {"collect", "gate"}
+        canonical = json.dumps(self.model_dump(mode="json", exclude=left_out), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from expectations.measures import MEASURE_STATEMENTS
+from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS
 from spark_jobs.session import literal_path, spark_schema
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _WRITERS = 4
 """Tables written at a time: enough to keep the cores busy while other writes wait for their commit."""
-
-_MEASURE_SCHEMA = "expectation_id string, observed double, examples array<string>"
 
 
 def write_tables(
@@ -71,6 +69,6 @@ def write_measures(
     with ThreadPoolExecutor(_WRITERS) as pool:
         measured = pool.map(lambda statement: spark.sql(statement).collect(), MEASURE_STATEMENTS)
         rows = [tuple(row) for rows in measured for row in rows]
-    spark.createDataFrame(rows, _MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(
+    spark.createDataFrame(rows, MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(
         stage.gate_measure
     )

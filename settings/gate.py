@@ -1,0 +1,189 @@
+"""The part of a cluster's settings that the gate judges by: severities, limits, findings that block, waivers.
+
+What belongs here: what may be written. What does not: which expectations there are (`expectations`), how they are
+judged. Names of expectations and of findings are checked where the caller brings the names that there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date  # noqa: TC003 - pydantic reads it at run time
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Severity = Literal["block", "warn"]
+"""`block`: a failure keeps the day from being published; `warn`: it is published and reported."""
+
+_MOST_NEAR_NAMES = 3
+
+
+class Strict(BaseModel):
+    """Unknown keys are refused and values are not coerced, so a slip of the pen cannot change a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class GateNames:
+    """The names that a settings file may use, brought by whoever knows them.
+
+    Attributes:
+        expectations: ids of expectations.
+        limited: ids of those that have a limit of their own, other than "none".
+        findings: kinds of findings.
+    """
+
+    expectations: frozenset[str]
+    limited: frozenset[str]
+    findings: frozenset[str]
+
+
+class FairnessLimits(Strict):
+    """How uneven a group may be: the most queues of a client of a topic, divided by the mean.
+
+    Attributes:
+        warn: above it the day is published with a warning.
+        block: above it the day is not published.
+    """
+
+    warn: float | None = Field(default=None, ge=1)
+    block: float | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> FairnessLimits:
+        if self.warn is None and self.block is None:
+            raise ValueError("give warn, block or both")
+        if self.warn is not None and self.block is not None and self.warn > self.block:
+            raise ValueError(f"warn ({self.warn:g}) is above block ({self.block:g})")
+        return self
+
+
+class GateRule(Strict):
+    """What counts for a whole cluster, or for some of its groups.
+
+    Attributes:
+        severities: expectation -> what its failure does.
+        findings: kind of finding -> what its being there does; `ignore` takes back, for groups, what the cluster says.
+        max_over_mean: how uneven a group may be; None for no limit.
+    """
+
+    severities: dict[str, Severity] = Field(default_factory=dict)
+    findings: dict[str, Literal["block", "warn", "ignore"]] = Field(default_factory=dict)
+    max_over_mean: FairnessLimits | None = None
+
+    @field_validator("severities")
+    @classmethod
+    def _known_expectations(
+        cls, severities: dict[str, Severity], info: ValidationInfo
+    ) -> dict[str, Severity]:
+        names = _names(info)
+        if names is not None:
+            _check("expectation", severities, names.expectations)
+        return severities
+
+    @field_validator("findings")
+    @classmethod
+    def _known_findings(cls, findings: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        names = _names(info)
+        if names is not None:
+            _check("kind of finding", findings, names.findings)
+        return findings
+
+
+class Waiver(Strict):
+    """A known exception, which ends by itself.
+
+    Attributes:
+        expectation: the expectation whose failure is excused; or
+        finding: the kind of finding that is excused.
+        consumer_group: only offenders of this group are excused.
+        topic: only offenders of this topic.
+        broker_name: only offenders of this broker.
+        until: the last day (`ds`) that is excused.
+        who: who answers for it.
+        why: for what reason.
+    """
+
+    expectation: str | None = None
+    finding: str | None = None
+    consumer_group: str | None = Field(default=None, min_length=1)
+    topic: str | None = Field(default=None, min_length=1)
+    broker_name: str | None = Field(default=None, min_length=1)
+    until: date
+    who: str = Field(min_length=1)
+    why: str = Field(min_length=1)
+
+    @field_validator("expectation")
+    @classmethod
+    def _known_expectation(cls, expectation: str | None, info: ValidationInfo) -> str | None:
+        names = _names(info)
+        if names is not None and expectation is not None:
+            _check("expectation", [expectation], names.expectations)
+        return expectation
+
+    @field_validator("finding")
+    @classmethod
+    def _known_finding(cls, finding: str | None, info: ValidationInfo) -> str | None:
+        names = _names(info)
+        if names is not None and finding is not None:
+            _check("kind of finding", [finding], names.findings)
+        return finding
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> Waiver:
+        if (self.expectation is None) == (self.finding is None):
+            raise ValueError("give either expectation or finding")
+        return self
+
+
+class GateSettings(GateRule):
+    """What the gate asks of a cluster beside its own defaults.
+
+    Attributes:
+        limits: expectation -> the number that takes the place of its own limit.
+        groups: name of a group, or pattern (`*`, `?`, `[…]`) -> what counts for it instead. A name goes before
+            patterns, and a longer pattern before a shorter one.
+        waivers: known exceptions.
+        quarantine_groups: whether a day is published without the groups that alone are refused.
+    """
+
+    limits: dict[str, float] = Field(default_factory=dict)
+    groups: dict[str, GateRule] = Field(default_factory=dict)
+    waivers: list[Waiver] = Field(default_factory=list)
+    quarantine_groups: bool = False
+
+    @field_validator("limits")
+    @classmethod
+    def _with_limits(cls, limits: dict[str, float], info: ValidationInfo) -> dict[str, float]:
+        names = _names(info)
+        if names is not None:
+            _check("expectation", limits, names.expectations)
+            _check("expectation with a limit", limits, names.limited)
+        return limits
+
+    def of_group(self, consumer_group: str | None) -> GateRule:
+        """The rule of a group; the cluster's own where none fits, and for what concerns no group."""
+        if consumer_group is None:
+            return self
+        if consumer_group in self.groups:
+            return self.groups[consumer_group]
+        fitting = [pattern for pattern in self.groups if fnmatchcase(consumer_group, pattern)]
+        return self.groups[min(fitting, key=lambda pattern: (-len(pattern), pattern))] if fitting else self
+
+
+def _names(info: ValidationInfo) -> GateNames | None:
+    return info.context if isinstance(info.context, GateNames) else None
+
+
+def _check(what: str, given: Iterable[str], known: frozenset[str]) -> None:
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, sorted(known), n=_MOST_NEAR_NAMES, cutoff=0.4)
+            advice = f"did you mean {' or '.join(near)}?" if near else "docs/gate.md lists them"
+            raise ValueError(f"{name!r} is no {what} ({advice})")
