@@ -61,8 +61,9 @@ e2e: setup ## the whole path: the sample and a backfill through Airflow, real Ro
 bench: setup ## the hot paths beside what they are compared with: table, docs/benchmarks; wants a JDK and a quiet machine
 	@$(IN_ENVIRONMENT) python -m bench
 
-docs: setup ## write docs/tables.md from the tables' definitions
+docs: setup ## write docs/tables.md and docs/settings.schema.json from the definitions
 	@$(IN_ENVIRONMENT) python -m ledger.table_reference
+	@$(IN_ENVIRONMENT) python -m ledger.settings_schema
 
 lock: setup ## resolve the dependencies again, with hashes
 	@.local/uv/bin/uv pip compile --generate-hashes --extra dev --python-version 3.11 --no-header \

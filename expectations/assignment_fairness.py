@@ -43,6 +43,13 @@ BOUND_KEPT: Final = Expectation(
     "bound_kept",
     "No row says that a strategy broke its own bound, where no client id is duplicated.",
 )
+EVEN_ENOUGH: Final = Expectation(
+    ASSIGNMENT_FAIRNESS,
+    "even_enough",
+    "No group shares a topic less evenly than its settings allow, where a difference of one queue is always allowed.",
+    severity=None,
+    is_each_limited=True,
+)
 
 SUITE: Final = Suite(
     "assignment_fairness",
@@ -53,6 +60,7 @@ SUITE: Final = Suite(
         UNKNOWN_IS_NULL,
         JAIN_IN_RANGE,
         BOUND_KEPT,
+        EVEN_ENOUGH,
     ),
 )
 
@@ -190,6 +198,15 @@ JUDGED_BREACHES: Final = (
         "NOT fairness.is_within_bound AND promised_bound IS NOT NULL AND NOT is_spread_excused",
         f"concat({STRATEGY_SUBJECT}, ': clients own ', {text_or_null('fairness.min_queues_per_client')}, ' to ', "
         f"{text_or_null('fairness.max_queues_per_client')}, ' queues, promised to differ by at most ', promised_bound)",
+    ),
+    # Not a breach as yet: which of them is one, the limits of the group say, when the day is judged.
+    Breach(
+        EVEN_ENOUGH,
+        "fairness.is_effective AND fairness.max_over_mean > 1 "
+        "AND fairness.max_queues_per_client - fairness.min_queues_per_client > 1",
+        f"concat({STRATEGY_SUBJECT}, ': of ', fairness.client_count, ' clients one owns ', "
+        "fairness.max_queues_per_client, ' queues, the mean is ', format_number(fairness.mean_queues_per_client, 2))",
+        "fairness.max_over_mean",
     ),
 )
 """What can be seen of a group, topic and strategy, over the columns of `recomputed`'s `judged`."""

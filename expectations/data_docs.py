@@ -19,10 +19,12 @@ from great_expectations.render import (
 )
 from great_expectations.render.renderer.renderer import renderer
 
+from expectations.verdict import allowed, waiver_text
+
 if TYPE_CHECKING:
     import great_expectations as gx
 
-    from expectations.model import Expectation
+    from expectations.judgement import Judgement
 
 _GX_SEVERITY: Final = {"block": "critical", "warn": "warning"}
 _ON_FAILURE: Final = {
@@ -59,33 +61,23 @@ class ExpectMeasureToBeBetween(ExpectColumnMaxToBeBetween):  # type: ignore[misc
         return _text("\n".join(lines), {"observed": meta["observed"]} | examples)
 
 
-def gx_expectation(
-    expectation: Expectation, observed: float | None, examples: list[str]
-) -> ExpectMeasureToBeBetween:
-    """An expectation, over the column named by its id, with what Data Docs say of it."""
+def gx_expectation(judgement: Judgement) -> ExpectMeasureToBeBetween:
+    """A judgement, over the column named by its expectation's id, with what Data Docs say of it."""
+    waiver = waiver_text(judgement)
+    observed = "not measured" if judgement.observed is None else f"{judgement.observed:g}"
     return ExpectMeasureToBeBetween(
-        column=expectation.expectation_id,
-        min_value=expectation.threshold_min,
-        max_value=expectation.threshold_max,
-        severity=_GX_SEVERITY[expectation.severity],
+        column=judgement.expectation.expectation_id,
+        min_value=judgement.threshold_min,
+        max_value=judgement.threshold_max,
+        severity=_GX_SEVERITY[judgement.severity],
         meta={
-            "sentence": expectation.sentence,
-            "allowed": allowed(expectation),
-            "on_failure": _ON_FAILURE[expectation.severity],
-            "observed": "not measured" if observed is None else f"{observed:g}",
-            "examples": examples,
+            "sentence": judgement.expectation.sentence,
+            "allowed": allowed(judgement),
+            "on_failure": _ON_FAILURE[judgement.severity],
+            "observed": observed if waiver is None else f"{observed}; {waiver}",
+            "examples": list(judgement.examples),
         },
     )
-
-
-def allowed(expectation: Expectation) -> str:
-    """The range of an expectation in words, for example `0`, `at most 0.01`, `at least 1`."""
-    least, most = expectation.threshold_min, expectation.threshold_max
-    if least is None and most == 0:
-        return "0"
-    limits = [f"at least {least:g}"] if least is not None else []
-    limits += [f"at most {most:g}"] if most is not None else []
-    return " and ".join(limits)
 
 
 def add_site(context: gx.data_context.EphemeralDataContext, directory: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, subject_columns
 from expectations.thresholds import (
     DRIFT_FINDING_KINDS,
     FINDING_CAUSES,
@@ -46,6 +46,12 @@ DIVERGENCE_TOLD: Final = Expectation(
     "Each topic whose readable queues or order configuration differ between name servers has a finding, and no other.",
 )
 
+_ABSENT: Final = {
+    kind: Expectation(FINDING, f"no_{kind}", f"The cluster has no finding {kind}.", severity=None)
+    for kind in FINDING_KINDS
+}
+"""Kind -> that there is none of it: judged only where settings raise the kind, for a finding is no fault of the ledger."""
+
 SUITE: Final = Suite(
     "finding",
     (
@@ -59,6 +65,15 @@ SUITE: Final = Suite(
         DIVERGENCE_TOLD,
     ),
 )
+ABSENCE_SUITE: Final = Suite("no_finding", tuple(_ABSENT.values()))
+
+_KIND_OF: Final = {expectation.expectation_id: kind for kind, expectation in _ABSENT.items()}
+
+
+def kind_of(expectation: Expectation) -> str | None:
+    """The kind of finding whose absence is expected; None for any other expectation."""
+    return _KIND_OF.get(expectation.expectation_id)
+
 
 _EVIDENCE_COLUMNS = tuple(
     column.name
@@ -158,3 +173,12 @@ QUERIES: Final = (
     ),
 )
 """What is seen of each finding, and of the drift and the divergence that findings tell of."""
+
+ABSENCE_QUERY: Final = f"""
+SELECT
+  concat({quoted(f"{FINDING.name}.no_")}, kind) AS expectation_id, 1D AS amount,
+  concat({_SUBJECT}, ': ', coalesce(evidence, 'null')) AS example,
+  {subject_columns(("consumer_group", "topic", "broker_name"))}
+FROM gold_finding
+WHERE kind IN {quoted_list(FINDING_KINDS)}"""
+"""Every finding, as a breach of the expectation that there is none of its kind."""

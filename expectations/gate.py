@@ -7,12 +7,9 @@ publishing or refusing (`warehouse`, `ledger`).
 from __future__ import annotations
 
 import logging
-import math
 import re
-import unicodedata
-from dataclasses import dataclass
 from datetime import UTC, datetime, time
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import great_expectations as gx
 import pandas as pd
@@ -23,31 +20,19 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
-from expectations.data_docs import add_site, allowed, gx_expectation
-from expectations.suites import EXPECTATIONS, SUITES
-from expectations.thresholds import MOST_EXAMPLES
-from expectations.verdict import Verdict, VerdictName, sentence_of
+from expectations.data_docs import add_site, gx_expectation
+from expectations.judgement import idle_waivers, weigh
+from expectations.rules import Rules
+from expectations.suites import SUITES
+from expectations.verdict import Outcome, Verdict, VerdictName, idle_sentence, sentence_of, waiver_text
+from settings import GateSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import date
     from pathlib import Path
 
-    from expectations.model import Expectation
-
-_MOST_EXAMPLE_CHARACTERS: Final = 500
-
-
-class MeasureError(ValueError):
-    """The measures are not what the gate declares, so nothing can be judged by them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Measure:
-    """What was measured for one expectation; `observed` is None if nothing was."""
-
-    observed: float | None = None
-    examples: tuple[str, ...] = ()
+    from expectations.judgement import Judgement
 
 
 def judge(
@@ -57,16 +42,20 @@ def judge(
     ds: date,
     run_id: str,
     data_docs_dir: Path | None,
+    settings: GateSettings | None = None,
+    compared_ds: date | None = None,
 ) -> Verdict:
     """Judges one staged day of one cluster.
 
     Args:
-        measures: rows of `measures.MEASURE_SCHEMA`: expectation_id, observed, examples.
+        measures: rows of `measures.MEASURE_SCHEMA`: expectation_id, observed, examples, offenders.
         cluster: the cluster's name, for the Data Docs.
-        ds: the UTC day, for the Data Docs.
+        ds: the UTC day, by which waivers end.
         run_id: the computation's identity, for `gate_result`.
         data_docs_dir: where to write Data Docs as HTML, a directory of its own; pages of the same cluster and day
             are written over. None writes none.
+        settings: severities, limits and waivers of the cluster; None for the gate's own.
+        compared_ds: the earlier day that the measures compare with; None if there is none.
 
     Returns:
         The verdict. An expectation without a measure has failed.
@@ -74,15 +63,23 @@ def judge(
     Raises:
         MeasureError: a measure that no expectation declares, or two for one expectation.
     """
-    measured = _by_expectation(measures)
-    is_success = _validate(measured, cluster, ds, data_docs_dir)
+    rules = Rules(settings or GateSettings(), ds)
+    rows = (
+        cast("list[dict[str, Any]]", measures.to_dict("records"))
+        if isinstance(measures, pd.DataFrame)
+        else measures
+    )
+    judgements = weigh(rows, rules, compared_ds=compared_ds)
+    is_success = _validate(judgements, cluster, ds, data_docs_dir)
     results: list[dict[str, Any]] = []
     told: dict[str, list[str]] = {"block": [], "warn": []}
-    for expectation in EXPECTATIONS.values():
-        result = _result(expectation, measured[expectation.expectation_id], run_id, is_success=is_success)
+    for judgement in judgements:
+        # Twice sure: what was not measured, or not judged, does not hold.
+        is_held = judgement.is_held and is_success.get(judgement.expectation.expectation_id, False)
+        result = _result(judgement, run_id, compared_ds, is_held=is_held)
         results.append(result)
-        if not result["is_success"]:
-            told[expectation.severity].append(sentence_of(result, allowed(expectation)))
+        if result["outcome"] == "failed":
+            told[judgement.severity].append(sentence_of(result, judgement))
     verdict: VerdictName = (
         "refused" if told["block"] else "passed_with_warnings" if told["warn"] else "passed"
     )
@@ -91,54 +88,13 @@ def judge(
         results=results,
         reasons=told["block"],
         warnings=told["warn"],
+        notes=[idle_sentence(waiver) for waiver in idle_waivers(judgements, rules)],
         data_docs_index=None if data_docs_dir is None else data_docs_dir / "index.html",
     )
 
 
-def _by_expectation(measures: pd.DataFrame | Iterable[Mapping[str, Any]]) -> dict[str, _Measure]:
-    """The measure of every declared expectation, an empty one for those that were not measured."""
-    rows = (
-        cast("list[dict[str, Any]]", measures.to_dict("records"))
-        if isinstance(measures, pd.DataFrame)
-        else measures
-    )
-    measured: dict[str, _Measure] = {}
-    for row in rows:
-        expectation_id = row["expectation_id"]
-        if expectation_id not in EXPECTATIONS:
-            raise MeasureError(
-                f"The measure {expectation_id} belongs to no expectation: "
-                "declare it in a suite of expectations/, or stop measuring it."
-            )
-        if expectation_id in measured:
-            raise MeasureError(
-                f"The measure {expectation_id} is there twice: let one statement of expectations/measures.py give it."
-            )
-        observed = row["observed"]
-        examples = row["examples"]
-        measured[expectation_id] = _Measure(
-            # A number that is none was not measured; a range would let an infinity pass on one side.
-            observed=float(observed) if observed is not None and math.isfinite(observed) else None,
-            examples=tuple(_one_line(example) for example in examples[:MOST_EXAMPLES])
-            if examples is not None
-            else (),
-        )
-    return {expectation_id: measured.get(expectation_id, _Measure()) for expectation_id in EXPECTATIONS}
-
-
-def _one_line(text: str) -> str:
-    """A text with what would break a line, move a cursor or turn the direction of writing spelt out."""
-    shown = "".join(
-        character.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
-        else character
-        for character in text
-    )
-    return shown if len(shown) <= _MOST_EXAMPLE_CHARACTERS else f"{shown[:_MOST_EXAMPLE_CHARACTERS]}…"
-
-
 def _validate(
-    measured: Mapping[str, _Measure], cluster: str, ds: date, data_docs_dir: Path | None
+    judgements: Iterable[Judgement], cluster: str, ds: date, data_docs_dir: Path | None
 ) -> dict[str, bool]:
     """Lets Great Expectations judge, and gives what held by expectation id."""
     # It reports its own progress; ours is told by whoever runs the gate.
@@ -151,22 +107,29 @@ def _validate(
             progress_bars=ProgressBarsConfig(globally=False),
         ),
     )
+    judged = {
+        judgement.expectation.expectation_id: judgement for judgement in judgements if judgement.is_comparable
+    }
     frame = pd.DataFrame(
-        {expectation_id: [measure.observed] for expectation_id, measure in measured.items()}, dtype="float64"
+        {expectation_id: [judgement.remaining] for expectation_id, judgement in judged.items()},
+        dtype="float64",
     )
     source = context.data_sources.add_pandas("staged")
     definitions = []
     for suite in SUITES:
+        of_suite = [
+            judged[expectation.expectation_id]
+            for expectation in suite.expectations
+            if expectation.expectation_id in judged
+        ]
+        if not of_suite:
+            continue
         batch = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("day")
         # Whole suites: adding expectations to a stored suite one by one would store it as often.
         gx_suite = context.suites.add(
             gx.ExpectationSuite(
                 name=suite.name,
-                expectations=[
-                    gx_expectation(expectation, measure.observed, list(measure.examples))
-                    for expectation in suite.expectations
-                    for measure in [measured[expectation.expectation_id]]
-                ],
+                expectations=[gx_expectation(judgement) for judgement in of_suite],
             )
         )
         definitions.append(
@@ -198,21 +161,30 @@ def _page_name(cluster: str, ds: date) -> str:
     return f"{re.sub(r'[^A-Za-z0-9_-]', '_', cluster)}-{ds.isoformat()}"
 
 
-def _result(
-    expectation: Expectation, measure: _Measure, run_id: str, *, is_success: Mapping[str, bool]
-) -> dict[str, Any]:
+def _result(judgement: Judgement, run_id: str, compared_ds: date | None, *, is_held: bool) -> dict[str, Any]:
     """The own columns of a row of `gold.gate_result`."""
+    expectation = judgement.expectation
+    outcome: Outcome = (
+        "not_compared"
+        if not judgement.is_comparable
+        else "failed"
+        if not is_held
+        else "waived"
+        if judgement.excused
+        else "held"
+    )
     return {
         "run_id": run_id,
         "expectation_id": expectation.expectation_id,
         "table_name": expectation.table.qualified_name,
         "expectation": expectation.sentence,
-        "severity": expectation.severity,
-        # Twice sure: what was not measured, or not judged, does not hold.
-        "is_success": measure.observed is not None and is_success.get(expectation.expectation_id, False),
-        "observed": measure.observed,
-        "threshold_min": expectation.threshold_min,
-        "threshold_max": expectation.threshold_max,
-        "examples": list(measure.examples),
-        "waiver": None,
+        "severity": judgement.severity,
+        "is_success": outcome in {"held", "not_compared"},
+        "observed": judgement.observed,
+        "threshold_min": judgement.threshold_min,
+        "threshold_max": judgement.threshold_max,
+        "examples": list(judgement.examples),
+        "waiver": waiver_text(judgement),
+        "outcome": outcome,
+        "compared_ds": compared_ds if expectation.is_of_two_days else None,
     }

@@ -56,8 +56,13 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         broadcast_offset.SUITE.expectations, broadcast_offset.QUERIES, broadcast_offset.COMMON_TABLES
     ),
     measure_statement(
-        (*finding.SUITE.expectations, *export.SUITE.expectations, *every_table.SUITE.expectations),
-        (*finding.QUERIES, *export.QUERIES, every_table.BREACH_QUERY),
+        (
+            *finding.SUITE.expectations,
+            *finding.ABSENCE_SUITE.expectations,
+            *export.SUITE.expectations,
+            *every_table.SUITE.expectations,
+        ),
+        (*finding.QUERIES, finding.ABSENCE_QUERY, *export.QUERIES, every_table.BREACH_QUERY),
         every_table.COMMON_TABLES,
     ),
 )

@@ -27,6 +27,7 @@ SUITES: Final[tuple[Suite, ...]] = (
     producer_spread.SUITE,
     broadcast_offset.SUITE,
     finding.SUITE,
+    finding.ABSENCE_SUITE,
     export.SUITE,
     every_table.SUITE,
 )

@@ -9,10 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from expectations.judgement import one_line
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from expectations.judgement import Judgement
+    from settings import Waiver
+
 VerdictName = Literal["passed", "passed_with_warnings", "refused"]
+
+Outcome = Literal["held", "waived", "failed", "not_compared"]
+"""What came of one expectation."""
 
 _TOLD_EXAMPLES: Final = 3
 """Examples in a sentence; `gate_result` and Data Docs have the others."""
@@ -28,6 +36,7 @@ class Verdict:
         results: one row per expectation with the own columns of `gold.gate_result`, in the order of the suites.
         reasons: one sentence for each failed expectation of severity `block`.
         warnings: one sentence for each failed expectation of severity `warn`.
+        notes: one sentence for each waiver that excuses nothing.
         data_docs_index: the first page of the Data Docs, if they were written.
     """
 
@@ -35,31 +44,80 @@ class Verdict:
     results: list[dict[str, Any]]
     reasons: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     data_docs_index: Path | None = None
 
 
-def sentence_of(result: dict[str, Any], allowed: str) -> str:
-    """A failed row of `gate_result` in one sentence: table, expectation, number and examples."""
-    observed = result["observed"]
-    found = "it was not measured" if observed is None else f"found {observed:g}, allowed {allowed}"
-    examples = result["examples"]
+def sentence_of(result: dict[str, Any], judgement: Judgement) -> str:
+    """A failed row of `gate_result` in one sentence: table, expectation, number, examples, waivers."""
+    remaining = judgement.remaining
+    found = (
+        "it was not measured" if remaining is None else f"found {remaining:g}, allowed {allowed(judgement)}"
+    )
+    if result["compared_ds"] is not None:
+        found += f" (compared with {result['compared_ds']})"
     told = ""
-    if examples:
-        told = f"; for example: {' | '.join(examples[:_TOLD_EXAMPLES])}"
+    if judgement.examples:
+        told = f"; for example: {' | '.join(judgement.examples[:_TOLD_EXAMPLES])}"
+    if judgement.excused:
+        told += f"; beside these, {waiver_text(judgement)}"
+    for waiver in judgement.ended:
+        told += f"; the waiver by {one_line(waiver.who)} expired on {waiver.until} ({one_line(waiver.why)})"
     return f"{result['table_name']} fails {result['expectation_id']} ({result['expectation'].rstrip('.')}): {found}{told}"
+
+
+def waiver_text(judgement: Judgement) -> str | None:
+    """Who excuses how much until when and why, in one line; None where nothing is excused."""
+    texts = [
+        f"{amount:g} waived until {waiver.until} by {one_line(waiver.who)}: {one_line(waiver.why)}"
+        for waiver, amount in judgement.excused
+    ]
+    return "; ".join(texts) or None
+
+
+def idle_sentence(waiver: Waiver) -> str:
+    """What to say of a waiver that excuses nothing."""
+    named = {"group": waiver.consumer_group, "topic": waiver.topic, "broker": waiver.broker_name}
+    subject = "".join(f", {what} {one_line(name)}" for what, name in named.items() if name is not None)
+    return (
+        f"the waiver of {waiver.expectation or waiver.finding}{subject} by {one_line(waiver.who)} until {waiver.until} "
+        "excuses nothing on this day; remove it from the settings if it is no longer needed"
+    )
+
+
+def allowed(judgement: Judgement) -> str:
+    """The range of an expectation in words, for example `0`, `at most 0.01`, `at least 1`."""
+    least, most = judgement.threshold_min, judgement.threshold_max
+    if least is None and most == 0:
+        return "0"
+    limits = [f"at least {least:g}"] if least is not None else []
+    limits += [f"at most {most:g}"] if most is not None else []
+    return " and ".join(limits)
 
 
 def explain(verdict: Verdict) -> str:
     """The verdict as plain text of a few lines, for a terminal, a log or a run's note."""
-    held = sum(result["is_success"] for result in verdict.results)
+    judged = [result for result in verdict.results if result["outcome"] != "not_compared"]
+    held = sum(result["is_success"] for result in judged)
     headline = {
         "passed": "The gate passed",
         "passed_with_warnings": "The gate passed with warnings",
         "refused": "The gate refused this day",
     }[verdict.verdict]
-    lines = [f"{headline}: {held} of {len(verdict.results)} expectations hold."]
+    lines = [f"{headline}: {held} of {len(judged)} expectations hold."]
     lines += [f"- {reason}" for reason in verdict.reasons]
     lines += [f"- warning: {warning}" for warning in verdict.warnings]
+    lines += [
+        f"- waived: {result['table_name']} fails {result['expectation_id']}: {result['waiver']}"
+        for result in verdict.results
+        if result["outcome"] == "waived"
+    ]
+    lines += [f"- note: {note}" for note in verdict.notes]
+    if len(judged) < len(verdict.results):
+        lines.append(
+            f"- note: {len(verdict.results) - len(judged)} expectations compare with an earlier day, "
+            "and there is no earlier published day: they were not compared"
+        )
     if verdict.data_docs_index is not None and (verdict.reasons or verdict.warnings):
         lines.append(f"All results: {verdict.data_docs_index}")
     return "\n".join(lines)

@@ -63,7 +63,9 @@ class Day:
         """
         if self.settings_file is None:
             return ClusterSettings()
-        return load_settings(self.settings_file).clusters.get(self.cluster, ClusterSettings())
+        from expectations.rules import GATE_NAMES
+
+        return load_settings(self.settings_file, GATE_NAMES).clusters.get(self.cluster, ClusterSettings())
 
 
 def verify(day: Day) -> Manifest:
@@ -109,6 +111,7 @@ def gate(day: Day) -> Verdict:
     """Judge the staged day.
 
     Raises:
+        SettingsError: the settings file is wrong.
         StageError: there is no whole stage.
         RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
     """
@@ -123,7 +126,14 @@ def gate(day: Day) -> Verdict:
     docs = None
     if "://" not in day.warehouse.root:
         docs = Path(day.warehouse.root) / "data_docs" / path_segment(day.cluster) / day.ds.isoformat()
-    verdict = judge(read_measures(stage), cluster=day.cluster, ds=day.ds, run_id=run_id, data_docs_dir=docs)
+    verdict = judge(
+        read_measures(stage),
+        cluster=day.cluster,
+        ds=day.ds,
+        run_id=run_id,
+        data_docs_dir=docs,
+        settings=day.settings.gate,
+    )
     write_verdict(day.warehouse, day.cluster, day.ds, stage, verdict.verdict, verdict.results)
     if verdict.verdict == "refused":
         quarantine(day.warehouse, day.cluster, day.ds, verdict.results)

@@ -35,11 +35,13 @@ class GateNames:
 
     Attributes:
         expectations: ids of expectations.
+        waivable: ids of those that a waiver may name: these, and what is judged only where settings have limits.
         limited: ids of those that have a limit of their own, other than "none".
         findings: kinds of findings.
     """
 
     expectations: frozenset[str]
+    waivable: frozenset[str]
     limited: frozenset[str]
     findings: frozenset[str]
 
@@ -124,7 +126,7 @@ class Waiver(Strict):
     def _known_expectation(cls, expectation: str | None, info: ValidationInfo) -> str | None:
         names = _names(info)
         if names is not None and expectation is not None:
-            _check("expectation", [expectation], names.expectations)
+            _check("expectation", [expectation], names.waivable)
         return expectation
 
     @field_validator("finding")

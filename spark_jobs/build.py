@@ -17,6 +17,7 @@ if __name__ == "__main__":
 
 from pyspark.sql import functions as F
 
+from expectations.rules import GATE_NAMES
 from settings import ClusterSettings, SettingsError, load_settings
 from spark_jobs.allocation import SPREAD_BOUNDS
 from spark_jobs.broadcast_offset import broadcast_offset
@@ -159,7 +160,7 @@ def main() -> int:
     parser.add_argument("--settings", type=Path)
     given = parser.parse_args()
     try:
-        clusters = load_settings(given.settings).clusters if given.settings else {}
+        clusters = load_settings(given.settings, GATE_NAMES).clusters if given.settings else {}
         spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
         build(
             spark,

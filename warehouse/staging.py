@@ -92,8 +92,7 @@ def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[Stage]:
 
 def finish(warehouse: Warehouse, cluster: str, ds: date, stage: Stage, build: Build) -> None:
     """Record that every row of a stage is written; from now on it is the day's newest."""
-    document = asdict(build) | {"compared_ds": build.compared_ds and build.compared_ds.isoformat()}
-    _write_json(stage.build, document)
+    _write_json(stage.build, asdict(build))
     _write_json(f"{warehouse.attempts(cluster, ds)}/{_NEWEST}", {"attempt": stage.attempt})
 
 
@@ -161,7 +160,13 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
         )
     if document["verdict"] == "refused":
         raise StageError(f"The gate refused the stage at {stage.root}: see quarantine.gate_result.")
-    return JudgedStage(stage, build, document["verdict"], document["results"])
+    return JudgedStage(stage, build, document["verdict"], [_with_date(row) for row in document["results"]])
+
+
+def _with_date(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of `gate_result` as it was before it became JSON."""
+    compared_ds = row.get("compared_ds")
+    return row | {"compared_ds": compared_ds and date.fromisoformat(compared_ds)}
 
 
 def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
@@ -226,7 +231,7 @@ def _read_json(place: str) -> dict[str, Any] | None:
 
 def _write_json(place: str, document: Mapping[str, Any]) -> None:
     """Write a small file in one step: whoever reads it finds the old one or the new one, never a part."""
-    content = json.dumps(document).encode()
+    content = json.dumps(document, default=date.isoformat).encode()
     if "://" in place:  # An object appears when it is whole.
         file_system, path = file_system_of(place)
         with file_system.open_output_stream(path) as out:

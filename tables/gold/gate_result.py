@@ -27,15 +27,30 @@ GATE_RESULT = Table(
             "`block`: a failure keeps the day from being published; `warn`: it is reported.",
             nullable=False,
         ),
-        Column("is_success", "boolean", "Whether the expectation held.", nullable=False),
+        Column(
+            "is_success",
+            "boolean",
+            "False where the number is out of its range, waived or not; true also where there was nothing to compare: see outcome.",
+            nullable=False,
+        ),
         Column(
             "observed",
             "double",
-            "The number judged, mostly a count of violations; null if it could not be measured.",
+            "The number found, mostly a count of violations, with those that are waived; null if it could not be measured.",
         ),
         Column("threshold_min", "double", "Least value allowed; null for no lower limit."),
         Column("threshold_max", "double", "Greatest value allowed; null for no upper limit."),
         Column("examples", "array<string>", "Up to ten offenders, each as one line.", nullable=False),
-        Column("waiver", "string", "Who waived a failure until when and why; null without a waiver."),
+        Column("waiver", "string", "What was waived, until when, by whom and why; null without a waiver."),
+        Column(
+            "outcome",
+            "string",
+            "`held`; `waived`: what no waiver excuses is in range; `failed`; `not_compared`: there is no earlier published day.",
+        ),
+        Column(
+            "compared_ds",
+            "date",
+            "The earlier day that the number compares with; null where it compares with none.",
+        ),
     ),
 )

@@ -1,0 +1,330 @@
+"""Settings move what the gate makes of a number, and waivers excuse no more than they name, and no longer than they say."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from expectations.gate import judge
+from expectations.judgement import refused_groups, weigh
+from expectations.rules import Rules
+from expectations.suites import EXPECTATIONS
+from expectations.verdict import explain
+from settings import GateSettings
+
+if TYPE_CHECKING:
+    from expectations.verdict import Verdict
+
+DS = date(2026, 11, 16)
+ONE_OWNER = "queue_assignment.one_owner"
+UNOWNED = "finding.no_queue_unowned"
+EVEN = "assignment_fairness.even_enough"
+Row = dict[str, Any]
+
+
+def offender(
+    group: str | None, amount: float = 1, topic: str | None = "orders", broker: str | None = None
+) -> Row:
+    names = {"consumer_group": group, "topic": topic, "broker_name": broker}
+    return names | {"amount": float(amount), "examples": [f"group {group} of {topic}"]}
+
+
+def measures(**offenders: list[Row]) -> list[Row]:
+    """Measures with which everything holds, but for those who offend; `.` is written `__` here."""
+    rows = {
+        name: {
+            "expectation_id": name,
+            "observed": expectation.threshold_min or 0.0,
+            "examples": [],
+            "offenders": [],
+        }
+        for name, expectation in EXPECTATIONS.items()
+        if not expectation.is_of_two_days
+    }
+    for name, given in offenders.items():
+        rows[name.replace("__", ".")] |= {
+            "observed": sum(each["amount"] for each in given),
+            "examples": [example for each in given for example in each["examples"]],
+            "offenders": given,
+        }
+    return list(rows.values())
+
+
+def judged(rows: list[Row], **settings: Any) -> Verdict:
+    gate = GateSettings.model_validate(settings)
+    return judge(rows, cluster="shop", ds=DS, run_id="run-1", data_docs_dir=None, settings=gate)
+
+
+def result(verdict: Verdict, expectation_id: str) -> Row:
+    return next(row for row in verdict.results if row["expectation_id"] == expectation_id)
+
+
+def waiver(until: date = DS, **what: str) -> Row:
+    return {"until": until, "who": "ana", "why": "ticket 7"} | what
+
+
+TWO_OWNERS = measures(queue_assignment__one_owner=[offender("a", 2), offender("b", 3)])
+
+
+# Severities and limits
+
+
+def test_a_blocking_expectation_can_be_made_to_warn() -> None:
+    verdict = judged(TWO_OWNERS, severities={ONE_OWNER: "warn"})
+
+    assert verdict.verdict == "passed_with_warnings"
+    assert result(verdict, ONE_OWNER)["severity"] == "warn"
+
+
+def test_a_warning_can_be_made_to_block() -> None:
+    rows = measures(rejected_record__few=[offender(None, 0.5)])
+
+    assert judged(rows).verdict == "passed_with_warnings"
+    assert judged(rows, severities={"rejected_record.few": "block"}).verdict == "refused"
+
+
+def test_a_limit_takes_the_place_of_the_one_that_there_is() -> None:
+    rows = measures(rejected_record__few=[offender(None, 0.04)])
+    verdict = judged(rows, limits={"rejected_record.few": 0.05})
+
+    assert verdict.verdict == "passed"
+    assert result(verdict, "rejected_record.few")["threshold_max"] == 0.05
+    assert judged(rows, limits={"rejected_record.few": 0.03}).verdict == "passed_with_warnings"
+
+
+def test_a_least_number_can_be_raised() -> None:
+    verdict = judged(measures(), limits={"group_presence.some_online": 2.0})
+
+    assert verdict.verdict == "passed_with_warnings"
+    assert "found 1, allowed at least 2" in verdict.warnings[0]
+
+
+def test_groups_that_only_warn_do_not_block_and_others_still_do() -> None:
+    softer = {"groups": {"a*": {"severities": {ONE_OWNER: "warn"}}}}
+
+    assert judged(TWO_OWNERS, **softer).verdict == "refused"
+    assert (
+        judged(measures(queue_assignment__one_owner=[offender("a")]), **softer).verdict
+        == "passed_with_warnings"
+    )
+
+
+# Findings
+
+
+FOUND = measures(finding__no_queue_unowned=[offender("a"), offender("dev-b")])
+
+
+def test_a_finding_is_not_the_gates_business_unless_settings_make_it_so() -> None:
+    assert UNOWNED not in {row["expectation_id"] for row in judged(FOUND).results}
+    assert judged(FOUND).verdict == "passed"
+
+
+@pytest.mark.parametrize(("severity", "verdict"), [("warn", "passed_with_warnings"), ("block", "refused")])
+def test_a_kind_of_finding_can_be_raised(severity: str, verdict: str) -> None:
+    raised = judged(FOUND, findings={"queue_unowned": severity})
+
+    assert raised.verdict == verdict
+    assert result(raised, UNOWNED)["observed"] == 2
+    assert result(raised, UNOWNED)["examples"] == ["group a of orders", "group dev-b of orders"]
+
+
+def test_groups_can_be_left_out_of_a_raised_kind() -> None:
+    verdict = judged(
+        FOUND,
+        findings={"queue_unowned": "block"},
+        groups={"dev-*": {"findings": {"queue_unowned": "ignore"}}},
+    )
+
+    assert result(verdict, UNOWNED)["observed"] == 1
+    assert result(verdict, UNOWNED)["examples"] == ["group a of orders"]
+
+
+def test_a_kind_can_be_raised_for_some_groups_alone() -> None:
+    rule = {"findings": {"queue_unowned": "block"}}
+
+    assert judged(FOUND, groups={"dev-*": rule}).verdict == "refused"
+    assert judged(FOUND, groups={"x-*": rule}).verdict == "passed"
+
+
+# Fairness
+
+
+UNEVEN = measures(assignment_fairness__even_enough=[offender("a", 1.4), offender("b", 2.5), offender("c", 4)])
+
+
+def test_uneven_groups_are_judged_by_the_limits_of_the_settings_only() -> None:
+    assert EVEN not in {row["expectation_id"] for row in judged(UNEVEN).results}
+
+
+def test_each_group_is_held_to_its_own_limit() -> None:
+    verdict = judged(
+        UNEVEN,
+        max_over_mean={"warn": 2.0},
+        groups={"c": {"max_over_mean": {"block": 5.0}}, "a": {"max_over_mean": {"warn": 1.2}}},
+    )
+
+    assert verdict.verdict == "passed_with_warnings"
+    assert result(verdict, EVEN)["observed"] == 2
+    assert result(verdict, EVEN)["examples"] == [
+        "group a of orders: 1.40 times as many, allowed 1.2",
+        "group b of orders: 2.50 times as many, allowed 2",
+    ]
+
+
+def test_a_group_above_its_second_limit_blocks() -> None:
+    limits = {"max_over_mean": {"warn": 2.0, "block": 3.0}}
+
+    assert judged(UNEVEN, **limits).verdict == "refused"
+    assert (
+        judged(UNEVEN, **limits, waivers=[waiver(expectation=EVEN, consumer_group="c")]).verdict
+        == "passed_with_warnings"
+    )
+
+
+# Waivers
+
+
+def test_a_waived_failure_lets_the_day_pass_and_is_told_with_who_until_and_why() -> None:
+    verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER)])
+
+    assert verdict.verdict == "passed"
+    row = result(verdict, ONE_OWNER)
+    assert row["outcome"] == "waived"
+    assert not row["is_success"]
+    assert row["observed"] == 5
+    assert row["waiver"] == "5 waived until 2026-11-16 by ana: ticket 7"
+    assert row["waiver"] in explain(verdict)
+
+
+def test_a_waiver_of_a_group_excuses_that_group_and_the_rest_is_judged() -> None:
+    verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER, consumer_group="a")])
+
+    assert verdict.verdict == "refused"
+    assert (
+        "found 3, allowed 0; for example: group b of orders; beside these, 2 waived until"
+        in verdict.reasons[0]
+    )
+    assert result(verdict, ONE_OWNER)["examples"] == ["group b of orders"]
+
+
+def test_waivers_of_all_who_offend_let_the_day_pass() -> None:
+    waivers = [waiver(expectation=ONE_OWNER, consumer_group=group) for group in ("a", "b")]
+
+    assert judged(TWO_OWNERS, waivers=waivers).verdict == "passed"
+
+
+def test_a_waiver_names_topic_and_broker_too() -> None:
+    rows = measures(ownership_drift__cause_given=[offender("a", broker="b1"), offender("a", broker="b2")])
+
+    def excused(**subject: str) -> float:
+        verdict = judged(rows, waivers=[waiver(expectation="ownership_drift.cause_given", **subject)])
+        return (
+            2 - float(verdict.reasons[0].partition("found ")[2].partition(",")[0]) if verdict.reasons else 2
+        )
+
+    assert excused(consumer_group="a", topic="orders", broker_name="b1") == 1
+    assert excused(broker_name="b2") == 1
+    assert excused(topic="orders") == 2
+    assert excused(topic="payments") == 0
+
+
+def test_a_waiver_of_a_finding_excuses_the_kind() -> None:
+    verdict = judged(
+        FOUND,
+        findings={"queue_unowned": "block"},
+        waivers=[waiver(finding="queue_unowned", consumer_group="a")],
+    )
+
+    assert "found 1, allowed 0; for example: group dev-b" in verdict.reasons[0]
+
+
+def test_an_ended_waiver_excuses_nobody_and_the_sentence_says_that_it_expired() -> None:
+    verdict = judged(
+        TWO_OWNERS, waivers=[waiver(until=date(2026, 11, 15), expectation=ONE_OWNER, consumer_group="a")]
+    )
+
+    assert verdict.verdict == "refused"
+    assert verdict.reasons[0].endswith("the waiver by ana expired on 2026-11-15 (ticket 7)")
+    assert result(verdict, ONE_OWNER)["waiver"] is None
+
+
+@pytest.mark.parametrize("until", [DS, date(2026, 11, 15)])
+@pytest.mark.parametrize("rows", [measures(), measures(queue_assignment__one_owner=[offender("b")])])
+def test_a_waiver_that_excuses_nobody_is_told(until: date, rows: list[Row]) -> None:
+    verdict = judged(rows, waivers=[waiver(until=until, expectation=ONE_OWNER, consumer_group="a")])
+
+    [note] = verdict.notes
+    assert note == (
+        f"the waiver of queue_assignment.one_owner, group a by ana until {until} excuses nothing on this day; "
+        "remove it from the settings if it is no longer needed"
+    )
+    assert verdict.notes[0] in explain(verdict)
+
+
+def test_too_few_of_something_can_be_waived_as_a_whole_only() -> None:
+    rows = [
+        row | {"observed": 0.0} if row["expectation_id"] == "group_presence.some_online" else row
+        for row in measures()
+    ]
+
+    assert judged(rows, waivers=[waiver(expectation="group_presence.some_online")]).verdict == "passed"
+    assert judged(
+        rows, waivers=[waiver(expectation="group_presence.some_online", consumer_group="a")]
+    ).warnings
+
+
+def test_what_was_not_measured_cannot_be_waived() -> None:
+    rows = [row for row in measures() if row["expectation_id"] != ONE_OWNER]
+
+    assert judged(rows, waivers=[waiver(expectation=ONE_OWNER)]).verdict == "refused"
+
+
+def test_a_part_that_is_told_of_nobody_stays_whoever_is_excused() -> None:
+    rows = measures(queue_assignment__one_owner=[offender("a")])
+    for row in rows:
+        if row["expectation_id"] == ONE_OWNER:
+            row["observed"] = 3.0
+
+    verdict = judged(rows, waivers=[waiver(expectation=ONE_OWNER, consumer_group="a")])
+
+    assert "found 2, allowed 0" in verdict.reasons[0]
+
+
+def test_words_of_a_waiver_are_one_line() -> None:
+    verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER) | {"why": "two\nlines\x1b[31m"}])
+
+    assert result(verdict, ONE_OWNER)["waiver"].endswith("two\\nlines\\x1b[31m")
+
+
+# Which groups refuse a day
+
+
+def groups_of(rows: list[Row], **settings: Any) -> set[str] | None:
+    refused = refused_groups(weigh(rows, Rules(GateSettings.model_validate(settings), DS), compared_ds=None))
+    return None if refused is None else set(refused)
+
+
+def test_a_day_in_order_is_refused_for_no_group() -> None:
+    assert groups_of(measures()) == set()
+
+
+def test_all_groups_that_offend_are_named_and_not_the_first_ones_only() -> None:
+    many = [offender(f"g{number}") for number in range(50)]
+
+    assert groups_of(measures(queue_assignment__one_owner=many)) == {f"g{number}" for number in range(50)}
+
+
+def test_excused_and_merely_warned_groups_are_not_refused() -> None:
+    assert groups_of(
+        measures(queue_assignment__one_owner=[offender("a"), offender("b"), offender("c")]),
+        waivers=[waiver(expectation=ONE_OWNER, consumer_group="a")],
+        groups={"b": {"severities": {ONE_OWNER: "warn"}}},
+    ) == {"c"}
+
+
+def test_what_is_of_no_group_refuses_the_whole_day() -> None:
+    assert groups_of(measures(queue_assignment__one_owner=[offender("a"), offender(None)])) is None
+    assert groups_of([row for row in measures() if row["expectation_id"] != ONE_OWNER]) is None
