@@ -50,6 +50,11 @@ BOUNDS_EQUAL_BROKER: Final = Expectation(
     "bounds_equal_broker",
     "Least and greatest offset are those that the queue's broker said; null where it said nothing.",
 )
+MEMORY_EQUALS_CLIENT: Final = Expectation(
+    BROADCAST_OFFSET,
+    "memory_equals_client",
+    "The offset in memory is what the client said; null where it said nothing.",
+)
 NUMBERS_FOLLOW: Final = Expectation(
     BROADCAST_OFFSET,
     "numbers_follow",
@@ -81,6 +86,7 @@ SUITE: Final = Suite(
         OFFSET_STATE_KNOWN,
         OFFSET_HAS_FILE,
         BOUNDS_EQUAL_BROKER,
+        MEMORY_EQUALS_CLIENT,
         NUMBERS_FOLLOW,
         STATE_FOLLOWS_OFFSETS,
         RESTART_FOLLOWS,
@@ -156,12 +162,16 @@ judged_offset AS (
     f.start_from AS source_of_files,
     b.min_offset AS told_min,
     b.max_offset AS told_max,
+    m.memory_offset AS told_memory,
     greatest(o.highest_earlier_offset, o.previous_offset) AS before,
-    greatest(o.stored_offset, o.highest_earlier_offset, o.previous_offset) AS reached
+    greatest(o.stored_offset, o.memory_offset, o.highest_earlier_offset, o.previous_offset) AS reached
   FROM gold_broadcast_offset AS o
   LEFT JOIN gold_broadcast_offset_file AS f USING (host, client_id, consumer_group)
   LEFT JOIN silver_queue_offset AS b
     ON o.topic = b.topic AND o.broker_name = b.broker_name AND o.queue_id = b.queue_id
+  LEFT JOIN silver_memory_offset AS m
+    ON o.consumer_group = m.consumer_group AND o.client_id = m.client_id
+    AND o.topic = m.topic AND o.broker_name = m.broker_name AND o.queue_id = m.queue_id
 ),
 told_broadcast AS (
   SELECT consumer_group, client_id, topic, kind, max(is_there) AS is_there, max(is_told) AS is_told
@@ -251,6 +261,12 @@ QUERIES: Final = (
                 f"', the broker said ', {text_or_null('told_min')}, ' to ', {text_or_null('told_max')})",
             ),
             Breach(
+                MEMORY_EQUALS_CLIENT,
+                "NOT memory_offset <=> told_memory",
+                f"concat({_QUEUE_NAME}, ': ', {text_or_null('memory_offset')}, ', the client said ', "
+                f"{text_or_null('told_memory')})",
+            ),
+            Breach(
                 NUMBERS_FOLLOW,
                 f"(lag_message_count < 0 AND state <> 'ahead_of_max') OR lag_message_count <> {_LAG} "
                 f"OR (lag_message_count IS NULL AND {_LAG} >= 0 AND stored_offset >= 0) "
@@ -269,6 +285,7 @@ QUERIES: Final = (
                 "WHEN 'ahead_of_max' THEN stored_offset > max_offset "
                 "WHEN 'regressed' THEN stored_offset < before "
                 "WHEN 'stale' THEN stored_offset = previous_offset AND stored_offset < max_offset "
+                "AND NOT memory_offset > stored_offset IS TRUE "
                 "WHEN 'no_offset' THEN coalesce(stored_offset, -1) < 0 "
                 "WHEN 'orphan_queue' THEN NOT is_routed "
                 "ELSE TRUE END, FALSE)",

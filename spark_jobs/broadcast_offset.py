@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _QUEUE: Final = ("topic", "broker_name", "queue_id")
+_CLIENT: Final = ("consumer_group", "client_id")
+_EARLIER: Final = ("highest_earlier_offset", "previous_offset")
 _RETRY_PREFIX: Final = "%RETRY%"
 
 UNUSED_FILE_STATES: Final = ("clustering_group_with_file", "orphan_dir")
@@ -76,10 +78,11 @@ def broadcast_offset(
             list(_QUEUE),
             "left",
         )
+        .join(silver["memory_offset"].select(*_CLIENT, *_QUEUE, "memory_offset"), [*_CLIENT, *_QUEUE], "left")
         .join(routes(silver).select("topic", "route_state", "brokers"), "topic", "left")
         .withColumn("is_routed", _is_routed())
         .withColumn("is_newer", F.coalesce(F.col("modified_at") > F.col("asked_at"), F.lit(col=False)))
-        .withColumn("reached", F.greatest("stored_offset", "highest_earlier_offset", "previous_offset"))
+        .withColumn("reached", F.greatest("stored_offset", "memory_offset", *_EARLIER))
         .withColumn(
             "restart",
             restarts(
@@ -104,6 +107,7 @@ def broadcast_offset(
         "file_state",
         "start_from",
         "stored_offset",
+        "memory_offset",
         "min_offset",
         "max_offset",
         F.when(has_offset & ((lag >= 0) | (F.col("state") == "ahead_of_max")), lag).alias(
@@ -231,13 +235,13 @@ def _is_routed() -> Column:
 
 def _state() -> Column:
     stored, least, greatest = F.col("stored_offset"), F.col("min_offset"), F.col("max_offset")
-    before = F.greatest("highest_earlier_offset", "previous_offset")
+    before = F.greatest(*_EARLIER)
     is_past = stored > greatest
     # Past what the broker said, and stored later: in order, if the client was within the log before.
-    was_within = F.coalesce(
-        F.least("highest_earlier_offset", "previous_offset") <= greatest, F.lit(col=False)
-    )
-    stands_still = (stored == F.col("previous_offset")) & (stored < greatest)
+    was_within = F.coalesce(F.least(*_EARLIER) <= greatest, F.lit(col=False))
+    # A client that says it has read on does not stand still, whatever its file says.
+    reads_on = F.coalesce(F.col("memory_offset") > stored, F.lit(col=False))
+    stands_still = (stored == F.col("previous_offset")) & (stored < greatest) & ~reads_on
     log_moved = F.col("last_stored_at") > F.col("previous_captured_at")
     # The first that holds; docs/broadcast-offsets.md says why in this order.
     return (

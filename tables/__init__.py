@@ -24,6 +24,7 @@ from tables.silver.consumer_client import CONSUMER_CLIENT
 from tables.silver.consumer_connection import CONSUMER_CONNECTION
 from tables.silver.export_record import EXPORT_RECORD
 from tables.silver.group_presence import GROUP_PRESENCE
+from tables.silver.memory_offset import MEMORY_OFFSET
 from tables.silver.message_request_mode import MESSAGE_REQUEST_MODE
 from tables.silver.observed_owner import OBSERVED_OWNER
 from tables.silver.offset_file import OFFSET_FILE
@@ -51,6 +52,7 @@ SILVER_TABLES: tuple[Table, ...] = (
     CLIENT_PROCESS,
     PROCESS_OWNER,
     CONSUME_PROGRESS,
+    MEMORY_OFFSET,
     MESSAGE_REQUEST_MODE,
     QUEUE_OFFSET,
     OFFSET_FILE,

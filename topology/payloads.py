@@ -162,11 +162,11 @@ class _Node:
             raise PayloadError(f"{self.path} is {_kind(self.value)} where a string is expected")
         return self.value
 
-    def own_integer(self) -> int:
-        """The value itself, a Java int."""
+    def own_integer(self, *, bits: int = 32) -> int:
+        """The value itself, a Java int (or long, with 64 bits)."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise PayloadError(f"{self.path} is {_kind(self.value)} where an integer is expected")
-        return _java_integer(self.value, 32, self.path)
+        return _java_integer(self.value, bits, self.path)
 
     def text_or_none(self, key: str) -> str | None:
         """An optional string."""
@@ -560,6 +560,26 @@ def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         )
 
 
+def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`GetConsumerStatusBody.consumerTable`: client id -> queue -> offset in memory."""
+    for key, queues in payload.entries("consumerTable"):
+        client_id = _Node(key, f"a key of {payload.path}.consumerTable").own_text()
+        if envelope.client_id not in {None, client_id}:
+            raise PayloadError(
+                f"{payload.path} tells of {client_id!r}, and {envelope.client_id!r} was asked for"
+            )
+        for queue, offset in _Node({"queues": queues.value}, queues.path).queue_entries("queues"):
+            yield Fact(
+                "memory_offset",
+                {"consumer_group": envelope.group, "client_id": client_id}
+                | _queue(queue)
+                | {
+                    "memory_offset": offset.own_integer(bits=64),
+                    "captured_at": envelope.captured_at.isoformat(),
+                },
+            )
+
+
 def _offset_file(envelope: Envelope) -> Fact:
     """A line of the index of offset files; nobody opens the file here."""
     row: dict[str, Any] = {
@@ -611,6 +631,7 @@ _READERS: dict[str, Callable[[Envelope, _Node], Iterator[Fact]]] = {
     "consumer_connection": _consumer_connection,
     "consumer_running_info": _running_info,
     "process_assignment": _running_info,
+    "consumer_status": _consumer_status,
     "consume_stats": _consume_stats,
 }
 """The kinds that silver is made of; the others are kept in the export and counted in `export_record`."""

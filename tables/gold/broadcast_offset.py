@@ -35,6 +35,11 @@ BROADCAST_OFFSET = Table(
             "bigint",
             "Offset (messages) that the client would read from its file; null where none is stored.",
         ),
+        Column(
+            "memory_offset",
+            "bigint",
+            "Offset (messages) that the running client had in memory and would write next; null where it was not asked, did not answer or had none.",
+        ),
         Column("min_offset", "bigint", "Oldest message that the broker keeps; null if it did not say."),
         Column("max_offset", "bigint", "Offset that the next message gets; null if the broker did not say."),
         Column(

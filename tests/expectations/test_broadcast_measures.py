@@ -108,6 +108,14 @@ def queue(day: StagedDay, group: str, **values: Any) -> Row:
     return day.add("broadcast_offset", **named, **topic, **good | values)
 
 
+def remembered(day: StagedDay, row: Row, offset: int) -> None:
+    """The client said that it has this offset in memory, and the row of `broadcast_offset` has it."""
+    names = ("consumer_group", "client_id", "topic", "broker_name", "queue_id")
+    told = {name: row[name] for name in names}
+    day.add("memory_offset", memory_offset=offset, captured_at=f"{day_text()}T12:00:00Z", **told)
+    row["memory_offset"] = offset
+
+
 def read_client(day: StagedDay, group: str) -> Row:
     """A client that is well and its queue; gives the queue's row."""
     client(day, group)
@@ -207,6 +215,31 @@ def unknown_bounds_told_as_zero(day: StagedDay, group: str) -> None:
 @fault("broadcast_offset.bounds_equal_broker")
 def another_least_offset(day: StagedDay, group: str) -> None:
     read_client(day, group)["min_offset"] = 0
+
+
+@fault("broadcast_offset.memory_equals_client")
+def memory_that_no_client_told(day: StagedDay, group: str) -> None:
+    read_client(day, group)["memory_offset"] = 90
+
+
+@fault("broadcast_offset.memory_equals_client")
+def memory_of_the_client_left_out(day: StagedDay, group: str) -> None:
+    row = read_client(day, group)
+    remembered(day, row, 90)
+    row["memory_offset"] = None
+
+
+@fault("broadcast_offset.state_follows_offsets")
+def client_that_reads_on_called_stuck(day: StagedDay, group: str) -> None:
+    row = read_client(day, group)
+    remembered(day, row, 95)
+    row.update(state="stale", previous_offset=90, repeated_message_count=5)
+    tell(day, group, "broadcast_client_stuck", group)
+
+
+@fault("broadcast_offset.restart_follows")
+def messages_read_since_the_file_was_written_not_counted(day: StagedDay, group: str) -> None:
+    remembered(day, read_client(day, group), 95)
 
 
 @fault("broadcast_offset.numbers_follow")

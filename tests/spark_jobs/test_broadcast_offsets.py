@@ -100,6 +100,12 @@ class Hosts(ExportBuilder):
             "broker_topic_stats", f'{{"offsetTable":{{{queue}:{ends}}}}}', broker="broker-a", topic=topic
         )
 
+    def remembers(self, group: str, offset: int) -> None:
+        """The group's client says that it has this offset of the queue in memory."""
+        queue = f'{{"topic":"{group}","brokerName":"broker-a","queueId":0}}'
+        text = f'{{"consumerTable":{{"{CLIENT}":{{{queue}:{offset}}}}},"messageQueueTable":{{}}}}'
+        self.answer("consumer_status", text, broker="broker-a", group=group, client_id=CLIENT, topic=group)
+
     def write(self, exports: Path) -> Path:
         directory = super().write(exports)
         for path, content in self.files.items():
@@ -110,7 +116,14 @@ class Hosts(ExportBuilder):
 
 def earlier_day() -> Hosts:
     hosts = Hosts(EARLIER)
-    for group, offset in {"well": 50, "went_back": 95, "stuck": 90, "removed": 90, "emptied": 90}.items():
+    for group, offset in {
+        "well": 50,
+        "went_back": 95,
+        "stuck": 90,
+        "removed": 90,
+        "emptied": 90,
+        "not_written": 90,
+    }.items():
         hosts.reader(group, table(group, offset))
     hosts.reader("tidied", table("tidied", 50), client=f"{HOST}@4711")
     return hosts
@@ -118,9 +131,18 @@ def earlier_day() -> Hosts:
 
 def day() -> Hosts:
     hosts = Hosts(DS)
-    for group, offset in {"well": 90, "went_back": 90, "stuck": 90, "behind": 4, "ahead": 105}.items():
+    for group, offset in {
+        "well": 90,
+        "went_back": 90,
+        "stuck": 90,
+        "behind": 4,
+        "ahead": 105,
+        "not_written": 90,
+    }.items():
         hosts.reader(group, table(group, offset))
         hosts.bounds(group)
+    hosts.remembers("not_written", 97)
+    hosts.remembers("stuck", 90)
     hosts.reader("removed", from_where="CONSUME_FROM_FIRST_OFFSET")
     hosts.reader("emptied", b"")
     hosts.reader("cut_without_bak", CUT)
@@ -166,6 +188,7 @@ def rows(broadcasting: Day) -> Mapping[str, list[dict[str, Any]]]:
 FILE_STATES = {
     "well": ("ok", "stored", "main"),
     "went_back": ("ok", "stored", "main"),
+    "not_written": ("ok", "stored", "main"),
     "removed": ("missing", "default", None),
     "emptied": ("empty", "default", None),
     "cut_without_bak": ("empty", "default", None),
@@ -200,6 +223,7 @@ QUEUES = {
     "well": ("ok", "stored", 90, 0, 0),
     "went_back": ("regressed", "stored", 90, 0, 5),
     "stuck": ("stale", "stored", 90, 0, 0),
+    "not_written": ("ok", "stored", 90, 0, 7),
     "behind": ("behind_min", "corrected_by_broker_to_min", 10, 6, 0),
     "ahead": ("ahead_of_max", "corrected_by_broker_to_max", 100, None, None),
     "removed": ("no_offset", "default_first", 10, 0, 80),
@@ -244,6 +268,26 @@ def test_without_the_brokers_word_lag_and_losses_are_null_and_not_zero(
     [row] = [row for row in rows["broadcast_offset"] if row["consumer_group"] == "broker_untold"]
 
     assert (row["stored_offset"], row["lag_message_count"], row["lost_message_count"]) == (90, None, None)
+
+
+def test_the_offset_in_memory_stands_beside_the_stored_one_where_the_client_told_it(
+    rows: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    found = {
+        row["consumer_group"]: (row["stored_offset"], row["memory_offset"])
+        for row in rows["broadcast_offset"]
+        if row["consumer_group"] in {"not_written", "stuck", "well"}
+    }
+
+    assert found == {"not_written": (90, 97), "stuck": (90, 90), "well": (90, None)}
+
+
+def test_a_client_that_reads_on_is_not_called_stuck_though_its_file_stands_still(
+    rows: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    stuck = {row["consumer_group"] for row in rows["finding"] if row["kind"] == "broadcast_client_stuck"}
+
+    assert stuck == {"stuck"}
 
 
 def test_a_folder_that_went_with_its_process_is_not_missed(rows: Mapping[str, list[dict[str, Any]]]) -> None:

@@ -27,9 +27,11 @@ READ_KINDS = (
     "consumer_connection",
     "consumer_running_info",
     "process_assignment",
+    "consumer_status",
     "consume_stats",
     "broker_topic_stats",
 )
+NOT_IN_THE_SAMPLE = "consumer_status"
 COLUMNS = {table.name: {column.name: column for column in table.columns} for table in SILVER_TABLES}
 
 
@@ -75,7 +77,7 @@ def assert_fits(fact: Fact) -> None:
         assert value is None or type(value) is wanted, f"{fact.table}.{name} is {value!r}"
 
 
-@pytest.mark.parametrize("kind", READ_KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in READ_KINDS if kind != NOT_IN_THE_SAMPLE])
 def test_every_record_of_the_sample_gives_rows_of_its_tables(kind: str) -> None:
     of_lines = of_sample(kind)
 
@@ -133,6 +135,20 @@ def test_a_broker_tells_the_ends_of_each_queue() -> None:
 
     assert_fits(fact)
     assert (fact.row["min_offset"], fact.row["max_offset"], fact.row["last_stored_at"]) == (5, 12, None)
+
+
+def test_a_client_tells_the_offsets_that_it_has_in_memory() -> None:
+    text = '{"consumerTable":{"c":{{"topic":"t","brokerName":"b","queueId":3}:5000000000}},"messageQueueTable":{}}'
+
+    [fact] = facts(envelope("consumer_status", text))
+
+    assert_fits(fact)
+    assert fact.table == "memory_offset"
+    assert (fact.row["client_id"], fact.row["queue_id"], fact.row["memory_offset"]) == ("c", 3, 5_000_000_000)
+
+
+def test_a_client_that_did_not_answer_its_broker_has_nothing_in_memory_and_no_zero() -> None:
+    assert rows("consumer_status", {"consumerTable": {}, "messageQueueTable": {}}) == []
 
 
 def test_a_client_of_the_sample_says_what_it_owns() -> None:
@@ -494,6 +510,17 @@ def test_request_modes_of_topics_and_groups() -> None:
             '{"properties":{},"mqTable":{{"topic":"t","queueId":0}:{}}}',
             "a key of the payload.mqTable.brokerName is missing",
         ),
+        ("consumer_status", {"consumerTable": None}, "the payload.consumerTable is missing"),
+        (
+            "consumer_status",
+            '{"consumerTable":{"c":{{"topic":"t"}:null}}}',
+            "a key of the payload.consumerTable[c].queues.brokerName is missing",
+        ),
+        (
+            "consumer_status",
+            {"consumerTable": {"another": {}}},
+            "the payload tells of 'another', and 'c' was asked for",
+        ),
         ("consume_stats", {"offsetTable": None}, "the payload.offsetTable is missing"),
         (
             "broker_topic_stats",
@@ -629,6 +656,7 @@ WHOLE = {
         "mqPopTable": {},
     },
     "process_assignment": {"properties": {"allocateMessageQueueStrategy": "x.Y@1"}, "mqTable": {}},
+    "consumer_status": {"consumerTable": {"c": {}}, "messageQueueTable": {}},
     "consume_stats": {"offsetTable": {}},
     "broker_topic_stats": {"offsetTable": {}},
 }
