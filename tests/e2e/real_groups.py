@@ -137,6 +137,8 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "one-room": _mistake("room_without_clients", "unowned"),
     # The old member takes its share from the wrong room, and its share of the right one is left over.
     "aged": Mistake(frozenset({("unowned", "room_without_clients"), ("unowned", "mixed_clients")})),
+    # Both take their shares from the wrong room, so nobody has the right one.
+    "outdated": Mistake(frozenset({("unowned", "room_without_clients"), ("unowned", "old_machine_room")})),
     "gap": _mistake("config_list_gap", "unowned"),
     "overlap": _mistake("config_list_overlap", "multi_owned"),
     "fading": _mistake("route_vanished", "foreign_owner"),
@@ -182,6 +184,8 @@ def start_badly(cluster: RealCluster) -> None:
 
     start("aged", ["orders"], ["10.5.12.1@1"], _SECOND_ROOM)
     start("aged", ["orders"], ["10.5.12.2@2"], _SECOND_ROOM, host="old", version=OLD_CLIENT)
+
+    start("outdated", ["orders"], _ids("10.5.13", 2), _SECOND_ROOM, host="old", version=OLD_CLIENT)
 
     start(
         "gap",

@@ -6,11 +6,8 @@ come and a broker has died. Each time it is collected, computed, judged and publ
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,15 +25,16 @@ from tests.e2e.real_groups import (
     start_badly,
     start_well,
 )
+from tests.e2e.started_ledger import ask, ledger
 from tests.real_cluster import Queue, RealCluster
 from tests.real_cluster.java_program import VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
-ROOT = Path(__file__).resolve().parents[2]
 KIND_OF_STATE = {
     "unowned": "queue_unowned",
     "multi_owned": "queue_owned_twice",
@@ -224,7 +222,7 @@ def _collect(cluster: RealCluster, name: str, folder: Path) -> tuple[str, dict[s
     }
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
     before = {group.name: cluster.owners(group) for group in cluster.groups.values()}
-    _ledger(
+    ledger(
         folder, "exports", "collect", "--cluster", name, "--settings", f"{name}.yaml", "--exports", "exports"
     )
     after = {group.name: cluster.owners(group) for group in cluster.groups.values()}
@@ -237,37 +235,19 @@ def _collect(cluster: RealCluster, name: str, folder: Path) -> tuple[str, dict[s
 def _compute(name: str, owners: dict[str, Any], poppers: dict[str, Any], folder: Path) -> Observation:
     """Run the ledger on the export, and ask what it has published."""
     (export,) = (folder / "exports" / name).iterdir()
-    ledger = ["--cluster", name, "--ds", export.name, "--settings", f"{name}.yaml", "--exports", "exports"]
-    place = ["--warehouse", f"{name}-warehouse"]
-    _ledger(folder, "run", *ledger, *place)
-
-    def ask(query: str) -> list[Row]:
-        answer = _ledger(folder, "sql", query, "--format", "json", *place)
-        rows: list[Row] = json.loads(answer)
-        return rows
+    warehouse = f"{name}-warehouse"
+    day = ["--cluster", name, "--ds", export.name, "--settings", f"{name}.yaml", "--exports", "exports"]
+    ledger(folder, "run", *day, "--warehouse", warehouse)
 
     drift = defaultdict(list)
-    for row in ask("SELECT * FROM ownership_drift"):
+    for row in ask(folder, "SELECT * FROM ownership_drift", warehouse=warehouse):
         drift[row["consumer_group"]].append(row)
     chosen = defaultdict(set)
-    for row in ask("SELECT * FROM queue_assignment WHERE is_effective AND client_id IS NOT NULL"):
+    of_strategy = "SELECT * FROM queue_assignment WHERE is_effective AND client_id IS NOT NULL"
+    for row in ask(folder, of_strategy, warehouse=warehouse):
         chosen[row["consumer_group"]].add((_queue(row), row["client_id"]))
-    findings = ask("SELECT * FROM finding")
+    findings = ask(folder, "SELECT * FROM finding", warehouse=warehouse)
     return Observation(name, owners, poppers, drift, chosen, findings)
-
-
-def _ledger(folder: Path, *words: str) -> str:
-    """What a command of the command line writes, run in this folder."""
-    answer = subprocess.run(
-        [ROOT / "setup" / "in-environment", "ledger", *words],
-        cwd=folder,
-        check=False,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
-    assert answer.returncode == 0, f"{words}: {answer.returncode}\n{answer.stdout}\n{answer.stderr}"
-    return answer.stdout
 
 
 def _queue(row: Row) -> Queue:

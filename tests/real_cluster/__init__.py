@@ -5,6 +5,6 @@ and leaving nothing behind. Anything that a test wants to compare must come from
 Does not belong here: what the ledger makes of a cluster (see `tests/e2e`).
 """
 
-from .cluster import Broker, Group, Member, Queue, RealCluster
+from .cluster import Broker, Consumed, Group, Member, NoAnswerError, Queue, RealCluster
 
-__all__ = ["Broker", "Group", "Member", "Queue", "RealCluster"]
+__all__ = ["Broker", "Consumed", "Group", "Member", "NoAnswerError", "Queue", "RealCluster"]

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import psutil
+
 from .java_program import JavaProgram
 from .processes import FreePorts, Processes, Started, wait_until
 
@@ -40,6 +42,13 @@ class Queue(NamedTuple):
     topic: str
     broker_name: str
     queue_id: int
+
+
+class Consumed(NamedTuple):
+    """The offsets that a listener was given of one queue."""
+
+    first: int
+    last: int
 
 
 @dataclass(frozen=True)
@@ -272,6 +281,9 @@ class RealCluster:
         is_broadcasting: bool = False,
         is_orderly: bool = False,
         is_rebalanced_by_server: bool = False,
+        consume_from: str = "CONSUME_FROM_FIRST_OFFSET",
+        persist_interval_ms: int = 5_000,
+        disk: str | None = None,
     ) -> Group:
         """Start push consumers; a second call with the same group adds members to it.
 
@@ -286,9 +298,15 @@ class RealCluster:
             is_broadcasting: Whether each takes every queue.
             is_orderly: Whether they lock their queues.
             is_rebalanced_by_server: Whether they ask a broker for their queues (from 5.0).
+            consume_from: RocketMQ's `ConsumeFromWhere`: where a queue begins of which no offset is stored.
+            persist_interval_ms: How often they write their offsets; the first time is always after ten seconds.
+            disk: The host on whose disk a host that is started keeps offset files; None for a disk of its own.
 
         Returns:
             The group, with all its members.
+
+        Raises:
+            NoAnswerError: A consumer does not start; the message is its own.
         """
         running = self.groups.setdefault(group, Group(group))
         numbers = tuple(range(len(self.name_servers)) if name_servers is None else name_servers)
@@ -306,7 +324,7 @@ class RealCluster:
                 name_servers=numbers,
                 is_broadcasting=is_broadcasting,
             )
-            answered = self._host(host, version).tell(
+            answered = self._host(host, version, disk).tell(
                 "start_consumer",
                 key=member.key,
                 group=group,
@@ -318,6 +336,8 @@ class RealCluster:
                 broadcasting=is_broadcasting,
                 orderly=is_orderly,
                 server_rebalance=is_rebalanced_by_server,
+                consume_from=consume_from,
+                persist_interval_ms=persist_interval_ms,
                 interval_ms=_INTERVAL_MS,
             )
             assert answered == client_id
@@ -391,6 +411,15 @@ class RealCluster:
         text: str = self._hosts[member.host].tell("running_info", key=member.key)
         return text
 
+    def consumed(self, member: Member) -> dict[Queue, Consumed]:
+        """What its listener was given of each queue since it was started, asked of its own process."""
+        ranges = self._hosts[member.host].tell("consumed", key=member.key)
+        return {Queue(*queue): Consumed(first, last) for *queue, first, last in ranges}
+
+    def persist_offsets(self, member: Member) -> None:
+        """Let it write its offsets now, beside the times at which it does so by itself."""
+        self._hosts[member.host].tell("persist", key=member.key)
+
     def members_known_to(self, broker: str, group: str) -> list[str]:
         """The client ids of a group as a broker gives them to clients: sorted, one a connection."""
         ids: list[str] = self._operate(
@@ -437,6 +466,14 @@ class RealCluster:
         self._hosts.pop(host).started.kill()
         for group in self.groups.values():
             group.members[:] = [member for member in group.members if member.host != host]
+
+    def fill_disk(self, host: str, file_size_bytes: int) -> None:
+        """Let no file of a host grow past a size: what is written beyond is refused in mid-write, as by a full disk.
+
+        The operating system refuses it (RLIMIT_FSIZE), so this needs no rights and no mount, and cuts at the byte.
+        """
+        _, hard = psutil.Process(self._hosts[host].started.pid).rlimit(psutil.RLIMIT_FSIZE)
+        psutil.Process(self._hosts[host].started.pid).rlimit(psutil.RLIMIT_FSIZE, (file_size_bytes, hard))
 
     def mqadmin(self, *words: str, seconds: float = PATIENCE_S) -> str:
         """What `mqadmin` prints, in a JVM of its own. What it writes into its folder is in `mqadmin` in ours."""
@@ -565,7 +602,7 @@ class RealCluster:
     def _operate(self, do: str, **told: Any) -> Any:
         return self._host("operator", None).tell(do, **told)
 
-    def _host(self, name: str, version: str | None) -> _Host:
+    def _host(self, name: str, version: str | None, disk: str | None = None) -> _Host:
         if name not in self._hosts:
             release = version or self.version
             if release not in self._programs:
@@ -575,7 +612,7 @@ class RealCluster:
                 "ledger.cluster.ClientHost",
                 heap_mib=_HOST_HEAP_MIB,
                 folder=folder,
-                rocketmq_client_localOffsetStoreDir=str(folder / "offsets"),
+                rocketmq_client_localOffsetStoreDir=str(self.offsets_folder(disk or name)),
                 rocketmq_client_rebalance_waitInterval=str(_INTERVAL_MS),
             )
             self._hosts[name] = _Host(self._processes.start(words, folder, told=True))

@@ -67,6 +67,11 @@ public final class ClientHost {
                 return seen;
             case "running_info":
                 return consumers.get(told.text("key")).runningInfo();
+            case "persist":
+                consumers.get(told.text("key")).persist();
+                return null;
+            case "consumed":
+                return consumers.get(told.text("key")).consumed();
             default:
                 return operator.obey(told);
         }

@@ -6,6 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import ledger.cluster.ClientHost.Told;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -14,6 +15,7 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.client.impl.consumer.RebalanceImpl;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 
@@ -23,6 +25,7 @@ final class HostedConsumer {
 
     private final DefaultMQPushConsumer consumer;
     private final List<String> topics = new ArrayList<>();
+    private final Map<MessageQueue, long[]> consumed = new ConcurrentHashMap<>();
     private final boolean isRebalancedByServer;
 
     HostedConsumer(Told told) throws Exception {
@@ -33,21 +36,27 @@ final class HostedConsumer {
         consumer.setVipChannelEnabled(false);
         consumer.setAllocateMessageQueueStrategy(Strategies.make(told.part("strategy"), clientId()));
         consumer.setMessageModel(told.is("broadcasting") ? MessageModel.BROADCASTING : MessageModel.CLUSTERING);
-        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.valueOf(told.text("consume_from")));
         consumer.setConsumeThreadMin(1);
         consumer.setConsumeThreadMax(1);
         // The defaults are half a minute each: a test would wait for nothing else.
         consumer.setPollNameServerInterval(told.number("interval_ms"));
         consumer.setHeartbeatBrokerInterval(told.number("interval_ms"));
+        consumer.setPersistConsumerOffsetInterval(told.number("persist_interval_ms"));
         isRebalancedByServer = told.is("server_rebalance");
         if (isRebalancedByServer) {
             Late.call(consumer, "setClientRebalance", false);
         }
         if (told.is("orderly")) {
-            consumer.setMessageListener((MessageListenerOrderly) (m, context) -> ConsumeOrderlyStatus.SUCCESS);
+            consumer.setMessageListener((MessageListenerOrderly) (messages, context) -> {
+                note(context.getMessageQueue(), messages);
+                return ConsumeOrderlyStatus.SUCCESS;
+            });
         } else {
-            consumer.setMessageListener(
-                    (MessageListenerConcurrently) (m, context) -> ConsumeConcurrentlyStatus.CONSUME_SUCCESS);
+            consumer.setMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                note(context.getMessageQueue(), messages);
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
         }
         for (Map.Entry<String, String> subscribed : told.byName("topics").entrySet()) {
             consumer.subscribe(subscribed.getKey(), subscribed.getValue());
@@ -59,12 +68,33 @@ final class HostedConsumer {
         }
     }
 
+    private void note(MessageQueue queue, List<MessageExt> messages) {
+        for (MessageExt message : messages) {
+            long offset = message.getQueueOffset();
+            consumed.merge(queue, new long[] {offset, offset}, (known, told) ->
+                    new long[] {Math.min(known[0], told[0]), Math.max(known[1], told[1])});
+        }
+    }
+
+    /** Of each queue the first and the last offset that the listener was given. */
+    List<List<Object>> consumed() {
+        List<List<Object>> ranges = new ArrayList<>();
+        consumed.forEach((queue, range) -> ranges.add(
+                List.of(queue.getTopic(), queue.getBrokerName(), queue.getQueueId(), range[0], range[1])));
+        return ranges;
+    }
+
     String clientId() {
         return consumer.buildMQClientId();
     }
 
     void stop() {
         consumer.shutdown();
+    }
+
+    /** Writes its offsets now, as the client's own timer does. */
+    void persist() {
+        consumer.getDefaultMQPushConsumerImpl().persistConsumerOffset();
     }
 
     /** Does now what the client's own threads do every few seconds. */

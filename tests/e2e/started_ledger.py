@@ -1,0 +1,31 @@
+"""The command line `ledger` in a process of its own, as a user starts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def ledger(folder: Path, *words: str) -> str:
+    """What a command writes to standard output, run in this folder; it must succeed."""
+    answer = subprocess.run(
+        [ROOT / "setup" / "in-environment", "ledger", *words],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert answer.returncode == 0, f"{words}: {answer.returncode}\n{answer.stdout}\n{answer.stderr}"
+    return answer.stdout
+
+
+def ask(folder: Path, query: str, *, warehouse: str) -> list[dict[str, Any]]:
+    """The rows that a query of the published tables gives."""
+    answer = ledger(folder, "sql", query, "--format", "json", "--warehouse", warehouse)
+    rows: list[dict[str, Any]] = json.loads(answer)
+    return rows
