@@ -36,7 +36,7 @@ from topology.contract import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from io import BufferedReader
     from pathlib import Path
 
@@ -636,8 +636,16 @@ def _decoded(content: bytes) -> Manifest:
         raise _ManifestError("not JSON; it may be cut") from None
     fields = _Fields(document)
     version = fields.integer("contract_version")
-    if version != CONTRACT_VERSION:
-        raise _ManifestError(f"contract version {version} is not known here, only {CONTRACT_VERSION}")
+    if version not in _DECODERS:
+        known = ", ".join(str(known) for known in _DECODERS)
+        raise _ManifestError(
+            f"contract version {version} is not known to this release, which reads {known}; read the export with a "
+            "release that knows it, or collect it with a collector of this one"
+        )
+    return _DECODERS[version](fields, hashlib.sha256(content).hexdigest())
+
+
+def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
     ds = _day(fields.text("ds"))
     if ds is None:
         raise _ManifestError("'ds' is not a day")
@@ -646,7 +654,7 @@ def _decoded(content: bytes) -> Manifest:
     if problem is not None:
         raise _ManifestError(f"the cluster's name {problem}")
     return Manifest(
-        contract_version=version,
+        contract_version=1,
         cluster=cluster,
         ds=ds,
         first_captured_at=fields.instant("first_captured_at"),
@@ -662,7 +670,7 @@ def _decoded(content: bytes) -> Manifest:
             )
             for file in fields.objects("files")
         ),
-        sha256=hashlib.sha256(content).hexdigest(),
+        sha256=sha256,
     )
 
 
@@ -682,8 +690,8 @@ class _Fields:
 
     def integer(self, name: str) -> int:
         value = self._document.get(name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise _ManifestError(f"{name!r} is not a whole number")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+            raise _ManifestError(f"{name!r} is not a whole number, 0 or more")
         return value
 
     def integer_or_none(self, name: str) -> int | None:
@@ -703,6 +711,9 @@ class _Fields:
             raise _ManifestError(f"{name!r} is not a list")
         return [_Fields(each) for each in value]
 
+
+_DECODERS: Final[dict[int, Callable[[_Fields, str], Manifest]]] = {1: _decoded_v1}
+"""What reads a manifest of each version of the contract. A version stays here for as long as its exports are kept."""
 
 _INSTANT_FORMAT: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from warehouse.staging import Build
 
 _PACKAGES = ("expectations", "settings", "spark_jobs", "strategies", "tables", "topology", "warehouse")
-"""The packages whose code can change a number of the ledger."""
+"""The packages whose code can change a number of the ledger. `sql/` is none of them: it is read when somebody asks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,21 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
+import pyarrow.fs as pafs
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, SILVER_TABLES
 from warehouse.arrow_schema import arrow_schema
 from warehouse.content import Content, DayRows, content_of
-from warehouse.errors import RollbackError
+from warehouse.errors import RollbackError, StageError
+from warehouse.evolution import (
+    PARTITION_COLUMNS,
+    bring_up_to_date,
+    description,
+    refuse_other_types,
+    written_schema,
+)
 from warehouse.staging import accepted_stage, file_system_of, remove_superseded
 from warehouse.storage import storage_options
 
@@ -56,9 +64,13 @@ class Publication:
 
 def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[str, Any]]) -> None:
     """Keep the results of a refused day where they can be queried; published tables are not touched."""
+    place = warehouse.quarantine(GATE_RESULT)
     with _one_publisher(warehouse):
+        delta = _open(place)
+        if delta is not None:
+            bring_up_to_date(delta, GATE_RESULT)
         _replace(
-            warehouse.quarantine(GATE_RESULT),
+            place,
             GATE_RESULT,
             DayRows(cluster, ds),
             _rows_of(GATE_RESULT, cluster, ds, results),
@@ -76,7 +88,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     with _one_publisher(warehouse), duckdb.connect(":memory:") as connection:
         # Asked when it is our turn: whoever had to wait must not publish what has been overtaken meanwhile.
         judged = accepted_stage(warehouse, cluster, ds)
-        _undo_interrupted(warehouse, _named_versions(warehouse))
+        _begin_writing(warehouse)
         staged = {
             table: _staged(judged.stage, table) for table in PUBLISHED_TABLES if table is not GATE_RESULT
         }
@@ -129,7 +141,7 @@ def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) 
         earlier = _replaced_record(warehouse, day, current)
         rows_of = _rows_named_by(connection, warehouse, day, earlier)
         if is_applied:
-            _undo_interrupted(warehouse, _named_versions(warehouse))
+            _begin_writing(warehouse)
             versions, _ = _replace_changed(connection, warehouse, day, rows_of)
             withdrawn = {
                 "withdrawn_run_id": current["run_id"],
@@ -221,6 +233,24 @@ def _named_versions(warehouse: Warehouse) -> dict[str, int]:
             name = table["table_name"]
             versions[name] = max(versions.get(name, -1), table["delta_version"])
     return versions
+
+
+def _begin_writing(warehouse: Warehouse) -> None:
+    """Make the published tables what this release adds days to.
+
+    Raises:
+        StageError: another release has written a table that this one cannot add to; then nothing is changed.
+    """
+    for table in (*PUBLISHED_TABLES, PUBLICATION):
+        delta = _open(warehouse.published(table))
+        if delta is not None:
+            refuse_other_types(delta, table)
+    # To undo is to go back to a schema too, so it comes before the tables are brought up to date.
+    _undo_interrupted(warehouse, _named_versions(warehouse))
+    for table in (*PUBLISHED_TABLES, PUBLICATION):
+        delta = _open(warehouse.published(table))
+        if delta is not None:
+            bring_up_to_date(delta, table)
 
 
 def _undo_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
@@ -324,27 +354,20 @@ def _published_content(
 def _replace(place: str, table: Table, day: DayRows, rows: pads.Dataset) -> int:
     """Make the day's rows in a Delta table these; returns the version that has them."""
     options = storage_options(place)
-    schema = arrow_schema(table)
-    if _open(place) is None:
-        DeltaTable.create(
+    published = _open(place)
+    if published is None:
+        published = DeltaTable.create(
             place,
-            schema,
+            arrow_schema(table),
             mode="ignore",
-            partition_by=["cluster", "ds"],
+            partition_by=PARTITION_COLUMNS,
             name=table.name,
-            description=f"One row per {table.grain}.",
+            description=description(table),
             storage_options=options,
         )
+    schema = written_schema(published, table)
     reader = pa.RecordBatchReader.from_batches(schema, _checked_batches(rows, schema))
-    write_deltalake(
-        place,
-        reader,
-        mode="overwrite",
-        predicate=day.predicate,
-        # Columns that the table got since it was created are added to it; days that are there keep null in them.
-        schema_mode="merge",
-        storage_options=options,
-    )
+    write_deltalake(place, reader, mode="overwrite", predicate=day.predicate, storage_options=options)
     return _version(place)
 
 
@@ -353,9 +376,16 @@ def _version(place: str) -> int:
 
 
 def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for batch in rows.to_batches(columns=schema.names):
+    """The rows in a schema that may have more columns than they; these are null."""
+    names = [name for name in schema.names if name in rows.schema.names]
+    for batch in rows.to_batches(columns=names):
         yield pa.RecordBatch.from_arrays(
-            [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)],
+            [
+                batch.column(field.name).cast(field.type)
+                if field.name in names
+                else pa.nulls(batch.num_rows, field.type)
+                for field in schema
+            ],
             schema=schema,
         )
 
@@ -381,6 +411,10 @@ def _rows_of(table: Table, cluster: str, ds: date, rows: list[dict[str, Any]]) -
 
 def _staged(stage: Stage, table: Table) -> pads.Dataset:
     file_system, path = file_system_of(stage.table(table))
+    if file_system.get_file_info(path).type == pafs.FileType.NotFound:
+        raise StageError(
+            f"The stage at {stage.root} has no {table.qualified_name}, so another release computed it: run the build again."
+        )
     return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)
 
 

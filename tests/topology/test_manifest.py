@@ -438,7 +438,11 @@ class TestVerify:
     @pytest.mark.parametrize(
         ("change", "problem"),
         [
-            ({"contract_version": 2}, "contract version 2 is not known here, only 1"),
+            (
+                {"contract_version": 2},
+                "contract version 2 is not known to this release, which reads 1; read the export with a release",
+            ),
+            ({"contract_version": 10**400}, "'contract_version' is not a whole number"),
             ({"contract_version": "1"}, "'contract_version' is not a whole number"),
             ({"cluster": "a/b"}, "cannot be the name of a folder"),
             ({"cluster": "test"}, "cluster is 'prod', but this export is of 'test'"),

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from warehouse import identity
 from warehouse.identity import RunIdentity, code_version
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IDENTITY = RunIdentity("manifest", "settings", "0.1.0+abc")
 
@@ -63,3 +60,22 @@ def test_a_changed_line_of_code_is_another_version(tmp_path: Path, monkeypatch: 
     finally:
         monkeypatch.undo()
         code_version.cache_clear()
+
+
+def test_no_published_row_can_come_from_the_folder_of_sql_which_the_version_leaves_out() -> None:
+    root = Path(identity.__file__).resolve().parent.parent
+    naming = {
+        path.relative_to(root).as_posix()
+        for package in identity._PACKAGES
+        for path in (root / package).rglob("*.py")
+        if re.search(r"""["']sql["'/]""", path.read_text(encoding="utf-8"))
+    }
+
+    assert naming == {"warehouse/query.py"}
+    importing = {
+        path.relative_to(root).as_posix()
+        for package in identity._PACKAGES
+        for path in (root / package).rglob("*.py")
+        if "warehouse.query" in path.read_text(encoding="utf-8")
+    }
+    assert importing == set()
