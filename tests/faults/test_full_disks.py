@@ -1,0 +1,67 @@
+"""A disk that becomes full at any moment: a sentence, the old day for readers, and a right end once there is room."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ledger_process import Days, Ledger
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def on_full_disk(ledger: Ledger, disk: Path, free_kib: int, *command: str) -> dict[str, Any]:
+    """What becomes of a command on a disk with so much room, and of the same when there is room."""
+    disk.mkdir()
+    words = replace(ledger, warehouse=disk / "warehouse").words(*command)
+    ended = subprocess.run(
+        [
+            "unshare", "--mount", "--map-root-user",
+            sys.executable, Path(__file__).with_name("on_full_disk.py"), ledger.warehouse, disk, str(free_kib), *words,
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    report: dict[str, Any] = json.loads(ended.stdout)
+    return report
+
+
+@pytest.mark.parametrize("free_kib", [0, 64, 256, 768])
+def test_a_publication_without_room_shows_nothing_of_the_day(
+    days: Days, tmp_path: Path, free_kib: int
+) -> None:
+    before, after = days.contents
+    report = on_full_disk(days.judged, tmp_path / "disk", free_kib, "stage", "publish")
+    code, told = report["full"]
+    assert code == 1
+    assert "No space left on device" in told
+    assert "Traceback" not in told
+    assert report["read_when_full"] == report["read_after"] == before
+    assert report["again"][0] == 0, report["again"][1]
+    assert report["read_again"] == after
+
+
+@pytest.mark.parametrize("free_kib", [0, 500])
+def test_a_computation_without_room_shows_nothing_of_the_day(
+    days: Days, tmp_path: Path, free_kib: int
+) -> None:
+    before, after = days.contents
+    report = on_full_disk(days.monday, tmp_path / "disk", free_kib, "run")
+    code, told = report["full"]
+    assert code == 1
+    assert "No space left on device" in told
+    assert report["read_when_full"] == report["read_after"] == before
+    assert report["again"][0] == 0, report["again"][1]
+    assert report["read_again"] == after

@@ -1,0 +1,115 @@
+"""A run that is killed anywhere leaves readers what they had, and the next run ends as if nothing had been."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from struck import Strike
+
+from warehouse.publish import PUBLISHED_TABLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ledger_process import Days
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+_WRITE, _POINTER, _REPLACE = (
+    "spark_jobs.stage:_write",
+    "warehouse.staging:_write_json",
+    "warehouse.publish:_replace",
+)
+
+IN_THE_BUILD = [
+    Strike(_WRITE, 1, "within"),
+    Strike(_WRITE, 18, "after"),
+    Strike("spark_jobs.build:write_work", 2, "before"),
+    Strike(_WRITE, 30, "within"),
+    Strike("spark_jobs.build:write_measures", 1, "before"),
+    Strike("spark_jobs.build:write_measures", 1, "after"),
+    Strike(_POINTER, 1, "after"),
+    Strike(_POINTER, 2, "after"),
+]
+IN_THE_GATE = [Strike(_POINTER, 1, "before"), Strike(_POINTER, 1, "after"), Strike(_POINTER, 2, "after")]
+IN_THE_PUBLICATION = [
+    *(Strike(_REPLACE, nth, "before") for nth in range(1, len(PUBLISHED_TABLES) + 2, 5)),
+    *(
+        Strike("warehouse.publish:_checked_batches", nth, "within")
+        for nth in range(2, len(PUBLISHED_TABLES), 7)
+    ),
+    *(Strike(_REPLACE, nth, "after") for nth in (3, len(PUBLISHED_TABLES))),
+]
+AFTER_THE_PUBLICATION = [
+    Strike(_REPLACE, len(PUBLISHED_TABLES) + 1, "after"),
+    Strike("warehouse.publish:remove_superseded", 1, "before"),
+    Strike("warehouse.publish:remove_superseded", 1, "after"),
+]
+
+
+def test_a_day_whose_computation_is_killed_again_and_again_ends_like_any_other(
+    days: Days, tmp_path: Path
+) -> None:
+    ledger = days.monday.copied_to(tmp_path)
+    before, after = days.contents
+    for strike in IN_THE_BUILD:
+        ledger.run("run", strike=strike, expect=-9)
+        assert ledger.fingerprint() == before, strike
+    ledger.run("run")
+    assert ledger.fingerprint() == after
+    # Of all those attempts nothing stays but the one that was published.
+    attempts = [
+        path for path in (ledger.warehouse / "stage" / "simulated" / "2026-11-17").iterdir() if path.is_dir()
+    ]
+    assert len(attempts) == 1
+
+
+def test_a_gate_that_is_killed_gives_its_verdict_the_next_time(days: Days, tmp_path: Path) -> None:
+    ledger = days.judged.copied_to(tmp_path)
+    before, after = days.contents
+    for strike in IN_THE_GATE:
+        ledger.run("stage", "gate", strike=strike, expect=-9)
+        assert ledger.fingerprint() == before, strike
+    ledger.run("stage", "gate")
+    ledger.run("stage", "publish")
+    assert ledger.fingerprint() == after
+
+
+def test_a_publication_that_is_killed_anywhere_shows_nothing_of_the_day_until_it_shows_all(
+    days: Days, tmp_path: Path
+) -> None:
+    ledger = days.judged.copied_to(tmp_path)
+    before, after = days.contents
+    for strike in IN_THE_PUBLICATION:
+        ledger.run("stage", "publish", strike=strike, expect=-9)
+        assert ledger.fingerprint() == before, strike
+    ledger.run("stage", "publish")
+    assert ledger.fingerprint() == after
+
+
+@pytest.mark.parametrize("strike", AFTER_THE_PUBLICATION, ids=str)
+def test_a_publisher_that_is_killed_after_its_last_commit_has_published(
+    days: Days, tmp_path: Path, strike: Strike
+) -> None:
+    ledger = days.judged.copied_to(tmp_path)
+    _, after = days.contents
+    ledger.run("stage", "publish", strike=strike, expect=-9)
+    assert ledger.fingerprint() == after
+    ledger.run("stage", "publish")
+    assert ledger.fingerprint() == after
+
+
+def test_a_republication_that_is_killed_leaves_the_old_day_whole(days: Days, tmp_path: Path) -> None:
+    """The same day from another export: readers have one or the other, in all tables alike."""
+    ledger = days.tuesday.copied_to(tmp_path)
+    _, after = days.contents
+    changed = ledger.with_another_tuesday(tmp_path)
+    changed.run("run", strike=Strike("ledger.stages:publish"), expect=-9)
+    for nth in (1, 5, 9):
+        changed.run("stage", "publish", strike=Strike(_REPLACE, nth, "after"), expect=-9)
+        assert changed.fingerprint() == after
+    changed.run("stage", "publish")
+    assert changed.fingerprint() != after
+    ledger.run("run")
+    assert ledger.fingerprint() == after

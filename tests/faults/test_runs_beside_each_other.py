@@ -1,0 +1,171 @@
+"""Several runs at a time, runs that were given up and wake up again, and input or machines that fail under a run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from ledger_process import CLUSTER, MONDAY, TUESDAY, descendants
+from struck import Strike
+
+from tests.real_cluster.processes import wait_until
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+
+    from ledger_process import Days
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+PATIENCE_S = 300
+ROOT = Path(__file__).resolve().parents[2]
+_WRITE = "spark_jobs.stage:_write"
+
+
+def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, told = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, told
+
+
+def is_stopped(process: subprocess.Popen[str]) -> Callable[[], str | None]:
+    own = psutil.Process(process.pid)
+    return lambda: None if own.status() == psutil.STATUS_STOPPED else f"{own.pid} is {own.status()}"
+
+
+def test_two_runs_of_one_day_at_once_both_end_right(days: Days, tmp_path: Path) -> None:
+    ledger = days.monday.copied_to(tmp_path)
+    both = [ledger.start("run") for _ in range(2)]
+    assert [ends(process)[0] for process in both] == [0, 0]
+    assert ledger.fingerprint() == days.contents[1]
+
+
+def test_an_old_day_beside_todays_changes_neither(days: Days, tmp_path: Path) -> None:
+    ledger = days.monday.copied_to(tmp_path)
+    both = [ledger.start("run", ds=ds) for ds in (MONDAY, TUESDAY)]
+    assert [ends(process)[0] for process in both] == [0, 0]
+    assert ledger.fingerprint() == days.contents[1]
+
+
+@pytest.mark.parametrize(
+    "strike",
+    [
+        Strike(_WRITE, 12, "after", "stop"),
+        Strike("spark_jobs.build:finish", 1, "before", "stop"),
+        Strike("ledger.stages:gate", 1, "before", "stop"),
+        Strike("ledger.stages:publish", 1, "before", "stop"),
+    ],
+    ids=str,
+)
+def test_a_zombie_that_wakes_up_after_its_retry_has_published_changes_nothing(
+    days: Days, tmp_path: Path, strike: Strike
+) -> None:
+    ledger = days.monday.copied_to(tmp_path)
+    zombie = ledger.start("run", strike=strike)
+    wait_until(is_stopped(zombie), PATIENCE_S)
+    ledger.run("run")
+    assert ledger.fingerprint() == days.contents[1]
+
+    zombie.send_signal(signal.SIGCONT)
+
+    code, told = ends(zombie)
+    assert code == 0, told
+    assert ledger.fingerprint() == days.contents[1]
+    ledger.run("run")
+    assert ledger.fingerprint() == days.contents[1]
+
+
+def test_a_zombie_with_an_input_that_is_no_longer_the_days_publishes_nothing(
+    days: Days, tmp_path: Path
+) -> None:
+    ledger = days.monday.copied_to(tmp_path)
+    old = ledger.with_another_tuesday(tmp_path)
+    zombie = old.start("run", strike=Strike("spark_jobs.build:verify", 1, "before", "stop"))
+    wait_until(is_stopped(zombie), PATIENCE_S)
+    # The export is landed again, and the day is run from that one.
+    landed = old.exports / CLUSTER / str(TUESDAY)
+    shutil.rmtree(landed)
+    shutil.copytree(ledger.exports / CLUSTER / str(TUESDAY), landed)
+    replace(old, settings=ledger.settings).run("run")
+    assert ledger.fingerprint() == days.contents[1]
+
+    zombie.send_signal(signal.SIGCONT)
+
+    code, told = ends(zombie)
+    assert code == 2, told
+    assert ledger.fingerprint() == days.contents[1]
+
+
+def test_an_export_that_changes_while_it_is_read_is_named_and_nothing_is_published(
+    days: Days, tmp_path: Path
+) -> None:
+    ledger = days.monday.copied_to(tmp_path)
+    exports = tmp_path / "exports"
+    shutil.copytree(ledger.exports, exports)
+    own = replace(ledger, exports=exports)
+    file = exports / CLUSTER / str(TUESDAY) / "nameserver_routes.jsonl"
+    whole = file.read_bytes()
+
+    told = own.run("run", strike=Strike(_WRITE, 5, "after", "spoil", str(file)), expect=2)
+
+    assert "nameserver_routes.jsonl" in told
+    assert ledger.fingerprint() == days.contents[0]
+    assert "no whole stage" in own.run("stage", "gate", expect=2)
+    file.write_bytes(whole)
+    own.run("run")
+    assert ledger.fingerprint() == days.contents[1]
+
+
+def test_a_jvm_that_dies_is_a_crash_and_the_next_run_ends_right(days: Days, tmp_path: Path) -> None:
+    ledger = days.monday.copied_to(tmp_path)
+    run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"))
+    wait_until(is_stopped(run), PATIENCE_S)
+    for jvm in descendants(run, "SparkSubmit"):
+        jvm.kill()
+    run.send_signal(signal.SIGCONT)
+    code, told = ends(run)
+    assert code == 1, told
+    assert ledger.fingerprint() == days.contents[0]
+    ledger.run("run")
+    assert ledger.fingerprint() == days.contents[1]
+
+
+def test_a_lost_executor_costs_time_and_no_row(days: Days, tmp_path: Path) -> None:
+    """Two executors in processes of their own, as on a cluster; one is killed in the middle."""
+    ledger = days.monday.copied_to(tmp_path)
+    run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"), **_two_executors(tmp_path))
+    wait_until(is_stopped(run), PATIENCE_S)
+    executors = descendants(run, "CoarseGrainedExecutorBackend")
+    assert len(executors) == 2
+    executors[0].kill()
+    run.send_signal(signal.SIGCONT)
+    code, told = ends(run)
+    assert code == 0, told
+    assert ledger.fingerprint() == days.contents[1]
+
+
+def _two_executors(folder: Path) -> dict[str, str]:
+    """Spark's configuration with a master that starts two executors of one core each."""
+    own = Path(os.environ.get("SPARK_CONF_DIR", str(ROOT / ".local" / "spark-conf")))
+    conf = folder / "spark-conf"
+    shutil.copytree(own, conf)
+    with (conf / "spark-defaults.conf").open("a") as settings:
+        settings.write("\nspark.master local-cluster[2,1,1024]\n")
+    return {"SPARK_CONF_DIR": str(conf)}
+
+
+def test_whoever_stops_while_it_publishes_is_waited_for(days: Days, tmp_path: Path) -> None:
+    ledger = days.judged.copied_to(tmp_path)
+    slow = ledger.start("stage", "publish", strike=Strike("warehouse.publish:_replace", 4, "after", "stop"))
+    wait_until(is_stopped(slow), PATIENCE_S)
+    second = ledger.start("stage", "publish")
+    assert ledger.fingerprint() == days.contents[0]
+    slow.send_signal(signal.SIGCONT)
+    assert [ends(process)[0] for process in (slow, second)] == [0, 0]
+    assert ledger.fingerprint() == days.contents[1]
