@@ -25,7 +25,7 @@ from ledger import stages
 from settings import SettingsError
 from topology.collect.errors import AdminClientError, CollectError, UnreachableError
 from topology.manifest import ExportError, Manifest
-from warehouse.errors import QueryError, RollbackError, StageError
+from warehouse.errors import QueryError, RollbackError, StageError, WriteError
 from warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def rollback(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
 ) -> None:
     """Return one day to what was published before, in all tables at once; once more: one publication further back."""
-    from warehouse.publish import rollback as roll_back
+    from warehouse.rollback import rollback as roll_back
 
     done = roll_back(Warehouse.at(warehouse), cluster, ds.date(), is_applied=not dry_run)
     for table_name, (before, after) in done.row_counts.items():
@@ -371,7 +371,7 @@ def main() -> None:
     ) as error:
         _told.print(str(error), soft_wrap=True)
         sys.exit(BAD_INPUT)
-    except (AdminClientError, UnreachableError) as error:
+    except (AdminClientError, UnreachableError, WriteError) as error:
         _told.print(str(error), soft_wrap=True)
         sys.exit(CRASHED)
 

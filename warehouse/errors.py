@@ -20,6 +20,10 @@ class StageError(Exception):
     """A stage is not there, not whole, or not judged; `str()` is one sentence that says which and what to do."""
 
 
+class WriteError(Exception):
+    """The warehouse cannot be written to now; `str()` is one sentence that says why. Readers see what they saw before."""
+
+
 class RollbackError(Exception):
     """A day cannot be returned to an earlier publication; `str()` is one sentence that says why. Nothing is changed."""
 

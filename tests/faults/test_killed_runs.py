@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from struck import Strike
 
-from warehouse.publish import PUBLISHED_TABLES
+from warehouse.commits import PUBLISHED_TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 _WRITE, _POINTER, _REPLACE = (
     "spark_jobs.stage:_write",
     "warehouse.staging:_write_json",
-    "warehouse.publish:_replace",
+    "warehouse.commits:replace_day",
 )
 
 IN_THE_BUILD = [
@@ -36,7 +36,7 @@ IN_THE_GATE = [Strike(_POINTER, 1, "before"), Strike(_POINTER, 1, "after"), Stri
 IN_THE_PUBLICATION = [
     *(Strike(_REPLACE, nth, "before") for nth in range(1, len(PUBLISHED_TABLES) + 2, 5)),
     *(
-        Strike("warehouse.publish:_checked_batches", nth, "within")
+        Strike("warehouse.commits:_checked_batches", nth, "within")
         for nth in range(2, len(PUBLISHED_TABLES), 7)
     ),
     *(Strike(_REPLACE, nth, "after") for nth in (3, len(PUBLISHED_TABLES))),

@@ -162,7 +162,9 @@ def _two_executors(folder: Path) -> dict[str, str]:
 
 def test_whoever_stops_while_it_publishes_is_waited_for(days: Days, tmp_path: Path) -> None:
     ledger = days.judged.copied_to(tmp_path)
-    slow = ledger.start("stage", "publish", strike=Strike("warehouse.publish:_replace", 4, "after", "stop"))
+    slow = ledger.start(
+        "stage", "publish", strike=Strike("warehouse.commits:replace_day", 4, "after", "stop")
+    )
     wait_until(is_stopped(slow), PATIENCE_S)
     second = ledger.start("stage", "publish")
     assert ledger.fingerprint() == days.contents[0]

@@ -16,6 +16,7 @@ from hand_staged import MONDAY, TUESDAY, owners, stage_day, write_staged
 from ledger.stages import Day
 from tables import ALL_TABLES, FINDING, QUEUE_ASSIGNMENT, Column, Table
 from topology.manifest import verify
+from warehouse import commits
 from warehouse import publish as publish_module
 from warehouse.arrow_schema import COMMENT_KEY
 from warehouse.errors import StageError
@@ -135,9 +136,9 @@ def publish_as(
     """Publish a day as a release does that defines a table so; the table has one row."""
     with monkeypatch.context() as release:
         release.setattr(
-            publish_module,
+            commits,
             "PUBLISHED_TABLES",
-            tuple(table if own.name == table.name else own for own in publish_module.PUBLISHED_TABLES),
+            tuple(table if own.name == table.name else own for own in commits.PUBLISHED_TABLES),
         )
         stage_day(warehouse, ds)
         write_staged(warehouse.stage("shop", ds, "only").table(table), table, "shop", ds, [row])

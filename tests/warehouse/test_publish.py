@@ -18,10 +18,11 @@ from hand_staged import MONDAY, TUESDAY, owners, result, stage_day
 
 from tables import ALL_TABLES, ASSIGNMENT_FAIRNESS, GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
 from tables.silver.broker import BROKER
-from warehouse import publish as publish_module
+from warehouse import commits
+from warehouse.commits import PUBLISHED_TABLES
 from warehouse.errors import NoWarehouseError, StageError
 from warehouse.layout import Warehouse
-from warehouse.publish import PUBLISHED_TABLES, publish, quarantine
+from warehouse.publish import publish, quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +41,7 @@ def whole_warehouse(tmp_path: Path) -> Warehouse:
 @pytest.fixture
 def warehouse(whole_warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """A warehouse where a day is four tables: all are published alike, and each takes its time."""
-    monkeypatch.setattr(publish_module, "PUBLISHED_TABLES", FEW_TABLES)
+    monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return whole_warehouse
 
 
@@ -245,7 +246,7 @@ def publish_and_die(
     monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, ds: date, writes_before: int
 ) -> None:
     """Publish a day with a process that ends before its nth write."""
-    replace = publish_module._replace
+    replace = commits.replace_day
     writes = iter(range(1000))
 
     def dying(*arguments: Any) -> int:
@@ -254,7 +255,7 @@ def publish_and_die(
         return replace(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(publish_module, "_replace", dying)
+        patched.setattr(commits, "replace_day", dying)
         with pytest.raises(_KilledError):
             publish(warehouse, "shop", ds)
 
@@ -324,18 +325,18 @@ def test_a_publisher_killed_by_the_system_leaves_the_old_day_and_no_lock(whole_w
     program = f"""
 import os, signal
 from datetime import date
-from warehouse import publish
+from warehouse import commits, publish
 from warehouse.layout import Warehouse
 
-replace = publish._replace
+replace = commits.replace_day
 def killed_after_one_table(*arguments):
     replace(*arguments)
     os.kill(os.getpid(), signal.SIGKILL)
 
-publish._replace = killed_after_one_table
+commits.replace_day = killed_after_one_table
 publish.publish(Warehouse({whole_warehouse.root!r}), "shop", date(2026, 11, 16))
 """
-    root = Path(publish_module.__file__).resolve().parent.parent
+    root = Path(commits.__file__).resolve().parent.parent
     ended = subprocess.run([sys.executable, "-c", program], cwd=root, check=False, env=dict(os.environ))
 
     assert ended.returncode == -signal.SIGKILL
@@ -350,7 +351,7 @@ def test_publishers_of_one_warehouse_go_one_after_the_other(
     days = [date(2026, 11, day) for day in (16, 17, 18, 19)]
     for number, ds in enumerate(days):
         stage_day(warehouse, ds, run_id=f"run-{number}", queue_assignment=owners(f"c{number}"))
-    replace = publish_module._replace
+    replace = commits.replace_day
     inside: set[int] = set()
     seen_together: list[int] = []
 
@@ -359,14 +360,14 @@ def test_publishers_of_one_warehouse_go_one_after_the_other(
         seen_together.append(len(inside))
         return replace(*arguments)
 
-    undo = publish_module._undo_interrupted
+    undo = commits._undo_interrupted
 
     def first_step(*arguments: Any) -> None:
         inside.clear()
         undo(*arguments)
 
-    monkeypatch.setattr(publish_module, "_replace", watched)
-    monkeypatch.setattr(publish_module, "_undo_interrupted", first_step)
+    monkeypatch.setattr(commits, "replace_day", watched)
+    monkeypatch.setattr(commits, "_undo_interrupted", first_step)
     start = threading.Barrier(len(days))
     failures: list[BaseException] = []
 

@@ -13,11 +13,12 @@ from hand_staged import MONDAY, TUESDAY, owners, stage_day
 
 from tables import ASSIGNMENT_FAIRNESS, GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
 from tables.silver.broker import BROKER
-from warehouse import publish as publish_module
+from warehouse import commits
 from warehouse.errors import RollbackError
 from warehouse.fingerprint import fingerprint
 from warehouse.layout import Warehouse
-from warehouse.publish import publish, rollback
+from warehouse.publish import publish
+from warehouse.rollback import rollback
 
 if TYPE_CHECKING:
     from datetime import date
@@ -37,7 +38,7 @@ RUNS_SEEN = """
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """A warehouse where a day is four tables: all are returned alike, and each takes its time."""
-    monkeypatch.setattr(publish_module, "PUBLISHED_TABLES", FEW_TABLES)
+    monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return Warehouse.at(str(tmp_path / "warehouse"))
 
 
@@ -196,7 +197,7 @@ def test_readers_see_the_day_whole_when_a_rollback_is_killed(
     publish_run(warehouse, "run-1")
     before = contents(warehouse)
     publish_run(warehouse, "run-2")
-    replace = publish_module._replace
+    replace = commits.replace_day
     writes = iter(range(1000))
 
     def dying(*arguments: Any) -> int:
@@ -205,7 +206,7 @@ def test_readers_see_the_day_whole_when_a_rollback_is_killed(
         return replace(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(publish_module, "_replace", dying)
+        patched.setattr(commits, "replace_day", dying)
         with pytest.raises(_KilledError):
             rollback(warehouse, "shop", MONDAY, is_applied=True)
 
