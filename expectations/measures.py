@@ -1,7 +1,8 @@
 """The SQL that measures the staged tables, for the Spark session that staged them.
 
-It reads views named `<layer>_<table>` over the staged Delta tables, `run` (one row: cluster string, ds date) and
-`manifest_file` (path string, kind string, line_count bigint, error_count bigint: what the export's manifest says).
+It reads views named `<layer>_<table>` over the staged tables, `run` (one row: cluster string, ds date, compared_ds
+date), `before_queue_assignment` and `before_consumer_connection` (the rows of compared_ds that the build read, without any if it
+is null) and `manifest_file` (path string, kind string, line_count bigint, error_count bigint: what the export's manifest says).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
 not: anything that needs Spark or Great Expectations to be imported; this is text.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from expectations import (
+    assignment_churn,
     assignment_fairness,
     broadcast_offset,
     every_table,
@@ -42,6 +44,9 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         ),
         f"{judged_tables(queue_assignment.QUEUE_BREACHES)},\n"
         f"explained AS (SELECT *, {assignment_fairness.JUDGED_COLUMNS}\n  FROM judged)",
+    ),
+    measure_statement(
+        assignment_churn.SUITE.expectations, (assignment_churn.BREACH_QUERY,), assignment_churn.COMMON_TABLES
     ),
     measure_statement(
         ownership_drift.SUITE.expectations, ownership_drift.BREACH_QUERIES, ownership_drift.COMMON_TABLES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from expectations import (
+    assignment_churn,
     assignment_fairness,
     broadcast_offset,
     every_table,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 SUITES: Final[tuple[Suite, ...]] = (
     queue_assignment.SUITE,
     assignment_fairness.SUITE,
+    assignment_churn.SUITE,
     ownership_drift.SUITE,
     route_divergence.SUITE,
     producer_spread.SUITE,

@@ -20,8 +20,10 @@ from pyspark.sql import functions as F
 from expectations.rules import GATE_NAMES
 from settings import ClusterSettings, SettingsError, load_settings
 from spark_jobs.allocation import SPREAD_BOUNDS
+from spark_jobs.assignment_churn import assignment_churn
 from spark_jobs.broadcast_offset import broadcast_offset
 from spark_jobs.broadcast_offset_file import broadcast_offset_file
+from spark_jobs.compared_day import COMPARED_TABLES, compared_rows
 from spark_jobs.fairness import assignment_fairness
 from spark_jobs.finding import finding
 from spark_jobs.offset_readings import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
@@ -34,6 +36,7 @@ from spark_jobs.silver import read_silver
 from spark_jobs.stage import write_measures, write_tables, write_work
 from spark_jobs.subscriptions import subscriptions
 from tables import (
+    ASSIGNMENT_CHURN,
     ASSIGNMENT_FAIRNESS,
     BROADCAST_OFFSET,
     BROADCAST_OFFSET_FILE,
@@ -46,6 +49,8 @@ from tables import (
 )
 from topology.earlier import EarlierExport, earlier_exports
 from topology.manifest import ExportError, export_directory, load_manifest, verify
+from warehouse.earlier import newest_earlier_day
+from warehouse.errors import QueryError
 from warehouse.identity import RunIdentity, code_version
 from warehouse.layout import Warehouse
 from warehouse.staging import attempt, finish
@@ -55,6 +60,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_jobs.compared_day import ComparedRows
     from tables import Table
     from topology.manifest import Manifest
     from warehouse.layout import Stage
@@ -73,18 +79,26 @@ def build(
 
     Raises:
         ExportError: the day has no sealed export, or it is not as it was sealed when all of it has been read.
+        QueryError: the earlier published day cannot be read.
     """
     directory = export_directory(exports, cluster, ds)
     manifest = load_manifest(directory)
-    earlier = _earlier_offset_files(exports, manifest)
+    looked_at = _exports_looked_at(exports, manifest)
+    earlier = tuple(export for export in looked_at or () if _has_offset_files(export.manifest))
+    compared = newest_earlier_day(warehouse, cluster, ds, COMPARED_TABLES)
     identity = RunIdentity(
         manifest.sha256,
         settings.sha256,
         code_version(),
-        tuple(export.manifest.sha256 for export in earlier),
+        None
+        if looked_at is None
+        else tuple(f"{export.manifest.ds}={export.manifest.sha256}" for export in looked_at),
+        compared.ds if compared else None,
+        compared.content if compared else (),
     )
+    before = compared_rows(spark, compared) if compared else None
     with attempt(warehouse, cluster, ds) as stage:
-        _stage_day(spark, stage, directory, manifest, earlier, settings)
+        _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         # What was read is what was sealed: a file that changed under our eyes has spoiled the stage.
         verify(directory, cluster=cluster, ds=ds)
         finish(warehouse, cluster, ds, stage, identity.build)
@@ -97,6 +111,7 @@ def _stage_day(
     directory: Path,
     manifest: Manifest,
     earlier: tuple[EarlierExport, ...],
+    before: ComparedRows | None,
     settings: ClusterSettings,
 ) -> None:
     """Compute and write every table of a stage, and the gate's measures of them."""
@@ -128,6 +143,9 @@ def _stage_day(
     gold |= write(
         {
             ASSIGNMENT_FAIRNESS: fairness,
+            ASSIGNMENT_CHURN: assignment_churn(
+                gold["queue_assignment"], fairness, silver["consumer_connection"], before
+            ),
             OWNERSHIP_DRIFT: ownership_drift(silver, shared, gold),
             BROADCAST_OFFSET_FILE: broadcast_offset_file(silver, shared, files_read),
         }
@@ -135,19 +153,18 @@ def _stage_day(
     offsets = broadcast_offset(silver, shared, files_read, gold["broadcast_offset_file"])
     gold |= write({BROADCAST_OFFSET: offsets})
     gold |= write({FINDING: finding(silver, shared, gold)})
-    write_measures(spark, stage, silver | gold, manifest, cluster, ds)
+    write_measures(spark, stage, silver | gold, manifest, cluster, ds, before)
 
 
-def _earlier_offset_files(exports: Path, manifest: Manifest) -> tuple[EarlierExport, ...]:
-    """The earlier exports that the day's offset files are compared with; none where the day has none."""
+def _has_offset_files(manifest: Manifest) -> bool:
+    return any(file.kind == OFFSET_FILE_KIND for file in manifest.files)
 
-    def has_files(candidate: Manifest) -> bool:
-        return any(file.kind == OFFSET_FILE_KIND for file in candidate.files)
 
-    if not has_files(manifest):
-        return ()
-    earlier = earlier_exports(exports, manifest.cluster, manifest.ds, most=LOOK_BACK_EXPORTS)
-    return tuple(export for export in earlier if has_files(export.manifest))
+def _exports_looked_at(exports: Path, manifest: Manifest) -> tuple[EarlierExport, ...] | None:
+    """The earlier exports in which files are looked for that the day's are compared with; None where the day has none."""
+    if not _has_offset_files(manifest):
+        return None
+    return earlier_exports(exports, manifest.cluster, manifest.ds, most=LOOK_BACK_EXPORTS)
 
 
 def main() -> int:
@@ -170,7 +187,7 @@ def main() -> int:
             cluster=given.cluster,
             ds=given.ds,
         )
-    except (ExportError, SettingsError) as error:
+    except (ExportError, SettingsError, QueryError) as error:
         print(error, file=sys.stderr)  # noqa: T201 - the reason, for the log of the task
         return 2
     spark.stop()

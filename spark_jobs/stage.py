@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS
+from spark_jobs.compared_day import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_jobs.compared_day import ComparedRows
     from tables import Table
     from topology.manifest import Manifest
     from warehouse.layout import Stage
@@ -58,11 +60,17 @@ def write_measures(
     manifest: Manifest,
     cluster: str,
     ds: date,
+    before: ComparedRows | None,
 ) -> None:
     """Measure the rows as they were written, by the gate's own SQL, and write the numbers beside them."""
+    for table in COMPARED_TABLES:
+        of_before = before.rows[table.name] if before else spark.createDataFrame([], spark_schema(table))
+        of_before.createOrReplaceTempView(f"before_{table.name}")
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         staged[table.name].createOrReplaceTempView(f"{table.layer}_{table.name}")
-    spark.createDataFrame([(cluster, ds)], "cluster string, ds date").createOrReplaceTempView("run")
+    compared_ds = before.ds if before else None
+    run = "cluster string, ds date, compared_ds date"
+    spark.createDataFrame([(cluster, ds, compared_ds)], run).createOrReplaceTempView("run")
     files = [(file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files]
     schema = "path string, kind string, line_count bigint, error_count bigint"
     spark.createDataFrame(files, schema).createOrReplaceTempView("manifest_file")

@@ -5,6 +5,7 @@ What belongs here: names, grains, columns, units. What does not: rows, files, en
 
 from __future__ import annotations
 
+from tables.gold.assignment_churn import ASSIGNMENT_CHURN
 from tables.gold.assignment_fairness import ASSIGNMENT_FAIRNESS
 from tables.gold.broadcast_offset import BROADCAST_OFFSET
 from tables.gold.broadcast_offset_file import BROADCAST_OFFSET_FILE
@@ -62,6 +63,7 @@ SILVER_TABLES: tuple[Table, ...] = (
 COMPUTED_GOLD_TABLES: tuple[Table, ...] = (
     QUEUE_ASSIGNMENT,
     ASSIGNMENT_FAIRNESS,
+    ASSIGNMENT_CHURN,
     OWNERSHIP_DRIFT,
     ROUTE_DIVERGENCE,
     PRODUCER_SPREAD,
@@ -78,6 +80,7 @@ ALL_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *GOLD_TABLES)
 
 __all__ = [
     "ALL_TABLES",
+    "ASSIGNMENT_CHURN",
     "ASSIGNMENT_FAIRNESS",
     "BROADCAST_OFFSET",
     "BROADCAST_OFFSET_FILE",

@@ -139,6 +139,17 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
                 "unowned_queue_count": 0,
             },
         ],
+        "assignment_churn": [
+            {
+                **_without(orders, "broker_name"),
+                **effective,
+                "state": "compared",
+                "moved_queue_count": 5,
+                "least_move_count": 2,
+                "left_client_count": 1,
+                "changes": ["clients_left"],
+            }
+        ],
         "observed_owner": [
             *owned[:7],
             {**owned[7], "client_id": "10.9.9.9@stranger"},

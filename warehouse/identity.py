@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warehouse.staging import Build
+
+if TYPE_CHECKING:
+    from datetime import date
 
 _PACKAGES = ("expectations", "settings", "spark_jobs", "strategies", "tables", "topology", "warehouse")
 """The packages whose code can change a number of the ledger. `sql/` is none of them: it is read when somebody asks."""
@@ -25,14 +29,19 @@ class RunIdentity:
         manifest_sha256: SHA-256 of the export's manifest, which names every byte of the export.
         settings_sha256: SHA-256 of the cluster's settings.
         code_version: see `code_version`.
-        earlier_manifest_sha256s: SHA-256 of the manifests of earlier exports that the day was compared with, the
-            newest first.
+        compared_exports: the earlier exports in which offset files were looked for to compare the day's with, the newest
+            first: the day, `=`, the manifest's SHA-256. None for a day without offset files.
+        compared_ds: the earlier published day that the day was compared with.
+        compared_content: what was read of compared_ds: for each table its name, `=`, its content hash. The hash and not
+            the run, so that an earlier day whose rows come out the same makes no other day of this one.
     """
 
     manifest_sha256: str
     settings_sha256: str
     code_version: str
-    earlier_manifest_sha256s: tuple[str, ...] = ()
+    compared_exports: tuple[str, ...] | None = None
+    compared_ds: date | None = None
+    compared_content: tuple[str, ...] = ()
 
     @property
     def run_id(self) -> str:
@@ -41,14 +50,23 @@ class RunIdentity:
             self.manifest_sha256,
             self.settings_sha256,
             self.code_version,
-            *self.earlier_manifest_sha256s,
+            *(self.compared_exports or ()),
+            *(() if self.compared_ds is None else (self.compared_ds.isoformat(), *self.compared_content)),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     @property
     def build(self) -> Build:
         """What the stage and the publication keep of it."""
-        return Build(self.run_id, self.manifest_sha256, self.settings_sha256, self.code_version)
+        return Build(
+            self.run_id,
+            self.manifest_sha256,
+            self.settings_sha256,
+            self.code_version,
+            self.compared_ds,
+            None if self.compared_ds is None else list(self.compared_content),
+            None if self.compared_exports is None else list(self.compared_exports),
+        )
 
 
 @cache

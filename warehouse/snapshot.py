@@ -260,3 +260,9 @@ class PublishedTable:
             return pads.dataset(self._schema.empty_table())
         chosen = self._days if days is None else days
         return self._opened.dataset(self._schema, (file for file in self._opened.files if file.day in chosen))
+
+    def file_uris(self, days: Collection[PublishedDay]) -> tuple[str, ...]:
+        """Where the Parquet files with the rows of some published days are."""
+        if self._opened is None:
+            return ()
+        return tuple(f"{self._opened.uri}/{file.path}" for file in self._opened.files if file.day in days)

@@ -53,7 +53,7 @@ PUBLICATION = Table(
         Column(
             "compared_exports",
             "array<string>",
-            "The earlier exports whose offset files this day was compared with, the newest first: the day, `=`, the manifest's SHA-256. Null where none was looked for.",
+            "The earlier exports in which offset files were looked for to compare this day's with, the newest first: the day, `=`, the manifest's SHA-256. Null where the day has no offset files.",
         ),
     ),
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from staged_churn import add_churn
 from staged_drift import complete
 
 from expectations.measures import MEASURE_STATEMENTS
@@ -25,6 +26,7 @@ DS = date(2026, 11, 16)
 ROUTE_FILE = "nameserver_routes.jsonl"
 NAMESERVERS = ("127.0.0.1:9876", "127.0.0.1:9877")
 BROKERS = ("broker-a", "broker-b")
+COMPARED = ("queue_assignment", "consumer_connection")
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 
 Row = dict[str, Any]
@@ -38,6 +40,12 @@ class StagedDay:
     manifest: list[Row] = field(default_factory=list)
     untold: set[str] = field(default_factory=set)
     """Groups and topics of whose drift and divergence no finding is made."""
+    compared_ds: date | None = None
+    """The earlier published day, if there is one."""
+    before: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in COMPARED})
+    """The rows of the earlier day that the build reads, by the table's name."""
+    without_churn: set[tuple[str, str, str]] = field(default_factory=set)
+    """Group, topic and strategy of the rows of churn that are left out."""
 
     def add(self, table: str, **values: Any) -> Row:
         """Adds a row of this cluster and day; columns that are not given are null."""
@@ -291,7 +299,12 @@ class StagedDay:
         for name, table in TABLES.items():
             ddl = ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
             _view(spark, f"{table.layer}_{name}", self.rows[name], ddl)
-        _view(spark, "run", [{"cluster": CLUSTER, "ds": DS.isoformat()}], "cluster string, ds date")
+        for name in COMPARED:
+            ddl = ", ".join(f"{column.name} {column.type}" for column in TABLES[name].all_columns)
+            _view(spark, f"before_{name}", self.before[name], ddl)
+        compared_ds = self.compared_ds.isoformat() if self.compared_ds else None
+        run = {"cluster": CLUSTER, "ds": DS.isoformat(), "compared_ds": compared_ds}
+        _view(spark, "run", [run], "cluster string, ds date, compared_ds date")
         _view(
             spark,
             "manifest_file",
@@ -302,6 +315,7 @@ class StagedDay:
     def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""
         complete(self)
+        add_churn(self)
         self.show_to(spark)
         return [row.asDict() for statement in statements for row in spark.sql(statement).collect()]
 

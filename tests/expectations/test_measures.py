@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
 from test_broadcast_measures import FAULTS as BROADCAST_FAULTS
+from test_churn_measures import FAULTS as CHURN_FAULTS
 from test_drift_measures import FAULTS as DRIFT_FAULTS
 
 from expectations import every_table
@@ -777,7 +778,8 @@ def test_a_day_in_order_breaks_nothing(expectation_id: str, in_order: list[Row])
 
 
 def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> None:
-    faults = (*FAULTS.values(), *DRIFT_FAULTS.values(), *BROADCAST_FAULTS.values())
+    kept_apart = (CHURN_FAULTS, DRIFT_FAULTS, BROADCAST_FAULTS)
+    faults = [*FAULTS.values(), *(planted for faults in kept_apart for planted in faults.values())]
     planted = set().union(*(expected for _, expected in faults))
     blocking = {
         expectation.expectation_id

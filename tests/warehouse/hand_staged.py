@@ -63,13 +63,15 @@ def stage_day(
     run_id: str = "run-1",
     verdict: str | None = "passed",
     attempt: str = "only",
+    build: Row | None = None,
     **rows_of: list[Row],
 ) -> None:
-    """Stage a day whole; tables that are not given have no rows."""
+    """Stage a day whole; tables that are not given have no rows. `build`: more of what it was computed from."""
     stage = warehouse.stage(cluster, ds, attempt)
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         write_staged(stage.table(table), table, cluster, ds, rows_of.get(table.name, []))
-    finish(warehouse, cluster, ds, stage, Build(run_id, "m", "s", "c"))
+    usual = {"run_id": run_id, "manifest_sha256": "m", "settings_sha256": "s", "code_version": "c"}
+    finish(warehouse, cluster, ds, stage, Build(**usual | (build or {})))
     if verdict is None:
         Path(stage.gate_verdict).unlink(missing_ok=True)
     else:

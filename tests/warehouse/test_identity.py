@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,21 @@ def test_each_part_is_in_the_run_id(part: str) -> None:
 
 def test_each_earlier_export_that_was_looked_at_is_in_the_run_id_in_its_order() -> None:
     ids = {
-        replace(IDENTITY, earlier_manifest_sha256s=earlier).run_id
-        for earlier in ((), ("a",), ("a", "b"), ("b", "a"))
+        replace(IDENTITY, compared_exports=earlier).run_id for earlier in ((), ("a",), ("a", "b"), ("b", "a"))
+    }
+
+    assert len(ids) == 4
+
+
+def test_the_day_that_was_compared_with_is_in_the_run_id_by_its_content() -> None:
+    ids = {
+        replace(IDENTITY, compared_ds=ds, compared_content=content).run_id
+        for ds, content in (
+            (None, ()),
+            (date(2026, 11, 16), ("gold.queue_assignment=1a",)),
+            (date(2026, 11, 16), ("gold.queue_assignment=1b",)),
+            (date(2026, 11, 17), ("gold.queue_assignment=1a",)),
+        )
     }
 
     assert len(ids) == 4

@@ -74,7 +74,7 @@ def measure(spark: SparkSession, day: Day) -> None:
         for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
     }
     manifest = load_manifest(export_directory(day.exports, day.cluster, day.ds))
-    write_measures(spark, stage, staged, manifest, day.cluster, day.ds)
+    write_measures(spark, stage, staged, manifest, day.cluster, day.ds, before=None)
 
 
 def is_order_queue(row: Row) -> bool:

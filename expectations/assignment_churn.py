@@ -1,0 +1,270 @@
+"""What must hold of `gold.assignment_churn`: plain SQL over both days' assignments comes to the same.
+
+What belongs here: the expectations of this table, and the counts that it is held to. What does not: whether so much churn
+is well (`finding`). The views `before_queue_assignment` and `before_consumer_connection` are the rows of the day that the build
+read; `run.compared_ds` says which, and is null where there was none.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted_list, text_or_null
+from expectations.thresholds import DOUBTFUL_OWNER_REASONS
+from tables import ASSIGNMENT_CHURN
+
+ROWS_EQUAL_FAIRNESS: Final = Expectation(
+    ASSIGNMENT_CHURN,
+    "rows_equal_fairness",
+    "There is a row for each group, topic and strategy of assignment_fairness, of the same source, and no other.",
+)
+STATE_FOLLOWS_DAYS: Final = Expectation(
+    ASSIGNMENT_CHURN,
+    "state_follows_days",
+    "Day, state and earlier strategy are what plain SQL finds in the assignments of both days.",
+)
+COUNTS_EQUAL_DAYS: Final = Expectation(
+    ASSIGNMENT_CHURN,
+    "counts_equal_days",
+    "Every count of queues and clients is exactly what plain SQL counts in both days; unknown is null and not 0.",
+)
+LEAST_MOVES_RECOMPUTED: Final = Expectation(
+    ASSIGNMENT_CHURN,
+    "least_moves_recomputed",
+    "The least number of moves is what another count gives, and is never more than what moved.",
+)
+CHANGES_FOLLOW_COUNTS: Final = Expectation(
+    ASSIGNMENT_CHURN,
+    "changes_follow_counts",
+    "The changes that are named are those that the counts show.",
+)
+
+SUITE: Final = Suite(
+    "assignment_churn",
+    (
+        ROWS_EQUAL_FAIRNESS,
+        STATE_FOLLOWS_DAYS,
+        COUNTS_EQUAL_DAYS,
+        LEAST_MOVES_RECOMPUTED,
+        CHANGES_FOLLOW_COUNTS,
+    ),
+)
+
+_UNTOLD = quoted_list((*DOUBTFUL_OWNER_REASONS, "kept_without_route"))
+
+# The earlier day's rows are given the strategy that today's row is compared with: today's effective one with the one
+# that was effective then, every other with itself.
+COMMON_TABLES: Final = f"""
+now_strategy AS (
+  SELECT consumer_group, topic, strategy, strategy_source, is_effective FROM gold_assignment_fairness
+),
+now_queue AS (
+  SELECT
+    consumer_group, topic, strategy, broker_name, queue_id,
+    count(client_id) AS owner_count, min(client_id) AS owner,
+    array_sort(collect_set(client_id)) AS owners,
+    bool_or(coalesce(reason IN {_UNTOLD}, FALSE)) AS is_untold
+  FROM gold_queue_assignment
+  GROUP BY consumer_group, topic, strategy, broker_name, queue_id
+),
+old_queue AS (
+  SELECT
+    now_strategy.consumer_group, now_strategy.topic, now_strategy.strategy, broker_name, queue_id,
+    min(old.strategy) AS old_strategy,
+    count(client_id) AS owner_count, min(client_id) AS owner,
+    array_sort(collect_set(client_id)) AS owners,
+    bool_or(coalesce(reason IN {_UNTOLD}, FALSE)) AS is_untold
+  FROM now_strategy
+  JOIN before_queue_assignment AS old
+    ON old.consumer_group = now_strategy.consumer_group AND old.topic = now_strategy.topic
+    AND IF(now_strategy.is_effective, old.is_effective, old.strategy = now_strategy.strategy)
+  GROUP BY now_strategy.consumer_group, now_strategy.topic, now_strategy.strategy, broker_name, queue_id
+),
+paired_queue AS (
+  SELECT
+    consumer_group, topic, strategy, broker_name, queue_id,
+    now_queue.owners IS NOT NULL AS is_now, old_queue.owners IS NOT NULL AS is_old,
+    now_queue.owners AS owners, old_queue.owners AS old_owners,
+    now_queue.owner AS owner, old_queue.owner AS old_owner,
+    now_queue.owner_count AS owner_count, old_queue.owner_count AS old_owner_count,
+    now_queue.is_untold AS is_untold, old_queue.is_untold AS is_old_untold, old_strategy
+  FROM now_queue
+  FULL JOIN old_queue USING (consumer_group, topic, strategy, broker_name, queue_id)
+),
+counted_churn AS (
+  SELECT
+    consumer_group, topic, strategy,
+    count_if(is_now) AS queue_count,
+    count_if(is_old) AS queue_count_before,
+    count_if(is_now AND NOT is_old) AS added_queue_count,
+    count_if(is_old AND NOT is_now) AS removed_queue_count,
+    count_if(is_now AND is_old) AS shared_queue_count,
+    count_if(is_now AND is_old AND owners <> old_owners) AS moved_queue_count,
+    count_if(is_now AND owner_count = 0) AS nobodys,
+    count_if(is_now AND is_old AND old_owner_count = 0) AS nobodys_before,
+    coalesce(max(greatest(owner_count, old_owner_count)), 0) > 1
+      OR strategy = 'BROADCASTING' OR coalesce(max(old_strategy) = 'BROADCASTING', FALSE) AS is_read_by_many,
+    coalesce(bool_or(is_untold), FALSE) AS is_untold,
+    coalesce(bool_or(is_old_untold), FALSE) AS is_old_untold,
+    max(old_strategy) AS old_strategy
+  FROM paired_queue
+  GROUP BY consumer_group, topic, strategy
+),
+now_member AS (SELECT DISTINCT consumer_group, client_id FROM silver_consumer_connection),
+old_member AS (SELECT DISTINCT consumer_group, client_id FROM before_consumer_connection),
+-- For each n: how many clients have n queues or more. The queues that can stay are the least of both days, added up over
+-- all n: the part that two staircases have in common.
+step AS (
+  SELECT
+    consumer_group, topic, strategy, place,
+    least(count_if(side = 'now'), count_if(side = 'old')) AS kept
+  FROM (
+    SELECT consumer_group, topic, strategy, 'now' AS side,
+      row_number() OVER (PARTITION BY consumer_group, topic, strategy, owner ORDER BY broker_name, queue_id) AS place
+    FROM paired_queue
+    WHERE owner IS NOT NULL
+    UNION ALL
+    SELECT consumer_group, topic, strategy, 'old' AS side,
+      row_number() OVER (PARTITION BY consumer_group, topic, strategy, old_owner ORDER BY broker_name, queue_id)
+    FROM (
+      SELECT paired_queue.* FROM paired_queue
+      LEFT SEMI JOIN (
+        SELECT consumer_group, topic, strategy, client_id
+        FROM now_member JOIN now_strategy USING (consumer_group)
+        UNION ALL
+        SELECT consumer_group, topic, strategy, owner FROM paired_queue WHERE owner IS NOT NULL
+      ) AS there
+      ON paired_queue.consumer_group = there.consumer_group AND paired_queue.topic = there.topic
+        AND paired_queue.strategy = there.strategy AND paired_queue.old_owner = there.client_id
+      WHERE is_now AND is_old
+    )
+  )
+  GROUP BY consumer_group, topic, strategy, place
+),
+kept_in_place AS (
+  SELECT consumer_group, topic, strategy, sum(kept) AS kept FROM step GROUP BY consumer_group, topic, strategy
+),
+came AS (
+  SELECT consumer_group, count(*) AS joined_client_count
+  FROM now_member LEFT ANTI JOIN old_member USING (consumer_group, client_id)
+  GROUP BY consumer_group
+),
+went AS (
+  SELECT consumer_group, count(*) AS left_client_count
+  FROM old_member LEFT ANTI JOIN now_member USING (consumer_group, client_id)
+  GROUP BY consumer_group
+),
+expected_churn AS (
+  SELECT
+    consumer_group, topic, strategy, strategy_source, is_effective, compared_ds,
+    CASE
+      WHEN compared_ds IS NULL THEN 'no_earlier_day'
+      WHEN coalesce(queue_count, 0) = 0 OR is_untold THEN 'unknown_now'
+      WHEN queue_count_before = 0 THEN 'not_there_before'
+      WHEN is_old_untold THEN 'unknown_before'
+      ELSE 'compared'
+    END AS state,
+    old_strategy, queue_count, queue_count_before, added_queue_count, removed_queue_count, moved_queue_count,
+    IF(is_read_by_many, NULL, shared_queue_count - coalesce(kept, 0) - least(nobodys, nobodys_before)) AS least_move_count,
+    coalesce(joined_client_count, 0) AS joined_client_count,
+    coalesce(left_client_count, 0) AS left_client_count
+  FROM now_strategy
+  LEFT JOIN counted_churn USING (consumer_group, topic, strategy)
+  LEFT JOIN kept_in_place USING (consumer_group, topic, strategy)
+  LEFT JOIN came USING (consumer_group)
+  LEFT JOIN went USING (consumer_group)
+  CROSS JOIN (SELECT max(compared_ds) AS compared_ds FROM run)
+),
+judged_churn AS (
+  SELECT
+    consumer_group, topic, strategy,
+    given, expected,
+    coalesce(expected.state = 'compared', FALSE) AS is_compared
+  FROM (
+    SELECT consumer_group, topic, strategy, any_value(given, TRUE) AS given, any_value(expected, TRUE) AS expected
+    FROM (
+      SELECT consumer_group, topic, strategy, struct(*) AS given, NULL AS expected FROM gold_assignment_churn
+      UNION ALL
+      SELECT consumer_group, topic, strategy, NULL, struct(*) FROM expected_churn
+    )
+    GROUP BY consumer_group, topic, strategy
+  )
+)"""
+
+_SUBJECT: Final = "concat('group ', consumer_group, ', topic ', topic, ', strategy ', strategy)"
+_COUNTS: Final = (
+    "queue_count_before",
+    "queue_count",
+    "added_queue_count",
+    "removed_queue_count",
+    "moved_queue_count",
+    "joined_client_count",
+    "left_client_count",
+)
+_CHANGES: Final = {
+    "clients_joined": "given.joined_client_count > 0",
+    "clients_left": "given.left_client_count > 0",
+    "queues_added": "given.added_queue_count > 0",
+    "queues_removed": "given.removed_queue_count > 0",
+    "strategy_changed": "given.strategy_before <> given.strategy",
+}
+
+
+def _differences(expected_of: dict[str, str]) -> str:
+    """SQL string that names each differing column with both its values; null where none differs."""
+    named = ", ".join(
+        f"IF(given.{column} <=> {expected}, NULL, concat('{column} is ', {text_or_null(f'given.{column}')}, "
+        f"', expected ', {text_or_null(expected)}))"
+        for column, expected in expected_of.items()
+    )
+    return f"nullif(concat_ws('; ', {named}), '')"
+
+
+def _breach(expectation: Expectation, differences: str) -> Breach:
+    """What differs, in rows that both sides have."""
+    return Breach(
+        expectation,
+        f"given IS NOT NULL AND expected IS NOT NULL AND {differences} IS NOT NULL",
+        f"concat({_SUBJECT}, ': ', {differences})",
+    )
+
+
+_named_changes = ", ".join(f"IF({is_so}, '{name}', NULL)" for name, is_so in _CHANGES.items())
+_BREACHES: Final = (
+    Breach(
+        ROWS_EQUAL_FAIRNESS,
+        "given IS NULL OR expected IS NULL OR given.strategy_source <> expected.strategy_source "
+        "OR given.is_effective <> expected.is_effective",
+        f"concat({_SUBJECT}, IF(given IS NULL, ' is missing', IF(expected IS NULL, ' is too many', ' differs in its source')))",
+    ),
+    _breach(
+        STATE_FOLLOWS_DAYS,
+        _differences(
+            {
+                "compared_ds": "expected.compared_ds",
+                "state": "expected.state",
+                "strategy_before": "IF(is_compared, expected.old_strategy, NULL)",
+            }
+        ),
+    ),
+    _breach(
+        COUNTS_EQUAL_DAYS,
+        _differences({column: f"IF(is_compared, expected.{column}, NULL)" for column in _COUNTS}),
+    ),
+    _breach(
+        LEAST_MOVES_RECOMPUTED,
+        _differences({"least_move_count": "IF(is_compared, expected.least_move_count, NULL)"}),
+    ),
+    Breach(
+        LEAST_MOVES_RECOMPUTED,
+        "given.least_move_count > given.moved_queue_count",
+        f"concat({_SUBJECT}, ': ', given.least_move_count, ' moves at least, and ', given.moved_queue_count, ' moved')",
+    ),
+    _breach(
+        CHANGES_FOLLOW_COUNTS,
+        _differences({"changes": f"IF(is_compared, array_compact(array({_named_changes})), NULL)"}),
+    ),
+)
+
+BREACH_QUERY: Final = breaches_in("judged_churn", _BREACHES)
