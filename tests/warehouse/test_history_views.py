@@ -1,0 +1,182 @@
+"""Since when a client owns a queue, and which days are out of date: views over whatever days are published."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import ledger
+from computed_days import asked
+from hand_staged import owner, stage_day
+
+from spark_jobs.offset_readings import LOOK_BACK_EXPORTS
+from tables import GATE_RESULT, QUEUE_ASSIGNMENT
+from tables.silver.consumer_connection import CONSUMER_CONNECTION
+from warehouse import publish as publish_module
+from warehouse.earlier import newest_earlier_day
+from warehouse.layout import Warehouse
+from warehouse.publish import publish
+from warehouse.query import views
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMPARED = (QUEUE_ASSIGNMENT, CONSUMER_CONNECTION)
+STALE = "SELECT ds::VARCHAR, reasons FROM stale_day ORDER BY ds"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """A warehouse where a day is three tables: all are published alike, and each takes its time."""
+    monkeypatch.setattr(publish_module, "PUBLISHED_TABLES", (*COMPARED, GATE_RESULT))
+    return Warehouse.at(str(tmp_path / "warehouse"))
+
+
+def november(day: int) -> date:
+    return date(2026, 11, day)
+
+
+def publish_day(
+    warehouse: Warehouse,
+    day: int,
+    client_id: str | None = "c1",
+    exports: list[str] | None = None,
+    manifest: str = "m",
+) -> None:
+    """Publish a day on which the client owns the one queue, as the build would record it."""
+    ds = november(day)
+    earlier = newest_earlier_day(warehouse, "shop", ds, COMPARED)
+    build: dict[str, Any] = {"manifest_sha256": manifest, "compared_exports": exports}
+    if earlier:
+        build |= {"compared_ds": earlier.ds, "compared_content": list(earlier.content)}
+    rows = [{**owner(0, client_id), "is_effective": True, "strategy": "AVG"}]
+    stage_day(warehouse, ds, run_id=f"{day} {client_id} {manifest}", build=build, queue_assignment=rows)
+    publish(warehouse, "shop", ds)
+
+
+def history(warehouse: Warehouse) -> list[tuple[Any, ...]]:
+    return asked(
+        warehouse,
+        "SELECT client_id, day(owned_from), day(owned_to), day_count, is_latest, begins, missing_day_count, "
+        "is_owner_before_gap FROM ownership_history ORDER BY owned_from, client_id",
+    )
+
+
+def test_a_stretch_ends_where_another_client_owns_the_queue(warehouse: Warehouse) -> None:
+    for day, client_id in ((16, "c1"), (17, "c1"), (18, "c2")):
+        publish_day(warehouse, day, client_id)
+
+    assert history(warehouse) == [
+        ("c1", 16, 17, 2, False, "first_day", None, None),
+        ("c2", 18, 18, 1, True, "changed", 0, None),
+    ]
+
+
+@pytest.mark.parametrize("before", ["c1", "c2"])
+def test_a_missing_day_ends_a_stretch_and_says_who_owned_it_before(warehouse: Warehouse, before: str) -> None:
+    for day, client_id in ((16, "c1"), (17, before), (20, "c1"), (21, "c1")):
+        publish_day(warehouse, day, client_id)
+
+    assert history(warehouse)[-1] == ("c1", 20, 21, 2, True, "after_gap", 2, before == "c1")
+
+
+def test_a_day_that_comes_later_closes_the_gap(warehouse: Warehouse) -> None:
+    for day in (18, 16, 17):
+        publish_day(warehouse, day)
+
+    assert history(warehouse) == [("c1", 16, 18, 3, True, "first_day", None, None)]
+
+
+def test_a_day_without_a_known_owner_ends_a_stretch(warehouse: Warehouse) -> None:
+    for day, client_id in ((16, "c1"), (17, None), (18, "c1")):
+        publish_day(warehouse, day, client_id)
+
+    assert history(warehouse)[-1] == ("c1", 18, 18, 1, True, "changed", 0, None)
+
+
+def test_days_in_order_are_up_to_date(warehouse: Warehouse) -> None:
+    for day in (16, 17, 19):
+        publish_day(warehouse, day)
+
+    assert asked(warehouse, STALE) == []
+
+
+def test_the_next_day_is_out_of_date_when_its_earlier_day_changes(warehouse: Warehouse) -> None:
+    for day in (16, 17, 18):
+        publish_day(warehouse, day)
+    assert asked(warehouse, STALE) == []
+
+    publish_day(warehouse, 16, "c2")
+    assert asked(warehouse, STALE) == [("2026-11-17", ["earlier_day_changed"])]
+
+    publish_day(warehouse, 17)
+    assert asked(warehouse, STALE) == []
+
+
+def test_the_same_rows_by_another_run_leave_the_next_day_as_it_is(warehouse: Warehouse) -> None:
+    for day in (16, 17):
+        publish_day(warehouse, day)
+
+    publish_day(warehouse, 16, manifest="another")
+
+    assert asked(warehouse, STALE) == []
+
+
+def test_a_rollback_leaves_the_next_day_out_of_date_and_says_so(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day, client_id in ((16, "c1"), (16, "c2"), (17, "c2")):
+        publish_day(warehouse, day, client_id)
+
+    assert ledger("rollback", "--cluster=shop", "--ds=2026-11-16", f"--warehouse={warehouse.root}") == 0
+
+    assert capsys.readouterr().err == (
+        "warning: out of date in what they say of changes: 2026-11-17 (earlier_day_changed); "
+        "`ledger backfill --cluster shop --from 2026-11-17 --to 2026-11-17` computes them again.\n"
+    )
+    assert asked(warehouse, STALE) == [("2026-11-17", ["earlier_day_changed"])]
+
+
+def test_a_day_is_out_of_date_when_a_newer_earlier_day_appears(warehouse: Warehouse) -> None:
+    for day in (18, 16, 17):
+        publish_day(warehouse, day)
+
+    assert asked(warehouse, STALE) == [("2026-11-18", ["earlier_day_appeared"])]
+
+
+def test_another_cluster_is_no_earlier_day(warehouse: Warehouse) -> None:
+    publish_day(warehouse, 17)
+    stage_day(warehouse, november(16), "pay")
+    publish(warehouse, "pay", november(16))
+
+    assert asked(warehouse, STALE) == []
+
+
+def test_offset_files_that_were_compared_with_another_export_are_out_of_date(warehouse: Warehouse) -> None:
+    publish_day(warehouse, 16, manifest="first", exports=[])
+    publish_day(warehouse, 17, exports=["2026-11-16=first"])
+    assert asked(warehouse, STALE) == []
+
+    publish_day(warehouse, 16, manifest="second", exports=[])
+
+    assert asked(warehouse, STALE) == [("2026-11-17", ["earlier_export_changed"])]
+
+
+def test_an_export_that_appears_among_those_that_are_looked_at_is_told_and_an_older_one_is_not(
+    warehouse: Warehouse,
+) -> None:
+    looked_at = [f"2026-11-{day}=m" for day in (19, 17, 16)]
+    for day in (16, 17, 19):
+        publish_day(warehouse, day)
+    publish_day(warehouse, 20, exports=looked_at)
+    publish_day(warehouse, 15)
+    assert asked(warehouse, STALE) == [("2026-11-16", ["earlier_day_appeared"])]
+
+    publish_day(warehouse, 18)
+
+    assert ("2026-11-20", ["earlier_export_appeared"]) in asked(warehouse, STALE)
+
+
+def test_the_view_looks_as_far_back_for_exports_as_the_build() -> None:
+    assert f"len(day.compared_exports) < {LOOK_BACK_EXPORTS} " in views()["stale_day"]
