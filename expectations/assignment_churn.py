@@ -267,4 +267,4 @@ _BREACHES: Final = (
     ),
 )
 
-BREACH_QUERY: Final = breaches_in("judged_churn", _BREACHES)
+BREACH_QUERY: Final = breaches_in("judged_churn", _BREACHES, ("consumer_group", "topic"))

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -122,6 +123,7 @@ def run(
         f"{cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
         f"{changed} tables changed."
     )
+    _warn_of_stale_days(day.warehouse, cluster)
 
 
 @app.command()
@@ -195,6 +197,39 @@ def rollback(
         f"{cluster} {ds.date()} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
         f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} taken back."
     )
+    _warn_of_stale_days(Warehouse.at(warehouse), cluster)
+
+
+@app.command()
+def backfill(
+    cluster: Cluster,
+    first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="The first UTC day.")],
+    last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="The last UTC day, included.")],
+    exports: Exports = _EXPORTS,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+    *,
+    is_reversed: Annotated[bool, typer.Option("--reversed", help="Begin with the last day.")] = False,
+) -> None:
+    """Run each day of a range that has an export, and then the later days that depend on what has changed."""
+    from ledger.backfill import backfill as outcomes_of
+    from ledger.backfill import exit_code_of, run_in_process
+
+    if first > last:
+        raise typer.BadParameter(f"--from {first.date()} is after --to {last.date()}: exchange them.")
+    day = _day(cluster, first, exports, warehouse, settings)
+    _ = day.settings  # A wrong file would fail every day alike.
+    outcomes = list(outcomes_of(day, first.date(), last.date(), is_reversed=is_reversed, run=run_in_process))
+    for outcome in outcomes:
+        typer.echo(f"{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
+    _warn_of_stale_days(day.warehouse, cluster)
+    code = exit_code_of(outcomes)
+    if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
+        _told.print(
+            f"No day from {first.date()} to {last.date()} has an export in {exports / cluster}: land one."
+        )
+    if code:
+        raise typer.Exit(code)
 
 
 @exports_app.command()
@@ -351,6 +386,7 @@ def stage(
             typer.echo(
                 f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
             )
+            _warn_of_stale_days(day.warehouse, cluster)
 
 
 def main() -> None:
@@ -378,6 +414,20 @@ def main() -> None:
 
 def _day(cluster: str, ds: datetime, exports: Path, warehouse: str, settings: Path | None) -> stages.Day:
     return stages.Day(cluster, ds.date(), exports.resolve(), Warehouse.at(warehouse), settings)
+
+
+def _warn_of_stale_days(warehouse: Warehouse, cluster: str) -> None:
+    """Name the published days that were compared with something that has changed since."""
+    from warehouse.stale import stale_days
+
+    days = stale_days(warehouse, cluster)
+    if days:
+        named = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days)
+        _told.print(
+            f"warning: out of date in what they say of changes: {named}; "
+            f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds}` computes them again.",
+            soft_wrap=True,
+        )
 
 
 @contextmanager

@@ -35,6 +35,7 @@ COMMANDS = (
     ("summary",),
     ("fingerprint",),
     ("rollback",),
+    ("backfill",),
     ("stage",),
     ("exports", "collect"),
     ("exports", "convert"),
