@@ -1,7 +1,7 @@
 """`ledger backfill`: many days of one cluster, and after them the days that depend on what they changed.
 
 Belongs here: which days, in which order, and what became of each. Does not belong here: what a day's run does (`ledger run`, in a
-process of its own, so that a crash takes one day with it), and which days are out of date (`warehouse.stale`).
+process of its own, so that a crash takes one day with it), and which days are out of date (`ledger.stale`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ledger.stale import stale_days
 from topology.manifest import MANIFEST_NAME, export_directory
-from warehouse.stale import stale_days
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -418,7 +418,7 @@ def _day(cluster: str, ds: datetime, exports: Path, warehouse: str, settings: Pa
 
 def _warn_of_stale_days(warehouse: Warehouse, cluster: str) -> None:
     """Name the published days that were compared with something that has changed since."""
-    from warehouse.stale import stale_days
+    from ledger.stale import stale_days
 
     days = stale_days(warehouse, cluster)
     if days:

@@ -14,9 +14,9 @@ from export_builder import ExportBuilder
 
 from ledger.backfill import ASKED_FOR, NO_EXPORT, DayOutcome, backfill, exit_code_of
 from ledger.stages import Day
+from ledger.stale import stale_days
 from warehouse.fingerprint import TableDay, fingerprint
 from warehouse.layout import Warehouse
-from warehouse.stale import stale_days
 
 if TYPE_CHECKING:
     from pathlib import Path
