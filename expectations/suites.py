@@ -8,6 +8,7 @@ from expectations import (
     assignment_churn,
     assignment_fairness,
     broadcast_offset,
+    day_over_day,
     every_table,
     export,
     finding,
@@ -32,6 +33,7 @@ SUITES: Final[tuple[Suite, ...]] = (
     finding.ABSENCE_SUITE,
     export.SUITE,
     every_table.SUITE,
+    day_over_day.SUITE,
 )
 
 EXPECTATIONS: Final[dict[str, Expectation]] = {

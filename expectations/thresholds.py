@@ -267,6 +267,15 @@ RATIO_TOLERANCE: Final = 1e-9
 MOST_REJECTED_RATIO: Final = 0.01
 """The share of an export's lines that may be unreadable before the gate warns."""
 
+LEAST_ROW_COUNT_LIKENESS: Final = 0.5
+"""The smaller of a table's row counts on two days, divided by the larger, before the gate warns."""
+
+LEAST_COMPARED_ROW_COUNT: Final = 100
+"""Tables with fewer rows on both days come and go without a word: a few rows more are soon twice as many."""
+
+UNEVENNESS_JUMP: Final = 1.5
+"""How many times as great max_over_mean may be as on the earlier day before the gate warns."""
+
 MOST_EXAMPLES: Final = 10
 """Offenders that are kept for each expectation, the first in the order of their text."""
 

@@ -118,6 +118,6 @@ def explain(verdict: Verdict) -> str:
             f"- note: {len(verdict.results) - len(judged)} expectations compare with an earlier day, "
             "and there is no earlier published day: they were not compared"
         )
-    if verdict.data_docs_index is not None and (verdict.reasons or verdict.warnings):
+    if verdict.data_docs_index is not None:
         lines.append(f"All results: {verdict.data_docs_index}")
     return "\n".join(lines)

@@ -47,6 +47,8 @@ exports_app = typer.Typer(
     help="Exports: collect a live cluster, seal what was collected, verify what is sealed, remove what is old.",
 )
 app.add_typer(exports_app, name="exports")
+gate_app = typer.Typer(no_args_is_help=True, help="The gate: what it said of a day, and what to do about it.")
+app.add_typer(gate_app, name="gate")
 
 _told = Console(stderr=True, highlight=False, markup=False)
 
@@ -230,6 +232,21 @@ def backfill(
         )
     if code:
         raise typer.Exit(code)
+
+
+@gate_app.command("show")
+def show_gate(
+    cluster: Cluster,
+    ds: Ds,
+    output_format: Annotated[
+        Format, typer.Option("--format", help="How the answer is written.")
+    ] = Format.TABLE,
+    warehouse: WarehousePlace = _WAREHOUSE,
+) -> None:
+    """The gate's newest word on a day: verdict, what failed and by whom, what is waived, what to do."""
+    from ledger.gate_report import show
+
+    show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
 
 
 @exports_app.command()

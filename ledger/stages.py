@@ -115,24 +115,31 @@ def gate(day: Day) -> Verdict:
         StageError: there is no whole stage.
         RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
     """
+    from expectations import day_over_day
     from expectations.gate import judge
     from expectations.verdict import explain
-    from warehouse.layout import path_segment
+    from ledger.gate_report import data_docs_index
     from warehouse.publish import quarantine
     from warehouse.staging import newest_stage, read_build, read_measures, write_verdict
+    from warehouse.two_days import compare
 
     stage = newest_stage(day.warehouse, day.cluster, day.ds)
     run_id = read_build(stage).run_id
-    docs = None
-    if "://" not in day.warehouse.root:
-        docs = Path(day.warehouse.root) / "data_docs" / path_segment(day.cluster) / day.ds.isoformat()
+    docs = data_docs_index(day.warehouse, day.cluster, day.ds)
+    comparison = compare(
+        day.warehouse, day.cluster, day.ds, stage, day_over_day.COMPARED_TABLES, day_over_day.STATEMENT
+    )
+    measures = read_measures(stage)
+    if comparison is not None:
+        measures += day_over_day.measures(comparison.rows)
     verdict = judge(
-        read_measures(stage),
+        measures,
         cluster=day.cluster,
         ds=day.ds,
         run_id=run_id,
-        data_docs_dir=docs,
+        data_docs_dir=docs and docs.parent,
         settings=day.settings.gate,
+        compared_ds=comparison and comparison.compared_ds,
     )
     write_verdict(day.warehouse, day.cluster, day.ds, stage, verdict.verdict, verdict.results)
     if verdict.verdict == "refused":

@@ -72,7 +72,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
         judged = accepted_stage(warehouse, cluster, ds)
         commits.begin_writing(warehouse)
         staged = {
-            table: _staged(judged.stage, table)
+            table: staged_rows(judged.stage, table)
             for table in commits.PUBLISHED_TABLES
             if table is not GATE_RESULT
         }
@@ -105,7 +105,12 @@ def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
         delta.delete(day.predicate)
 
 
-def _staged(stage: Stage, table: Table) -> pads.Dataset:
+def staged_rows(stage: Stage, table: Table) -> pads.Dataset:
+    """The rows of a staged table as they are published, `cluster` and `ds` among their columns.
+
+    Raises:
+        StageError: the stage has no such table.
+    """
     file_system, path = file_system_of(stage.table(table))
     if file_system.get_file_info(path).type == pafs.FileType.NotFound:
         raise StageError(

@@ -43,7 +43,7 @@ _BATCH_ROW_COUNT = 1000
 
 _INTERRUPT_AGAIN_S = 0.05
 
-_CLOSED_CONFIG = {
+CLOSED_CONFIG = {
     "enable_external_access": "false",
     "allow_persistent_secrets": "false",
     # They would be below the home directory, and the catalogue tells it.
@@ -121,7 +121,7 @@ def query(root: str, text: str, *, timeout_s: float | None = None) -> Iterator[R
 
 
 def _closed_connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config=_CLOSED_CONFIG)
+    connection = duckdb.connect(":memory:", config=CLOSED_CONFIG)
     # Closed to all other files, duckdb would still open those of its own database, which is called `:memory:`:
     # files of that name in the folder where the command is run.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
@@ -271,7 +271,7 @@ def _sentence(error: str) -> str:
         return f"The query failed while its rows were read: {head}."
     if kind == "Out of Memory":
         return (
-            f"The query needs more than {_CLOSED_CONFIG['memory_limit']} of memory: "
+            f"The query needs more than {CLOSED_CONFIG['memory_limit']} of memory: "
             "narrow it with conditions on cluster and ds, or aggregate."
         )
     if kind == "INTERRUPT":

@@ -148,19 +148,27 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
             computed from another input.
     """
     newest = newest_stage(warehouse, cluster, ds)
-    stage = _pointed_to(warehouse, cluster, ds, _JUDGED)
-    document = _read_json(stage.gate_verdict) if stage else None
-    if stage is None or document is None:
+    judged = judged_stage(warehouse, cluster, ds)
+    if judged is None:
         raise StageError(f"The gate has not judged the stage at {newest.root}: run the gate first.")
-    build = read_build(stage)
     # Another attempt of the same input has the same rows, whoever was late with it.
-    if build.run_id != read_build(newest).run_id:
+    if judged.build.run_id != read_build(newest).run_id:
         raise StageError(
             f"The day was computed again, at {newest.root}, after the gate judged it: run the gate again."
         )
-    if document["verdict"] == "refused":
-        raise StageError(f"The gate refused the stage at {stage.root}: see quarantine.gate_result.")
-    return JudgedStage(stage, build, document["verdict"], [_with_date(row) for row in document["results"]])
+    if judged.verdict == "refused":
+        raise StageError(f"The gate refused the stage at {judged.stage.root}: see quarantine.gate_result.")
+    return judged
+
+
+def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | None:
+    """The stage that the gate judged last, accepted or refused; None where it judged none that is still there."""
+    stage = _pointed_to(warehouse, cluster, ds, _JUDGED)
+    document = _read_json(stage.gate_verdict) if stage else None
+    if stage is None or document is None:
+        return None
+    results = [_with_date(row) for row in document["results"]]
+    return JudgedStage(stage, read_build(stage), document["verdict"], results)
 
 
 def _with_date(row: dict[str, Any]) -> dict[str, Any]:

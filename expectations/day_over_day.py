@@ -1,0 +1,155 @@
+"""What is odd beside the newest earlier published day: rows, groups, brokers and topics that are gone, and less evenness.
+
+What belongs here: these expectations and their SQL, for duckdb, over the views `staged_<layer>_<table>` and
+`earlier_<layer>_<table>`, each of one day. What does not: which day that is and where its rows are (`warehouse`).
+
+All of it warns unless settings raise it: clusters change, and a change is no fault of the ledger.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from expectations.every_table import STAGED_TABLES
+from expectations.model import Expectation, Suite
+from expectations.thresholds import (
+    LEAST_COMPARED_ROW_COUNT,
+    LEAST_ROW_COUNT_LIKENESS,
+    MOST_EXAMPLES,
+    OWN_TOPIC_PREFIXES,
+    UNEVENNESS_JUMP,
+)
+from tables import ASSIGNMENT_FAIRNESS
+from tables.silver.broker import BROKER
+from tables.silver.group_presence import GROUP_PRESENCE
+from tables.silver.topic_route import TOPIC_ROUTE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tables import Table
+
+_ROW_COUNTS: Final = {
+    table: Expectation(
+        table,
+        "row_count_like_day_before",
+        f"The smaller of the row counts of {table.qualified_name} on this and the earlier day is a good part of the "
+        f"larger; below {LEAST_COMPARED_ROW_COUNT} rows, and from none to some, anything goes.",
+        severity="warn",
+        threshold_min=LEAST_ROW_COUNT_LIKENESS,
+        threshold_max=None,
+        is_of_two_days=True,
+    )
+    for table in STAGED_TABLES
+}
+
+
+def _warning(table: Table, rule: str, sentence: str) -> Expectation:
+    return Expectation(table, rule, sentence, severity="warn", is_of_two_days=True)
+
+
+GROUPS_STILL_THERE: Final = _warning(
+    GROUP_PRESENCE, "groups_still_there", "Each group that a broker knew on the earlier day is known to one."
+)
+BROKERS_STILL_THERE: Final = _warning(
+    BROKER, "brokers_still_there", "Each broker that a name server listed on the earlier day is listed."
+)
+TOPICS_STILL_THERE: Final = _warning(
+    TOPIC_ROUTE,
+    "topics_still_there",
+    "Each topic of an application that had a route on the earlier day has one.",
+)
+EVENNESS_STILL_THERE: Final = _warning(
+    ASSIGNMENT_FAIRNESS,
+    "evenness_still_there",
+    f"No group shares a topic {UNEVENNESS_JUMP:g} times as unevenly as on the earlier day, by max_over_mean.",
+)
+
+SUITE: Final = Suite(
+    "day_over_day",
+    (
+        *_ROW_COUNTS.values(),
+        GROUPS_STILL_THERE,
+        BROKERS_STILL_THERE,
+        TOPICS_STILL_THERE,
+        EVENNESS_STILL_THERE,
+    ),
+)
+
+COMPARED_TABLES: Final = STAGED_TABLES
+"""The tables of which both days are read."""
+
+
+def _row_count(table: Table) -> str:
+    view = f"{table.layer}_{table.name}"
+    return f"""
+SELECT
+  '{_ROW_COUNTS[table].expectation_id}' AS expectation_id,
+  CASE WHEN earlier = 0 OR greatest(here, earlier) < {LEAST_COMPARED_ROW_COUNT} THEN 1
+    ELSE least(here, earlier) / greatest(here, earlier) END AS amount,
+  here || ' rows, ' || earlier || ' on the earlier day' AS example,
+  NULL AS consumer_group, NULL AS topic, NULL AS broker_name
+FROM (SELECT (SELECT count(*) FROM staged_{view}) AS here, (SELECT count(*) FROM earlier_{view}) AS earlier)"""
+
+
+def _gone(expectation: Expectation, what: str, column: str, where: str = "TRUE") -> str:
+    view = f"{expectation.table.layer}_{expectation.table.name}"
+    columns = ", ".join(
+        f"{column} AS {name}" if name == column else f"NULL AS {name}"
+        for name in ("consumer_group", "topic", "broker_name")
+    )
+    return f"""
+SELECT DISTINCT '{expectation.expectation_id}', 1, '{what} ' || {column}, {columns}
+FROM earlier_{view}
+WHERE {where} AND {column} NOT IN (SELECT {column} FROM staged_{view} WHERE {where})"""
+
+
+_IS_OF_APPLICATION = " AND ".join(f"NOT starts_with(topic, '{prefix}')" for prefix in OWN_TOPIC_PREFIXES)
+_EVENNESS = f"{ASSIGNMENT_FAIRNESS.layer}_{ASSIGNMENT_FAIRNESS.name}"
+
+STATEMENT: Final = "\nUNION ALL".join(
+    (
+        *map(_row_count, STAGED_TABLES),
+        _gone(GROUPS_STILL_THERE, "group", "consumer_group"),
+        _gone(BROKERS_STILL_THERE, "broker", "broker_name"),
+        _gone(TOPICS_STILL_THERE, "topic", "topic", f"is_in_route AND {_IS_OF_APPLICATION}"),
+        f"""
+SELECT
+  '{EVENNESS_STILL_THERE.expectation_id}', 1,
+  'group ' || consumer_group || ', topic ' || topic || ': the busiest client has ' || round(here.max_over_mean, 2)
+    || ' times the mean, ' || round(earlier.max_over_mean, 2) || ' on the earlier day',
+  consumer_group, topic, NULL
+FROM staged_{_EVENNESS} AS here JOIN earlier_{_EVENNESS} AS earlier USING (consumer_group, topic)
+WHERE here.is_effective AND earlier.is_effective
+  AND here.max_queues_per_client - here.min_queues_per_client > 1
+  AND here.max_over_mean >= {UNEVENNESS_JUMP!r} * earlier.max_over_mean""",
+    )
+)
+"""duckdb SQL: a row for each offender, and one for each row count, with the columns of `model.breaches_in`."""
+
+
+def measures(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """The rows of `STATEMENT` as measures, one for each expectation of the suite; see `model.MEASURE_SCHEMA`."""
+    offenders: dict[str, list[dict[str, Any]]] = {
+        expectation.expectation_id: [] for expectation in SUITE.expectations
+    }
+    for expectation_id, amount, example, group, topic, broker in rows:
+        offenders[expectation_id].append(
+            {
+                "consumer_group": group,
+                "topic": topic,
+                "broker_name": broker,
+                "amount": float(amount),
+                "examples": [example],
+            }
+        )
+    return [
+        {
+            "expectation_id": expectation_id,
+            "observed": sum(offender["amount"] for offender in found),
+            "examples": sorted(offender["examples"][0] for offender in found)[:MOST_EXAMPLES],
+            "offenders": found,
+        }
+        for expectation_id, found in offenders.items()
+    ]

@@ -1,0 +1,150 @@
+"""`ledger gate show` tells the newest word of the gate on a day, wherever it is, and what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import ledger
+from hand_staged import MONDAY, TUESDAY, result, stage_day
+
+from ledger.cli import BAD_INPUT
+from warehouse.layout import Warehouse
+from warehouse.publish import publish, quarantine
+from warehouse.staging import newest_stage, write_verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Row = dict[str, Any]
+
+FAILED = result("queue_assignment.one_owner", is_success=False) | {
+    "severity": "block",
+    "outcome": "failed",
+    "expectation": "One owner.",
+    "observed": 2.0,
+    "threshold_max": 0.0,
+    "examples": ["group a", "group <b>\x1b[31m"],
+}
+RAISED = FAILED | {"expectation_id": "finding.no_queue_unowned"}
+WAIVED = FAILED | {
+    "expectation_id": "finding.kind_known",
+    "outcome": "waived",
+    "waiver": "2 waived until 2026-12-01 by ana: ticket 7",
+}
+GONE = FAILED | {
+    "expectation_id": "broker.brokers_still_there",
+    "severity": "warn",
+    "compared_ds": MONDAY,
+    "examples": ["broker broker-a"],
+}
+NOT_COMPARED = result("topic_route.topics_still_there") | {"outcome": "not_compared", "severity": "warn"}
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse.at(str(tmp_path / "warehouse"))
+
+
+def judged(warehouse: Warehouse, verdict: str, *rows: Row) -> None:
+    """Tuesday is staged, and the gate has said this of it."""
+    stage_day(warehouse, TUESDAY, verdict=None)
+    stage = newest_stage(warehouse, "shop", TUESDAY)
+    write_verdict(warehouse, "shop", TUESDAY, stage, verdict, [result(), *rows])
+
+
+def forget_stage(warehouse: Warehouse) -> None:
+    """What maintenance does, in the end."""
+    shutil.rmtree(warehouse.attempts("shop", TUESDAY))
+
+
+def shown(warehouse: Warehouse, capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    code = ledger(
+        "gate", "show", "--cluster", "shop", "--ds", "2026-11-17", "--warehouse", warehouse.root, *options
+    )
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    return told.out
+
+
+def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged(warehouse, "refused", FAILED, RAISED, WAIVED, GONE, NOT_COMPARED)
+
+    told = shown(warehouse, capsys)
+
+    assert told.startswith("shop 2026-11-17: refused (run run-1, from the stage ")
+    assert "1 expectations hold, 1 are waived, 3 failed." in told
+    assert "Compared with 2026-11-16." in told
+    assert (
+        "failed (block): queue_assignment.one_owner\n  One owner.\n  found 2, allowed at most 0\n  - group a\n"
+        in told
+    )
+    assert "group <b>\\x1b[31m" in told
+    assert "what to do: The ledger may be wrong" in told
+    assert "docs/findings/queue_unowned.md" in told
+    assert "waived (block): finding.kind_known" in told
+    assert "waiver: 2 waived until 2026-12-01 by ana: ticket 7" in told
+    assert "what to do: Hold the two exports side by side" in told
+    assert "Not compared: 1" in told
+
+
+def test_programs_get_a_row_for_each_expectation_that_does_not_hold(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged(warehouse, "passed_with_warnings", GONE, NOT_COMPARED)
+
+    rows = json.loads(shown(warehouse, capsys, "--format", "json"))
+
+    assert [(row["expectation_id"], row["outcome"]) for row in rows] == [
+        ("broker.brokers_still_there", "failed"),
+        ("topic_route.topics_still_there", "not_compared"),
+    ]
+    assert rows[0]["compared_ds"] == "2026-11-16"
+    assert shown(warehouse, capsys, "--format", "csv").startswith("outcome,severity,expectation_id,")
+
+
+def test_without_a_stage_the_published_verdict_is_shown(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged(warehouse, "passed_with_warnings", GONE)
+    publish(warehouse, "shop", TUESDAY)
+    forget_stage(warehouse)
+
+    told = shown(warehouse, capsys)
+
+    assert "2026-11-17: passed_with_warnings (run run-1, from gold.gate_result)" in told
+    assert "broker broker-a" in told
+
+
+def test_without_a_stage_a_refusal_goes_before_what_was_published(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged(warehouse, "passed")
+    publish(warehouse, "shop", TUESDAY)
+    quarantine(warehouse, "shop", TUESDAY, [result(), FAILED])
+    forget_stage(warehouse)
+
+    assert "2026-11-17: refused (run run-1, from quarantine.gate_result)" in shown(warehouse, capsys)
+
+
+def test_a_day_that_was_computed_again_says_so(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judged(warehouse, "refused", FAILED)
+    stage_day(warehouse, TUESDAY, run_id="run-2", verdict=None, attempt="second")
+
+    assert "computed again since, and that is not judged yet" in shown(warehouse, capsys)
+
+
+def test_a_day_of_which_the_gate_said_nothing_is_one_sentence(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = ledger("gate", "show", "--cluster", "shop", "--ds", "2026-11-17", "--warehouse", warehouse.root)
+
+    assert code == BAD_INPUT
+    [sentence] = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("The gate has said nothing of shop 2026-11-17 in ")
