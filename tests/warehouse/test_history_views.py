@@ -13,7 +13,7 @@ from hand_staged import owner, stage_day
 from spark_jobs.offset_readings import LOOK_BACK_EXPORTS
 from tables import GATE_RESULT, QUEUE_ASSIGNMENT
 from tables.silver.consumer_connection import CONSUMER_CONNECTION
-from warehouse import publish as publish_module
+from warehouse import commits
 from warehouse.earlier import newest_earlier_day
 from warehouse.layout import Warehouse
 from warehouse.publish import publish
@@ -29,7 +29,7 @@ STALE = "SELECT ds::VARCHAR, reasons FROM stale_day ORDER BY ds"
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """A warehouse where a day is three tables: all are published alike, and each takes its time."""
-    monkeypatch.setattr(publish_module, "PUBLISHED_TABLES", (*COMPARED, GATE_RESULT))
+    monkeypatch.setattr(commits, "PUBLISHED_TABLES", (*COMPARED, GATE_RESULT))
     return Warehouse.at(str(tmp_path / "warehouse"))
 
 
