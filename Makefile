@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector run test lint differential fuzz e2e bench airflow docs lock clean image up down demo
+.PHONY: help setup collector run test lint differential fuzz e2e e2e-cluster bench airflow docs lock clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -57,6 +57,9 @@ fuzz: setup ## a million drawn offset files against the same classes (LEDGER_CAS
 
 e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m e2e tests
+
+e2e-cluster: setup ## a day and a backfill on Spark workers, equal tables; KIND=processes or KIND=containers for one of the two
+	@$(IN_ENVIRONMENT) pytest -m e2e_cluster tests/e2e_cluster $(if $(KIND),-k $(KIND))
 
 bench: setup ## the hot paths beside what they are compared with: table, docs/benchmarks; wants a JDK and a quiet machine
 	@$(IN_ENVIRONMENT) python -m bench

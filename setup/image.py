@@ -50,8 +50,6 @@ def _project() -> None:
     *_, project = python_environment.steps()
     perform(project)
     spark_conf.write(spark_conf.OF_A_CLUSTER)
-    # Only the set-up needs the installer.
-    shutil.rmtree(python_environment.UV_HOME)
 
 
 if __name__ == "__main__":

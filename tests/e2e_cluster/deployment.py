@@ -110,7 +110,7 @@ class AirflowApi:
             still = [run_id for run_id in run_ids if states.get(run_id) not in {"success", "failed"}]
             return f"still running: {still}" if still else None
 
-        wait_until(running, _DAY_SECONDS * len(run_ids))
+        wait_until(running, _DAY_SECONDS * len(run_ids), between_looks_s=2)
         states = self.states()
         return [states[run_id] for run_id in run_ids]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -42,10 +42,7 @@ class ClusterOfProcesses:
         password = secrets.token_hex(8)
         self.spark_master = f"http://127.0.0.1:{page}"
         self.airflow = AirflowApi(f"http://127.0.0.1:{api}", password)
-        self._environment = {
-            **_like_the_image(folder),
-            **service("airflow-scheduler")["environment"],
-            # What is an address, a path or a secret there is another here.
+        self._here = {
             "AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{api}/execution/",
@@ -63,6 +60,7 @@ class ClusterOfProcesses:
             "AIRFLOW_ADMIN_PASSWORD": password,
             "AIRFLOW_CONN_SPARK_DEFAULT": f'{{"conn_type": "spark", "host": "spark://127.0.0.1", "port": {rpc}}}',
         }
+        spark_conf.write(spark_conf.OF_A_CLUSTER, folder / "spark-conf")
         for place in ("airflow", "spark-events"):
             (folder / place).mkdir()
         self._start_spark(page, rpc)
@@ -74,8 +72,7 @@ class ClusterOfProcesses:
     def kill_worker(self, worker: int) -> None:
         executors = self._executors(worker)
         self._workers[worker].kill()
-        for executor in executors:
-            executor.kill()
+        _kill(executors)
 
     def _executors(self, worker: int) -> list[psutil.Process]:
         children = psutil.Process(self._workers[worker].pid).children(recursive=True)
@@ -86,20 +83,25 @@ class ClusterOfProcesses:
         master = self._start(
             "spark-master", "spark-class", f"{spark}.master.Master",
             "--host", "127.0.0.1", "--port", str(rpc), "--webui-port", str(page),
+            like="spark-master",
         )  # fmt: skip
         wait_until(lambda: None if master.listens_on(page) else "the master has no page", _START_SECONDS)
         self._workers = [
             self._start(
                 f"spark-worker-{number}", "spark-class", f"{spark}.worker.Worker",
-                "--host", "127.0.0.1", "--webui-port", "0", "--cores", "2", "--memory", "2g",
+                "--host", "127.0.0.1", "--webui-port", "0",
                 "--work-dir", str(self._folder / f"work-{number}"), f"spark://127.0.0.1:{rpc}",
+                like="spark-worker",
             )
             for number in range(_WORKERS)
         ]  # fmt: skip
         wait_until(self._missing_worker, _START_SECONDS)
 
     def _missing_worker(self) -> str | None:
-        states = spark_workers(self)
+        try:
+            states = spark_workers(self)
+        except ValueError:
+            return "the master's pages are not all there yet"  # it listens before it has hung them up
         return None if states == ["ALIVE"] * _WORKERS else f"the workers are {states}"
 
     def _start_airflow(self) -> None:
@@ -107,8 +109,7 @@ class ClusterOfProcesses:
             (["db", "migrate"], ["pools", "import", str(ROOT / "deploy" / "airflow-pools.json")])
         ):
             done = self._start(f"airflow-init-{number}", "airflow", *words)
-            wait_until(lambda done=done: "it still runs" if done.is_alive() else None, _START_SECONDS)  # type: ignore[misc]
-            assert done.process.returncode == 0, done.last_words()
+            assert done.process.wait(_START_SECONDS) == 0, done.last_words()
         parts = [
             self._start("airflow-api-server", "python", str(ROOT / "deploy" / "airflow_api_server.py")),
             # The log servers would listen on every interface; the API server reads the files.
@@ -124,9 +125,12 @@ class ClusterOfProcesses:
 
         wait_until(unwell, _START_SECONDS)
 
-    def _start(self, name: str, program: str, *arguments: str) -> Started:
+    def _start(self, name: str, program: str, *arguments: str, like: str = "airflow-scheduler") -> Started:
         return self._processes.start(
-            [_VENV / "bin" / program, *arguments], self._folder / name, environment=self._environment
+            [_VENV / "bin" / program, *arguments],
+            self._folder / name,
+            # What is an address, a path or a secret there is another here.
+            environment={**_like_the_image(self._folder), **service(like)["environment"], **self._here},
         )
 
 
@@ -147,8 +151,12 @@ def _end(processes: Processes) -> None:
         child for started in processes.started if started.is_alive() for child in _family(started.pid)
     ]
     processes.close()
-    for process in families:
-        if process.is_running():
+    _kill(families)
+
+
+def _kill(family: list[psutil.Process]) -> None:
+    for process in family:
+        with suppress(psutil.NoSuchProcess):  # it may have ended with its parent
             process.kill()
 
 
@@ -165,7 +173,6 @@ def _is_executor(process: psutil.Process) -> bool:
 
 def _like_the_image(folder: Path) -> dict[str, str]:
     """The environment that deploy/Dockerfile gives, with this checkout's places."""
-    spark_conf.write(spark_conf.OF_A_CLUSTER, folder / "spark-conf")
     java_home = (ROOT / ".local" / "java-home").read_text().strip()
     own = {
         name: value
@@ -186,7 +193,6 @@ def _like_the_image(folder: Path) -> dict[str, str]:
         "SPARK_HOME": project("printenv", "SPARK_HOME").strip(),
         "SPARK_CONF_DIR": str(folder / "spark-conf"),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "256m",
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "NO_PROXY": "127.0.0.1,localhost",
         "GX_ANALYTICS_ENABLED": "false",

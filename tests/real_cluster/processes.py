@@ -149,16 +149,17 @@ def _is_free(port: int) -> bool:
     return True
 
 
-def wait_until(condition: Callable[[], str | None], seconds: float) -> None:
+def wait_until(
+    condition: Callable[[], str | None], seconds: float, between_looks_s: float = _BETWEEN_LOOKS_S
+) -> None:
     """Wait until a condition says nothing.
 
     Args:
         condition: What is still missing, or None.
         seconds: How long to wait at most.
+        between_looks_s: So that looking does not slow down what it waits for.
     """
     deadline = time.monotonic() + seconds
     while (missing := condition()) is not None:
         assert time.monotonic() < deadline, f"after {seconds:.0f} s: {missing}"
-        time.sleep(
-            _BETWEEN_LOOKS_S
-        )  # between two looks, so that looking does not slow down what it waits for
+        time.sleep(between_looks_s)
