@@ -14,28 +14,14 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from dags.ledger_operators import LedgerOperator, day_of, places
+from dags.ledger_operators import ClusterOperator, day_of, places, settings_now
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from settings import CollectSettings, LedgerSettings
+    from settings import CollectSettings
 
 _PLACES = ("exports", "settings")
-
-
-def settings_now() -> LedgerSettings:
-    """The settings as they are at this moment; they change between runs.
-
-    Raises:
-        AirflowFailException: If the file is wrong.
-    """
-    from settings import SettingsError, load_settings  # noqa: PLC0415  # not while the DAG is parsed
-
-    try:
-        return load_settings(Path(places(_PLACES)["settings"]))
-    except SettingsError as error:
-        raise AirflowFailException(str(error)) from error
 
 
 def collect_settings(cluster: str) -> CollectSettings:
@@ -52,7 +38,7 @@ def collect_settings(cluster: str) -> CollectSettings:
     return configured.collect
 
 
-class CollectExportOperator(LedgerOperator):
+class CollectExportOperator(ClusterOperator):
     """Lands today's export of one cluster, `ledger exports collect`, unless it has landed already.
 
     For a past day it only looks: a live cluster tells of now, and is never asked about the past.
@@ -98,7 +84,7 @@ class CollectExportOperator(LedgerOperator):
         self.run_ledger(["exports", "collect"], options, whispered)
 
 
-class PruneExportsOperator(LedgerOperator):
+class PruneExportsOperator(ClusterOperator):
     """Names the exports that are older than the settings keep, and removes them if the settings say so."""
 
     def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from settings import LedgerSettings
+
 BAD_INPUT = 2
 REFUSED = 3
 _NEVER_RETRIED = {BAD_INPUT, REFUSED}
@@ -110,6 +112,20 @@ def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[
     return found
 
 
+def settings_now() -> LedgerSettings:
+    """The settings as they are at this moment; they change between runs.
+
+    Raises:
+        AirflowFailException: If the file is wrong.
+    """
+    from settings import SettingsError, load_settings  # noqa: PLC0415  # not while the DAG is parsed
+
+    try:
+        return load_settings(Path(places(("settings",))["settings"]))
+    except SettingsError as error:
+        raise AirflowFailException(str(error)) from error
+
+
 def arguments_for(cluster: str, ds: str) -> list[str]:
     """The arguments that every stage takes. A value is part of its option's word, so a name cannot pass for one."""
     return [
@@ -120,18 +136,14 @@ def arguments_for(cluster: str, ds: str) -> list[str]:
 
 
 class LedgerOperator(BaseOperator):
-    """Runs `ledger` for one cluster.
+    """Runs `ledger`.
 
     Args:
-        cluster: The cluster's name, usually from the settings by way of an expanded task group.
         kwargs: Passed on to Airflow.
     """
 
-    template_fields: Sequence[str] = ("cluster",)
-
-    def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(**kwargs)
-        self.cluster = cluster
         self._process: subprocess.Popen[str] | None = None
 
     def run_ledger(self, words: Sequence[str], options: Sequence[str], whispered: str = "") -> None:
@@ -192,12 +204,44 @@ class LedgerOperator(BaseOperator):
             self._process.kill()
 
 
-class LedgerStageOperator(LedgerOperator):
+class ClusterOperator(LedgerOperator):
+    """Runs `ledger` for one cluster.
+
+    Args:
+        cluster: The cluster's name, usually from the settings by way of an expanded task group.
+        kwargs: Passed on to Airflow.
+    """
+
+    template_fields: Sequence[str] = ("cluster",)
+
+    def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(**kwargs)
+        self.cluster = cluster
+
+
+class MaintainWarehouseOperator(LedgerOperator):
+    """Runs `ledger maintain`: names what the warehouse no longer needs, and removes it if the settings say so."""
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature
+        """Run it, with `--apply` where the settings have `dry_run: false`.
+
+        Raises:
+            AirflowFailException: If the settings are wrong.
+            StageRefusedError: If another release has written the warehouse.
+            StageCrashedError: If something cannot be written now.
+        """
+        options = [f"--{place}={value}" for place, value in places(("warehouse", "settings")).items()]
+        if not settings_now().maintenance.dry_run:
+            options.append("--apply")
+        self.run_ledger(["maintain"], options)
+
+
+class LedgerStageOperator(ClusterOperator):
     """Runs one stage that needs no Spark, `ledger stage <stage>`, for one cluster and day.
 
     Args:
         stage: `verify`, `gate` or `publish`.
-        kwargs: See `LedgerOperator`.
+        kwargs: See `ClusterOperator`.
     """
 
     def __init__(self, *, stage: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments

@@ -249,6 +249,22 @@ def show_gate(
     show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
 
 
+@app.command()
+def maintain(
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+    *,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it, and do not only say what would be done.")
+    ] = False,
+) -> None:
+    """Merge small files, remove what no publication needs any more, and the stages and pages of old days."""
+    from ledger.maintaining import maintain_warehouse
+
+    for line in maintain_warehouse(Warehouse.at(warehouse), settings, is_applied=apply):
+        typer.echo(line)
+
+
 @exports_app.command()
 def collect(
     cluster: Cluster,

@@ -243,11 +243,30 @@ class ClusterSettings(Strict):
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+class MaintenanceSettings(Strict):
+    """How long a warehouse keeps what nobody uses any more.
+
+    Attributes:
+        unreferenced_keep_days: files that no publication of so many days needs; so far back `ledger rollback` can go. At
+            least one week, so that nobody is still reading what goes.
+        stage_keep_days: stages of days, for inspection.
+        data_docs_keep_days: the gate's pages.
+        dry_run: whether the DAG only says what would go.
+    """
+
+    unreferenced_keep_days: int = Field(default=30, ge=7)
+    stage_keep_days: int = Field(default=14, ge=1)
+    data_docs_keep_days: int = Field(default=90, ge=1)
+    dry_run: bool = True
+
+
 class LedgerSettings(Strict):
     """The whole file.
 
     Attributes:
         clusters: name -> settings of each cluster that the daily run covers.
+        maintenance: how long the warehouse keeps what nobody uses any more.
     """
 
     clusters: dict[str, ClusterSettings] = Field(default_factory=dict)
+    maintenance: MaintenanceSettings = Field(default_factory=MaintenanceSettings)

@@ -101,7 +101,7 @@ def begin_writing(warehouse: Warehouse) -> None:
 def named_versions(warehouse: Warehouse) -> dict[str, int]:
     """For each table, the greatest Delta version that a publication names."""
     versions: dict[str, int] = {}
-    for row in _all_rows(warehouse, PUBLICATION):
+    for row in all_rows(warehouse, PUBLICATION):
         for table in row["tables"]:
             name = table["table_name"]
             versions[name] = max(versions.get(name, -1), table["delta_version"])
@@ -202,15 +202,16 @@ def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.Recor
 def own_rows(warehouse: Warehouse, table: Table, day: DayRows) -> list[dict[str, Any]]:
     """The published rows of a day without cluster and ds."""
     columns = [column.name for column in table.columns]
-    return _all_rows(warehouse, table, day.filter, columns)
+    return all_rows(warehouse, table, day.filter, columns)
 
 
-def _all_rows(
+def all_rows(
     warehouse: Warehouse,
     table: Table,
     condition: pads.Expression | None = None,
     columns: list[str] | None = None,
 ) -> list[dict[str, Any]]:
+    """The newest rows of a published table; none where there is no table."""
     delta = open_table(warehouse.published(table))
     if delta is None:
         return []

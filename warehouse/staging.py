@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import json
 import secrets
+import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -192,6 +193,18 @@ def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
             file_system.delete_dir(path)
 
 
+def remove_attempts_of_day(place: str) -> bool:
+    """Remove everything that was computed of a day; False, and nothing is removed, if one is being computed.
+
+    On an object store nobody can tell; there, ask only for days of which nothing was written for long.
+    """
+    file_system, path = file_system_of(place)
+    if "://" not in place and any(_is_alive(Path(place, name, "lock")) for name in _attempts(place)):
+        return False
+    file_system.delete_dir(path)
+    return True
+
+
 def file_system_of(place: str) -> tuple[pafs.FileSystem, str]:
     """Arrow's file system for a place, and the place's path in it."""
     if "://" not in place:
@@ -220,12 +233,20 @@ def _remove_if_dead(stage: Stage) -> None:
     """Remove an attempt that is not whole, and that no living process holds."""
     if Path(stage.build).exists():
         return
+    if not _is_alive(Path(stage.lock)):
+        shutil.rmtree(stage.root, ignore_errors=True)  # Somebody else may be removing it too.
+
+
+def _is_alive(lock: Path) -> bool:
+    """Whether a process holds the lock of an attempt."""
     try:
-        with Path(stage.lock).open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            pafs.LocalFileSystem().delete_dir(stage.root)
-    except (BlockingIOError, FileNotFoundError):
-        return  # It is alive, or somebody else has just removed it.
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False
 
 
 def _read_json(place: str) -> dict[str, Any] | None:

@@ -27,7 +27,7 @@ if {name!r} == "ledger":
         connections = [name for name in os.environ if name.startswith("AIRFLOW_CONN_")]
         heard.write(json.dumps([sys.stdin.read(), connections]) + "\\n")
 stage = sys.argv[2] if {name!r} == "ledger" else "build"
-cluster = next(word for word in sys.argv if word.startswith("--cluster=")).removeprefix("--cluster=")
+cluster = next((word for word in sys.argv if word.startswith("--cluster=")), "").removeprefix("--cluster=")
 with open(os.environ["ENDINGS"]) as endings:
     code, words = json.load(endings).get(f"{{stage}} {{cluster}}", [0, ""])
 print("working")

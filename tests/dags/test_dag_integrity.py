@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
-DAG_IDS = ("cluster_export", "queue_ledger")
+DAG_IDS = ("cluster_export", "queue_ledger", "warehouse_maintenance")
 HEAVY = (
     "pyspark",
     "delta",
@@ -76,6 +76,12 @@ def test_old_exports_are_named_only_after_todays_has_landed(bag: DagBag) -> None
     assert [asset.uri for asset in _task(export, "collect").outlets] == ["ledger://exports/"]
 
 
+def test_nobody_publishes_while_the_warehouse_is_maintained(bag: DagBag) -> None:
+    maintenance = bag.dags["warehouse_maintenance"]
+    assert [task.pool for task in maintenance.tasks] == ["ledger_publish"]
+    assert maintenance.max_active_runs == 1
+
+
 @pytest.mark.parametrize("dag_id", DAG_IDS)
 def test_every_task_is_tried_again_later_and_none_hangs_for_ever(bag: DagBag, dag_id: str) -> None:
     dag = bag.dags[dag_id]
@@ -89,7 +95,8 @@ def test_every_task_is_tried_again_later_and_none_hangs_for_ever(bag: DagBag, da
 @pytest.mark.parametrize("dag_id", DAG_IDS)
 def test_every_task_and_the_dag_have_a_page_in_the_ui(bag: DagBag, dag_id: str) -> None:
     dag = bag.dags[dag_id]
-    assert "Which date is `ds`?" in (dag.doc_md or "")
+    assert dag.doc_md
+    assert ("Which date is `ds`?" in dag.doc_md) == (dag_id != "warehouse_maintenance")
     for task in dag.tasks:
         assert task.doc_md, task.task_id
 

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from dags.ledger_operators import (
     LedgerBuildOperator,
     LedgerStageOperator,
+    MaintainWarehouseOperator,
     StageCrashedError,
     StageRefusedError,
     VerifyExportSensor,
@@ -157,3 +158,13 @@ class TestWaitingForTheExport:
 
 def end_all(stand_ins: StandIns, code: int, words: str) -> None:
     stand_ins.end({f"{name} c": (code, words) for name in ("verify", "build", "gate", "publish")})
+
+
+@pytest.mark.parametrize(("dry_run", "said"), [("true", []), ("false", ["--apply"])])
+def test_maintenance_only_names_what_would_go_unless_the_settings_say_otherwise(
+    stand_ins: StandIns, tmp_path: Path, dry_run: str, said: list[str]
+) -> None:
+    (tmp_path / "ledger.yaml").write_text(f"maintenance: {{dry_run: {dry_run}}}\n")
+    MaintainWarehouseOperator(task_id="maintain").execute({})
+    places = [f"--warehouse={tmp_path / 'warehouse'}", f"--settings={tmp_path / 'ledger.yaml'}"]
+    assert stand_ins.calls == [["ledger", "maintain", *places, *said]]

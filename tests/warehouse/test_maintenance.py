@@ -1,0 +1,154 @@
+"""Maintenance removes what nobody uses, and nothing that a reader, a rollback or a computation needs."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from computed_days import asked
+from deltalake import DeltaTable, write_deltalake
+from hand_staged import MONDAY, TUESDAY, owners, stage_day
+
+from tables import BROADCAST_OFFSET, GATE_RESULT, QUEUE_ASSIGNMENT
+from tables.silver.broker import BROKER
+from warehouse import commits
+from warehouse.fingerprint import fingerprint
+from warehouse.layout import Warehouse
+from warehouse.maintenance import Keep, let_publications_name, maintain
+from warehouse.publish import publish
+from warehouse.rollback import rollback
+from warehouse.staging import attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from warehouse.maintenance import Tidied
+
+NOW = datetime(2126, 1, 1, tzinfo=UTC)
+NOTHING_IS_KEPT = Keep(timedelta(0), timedelta(0), timedelta(0))
+A_MONTH_IS_KEPT = Keep(timedelta(days=30), timedelta(days=36500), timedelta(days=36500))
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """Monday was published twice, Tuesday once; a day is four tables."""
+    monkeypatch.setattr(
+        commits, "PUBLISHED_TABLES", (BROKER, QUEUE_ASSIGNMENT, BROADCAST_OFFSET, GATE_RESULT)
+    )
+    made = Warehouse.at(str(tmp_path / "warehouse"))
+    for ds, run_id, clients in [(MONDAY, "1", ["c1"]), (MONDAY, "2", ["c1", "c2"]), (TUESDAY, "3", ["c3"])]:
+        stage_day(made, ds, run_id=run_id, queue_assignment=owners(*clients))
+        publish(made, "shop", ds)
+    return made
+
+
+def contents(warehouse: Warehouse) -> list[object]:
+    return list(fingerprint(warehouse.root, "shop", None))
+
+
+def files(root: str) -> set[str]:
+    return {str(path) for path in Path(root).rglob("*") if path.is_file() and "_delta_log" not in path.parts}
+
+
+def times(warehouse: Warehouse) -> dict[str, int]:
+    """When each file was written, but the writers' lock."""
+    return {
+        path: Path(path).stat().st_mtime_ns
+        for path in files(warehouse.root)
+        if not path.endswith("/.publishing")
+    }
+
+
+def done(tidied: Iterable[Tidied], what: str) -> int:
+    return sum(each.file_count for each in tidied if each.what == what)
+
+
+def test_a_dry_run_names_it_all_and_touches_nothing(warehouse: Warehouse) -> None:
+    before = times(warehouse)
+
+    told = maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=False)
+
+    assert done(told, "vacuum") > 0
+    assert done(told, "stage") > 0
+    assert times(warehouse) == before
+
+
+def test_what_is_published_stays_even_if_the_clock_is_a_century_ahead(warehouse: Warehouse) -> None:
+    before = contents(warehouse)
+
+    told = maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True)
+
+    assert done(told, "vacuum") > 0
+    assert contents(warehouse) == before
+    assert not list(Path(warehouse.root, "stage").glob("*/*"))
+    assert maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True) == []
+    stage_day(warehouse, MONDAY, run_id="4", queue_assignment=owners("c9"))
+    publish(warehouse, "shop", MONDAY)
+    assert asked(warehouse, "SELECT client_id FROM queue_assignment ORDER BY 1") == [("c3",), ("c9",)]
+
+
+def test_a_rollback_is_possible_for_as_long_as_the_settings_say(warehouse: Warehouse) -> None:
+    assert maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True) == []
+
+    rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    assert asked(warehouse, "SELECT client_id FROM queue_assignment ORDER BY 1") == [("c1",), ("c3",)]
+
+
+def test_what_a_killed_publisher_left_goes_and_is_never_seen(warehouse: Warehouse) -> None:
+    before = contents(warehouse)
+    place = warehouse.published(QUEUE_ASSIGNMENT)
+    write_deltalake(place, DeltaTable(place).to_pyarrow_table().slice(0, 1), mode="append")
+    Path(place, "cluster=shop", "ds=2026-11-16", "part-of-a-killed-one.parquet").write_bytes(b"half")
+
+    maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True)
+
+    assert contents(warehouse) == before
+    assert not list(Path(place).rglob("part-of-a-killed-one.parquet"))
+
+
+def test_a_day_in_many_files_becomes_one_and_readers_see_the_same(warehouse: Warehouse) -> None:
+    place = warehouse.published(QUEUE_ASSIGNMENT)
+    rows = DeltaTable(place).to_pyarrow_table(partitions=[("ds", "=", "2026-11-17")])
+    predicate = "cluster = 'shop' AND ds = '2026-11-17'"
+    write_deltalake(place, rows.slice(0, 0), mode="overwrite", predicate=predicate)
+    for _ in range(9):
+        write_deltalake(place, rows, mode="append")
+    newest = {QUEUE_ASSIGNMENT.qualified_name: commits.version_of(place)}
+    let_publications_name(warehouse, newest)  # As a publisher of a large day does.
+    before = asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL")
+
+    told = maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True)
+
+    assert done(told, "compact") == 9
+    assert len([path for path in DeltaTable(place).file_uris() if "ds=2026-11-17" in path]) == 1
+    assert asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL") == before
+    assert maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True) == []
+
+
+def test_a_day_that_is_being_computed_keeps_its_stage(warehouse: Warehouse) -> None:
+    with attempt(warehouse, "shop", MONDAY) as growing:
+        maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True)
+
+        assert Path(growing.root).is_dir()
+        assert not Path(warehouse.attempts("shop", TUESDAY)).exists()
+
+
+@pytest.mark.parametrize("years", [-30, 30])
+def test_a_clock_that_jumped_while_the_day_was_written_changes_nothing(
+    warehouse: Warehouse, years: int
+) -> None:
+    before = contents(warehouse)
+    then = (datetime.now(UTC) + timedelta(days=365 * years)).timestamp()
+    for path in [*files(warehouse.root), *Path(warehouse.root).rglob("_delta_log/*")]:
+        os.utime(path, (then, then))
+
+    assert contents(warehouse) == before
+    maintain(warehouse, A_MONTH_IS_KEPT, now=datetime.now(UTC), is_applied=True)
+    assert contents(warehouse) == before
+    stage_day(warehouse, MONDAY, run_id="5", queue_assignment=owners("c7"))
+    publish(warehouse, "shop", MONDAY)
+    assert asked(warehouse, "SELECT client_id FROM queue_assignment ORDER BY 1") == [("c3",), ("c7",)]
