@@ -44,7 +44,7 @@ def test_it_has_no_finding(warehouse: Warehouse) -> None:
 
 def test_the_gate_sees_no_violation_and_warns_of_nothing(warehouse: Warehouse) -> None:
     assert asked(warehouse, "SELECT gate_verdict FROM publication") == [("passed",)]
-    assert asked(warehouse, "SELECT DISTINCT success FROM gate_result") == [(True,)]
+    assert asked(warehouse, "SELECT DISTINCT is_success FROM gate_result") == [(True,)]
 
 
 def test_every_queue_of_every_group_is_owned_as_it_should_be(warehouse: Warehouse, layout: Layout) -> None:
