@@ -71,6 +71,7 @@ def test_fresh_files_are_read_as_in_java(
         drawn.with_a_flipped_bit(),
         drawn.files(seed, 0, case_count),
         drawn.go_files(seed, 0, case_count // 10),
+        drawn.entangled(seed, 0, case_count // 10),
     )
     for contents in batches(everything):
         for release in releases:

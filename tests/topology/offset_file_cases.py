@@ -98,6 +98,26 @@ def go_files(seed: int, start: int, stop: int) -> Iterator[bytes]:
         yield _go_file(random.Random(f"Go offset file {seed} {number}"))  # noqa: S311  to be repeatable
 
 
+def entangled(seed: int, start: int, stop: int) -> Iterator[bytes]:
+    """Files with something that is not wanted, in which names are objects and arrays, and references lead about."""
+    for number in range(start, stop):
+        draw = random.Random(f"entangled {seed} {number}")  # noqa: S311  to be repeatable
+        yield f'{{"offsetTable":{{}},"x":{_entangled(draw, 4)}}}'.encode()
+
+
+def _entangled(draw: random.Random, depth: int) -> str:
+    kind = draw.random()
+    if not depth or kind < 0.25:
+        return draw.choice(["1", '"a"', "null"])
+    if kind < 0.5:
+        return f'{{"$ref":"{draw.choice(["@", "@", "..", "..", "$", "$.x"])}"}}'
+    inner = [_entangled(draw, depth - 1) for _ in range(draw.choice([1, 1, 2, 3]))]
+    if kind < 0.65:
+        return f"{draw.choice(['[', '[', 'Set[', 'Set{'])}{','.join(inner)}]"
+    names = (draw.choice(['"a"', '"b"', _entangled(draw, depth - 1)]) for _ in inner)
+    return "{" + ",".join(f"{name}:{value}" for name, value in zip(names, inner, strict=True)) + "}"
+
+
 def cut_short() -> Iterator[bytes]:
     """A file of each layout, up to each of its bytes."""
     for content in _written():

@@ -146,18 +146,33 @@ class _Number(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Container:
-    """A `JSONObject`, `JSONArray` or set in what is not wanted; `entries` are an object's, by name."""
+    """A `JSONObject`, `JSONArray` or set in what is not wanted.
+
+    Attributes:
+        kind: Which.
+        entries: An object's, by name; a name that is an object or array is that.
+        elements: An array's or set's, those that hold others; `count` is the number of all.
+        count: See there.
+    """
 
     kind: str
     entries: dict[object, _Value] = field(default_factory=dict)
+    elements: list[_Value] = field(default_factory=list)
     count: int = 0
+
+    def inner(self) -> list[_Container]:
+        """The containers in it, and those that references in it lead to."""
+        held = (*self.entries, *self.entries.values(), *self.elements)
+        led_to = (each.target if isinstance(each, _Thing) else each for each in held)
+        return [each for each in led_to if isinstance(each, _Container)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """A date, or bytes."""
+    """A date, bytes, or a reference, which may lead to a `target`."""
 
     kind: str
+    target: _Container | None = None
 
 
 _Value: TypeAlias = "str | bool | _Number | _Container | _Thing | None"
@@ -214,6 +229,7 @@ class _Parser:
         self._contexts: list[_Context] = []
         self._references: list[_Reference] = []
         self._awaits_reference = False
+        self._has_inner_reference = False
         self._object_key_count = 0
         self._depth = depth
         self._search_count = 0
@@ -267,6 +283,8 @@ class _Parser:
 
     def _resolve_references(self) -> None:
         """`handleResovleTask`. In what is not wanted a reference changes nothing."""
+        if self._has_inner_reference:
+            self._refuse_to_mix_references()
         for reference in self._references:
             owner = reference.owner
             if owner is None:
@@ -280,6 +298,11 @@ class _Parser:
                 owner.offsetTable = found
             else:
                 raise RefusedError("a reference leads to another class")
+
+    def _refuse_to_mix_references(self) -> None:
+        """Where some references lead inside and others wait for the end, the stack decides what is ever looked at."""
+        if self._references:
+            raise UndecidedError(Doubt.REFERENCE)
 
     # OffsetSerializeWrapper and MessageQueue --------------------------------------------------------------------------
 
@@ -833,13 +856,34 @@ class _Parser:
         return self._read_ignored(None)
 
     def _add_element(self, made: _Container, value: _Value) -> None:
-        """A `TreeSet` wants elements that compare with one another."""
+        """A `HashSet` asks its elements for their hash; a `TreeSet` wants some that compare with one another."""
+        if made.kind == "set":
+            self._check_hash(value)
         if made.kind == "tree_set":
             kind = _comparable_kind(value)
             if kind is None or (made.count and made.entries["kind"] != kind):
                 raise RefusedError("the elements of a set do not compare")
             made.entries["kind"] = kind
+        if isinstance(value, (_Container, _Thing)):
+            made.elements.append(value)
         made.count += 1
+
+    def _put(self, made: _Container, key: object, value: _Value) -> None:
+        """`Map.put`, which asks the key for its hash before the entry is there."""
+        self._check_hash(key)
+        made.entries[key] = value
+
+    def _check_hash(self, value: object) -> None:
+        """`hashCode` goes through all that a value holds: where that leads back, the stack overflows, and the file is refused."""
+        start = value.target if isinstance(value, _Thing) else value
+        if not self._has_inner_reference or not isinstance(start, _Container):
+            return
+        self._search_count += 1
+        if self._search_count > _MOST_SEARCHES:
+            raise UndecidedError(Doubt.REFERENCE)
+        if _leads_back(start):
+            self._refuse_to_mix_references()
+            raise RefusedError("what stands for a name or in a set contains itself")
 
     def _read_object(self, made: _Container, name: str | int | None) -> _Value:
         """`parseObject(Map, Object)`."""
@@ -886,7 +930,7 @@ class _Parser:
                 if lexer.token == Token.COMMA:
                     made.entries[key] = path
                     continue
-                return self._finish_reference(path)
+                return self._finish_reference(path, reading.context)
             self._enter_once(reading)
             if self._read_member(reading, key):
                 return made
@@ -911,8 +955,10 @@ class _Parser:
             if self._object_key_count > _MOST_OBJECT_KEYS:
                 raise RefusedError("too many keys are objects")
             lexer.next_token()
-            self._read_ignored(None)
-            return object()
+            key = self._read_ignored(None)
+            if isinstance(key, _Thing):
+                key = key.target
+            return key if isinstance(key, _Container) else object()
         if character in {'"', "'"}:
             key = lexer.scan_quoted_name(character)
             lexer.skip_blanks()
@@ -949,9 +995,16 @@ class _Parser:
                 return True
         raise RefusedError(f"the type {type_name!r} is not allowed")
 
-    def _finish_reference(self, path: str) -> _Value:
+    def _finish_reference(self, path: str, context: _Context) -> _Thing:
         lexer = self._lexer
-        if path not in {"@", "..", "$"}:
+        target: _Anything = None
+        if path == "@":
+            target = self._surrounding()
+        elif path == "..":
+            target = context.object
+        elif path == "$":
+            target = _root(context).object
+        else:
             if not path and self._dialect.is_since_76:
                 raise RefusedError("a reference is empty")
             if not _PLAIN_PATH.fullmatch(path):
@@ -960,7 +1013,19 @@ class _Parser:
         if lexer.token != Token.RBRACE:
             raise RefusedError("something follows a reference")
         lexer.next_token_of(Token.COMMA)
-        return _Thing("reference")
+        if not isinstance(target, _Container):
+            return _Thing("reference")
+        self._has_inner_reference = True
+        return _Thing("reference", target)
+
+    def _surrounding(self) -> _Anything:
+        """What `@` stands for: the array or set that is being read, or what is around the object."""
+        context = self._context
+        if context is None:
+            return None
+        if isinstance(context.object, _Container) and context.object.kind != "object":
+            return context.object
+        return None if context.parent is None else context.parent.object
 
     def _read_member(self, reading: _Reading, key: object) -> bool:
         """A value and what follows it: True if that ends the object."""
@@ -970,10 +1035,10 @@ class _Parser:
         if character in _VALUE_STARTS:
             if character == '"':
                 lexer.scan_string(character)
-                made.entries[key] = lexer.string()
+                self._put(made, key, lexer.string())
             else:
                 lexer.scan_number()
-                made.entries[key] = self._number()
+                self._put(made, key, self._number())
             lexer.skip_blanks()
             if lexer.ch == ",":
                 lexer.advance()
@@ -990,11 +1055,11 @@ class _Parser:
             if reading.name is None:
                 self._context = reading.context
             self._read_array(array, _context_name(key))
-            made.entries[key] = array
+            self._put(made, key, array)
         elif character == "{":
             return self._read_inner_object(reading, key)
         else:
-            made.entries[key] = self._read_ignored(None)
+            self._put(made, key, self._read_ignored(None))
         return self._ends_object()
 
     def _read_inner_object(self, reading: _Reading, key: object) -> bool:
@@ -1008,7 +1073,7 @@ class _Parser:
         if entered is not None and value is not inner:
             entered.object = reading.made
         self._give_reference_to(None)
-        reading.made.entries[key] = value
+        self._put(reading.made, key, value)
         if is_in_array:
             self._enter(self._context, value, _context_name(key))
         is_end = self._ends_object()
@@ -1074,6 +1139,24 @@ def _root(context: _Context) -> _Context:
     while context.parent is not None:
         context = context.parent
     return context
+
+
+def _leads_back(start: _Container) -> bool:
+    """Whether some container below `start`, or itself, holds itself."""
+    on_the_way: dict[int, list[_Container]] = {id(start): start.inner()}
+    done: set[int] = set()
+    while on_the_way:
+        way, left = next(reversed(on_the_way.items()))
+        if not left:
+            del on_the_way[way]
+            done.add(way)
+            continue
+        inner = left.pop()
+        if id(inner) in on_the_way:
+            return True
+        if id(inner) not in done:
+            on_the_way[id(inner)] = inner.inner()
+    return False
 
 
 def _without_backslashes(path: str) -> str:

@@ -40,6 +40,7 @@ MAX_DEPTH: Final = 100
 _MOST_COMMENTS: Final = 1000
 _BLANK_BITS: Final = sum(1 << ord(character) for character in " \n\r\f\t\b")
 _SPACE: Final = ord(" ")
+_CLOSED_BY: Final = {ord("{"): ord("}"), ord("["): ord("]")}
 _QUOTES: Final = frozenset(b"\"'")
 _DOUBLE_QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
@@ -851,14 +852,15 @@ class Reader:
         character = self.ch
         if character in _QUOTES:
             self._skip_string()
-        elif character in {ord("{"), ord("[")}:
-            self._skip_container()
+        elif character in _CLOSED_BY:
+            self._skip_container(_CLOSED_BY[character])
         elif character == ord("S"):
             if not self._starts_with("et", self.offset):
                 raise RefusedError("a word begins like 'Set' and is another")
             self.offset += 2
             self.ch = self._take_nonblank()
-            self._skip_container()
+            # An array from its second character on: the first is stepped over, whatever it is.
+            self._skip_container(ord("]"))
         elif character in _SKIPPED_WORD_STARTS:
             self._skip_word({ord("t"): "true", ord("f"): "false"}.get(character, "null"))
         else:
@@ -902,8 +904,7 @@ class Reader:
             raise RefusedError("a name is not followed by ':'")
         self._hold(self._take_nonblank())
 
-    def _skip_container(self) -> None:
-        close = ord("}") if self.ch == ord("{") else ord("]")
+    def _skip_container(self, close: int) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise UndecidedError(Doubt.NESTING)
