@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, SILVER_TABLES
 from warehouse.arrow_schema import arrow_schema
-from warehouse.content import Content, DayRows, content_of
+from warehouse.content import STREAMED, Content, DayRows, content_of
 from warehouse.errors import WriteError, one_line
 from warehouse.evolution import (
     PARTITION_COLUMNS,
@@ -187,7 +187,7 @@ def version_of(place: str) -> int:
 def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows in a schema that may have more columns than they; these are null."""
     names = [name for name in schema.names if name in rows.schema.names]
-    for batch in rows.to_batches(columns=names):
+    for batch in rows.to_batches(columns=names, **STREAMED):
         yield pa.RecordBatch.from_arrays(
             [
                 batch.column(field.name).cast(field.type)
