@@ -39,7 +39,7 @@ DS: Final = date(2026, 11, 16)
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _LIMIT_BYTES: Final = 4_000_000_000
-_LOOK_EVERY_S: Final = 0.1
+_LOOK_EVERY_S: Final = 1.0
 _BYTES_PER_KIB: Final = 1024
 
 
@@ -163,7 +163,7 @@ def _sizes(folder: Path) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    # By hand, at any size and in a folder that stays: python -m bench.large_cluster FOLDER BROKERS TOPICS GROUPS
+    # By hand, at any size and in a folder that stays: python -m bench.large_cluster FOLDER BROKERS TOPICS GROUPS CLIENTS
     place, *counts = sys.argv[1:]
     for measured in measure(size=Size(*map(int, counts)) if counts else FULL, folder=Path(place)):
         seconds = measured.extra["stage_seconds"]

@@ -1,126 +1,146 @@
-"""(e) Reading offset files of broadcasting clients: how long it takes, and how that grows with their number.
+"""(f) Offset files of broadcasting clients: landing, sealing and reading them, and how each grows with their number.
 
-Main and `.bak` file of so many clients, eight queues each, as fastjson 1 writes them, on a local disk. What is timed is
-`spark_jobs.offset_readings.readings` from the rows of the index to Parquet: every file opened, hashed and read by its
-client's rules. The export's own verification and the JVM's start are not in it.
+Main and `.bak` file of so many clients, eight queues each, as fastjson 1 writes them, on a local disk. What is timed:
 
-Belongs here: the files and the clock. Does not belong here: how a reading is done (`spark_jobs`).
+- landing: `topology.collect.offset_trees.land` from the drop folder into an export;
+- sealing: the export's manifest, which names every file with its hash;
+- reading: `spark_jobs.offset_readings.readings` from the rows of the index to Parquet: every file opened, hashed and read by
+  its client's rules. The start of the JVM is not in it.
+
+Each number of files has processes of its own, one without Spark for the first two, so that its peak of memory is its own.
+
+Belongs here: the files and the clock. Does not belong here: how any of it is done.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
+import resource
+import subprocess
+import sys
 import time
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any, Final
-
-from pyspark.sql.types import StructType
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
 
 from bench.report import Measurement
-from spark_jobs.offset_readings import OFFSET_FILE_KIND, readings
-from spark_jobs.session import spark_schema
-from tables import SILVER_TABLES
-from topology.manifest import Manifest, ManifestFile
+from topology.collect.export_writer import ExportWriter
+from topology.collect.offset_trees import land
+from topology.manifest import MANIFEST_NAME, export_directory, load_manifest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
+    from collections.abc import Mapping
 
 FILE_COUNTS: Final = (10_000, 100_000)
 
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_CLUSTER: Final = "bench"
 _DS: Final = date(2026, 11, 16)
 _NOON: Final = datetime(2026, 11, 16, 12, tzinfo=UTC)
 _QUEUES: Final = 8
 _GROUP: Final = "config-listeners"
+_FILES_OF_CLIENT: Final = ("offsets.json", "offsets.json.bak")
+_BYTES_PER_KIB: Final = 1024
+_BAR: Final = 1.2
 
 
-def measure(spark: SparkSession, folder: Path, file_count: int) -> float:
-    """Seconds to read so many files, once; they are written below `folder` first."""
-    index = _write(folder, file_count // 2)
-    files = tuple(
-        ManifestFile(
-            path=row["path"],
-            kind=OFFSET_FILE_KIND,
-            line_count=None,
-            error_count=None,
-            size_bytes=row["size_bytes"],
-            sha256=row["sha256"],
-        )
-        for row in index
-    )
-    manifest = Manifest(
-        contract_version=1,
-        cluster="bench",
-        ds=_DS,
-        first_captured_at=_NOON,
-        last_captured_at=_NOON,
-        files=files,
-        sha256="",
-    )
-    silver = {
-        table.name: spark.createDataFrame([], StructType(spark_schema(table).fields[2:]))
-        for table in SILVER_TABLES
-    }
-    schema = silver["offset_file"].schema
-    rows = [tuple(row.get(name) for name in schema.fieldNames()) for row in index]
-    place = str(folder / "index.parquet")
-    spark.createDataFrame(rows, schema).write.mode("overwrite").parquet(place)
-    silver["offset_file"] = spark.read.schema(schema).parquet(place)
-    start = time.perf_counter()
-    readings(spark, silver, str(folder), manifest, ()).write.mode("overwrite").parquet(
-        str(folder / "reading.parquet")
-    )
-    return time.perf_counter() - start
+def measure() -> list[Measurement]:
+    """Each step with the greater of `FILE_COUNTS`, beside as many times the time of the smaller.
 
-
-def measurement(seconds: float, few_seconds: float) -> Measurement:
-    """The line of the report: many files against ten times the time of a tenth of them.
-
-    Args:
-        seconds: what the greater of `FILE_COUNTS` took.
-        few_seconds: what the smaller took.
+    Raises:
+        RuntimeError: A run fails.
     """
     few, many = FILE_COUNTS
-    return Measurement(
-        name="offset_files",
-        what=f"reading {many:,} offset files of {_QUEUES} queues",
-        baseline=f"{many // few} times the time of {few:,}",
-        seconds=(seconds,),
-        baseline_seconds=(few_seconds * many / few,),
-        bar=1.2,
-        note="A ratio below 1 is the cost of starting; above, reading grows faster than the number of files.",
-        extra={"file_count": many, "files_per_second": many / seconds},
-    )
+    of_few, of_many = _figures(few), _figures(many)
+    return [
+        Measurement(
+            name=f"offset_files_{step}",
+            what=f"{step} {many:,} offset files of {_QUEUES} queues",
+            baseline=f"{many // few} times the time of {few:,}",
+            seconds=(of_many[f"{step}_seconds"],),
+            baseline_seconds=(of_few[f"{step}_seconds"] * many / few,),
+            bar=_BAR,
+            note="A ratio below 1 is the cost of starting; above, the time grows faster than the number of files.",
+            extra={"file_count": many, "files_per_second": many / of_many[f"{step}_seconds"]}
+            | {name: value for name, value in of_many.items() if name.endswith("_bytes")},
+        )
+        for step in ("landing", "sealing", "reading")
+    ]
 
 
-def _write(folder: Path, client_count: int) -> list[dict[str, Any]]:
-    """Two files for each client, and the rows of their index."""
-    index: list[dict[str, Any]] = []
-    for client in range(client_count):
+def _figures(file_count: int) -> dict[str, float]:
+    with TemporaryDirectory(prefix="bench-offset-files-") as made:
+        _write_drop(Path(made) / "drop", file_count)
+        return {**_run("land", made), **_run("read", made)}
+
+
+def _run(step: str, folder: str) -> Mapping[str, float]:
+    """One step in a process of its own; returns what it printed last."""
+    command = [sys.executable, "-m", "bench.offset_files", step, folder]
+    done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, check=False)  # noqa: S603  # our own module
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}; see above.")
+    figures: Mapping[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _land(folder: Path) -> dict[str, float]:
+    """Lands the tree and seals the export, and nothing else but the lines without which there is no export."""
+    start = time.perf_counter()
+    with ExportWriter(folder / "exports", _CLUSTER, _DS) as writer:
+        writer.payload("nameserver_topic_list", _NOON, '{"topicList":[]}', nameserver="ns:9876")
+        writer.payload("nameserver_route", _NOON, "{}", nameserver="ns:9876", topic="config-push")
+        writer.payload("consumer_connection", _NOON, "{}", broker="a", broker_addr="a:10911", group=_GROUP)
+        land(writer, folder / "drop", now=lambda: _NOON)
+        landed = time.perf_counter()
+        landing_peak = _peak_bytes()
+    return {
+        "landing_seconds": landed - start,
+        "sealing_seconds": time.perf_counter() - landed,
+        "landing_peak_bytes": landing_peak,
+        "sealing_peak_bytes": _peak_bytes(),
+        "manifest_bytes": (writer.directory / MANIFEST_NAME).stat().st_size,
+    }
+
+
+def _read(folder: Path) -> dict[str, float]:
+    """Reads every file in a Spark application with the project's own settings."""
+    # A JVM's libraries must not count as memory of landing.
+    from spark_jobs.offset_readings import readings  # noqa: PLC0415
+    from spark_jobs.session import spark_session  # noqa: PLC0415
+    from spark_jobs.silver import read_silver  # noqa: PLC0415
+
+    directory = export_directory(folder / "exports", _CLUSTER, _DS)
+    manifest = load_manifest(directory)
+    spark = spark_session("bench: offset files")
+    silver = read_silver(spark, str(directory), manifest, _CLUSTER, _DS)
+    index = str(folder / "index.parquet")
+    silver["offset_file"].write.parquet(index)
+    silver["offset_file"] = spark.read.parquet(index)
+    start = time.perf_counter()
+    readings(spark, silver, str(directory), manifest, ()).write.parquet(str(folder / "reading.parquet"))
+    seconds = time.perf_counter() - start
+    read = spark.read.parquet(str(folder / "reading.parquet")).where("start_outcome = 'stored'").count()
+    wanted = sum(not file.holds_envelopes for file in manifest.files) // len(_FILES_OF_CLIENT)
+    if read != wanted:
+        raise RuntimeError(f"{read:,} clients' files were read instead of {wanted:,}.")
+    spark.stop()
+    return {"reading_seconds": seconds}
+
+
+def _peak_bytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _BYTES_PER_KIB
+
+
+def _write_drop(drop: Path, file_count: int) -> None:
+    """Two files for each client, below a folder of its host."""
+    for client in range(file_count // len(_FILES_OF_CLIENT)):
         host = f"10.{client // 65536}.{client // 256 % 256}.{client % 256}"
-        for name in ("offsets.json", "offsets.json.bak"):
-            path = f"offset_files/{host}/{host}@DEFAULT/{_GROUP}/{name}"
-            content = _content(client)
-            place = folder / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
-            index.append(
-                {
-                    "line_number": len(index) + 1,
-                    "moment": 0,
-                    "host": host,
-                    "client_id": f"{host}@DEFAULT",
-                    "consumer_group": _GROUP,
-                    "state": "landed",
-                    "path": path,
-                    "size_bytes": len(content),
-                    "modified_at": _NOON,
-                    "sha256": hashlib.sha256(content).hexdigest(),
-                    "captured_at": _NOON,
-                }
-            )
-    return index
+        folder = drop / host / f"{host}@DEFAULT" / _GROUP
+        folder.mkdir(parents=True)
+        for name in _FILES_OF_CLIENT:
+            (folder / name).write_bytes(_content(client))
 
 
 def _content(client: int) -> bytes:
@@ -130,3 +150,9 @@ def _content(client: int) -> bytes:
         for queue in range(_QUEUES)
     )
     return f'{{\n\t"offsetTable":{{{entries}\n\t}}\n}}'.encode()
+
+
+if __name__ == "__main__":
+    wanted_step, place = sys.argv[1:]
+    answer = {"land": _land, "read": _read}[wanted_step](Path(place))
+    sys.stdout.write(json.dumps(answer) + "\n")
