@@ -131,29 +131,6 @@ def weigh(
     return judgements
 
 
-def refused_groups(judgements: Iterable[Judgement]) -> dict[str, list[tuple[Expectation, Offender]]] | None:
-    """The groups for which alone a day would be refused, with what is held against each.
-
-    A comparison with an earlier day is not looked at: what changed is no fault of the rows of a group.
-
-    Returns:
-        By group; empty where nothing refuses the day, None where something does that is not of certain groups.
-    """
-    groups: dict[str, list[tuple[Expectation, Offender]]] = {}
-    for judgement in judgements:
-        if judgement.is_held or judgement.severity != "block" or judgement.expectation.is_of_two_days:
-            continue
-        if not judgement.offenders:
-            return None
-        for offender in judgement.offenders:
-            if offender.severity != "block":
-                continue
-            if offender.consumer_group is None:
-                return None
-            groups.setdefault(offender.consumer_group, []).append((judgement.expectation, offender))
-    return groups
-
-
 def idle_waivers(judgements: Iterable[Judgement], rules: Rules) -> list[Waiver]:
     """The waivers that excuse nobody on this day, and would not if they had not ended."""
     used: list[Waiver] = []

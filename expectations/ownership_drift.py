@@ -267,6 +267,9 @@ suspect AS (
     GROUP BY {_KEY}
     HAVING NOT coalesce({_PLAIN_QUEUE}, FALSE)
   )
+  -- Where a client's processes were asked themselves, they may say other than the broker's row that numbers go by.
+  UNION
+  SELECT consumer_group FROM silver_client_process
 ),
 fact AS ({_FACTS}
 ),

@@ -236,10 +236,9 @@ class ClusterSettings(Strict):
     def sha256(self) -> str:
         """SHA-256 of the canonical text of what can change a number; a part of a computation's identity.
 
-        The gate's part judges rows and changes none, unless it may leave out groups.
+        The gate's part judges rows and changes none.
         """
-        left_out = {"collect"} if self.gate.quarantine_groups else {"collect", "gate"}
-        canonical = json.dumps(self.model_dump(mode="json", exclude=left_out), sort_keys=True)
+        canonical = json.dumps(self.model_dump(mode="json", exclude={"collect", "gate"}), sort_keys=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 

@@ -260,6 +260,17 @@ def process_that_did_not_answer(day: StagedDay, group: str) -> None:
     add_drift(day, group)
 
 
+@fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
+def broker_believed_over_the_process(day: StagedDay, group: str) -> None:
+    """The one process of c1 was asked itself and lacks a queue; the rows go by what the broker passed on."""
+    group_of_three(day, group)
+    subject = {"consumer_group": group, "client_id": "c1", "process": "p1"}
+    day.add("client_process", **subject, state="online")
+    for row in day.of("observed_owner", consumer_group=group, client_id="c1")[1:]:
+        queue = {name: row[name] for name in ("topic", "broker_name", "queue_id")}
+        day.add("process_owner", **subject, **queue, is_pop=False)
+
+
 def twins_that_answered(day: StagedDay, group: str) -> None:
     """Two processes with the id c1 that each told their table."""
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))

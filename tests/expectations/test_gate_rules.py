@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from expectations.gate import judge
-from expectations.judgement import refused_groups, weigh
-from expectations.rules import Rules
 from expectations.suites import EXPECTATIONS
 from expectations.verdict import explain
 from settings import GateSettings
@@ -297,34 +295,3 @@ def test_words_of_a_waiver_are_one_line() -> None:
     verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER) | {"why": "two\nlines\x1b[31m"}])
 
     assert result(verdict, ONE_OWNER)["waiver"].endswith("two\\nlines\\x1b[31m")
-
-
-# Which groups refuse a day
-
-
-def groups_of(rows: list[Row], **settings: Any) -> set[str] | None:
-    refused = refused_groups(weigh(rows, Rules(GateSettings.model_validate(settings), DS), compared_ds=None))
-    return None if refused is None else set(refused)
-
-
-def test_a_day_in_order_is_refused_for_no_group() -> None:
-    assert groups_of(measures()) == set()
-
-
-def test_all_groups_that_offend_are_named_and_not_the_first_ones_only() -> None:
-    many = [offender(f"g{number}") for number in range(50)]
-
-    assert groups_of(measures(queue_assignment__one_owner=many)) == {f"g{number}" for number in range(50)}
-
-
-def test_excused_and_merely_warned_groups_are_not_refused() -> None:
-    assert groups_of(
-        measures(queue_assignment__one_owner=[offender("a"), offender("b"), offender("c")]),
-        waivers=[waiver(expectation=ONE_OWNER, consumer_group="a")],
-        groups={"b": {"severities": {ONE_OWNER: "warn"}}},
-    ) == {"c"}
-
-
-def test_what_is_of_no_group_refuses_the_whole_day() -> None:
-    assert groups_of(measures(queue_assignment__one_owner=[offender("a"), offender(None)])) is None
-    assert groups_of([row for row in measures() if row["expectation_id"] != ONE_OWNER]) is None

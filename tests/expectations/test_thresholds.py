@@ -55,9 +55,16 @@ def test_sources_are_those_of_the_table() -> None:
     assert comment.count(": ") == len(STRATEGY_SOURCES)
 
 
-@pytest.mark.parametrize("suite", SUITES[:-1], ids=lambda suite: suite.name)
+# One row of the page stands for all expectations of such a suite.
+IN_ONE_ROW = {"every_table", "no_finding"}
+
+
+@pytest.mark.parametrize(
+    "suite", [suite for suite in SUITES if suite.name not in IN_ONE_ROW], ids=lambda suite: suite.name
+)
 def test_the_page_about_the_gate_has_every_expectation_as_it_is_judged(suite: Suite) -> None:
     page = _PAGE.read_text(encoding="utf-8")
 
     for expectation in suite.expectations:
-        assert f"| `{expectation.expectation_id}` | {expectation.severity} | {expectation.sentence} |" in page
+        severity = expectation.severity or "by settings"
+        assert f"| `{expectation.expectation_id}` | {severity} | {expectation.sentence} |" in page

@@ -106,14 +106,6 @@ def test_what_only_judges_is_no_part_of_what_is_computed() -> None:
     assert strict.sha256 == ClusterSettings().sha256
 
 
-def test_what_may_leave_out_groups_is() -> None:
-    leaving_out = {"quarantine_groups": True}
-    plain = ClusterSettings.model_validate({"gate": leaving_out})
-    strict = ClusterSettings.model_validate({"gate": leaving_out | {"findings": {"queue_unowned": "block"}}})
-
-    assert len({ClusterSettings().sha256, plain.sha256, strict.sha256}) == 3
-
-
 def test_the_published_schema_is_that_of_the_model() -> None:
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == schema(), "run `make docs`"
 
