@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+# Fifteen days are computed, one after the other: that is as long as all the other tests of these folders take.
+FIFTEEN_DAYS = pytest.mark.e2e
+
 CLUSTER = "shop-test"
 DAYS = MONDAY, TUESDAY, WEDNESDAY = tuple(date(2026, 11, day) for day in (16, 17, 19))
 MEMBERS = {MONDAY: ["c1", "c2"], TUESDAY: ["c1", "c2", "c3"], WEDNESDAY: ["c2", "c3"]}
@@ -85,6 +88,7 @@ def empty(spark: SparkSession, exports: Path, tmp_path: Path) -> Ledger:
     return Ledger(spark, exports, Warehouse.at(str(tmp_path / "warehouse")))
 
 
+@FIFTEEN_DAYS
 @pytest.mark.spark
 def test_days_in_reverse_come_out_as_in_order(in_order: Ledger, empty: Ledger) -> None:
     ran = empty.backfill(MONDAY, WEDNESDAY, is_reversed=True)
@@ -93,6 +97,7 @@ def test_days_in_reverse_come_out_as_in_order(in_order: Ledger, empty: Ledger) -
     assert empty.tables == in_order.tables
 
 
+@FIFTEEN_DAYS
 @pytest.mark.spark
 def test_days_one_by_one_in_any_order_come_out_as_in_order(in_order: Ledger, empty: Ledger) -> None:
     ran = [empty.backfill(ds, ds) for ds in (TUESDAY, WEDNESDAY, MONDAY, TUESDAY)]
@@ -101,6 +106,7 @@ def test_days_one_by_one_in_any_order_come_out_as_in_order(in_order: Ledger, emp
     assert empty.tables == in_order.tables
 
 
+@FIFTEEN_DAYS
 @pytest.mark.spark
 def test_a_day_in_the_middle_from_another_export_takes_the_day_after_it_along(
     in_order: Ledger, empty: Ledger, tmp_path: Path
