@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from tables import ALL_TABLES, GOLD_TABLES, SILVER_TABLES
 from tables.gold.gate_result import GATE_RESULT
+from warehouse.closed_duckdb import CLOSED_CONFIG
 from warehouse.errors import QueryError, one_line
 from warehouse.snapshot import Snapshot
 
@@ -42,21 +43,6 @@ _VIEW_FOLDER = Path(__file__).resolve().parent.parent / "sql" / "views"
 _BATCH_ROW_COUNT = 1000
 
 _INTERRUPT_AGAIN_S = 0.05
-
-CLOSED_CONFIG = {
-    "enable_external_access": "false",
-    "allow_persistent_secrets": "false",
-    # They would be below the home directory, and the catalogue tells it.
-    "secret_directory": "",
-    "extension_directory": "",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "python_enable_replacements": "false",
-    "temp_directory": "",
-    "memory_limit": "2GB",
-}
-"""Nothing but what is registered can be read; nothing is written, not even to spill."""
 
 _WORD = re.compile(r"\w+")
 _BEFORE_DETAILS = re.compile(r"\n\n|\n\* SET |\. Detail:")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 
+from warehouse.closed_duckdb import CLOSED_CONFIG
 from warehouse.errors import NoWarehouseError
 from warehouse.publish import staged_rows
-from warehouse.query import CLOSED_CONFIG
 from warehouse.snapshot import PublishedDay, Snapshot
 
 if TYPE_CHECKING:

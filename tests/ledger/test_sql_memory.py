@@ -16,7 +16,7 @@ import resource, sys
 import ledger.sql, warehouse.query
 from ledger.cli import main
 ledger.sql._MOST_MEMORY_BYTES = 400_000_000
-warehouse.query._CLOSED_CONFIG["memory_limit"] = "100MB"
+warehouse.query.CLOSED_CONFIG["memory_limit"] = "100MB"
 try:
     main()
 finally:

@@ -154,8 +154,9 @@ def test_a_planted_fault_is_refused_and_leaves_what_was_published(
         stages.publish(day)
     assert published_state(day.warehouse) == before
 
-    shutil.rmtree(newest(day).root)
-    shutil.copytree(kept, newest(day).root)
+    stage = newest(day)
+    shutil.rmtree(stage.root)
+    shutil.copytree(kept, stage.root)
     stages.gate(day)
     assert stages.publish(day).changed_tables == ()
     assert published_state(day.warehouse) == before
