@@ -230,6 +230,7 @@ class _Parser:
         self._references: list[_Reference] = []
         self._awaits_reference = False
         self._has_inner_reference = False
+        self._has_reference_for_name = False
         self._object_key_count = 0
         self._depth = depth
         self._search_count = 0
@@ -883,6 +884,8 @@ class _Parser:
             raise UndecidedError(Doubt.REFERENCE)
         if _leads_back(start):
             self._refuse_to_mix_references()
+            if self._has_reference_for_name or _has_names_of_containers(start):
+                raise UndecidedError(Doubt.REFERENCE)
             raise RefusedError("what stands for a name or in a set contains itself")
 
     def _read_object(self, made: _Container, name: str | int | None) -> _Value:
@@ -957,6 +960,7 @@ class _Parser:
             lexer.next_token()
             key = self._read_ignored(None)
             if isinstance(key, _Thing):
+                self._has_reference_for_name = True
                 key = key.target
             return key if isinstance(key, _Container) else object()
         if character in {'"', "'"}:
@@ -1139,6 +1143,21 @@ def _root(context: _Context) -> _Context:
     while context.parent is not None:
         context = context.parent
     return context
+
+
+def _has_names_of_containers(start: _Container) -> bool:
+    """Whether `start` or what it holds has a set, or an object for a name: then when each hash was asked decides."""
+    seen: dict[int, _Container] = {}
+    left = [start]
+    while left:
+        container = left.pop()
+        if id(container) in seen:
+            continue
+        seen[id(container)] = container
+        if container.kind == "set" or any(isinstance(key, _Container) for key in container.entries):
+            return True
+        left += container.inner()
+    return False
 
 
 def _leads_back(start: _Container) -> bool:
