@@ -100,7 +100,9 @@ def build(
     with attempt(warehouse, cluster, ds) as stage:
         _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         # What was read is what was sealed: a file that changed under our eyes has spoiled the stage.
-        verify(directory, cluster=cluster, ds=ds)
+        if verify(directory, cluster=cluster, ds=ds).sha256 != manifest.sha256:
+            problem = f"{directory} is not the export that this computation began with; run the day again"
+            raise ExportError("The export was landed again while it was read", [problem])
         finish(warehouse, cluster, ds, stage, identity.build)
     return identity
 
