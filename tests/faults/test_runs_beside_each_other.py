@@ -58,7 +58,6 @@ def test_an_old_day_beside_todays_changes_neither(days: Days, tmp_path: Path) ->
     [
         Strike(_WRITE, 12, "after", "stop"),
         Strike("spark_jobs.build:finish", 1, "before", "stop"),
-        Strike("ledger.stages:gate", 1, "before", "stop"),
         Strike("ledger.stages:publish", 1, "before", "stop"),
     ],
     ids=str,
