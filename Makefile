@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector run test lint differential fuzz e2e e2e-cluster bench airflow docs lock clean image up down demo
+.PHONY: help setup collector run test lint differential fuzz e2e faults e2e-cluster bench airflow docs lock clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -47,7 +47,7 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) lint-imports
 
 test: lint ## lint, then every test but the three kinds below
-	@$(IN_ENVIRONMENT) pytest -m "not e2e and not e2e_cluster and not differential"
+	@$(IN_ENVIRONMENT) pytest -m "not e2e and not e2e_cluster and not faults and not differential"
 
 differential: setup ## strategies and offset files against RocketMQ's own Java classes, five releases; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m differential tests/differential
@@ -57,6 +57,9 @@ fuzz: setup ## a million drawn offset files against the same classes (LEDGER_CAS
 
 e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m e2e tests
+
+faults: setup ## runs that are killed at any moment, doubled, stopped, out of disk or executors; half an hour
+	@$(IN_ENVIRONMENT) pytest -m faults tests/faults
 
 e2e-cluster: setup ## a day and a backfill on Spark workers, equal tables; KIND=processes or KIND=containers for one of the two
 	@$(IN_ENVIRONMENT) pytest -m e2e_cluster tests/e2e_cluster $(if $(KIND),-k $(KIND))

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from ledger_process import Days, Ledger
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).resolve().parents[2]
 

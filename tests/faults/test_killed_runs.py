@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ledger_process import Days
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 _WRITE, _POINTER, _REPLACE = (
     "spark_jobs.stage:_write",

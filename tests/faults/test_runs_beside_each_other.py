@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ledger_process import Days
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 PATIENCE_S = 300
 ROOT = Path(__file__).resolve().parents[2]
