@@ -22,6 +22,7 @@ from settings import (
     RoomRule,
 )
 from strategies.batch import expand, offsets, owner_of_each, position_in_run
+from tools.simulated_cluster.layout import DOMAINS, EVENTS, ROOMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,21 +45,7 @@ _GROUPS_OF_TOPIC: Final = 10
 _FEWEST_CLIENTS: Final = 4
 _MOST_CLIENTS: Final = 12
 _SHARE_OF_CIRCLE: Final = 0.1
-_ROOMS: Final = ("hz", "sh", "sz")
-_BROKERS: Final = tuple(f"{room}@broker-{number:02}" for room in _ROOMS for number in range(16))
-_DOMAINS: Final = (
-    "order",
-    "payment",
-    "member",
-    "stock",
-    "coupon",
-    "delivery",
-    "invoice",
-    "price",
-    "search",
-    "risk",
-)
-_EVENTS: Final = ("paid", "created", "changed", "closed", "synced", "expired", "refunded", "notified")
+_BROKERS: Final = tuple(f"{room}@broker-{number:02}" for room in ROOMS for number in range(16))
 _GROUPS_OF_FILE: Final = 5_000
 
 
@@ -90,10 +77,10 @@ class GeneratedCluster:
 
     def settings(self) -> ClusterSettings:
         """Parameters for all six strategies; for CONFIG a list for each client, and each queue in one of them."""
-        prefixes = {f"10.{number}.": room for number, room in enumerate(_ROOMS)}
+        prefixes = {f"10.{number}.": room for number, room in enumerate(ROOMS)}
         return ClusterSettings(
             hypothetical=[
-                MachineRoomStrategy(strategy="MACHINE_ROOM", consumer_idcs=list(_ROOMS[:2])),
+                MachineRoomStrategy(strategy="MACHINE_ROOM", consumer_idcs=list(ROOMS[:2])),
                 MachineRoomNearbyStrategy(
                     strategy="MACHINE_ROOM_NEARBY",
                     inner=PlainStrategy(strategy="AVG"),
@@ -145,7 +132,7 @@ class GeneratedCluster:
         return pa.table(
             {
                 "consumer_group": [
-                    f"{_word(_DOMAINS, number)}-group-{number:06}" for number in group.tolist()
+                    f"{_word(DOMAINS, number)}-group-{number:06}" for number in group.tolist()
                 ],
                 "topic": [_topic(number) for number in topic.tolist()],
                 "route_state": ["known"] * len(group),
@@ -173,7 +160,7 @@ def _clients(start: int, stop: int) -> tuple[IntArray, list[str]]:
     """int64[groups]: how many clients each of some groups has; and their ids laid end to end."""
     chooser = np.random.default_rng([SEED, start, stop])
     counts = chooser.integers(_FEWEST_CLIENTS, _MOST_CLIENTS, stop - start, endpoint=True)
-    least, most = (0, 0, 1, 1, 10**14), (len(_ROOMS), 250, 250, 400, 10**15)
+    least, most = (0, 0, 1, 1, 10**14), (len(ROOMS), 250, 250, 400, 10**15)
     parts = chooser.integers(least, most, (int(counts.sum()), len(least)))
     ids = [f"10.{room}.{block}.{host}@{pid}#{time_ns}" for room, block, host, pid, time_ns in parts.tolist()]
     return counts, ids
@@ -186,7 +173,7 @@ def _brokers(topics: IntArray) -> IntArray:
 
 
 def _topic(number: int) -> str:
-    return f"{_word(_EVENTS, number)}-topic-{number:06}"
+    return f"{_word(EVENTS, number)}-topic-{number:06}"
 
 
 def _word(words: Sequence[str], number: int) -> str:

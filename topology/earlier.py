@@ -5,12 +5,19 @@ Belongs here: finding them. Does not belong here: what is compared.
 
 from __future__ import annotations
 
-from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from topology.manifest import MANIFEST_NAME, ExportError, Manifest, export_directory, load_manifest
+from topology.manifest import (
+    MANIFEST_NAME,
+    ExportError,
+    Manifest,
+    export_day,
+    export_directory,
+    load_manifest,
+)
 
 if TYPE_CHECKING:
+    from datetime import date
     from pathlib import Path
 
 
@@ -40,7 +47,7 @@ def earlier_exports(exports: Path, cluster: str, ds: date, *, most: int) -> tupl
         (
             day
             for path in folder.glob(f"*/{MANIFEST_NAME}")
-            if (day := _day(path.parent.name)) is not None and day < ds
+            if (day := export_day(path.parent.name)) is not None and day < ds
         ),
         reverse=True,
     )
@@ -56,11 +63,3 @@ def earlier_exports(exports: Path, cluster: str, ds: date, *, most: int) -> tupl
         if (manifest.cluster, manifest.ds) == (cluster, day):
             found.append(EarlierExport(directory, manifest))
     return tuple(found)
-
-
-def _day(name: str) -> date | None:
-    try:
-        day = date.fromisoformat(name)
-    except ValueError:
-        return None
-    return day if day.isoformat() == name else None

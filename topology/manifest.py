@@ -139,6 +139,15 @@ def export_directory(exports_root: Path, cluster: str, ds: date) -> Path:
     return exports_root / cluster / ds.isoformat()
 
 
+def export_day(folder_name: str) -> date | None:
+    """The day of an export's folder, as `export_directory` names it; None for any other name."""
+    try:
+        day = date.fromisoformat(folder_name)
+    except ValueError:
+        return None
+    return day if day.isoformat() == folder_name else None
+
+
 def seal(
     directory: Path, *, cluster: str | None = None, ds: date | None = None, replace: bool = False
 ) -> Manifest:

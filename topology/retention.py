@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from topology.manifest import MANIFEST_NAME, ExportError, export_directory
+from topology.manifest import MANIFEST_NAME, ExportError, export_day, export_directory
 
 if TYPE_CHECKING:
+    from datetime import date
     from pathlib import Path
 
 
@@ -42,7 +43,7 @@ def outdated_exports(exports: Path, cluster: str, *, keep_days: int, today: date
     return [
         path
         for path in entries
-        if (day := _day(path.name)) is not None
+        if (day := export_day(path.name)) is not None
         and day <= last_to_go
         and not path.is_symlink()
         and (path / MANIFEST_NAME).is_file()
@@ -64,11 +65,3 @@ def remove_export(directory: Path) -> None:
         raise ExportError(
             f"{directory} is not removed", [f"{error.filename or directory}: {error.strerror}"]
         ) from error
-
-
-def _day(name: str) -> date | None:
-    try:
-        day = date.fromisoformat(name)
-    except ValueError:
-        return None
-    return day if day.isoformat() == name else None

@@ -51,10 +51,9 @@ def newest_earlier_day(
         snapshot = Snapshot(warehouse.root)
     except NoWarehouseError:
         return None
-    earlier = [day for day in snapshot.days if day.cluster == cluster and day.ds < ds]
-    if not earlier:
+    newest = snapshot.newest_day_before(cluster, ds)
+    if newest is None:
         return None
-    newest = max(earlier)
     contents = snapshot.named_contents(newest)
     read = tuple(tables)
     hashes = (

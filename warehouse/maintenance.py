@@ -170,28 +170,31 @@ def _vacuumed(warehouse: Warehouse, kept: timedelta, *, is_applied: bool) -> lis
 
 def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[Tidied]:
     """Remove the stages of days of which nothing was written since; what is being computed stays."""
-    done: list[Tidied] = []
-    for cluster in _folders(f"{warehouse.root}/stage"):
-        for day in _folders(f"{warehouse.root}/stage/{cluster}"):
-            place = f"{warehouse.root}/stage/{cluster}/{day}"
-            files = _files_of_old_folder(place, before)
-            if files and (not is_applied or remove_attempts_of_day(place)):
-                done.append(Tidied("stage", place, files))
-    return done
+    return [
+        Tidied("stage", place, file_count)
+        for place, file_count in _old_folders(f"{warehouse.root}/stage", before)
+        if not is_applied or remove_attempts_of_day(place)
+    ]
 
 
 def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[Tidied]:
+    """Remove the gate's pages of days of which none was written since."""
     done: list[Tidied] = []
-    for cluster in _folders(f"{warehouse.root}/data_docs"):
-        for day in _folders(f"{warehouse.root}/data_docs/{cluster}"):
-            place = f"{warehouse.root}/data_docs/{cluster}/{day}"
-            files = _files_of_old_folder(place, before)
-            if files:
-                done.append(Tidied("data_docs", place, files))
-                if is_applied:
-                    file_system, path = file_system_of(place)
-                    file_system.delete_dir(path)
+    for place, file_count in _old_folders(f"{warehouse.root}/data_docs", before):
+        done.append(Tidied("data_docs", place, file_count))
+        if is_applied:
+            file_system, path = file_system_of(place)
+            file_system.delete_dir(path)
     return done
+
+
+def _old_folders(root: str, before: datetime) -> list[tuple[str, int]]:
+    """The folders of clusters' days, `<root>/<cluster>/<ds>`, that are not written to any more, with their files' number."""
+    places = [
+        f"{root}/{cluster}/{day}" for cluster in _folders(root) for day in _folders(f"{root}/{cluster}")
+    ]
+    counted = [(place, _files_of_old_folder(place, before)) for place in places]
+    return [(place, file_count) for place, file_count in counted if file_count]
 
 
 def _folders(place: str) -> list[str]:

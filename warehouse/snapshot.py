@@ -170,6 +170,10 @@ class Snapshot:
         """The newest published day of each cluster before its latest one."""
         return self._nth_newest_days(1)
 
+    def newest_day_before(self, cluster: str, ds: date) -> PublishedDay | None:
+        """The newest published day of a cluster before a day; None if there is none."""
+        return max((day for day in self.days if day.cluster == cluster and day.ds < ds), default=None)
+
     def published(self, table: Table) -> PublishedTable:
         """A published table at this snapshot's version; empty, with its columns, if no publication names it."""
         schema = arrow_schema(table)

@@ -13,7 +13,7 @@ import duckdb
 from warehouse.closed_duckdb import CLOSED_CONFIG
 from warehouse.errors import NoWarehouseError
 from warehouse.publish import staged_rows
-from warehouse.snapshot import PublishedDay, Snapshot
+from warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,10 +58,9 @@ def compare(
         snapshot = Snapshot(warehouse.root)
     except NoWarehouseError:
         return None
-    earlier = [day for day in snapshot.days if day.cluster == cluster and day.ds < ds]
-    if not earlier:
+    newest = snapshot.newest_day_before(cluster, ds)
+    if newest is None:
         return None
-    newest: PublishedDay = max(earlier)
     with closing(duckdb.connect(":memory:", config=CLOSED_CONFIG)) as connection:
         for table in tables:
             name = f"{table.layer}_{table.name}"

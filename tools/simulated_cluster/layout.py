@@ -41,7 +41,7 @@ BROADCASTING: Final = "BROADCASTING"
 POP: Final = "POP"
 
 _ROOM_OF_PREFIX: Final = {f"10.{number}.": room for number, room in enumerate(ROOMS, start=1)}
-_DOMAINS: Final = (
+DOMAINS: Final = (
     "order",
     "payment",
     "member",
@@ -53,7 +53,7 @@ _DOMAINS: Final = (
     "search",
     "risk",
 )
-_EVENTS: Final = ("paid", "created", "changed", "closed", "synced", "expired", "refunded", "notified")
+EVENTS: Final = ("paid", "created", "changed", "closed", "synced", "expired", "refunded", "notified")
 _FEWEST_BROKERS: Final = 4
 _MOST_BROKERS: Final = 16
 _EVERYWHERE: Final = 100
@@ -250,7 +250,7 @@ class Layout:
 
     def _group(self, number: int) -> Group:
         draw = self._draw
-        name = f"{_DOMAINS[number % len(_DOMAINS)]}-service-{number:05}"
+        name = f"{DOMAINS[number % len(DOMAINS)]}-service-{number:05}"
         topics = tuple(draw.sample(self.topics, min(draw.randint(1, _MOST_TOPICS), len(self.topics))))
         connected = {broker.name: broker for topic in topics for broker in topic.brokers}
         retry = Topic(retry_topic(name), tuple(connected[broker] for broker in sorted(connected)), 1)
@@ -294,7 +294,7 @@ def _broker(number: int) -> Broker:
 def _topics(draw: random.Random, count: int, brokers: tuple[Broker, ...]) -> tuple[Topic, ...]:
     topics = []
     for number in range(count):
-        name = f"{_DOMAINS[number % len(_DOMAINS)]}-{_EVENTS[number // 10 % len(_EVENTS)]}-{number:05}"
+        name = f"{DOMAINS[number % len(DOMAINS)]}-{EVENTS[number // 10 % len(EVENTS)]}-{number:05}"
         if number % _EVERYWHERE == 0:
             topics.append(Topic(name, brokers, _FEWEST_BROKERS, has_messages=True))
             continue
