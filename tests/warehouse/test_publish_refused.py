@@ -12,14 +12,12 @@ import pytest
 from command_line import ledger
 from computed_days import (
     asked,
-    compute_and_publish,
     copy_stage,
     newest,
     published_state,
     sample_day,
     staged_rows,
 )
-from export_builder import ExportBuilder
 from hand_staged import MONDAY, TABLES, write_staged
 
 from ledger import stages
@@ -172,26 +170,3 @@ def test_what_the_gate_did_not_see_is_a_refusal(published: Day) -> None:
 
     with pytest.raises(RefusedError, match="it was not measured"):
         stages.gate(day)
-
-
-CLUSTER = "_it's 50% [x]*{a}? \"q\" ü <b>'; DROP TABLE publication; --"
-
-
-def test_a_cluster_of_any_name_goes_all_the_way(spark: SparkSession, tmp_path: Path) -> None:
-    export = ExportBuilder(CLUSTER)
-    export.route("orders", {"broker-'a'": 3})
-    export.group("g'; --", ["orders"], ["c%1", "<c2>"], "broker-'a'")
-    export.seal(tmp_path / "exports")
-    day = Day(CLUSTER, MONDAY, tmp_path / "exports", Warehouse.at(str(tmp_path / "ware house")), None)
-
-    compute_and_publish(spark, day)
-
-    assert asked(
-        day.warehouse,
-        "SELECT cluster, ds::VARCHAR, queue_id, client_id FROM queue_assignment WHERE is_effective ORDER BY queue_id",
-    ) == [
-        (CLUSTER, "2026-11-16", 0, "<c2>"),
-        (CLUSTER, "2026-11-16", 1, "<c2>"),
-        (CLUSTER, "2026-11-16", 2, "c%1"),
-    ]
-    assert asked(day.warehouse, "SELECT cluster, gate_verdict FROM publication") == [(CLUSTER, "passed")]
