@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector run test lint differential fuzz e2e faults e2e-cluster bench airflow docs lock clean image up down demo
+.PHONY: help setup collector run test lint differential fuzz e2e faults e2e-cluster bench airflow docs lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -76,6 +76,9 @@ lock: setup ## resolve the dependencies again, with hashes
 	  --upgrade --output-file requirements/lock.txt pyproject.toml
 	@.local/uv/bin/uv pip compile --generate-hashes --no-annotate --python-version 3.11 --no-header \
 	  --upgrade --output-file requirements/bootstrap.txt requirements/bootstrap.in
+
+audit: setup ## known weaknesses of what is locked, by the registry's own data; fails where that data cannot be had
+	@.local/uv/bin/uv tool run pip-audit@2.10.1 --strict --no-deps --disable-pip --requirement requirements/lock.txt
 
 clean: ## remove all that set-up and runs have made
 	@rm -rf .local .venv *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
