@@ -5,9 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parents[2]
+
+PATIENTLY: Final = {
+    "parallelism": 4,
+    "connect_timeout_ms": 20_000,
+    "call_timeout_ms": 20_000,
+    "client_timeout_ms": 40_000,
+    "dead_after_s": 60,
+}
+"""`collect` settings for where every answer counts: a whole cluster on one busy machine answers late."""
 
 
 def ledger(folder: Path, *words: str) -> str:

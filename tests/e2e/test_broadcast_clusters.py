@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.e2e.started_ledger import ask, ledger
+from tests.e2e.started_ledger import PATIENTLY, ask, ledger
 from tests.real_cluster import Broker, Group, Member, NoAnswerError, Queue, RealCluster
 from tests.real_cluster.java_program import VERSIONS
 from tests.real_cluster.processes import wait_until
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.real_cluster import Consumed
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]
 
 BROKER_RELEASE: Final = "5.5.0"
 # Without its timers a broker of this release cannot delete topics.
@@ -515,11 +515,19 @@ def _queue(row: Mapping[str, Any]) -> Queue:
 
 
 def _collect(cluster: RealCluster, folder: Path) -> None:
-    nameservers = [f"--nameserver={address}" for address in cluster.name_servers]
-    ledger(
-        folder, "exports", "collect", "--cluster=real", "--exports=exports",
-        f"--offset-files={folder / 'drop'}", *nameservers,
-    )  # fmt: skip
+    settings = {
+        "clusters": {
+            "real": {
+                "collect": {
+                    **PATIENTLY,
+                    "nameservers": cluster.name_servers,
+                    "offset_files": str(folder / "drop"),
+                }
+            }
+        }
+    }
+    (folder / "collect.json").write_text(json.dumps(settings), encoding="utf-8")
+    ledger(folder, "exports", "collect", "--cluster=real", "--exports=exports", "--settings=collect.json")
 
 
 def _move_to_the_day_before(folder: Path) -> None:

@@ -25,7 +25,7 @@ from tests.e2e.real_groups import (
     start_badly,
     start_well,
 )
-from tests.e2e.started_ledger import ask, ledger
+from tests.e2e.started_ledger import PATIENTLY, ask, ledger
 from tests.real_cluster import Queue, RealCluster
 from tests.real_cluster.java_program import VERSIONS
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]
 
 KIND_OF_STATE = {
     "unowned": "queue_unowned",
@@ -216,7 +216,7 @@ def _collect(cluster: RealCluster, name: str, folder: Path) -> tuple[str, dict[s
         "clusters": {
             name: {
                 "groups": settings_of(cluster.groups.values()),
-                "collect": {"nameservers": cluster.name_servers},
+                "collect": {**PATIENTLY, "nameservers": cluster.name_servers},
             }
         }
     }

@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.rocketmq.remoting.exception.RemotingException;
 
 /**
  * A JVM with real consumers in it, told what to do by one JSON object a line. Each is answered by one line, with
@@ -16,6 +17,7 @@ import java.util.Map;
  */
 public final class ClientHost {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int START_ATTEMPTS = 5;
 
     private final Map<String, HostedConsumer> consumers = new LinkedHashMap<>();
     private final Operator operator = new Operator();
@@ -48,7 +50,7 @@ public final class ClientHost {
     private Object obey(Told told) throws Exception {
         switch (told.text("do")) {
             case "start_consumer":
-                HostedConsumer started = new HostedConsumer(told);
+                HostedConsumer started = started(told);
                 consumers.put(told.text("key"), started);
                 return started.clientId();
             case "stop_consumer":
@@ -74,6 +76,22 @@ public final class ClientHost {
                 return consumers.get(told.text("key")).consumed();
             default:
                 return operator.obey(told);
+        }
+    }
+
+    /** A consumer that has started. Like an application on a busy machine it tries again if a server did not answer. */
+    private static HostedConsumer started(Told told) throws Exception {
+        for (int attempt = 1;; attempt++) {
+            HostedConsumer consumer = new HostedConsumer(told);
+            try {
+                consumer.start();
+                return consumer;
+            } catch (IllegalStateException fault) {
+                consumer.stop();
+                if (attempt == START_ATTEMPTS || !(fault.getCause() instanceof RemotingException)) {
+                    throw fault;
+                }
+            }
         }
     }
 

@@ -62,10 +62,13 @@ final class HostedConsumer {
             consumer.subscribe(subscribed.getKey(), subscribed.getValue());
             topics.add(subscribed.getKey());
         }
-        consumer.start();
         if (!told.is("broadcasting")) {
             topics.add("%RETRY%" + told.text("group"));
         }
+    }
+
+    void start() throws Exception {
+        consumer.start();
     }
 
     private void note(MessageQueue queue, List<MessageExt> messages) {

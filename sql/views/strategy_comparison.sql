@@ -1,0 +1,115 @@
+-- One row per group x strategy of a day: how the strategy shares all topics of the group, beside the one in effect.
+-- is_effective: in effect for all of these topics; topic_count: topics that it was computed for. moved_queue_count: queues that
+-- would have other owners than by the strategy in effect. Loads count a queue once for each owner; members that own nothing count.
+-- A number is null where it cannot be told: of untold_topic_count topics this strategy's owners are not known, of
+-- untold_effective_topic_count topics (for moved_queue_count) those in effect.
+WITH owners AS (
+    SELECT
+        cluster,
+        ds,
+        consumer_group,
+        topic,
+        broker_name,
+        queue_id,
+        strategy,
+        bool_or(is_effective) AS is_effective,
+        list(client_id ORDER BY client_id) FILTER (client_id IS NOT NULL) AS owned_by,
+        bool_or(coalesce(reason IN (
+            'members_unknown', 'settings_missing', 'strategy_unknown', 'shared_by_pop', 'member_strategy_unknown',
+            'strategy_failed'
+        ), false)) AS is_untold
+    FROM queue_assignment
+    GROUP BY cluster, ds, consumer_group, topic, broker_name, queue_id, strategy
+),
+queues AS (
+    SELECT
+        owners.cluster,
+        owners.ds,
+        owners.consumer_group,
+        owners.strategy,
+        bool_and(owners.is_effective) AS is_effective,
+        count(DISTINCT owners.topic) AS topic_count,
+        count(*) AS queue_count,
+        count(*) FILTER (owners.owned_by IS NULL) AS unowned_queue_count,
+        count(*) FILTER (len(owners.owned_by) > 1) AS multi_owned_queue_count,
+        count(*) FILTER (owners.owned_by IS DISTINCT FROM effective.owned_by) AS moved_queue_count,
+        count(DISTINCT owners.topic) FILTER (owners.is_untold) AS untold_topic_count,
+        count(DISTINCT owners.topic) FILTER (coalesce(effective.is_untold, true)) AS untold_effective_topic_count
+    FROM owners
+    LEFT JOIN owners AS effective
+        ON
+            effective.is_effective
+            AND owners.cluster = effective.cluster
+            AND owners.ds = effective.ds
+            AND owners.consumer_group = effective.consumer_group
+            AND owners.topic = effective.topic
+            AND owners.broker_name = effective.broker_name
+            AND owners.queue_id = effective.queue_id
+    GROUP BY owners.cluster, owners.ds, owners.consumer_group, owners.strategy
+),
+loads AS (
+    SELECT
+        cluster,
+        ds,
+        consumer_group,
+        strategy,
+        count(*) AS owner_count,
+        min(queue_count) AS least,
+        max(queue_count) AS most,
+        sum(queue_count) AS owned,
+        sum(queue_count * queue_count) AS squared
+    FROM (
+        SELECT cluster, ds, consumer_group, strategy, client_id, count(*) AS queue_count
+        FROM queue_assignment
+        WHERE client_id IS NOT NULL
+        GROUP BY cluster, ds, consumer_group, strategy, client_id
+    )
+    GROUP BY cluster, ds, consumer_group, strategy
+),
+members AS (
+    SELECT cluster, ds, consumer_group, count(DISTINCT client_id) AS client_count
+    FROM consumer_connection
+    GROUP BY cluster, ds, consumer_group
+),
+states AS (
+    SELECT cluster, ds, consumer_group, bool_and(group_state <> 'unknown') AS is_known
+    FROM assignment_fairness
+    GROUP BY cluster, ds, consumer_group
+),
+told AS (
+    SELECT
+        queues.*,
+        CASE WHEN is_known THEN coalesce(client_count, 0) END AS client_count,
+        coalesce(owner_count, 0) AS owner_count,
+        least,
+        coalesce(most, 0) AS most,
+        coalesce(owned, 0) AS owned,
+        squared,
+        untold_topic_count = 0 AS is_told,
+        untold_topic_count = 0 AND is_known AND coalesce(client_count, 0) > 0 AS has_loads
+    FROM queues
+    LEFT JOIN loads USING (cluster, ds, consumer_group, strategy)
+    LEFT JOIN members USING (cluster, ds, consumer_group)
+    LEFT JOIN states USING (cluster, ds, consumer_group)
+)
+SELECT
+    cluster,
+    ds,
+    consumer_group,
+    strategy,
+    is_effective,
+    topic_count,
+    queue_count,
+    client_count,
+    CASE WHEN has_loads THEN CASE WHEN owner_count < client_count THEN 0 ELSE least END END AS min_queues_per_client,
+    CASE WHEN has_loads THEN most END AS max_queues_per_client,
+    CASE WHEN has_loads THEN owned / client_count END AS mean_queues_per_client,
+    CASE WHEN has_loads THEN most * client_count / nullif(owned, 0) END AS max_over_mean,
+    CASE WHEN has_loads THEN owned * owned / nullif(client_count * squared, 0) END AS jain_index,
+    CASE WHEN has_loads THEN greatest(client_count - owner_count, 0) END AS idle_client_count,
+    CASE WHEN is_told THEN unowned_queue_count END AS unowned_queue_count,
+    CASE WHEN is_told THEN multi_owned_queue_count END AS multi_owned_queue_count,
+    CASE WHEN is_told AND untold_effective_topic_count = 0 THEN moved_queue_count END AS moved_queue_count,
+    untold_topic_count,
+    untold_effective_topic_count
+FROM told

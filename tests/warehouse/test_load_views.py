@@ -1,0 +1,142 @@
+"""What clients carry over all topics of a group, and how other strategies would share them: views over published days."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from computed_days import asked
+from published_sample import Publisher
+
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAY = "2026-11-16"
+Row = dict[str, Any]
+
+
+def queue(topic: str, queue_id: int, client_id: str | None, strategy: str = "AVG", **more: Any) -> Row:
+    return {
+        "consumer_group": "g", "topic": topic, "broker_name": "b", "queue_id": queue_id, "client_id": client_id,
+        "strategy": strategy, "is_effective": strategy == "AVG", "reason": None, **more,
+    }  # fmt: skip
+
+
+def progress(topic: str, queue_id: int, waiting: int | None) -> Row:
+    offsets = {"broker_offset": 100, "consumer_offset": -1 if waiting is None else 100 - waiting}
+    return {"consumer_group": "g", "topic": topic, "broker_name": "b", "queue_id": queue_id, **offsets}
+
+
+MEMBERS = [
+    {"consumer_group": "g", "client_id": client_id, "broker_name": broker}
+    for client_id in ("c1", "c2", "idle")
+    for broker in ("b", "b2")
+]
+KNOWN = [{"consumer_group": "g", "topic": "x", "strategy": "AVG", "group_state": "online"}]
+EFFECTIVE = [
+    queue("x", 0, "c1"),
+    queue("x", 1, "c1"),
+    queue("x", 2, "c2"),
+    queue("y", 0, "c1"),
+    queue("y", 1, None, reason="left_out_by_strategy"),
+]
+CIRCLE = "AVG_BY_CIRCLE"
+IN_A_CIRCLE = [
+    queue("x", 0, "c1", CIRCLE),
+    queue("x", 1, "c2", CIRCLE),
+    queue("x", 2, "idle", CIRCLE),
+    queue("y", 0, "c1", CIRCLE),
+    queue("y", 1, "c2", CIRCLE),
+]
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Publisher:
+    return Publisher(tmp_path / "warehouse")
+
+
+def publish(publisher: Publisher, assignment: list[Row], waiting: list[Row] | None = None) -> Warehouse:
+    publisher.publish(
+        "shop",
+        DAY,
+        queue_assignment=assignment,
+        assignment_fairness=KNOWN,
+        consumer_connection=MEMBERS,
+        consume_progress=waiting or [],
+    )
+    return Warehouse(publisher.root)
+
+
+def loads(warehouse: Warehouse) -> list[tuple[Any, ...]]:
+    return asked(
+        warehouse,
+        "SELECT client_id, queue_count, topic_count, queue_share, load_rank FROM client_load ORDER BY client_id",
+    )
+
+
+def test_a_client_carries_all_topics_of_its_group_and_an_idle_one_none(publisher: Publisher) -> None:
+    warehouse = publish(publisher, EFFECTIVE + IN_A_CIRCLE)
+
+    assert loads(warehouse) == [("c1", 3, 2, 0.75, 1), ("c2", 1, 1, 0.25, 2), ("idle", 0, 0, 0.0, 3)]
+
+
+def test_clients_that_carry_as_much_have_the_same_rank(publisher: Publisher) -> None:
+    warehouse = publish(publisher, [queue("x", 0, "c1"), queue("x", 1, "c2")])
+
+    assert [rank for *_, rank in loads(warehouse)] == [1, 1, 3]
+
+
+def test_where_owners_are_not_known_no_share_is_given(publisher: Publisher) -> None:
+    warehouse = publish(publisher, [*EFFECTIVE, queue("z", 0, None, reason="members_unknown")])
+
+    assert loads(warehouse) == [
+        ("c1", 3, 2, None, None),
+        ("c2", 1, 1, None, None),
+        ("idle", 0, 0, None, None),
+    ]
+
+
+def test_what_waits_is_known_only_where_brokers_tell_it_of_each_queue(publisher: Publisher) -> None:
+    told = [progress("x", 0, 5), progress("x", 1, 7), progress("x", 2, 1), progress("y", 0, None)]
+    warehouse = publish(publisher, EFFECTIVE, told)
+
+    lag = "SELECT client_id, lag_count, lag_unknown_queue_count FROM client_load ORDER BY client_id"
+    assert asked(warehouse, lag) == [("c1", None, 1), ("c2", 1, 0), ("idle", 0, 0)]
+
+
+COMPARISON = """
+    SELECT strategy, is_effective, queue_count, client_count, min_queues_per_client, max_queues_per_client,
+        round(max_over_mean, 3), round(jain_index, 3), idle_client_count, unowned_queue_count, moved_queue_count
+    FROM strategy_comparison ORDER BY strategy"""
+
+
+def test_another_strategy_stands_beside_the_one_in_effect_with_what_it_would_move(
+    publisher: Publisher,
+) -> None:
+    warehouse = publish(publisher, EFFECTIVE + IN_A_CIRCLE)
+
+    assert asked(warehouse, COMPARISON) == [
+        ("AVG", True, 5, 3, 0, 3, 2.25, 0.533, 1, 1, 0),
+        (CIRCLE, False, 5, 3, 1, 2, 1.2, 0.926, 0, 0, 3),
+    ]
+
+
+def test_what_cannot_be_told_of_one_topic_is_no_number_of_the_group(publisher: Publisher) -> None:
+    unknown = queue("z", 0, None, CIRCLE, reason="settings_missing")
+    warehouse = publish(publisher, [*EFFECTIVE, queue("z", 0, "c2"), *IN_A_CIRCLE, unknown])
+
+    [(_, *known), (_, *untold)] = asked(warehouse, COMPARISON)
+    assert None not in known
+    assert untold == [False, 6, 3, None, None, None, None, None, None, None]
+
+
+def test_moves_are_not_told_where_nobody_knows_who_owns_what_now(publisher: Publisher) -> None:
+    unknown = queue("z", 0, None, reason="member_strategy_unknown")
+    warehouse = publish(publisher, [*EFFECTIVE, unknown, *IN_A_CIRCLE, queue("z", 0, "c2", CIRCLE)])
+
+    moved = (
+        "SELECT strategy, max_queues_per_client, moved_queue_count FROM strategy_comparison ORDER BY strategy"
+    )
+    assert asked(warehouse, moved) == [("AVG", None, None), (CIRCLE, 3, None)]
