@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector run test lint differential fuzz e2e faults e2e-cluster bench airflow docs lock audit clean image up down demo
+.PHONY: help setup collector object-store run test lint differential fuzz e2e faults e2e-cluster bench airflow docs lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -16,6 +16,9 @@ help: ## this list
 
 setup: ## what a fresh clone needs: .venv, Java, Delta's jars, Airflow's home; a second time does nothing
 	@$(PYTHON) -m setup.bootstrap
+
+object-store: setup ## the jars with which Spark reads and writes an object store (s3a://)
+	@$(PYTHON) -m setup.object_store
 
 collector: setup ## the jars of the live collector, which also fetches them itself when it is first used
 	@$(PYTHON) -m setup.collector

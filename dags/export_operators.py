@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Connection
@@ -54,12 +53,13 @@ class CollectExportOperator(ClusterOperator):
         """
         ds = day_of(context)
         where = places(_PLACES)
-        manifest = Path(where["exports"]) / self.cluster / ds / "manifest.json"
-        if manifest.is_file():
-            self.log.info("The export of %s for %s has landed already (%s).", self.cluster, ds, manifest)
+        if self.has_landed(ds):
+            self.log.info(
+                "The export of %s for %s has landed already in %s.", self.cluster, ds, where["exports"]
+            )
         elif ds != f"{datetime.now(UTC):%Y-%m-%d}":
             raise AirflowFailException(
-                f"No export of {self.cluster} for {ds} has landed ({manifest} is not there) and that day is over: a live "
+                f"No export of {self.cluster} for {ds} has landed in {where['exports']} and that day is over: a live "
                 "cluster only tells of now. Land that day's export there, or leave the day out."
             )
         else:

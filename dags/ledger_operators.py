@@ -21,8 +21,8 @@ from threading import Thread
 from typing import IO, TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseOperator, BaseSensorOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import BaseOperator, BaseSensorOperator, Connection
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,6 +112,35 @@ def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[
     return found
 
 
+def object_store_variables() -> dict[str, str]:
+    """The `AWS_*` variables of the connection that `LEDGER_OBJECT_STORE_CONNECTION` names; none if it names none.
+
+    Then those of the workers' own environment are used, and with none there what the machine's role allows.
+
+    Raises:
+        AirflowFailException: If there is no such connection.
+    """
+    name = os.environ.get("LEDGER_OBJECT_STORE_CONNECTION")
+    if not name:
+        return {}
+    try:
+        connection = Connection.get(name)
+    except AirflowNotFoundException as error:
+        raise AirflowFailException(
+            f"There is no Airflow connection {name}, which LEDGER_OBJECT_STORE_CONNECTION names; add one of type aws, with access "
+            "key as login and secret key as password (see docs/object-store.md)."
+        ) from error
+    extra = connection.extra_dejson
+    said = {
+        "AWS_ACCESS_KEY_ID": connection.login,
+        "AWS_SECRET_ACCESS_KEY": connection.password,
+        "AWS_SESSION_TOKEN": extra.get("aws_session_token"),
+        "AWS_REGION": extra.get("region_name"),
+        "AWS_ENDPOINT_URL": extra.get("endpoint_url"),
+    }
+    return {variable: value for variable, value in said.items() if value}
+
+
 def settings_now() -> LedgerSettings:
     """The settings as they are at this moment; they change between runs.
 
@@ -169,7 +198,8 @@ class LedgerOperator(BaseOperator):
             text=True,
             errors="replace",
             # Connections may be in our environment, and are none of its business.
-            env={name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")},
+            env={name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")}
+            | object_store_variables(),
         ) as self._process:
             self._whisper(self._process.stdin, whispered)
             progress = Thread(target=self._log_lines, args=(self._process.stdout, deque(maxlen=0)))
@@ -217,6 +247,19 @@ class ClusterOperator(LedgerOperator):
     def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(**kwargs)
         self.cluster = cluster
+
+    def has_landed(self, ds: str) -> bool:
+        """Whether the cluster's export of a day bears its manifest, which the contract lands last."""
+        exports = places(("exports",))["exports"]
+        if "://" not in exports:
+            return (Path(exports) / self.cluster / ds / "manifest.json").is_file()
+        try:
+            self.run_ledger(
+                ["exports", "landed"], [f"--cluster={self.cluster}", f"--ds={ds}", f"--exports={exports}"]
+            )
+        except StageRefusedError:
+            return False
+        return True
 
 
 class MaintainWarehouseOperator(LedgerOperator):
@@ -282,11 +325,11 @@ class VerifyExportSensor(LedgerStageOperator, BaseSensorOperator):
     def poke(self, context: Context) -> bool:
         """Verify the export if it is there or if waiting has no sense; otherwise say "not yet"."""
         ds = day_of(context)
-        # The contract lands the manifest last; what it says is the stage's to judge.
-        manifest = Path(places()["exports"]) / self.cluster / ds / "manifest.json"
         scheduled = context["dag_run"].run_type == "scheduled"
-        if scheduled and ds == f"{datetime.now(UTC):%Y-%m-%d}" and not manifest.exists():
-            self.log.info("No export of %s for %s has landed yet (%s); waiting.", self.cluster, ds, manifest)
+        # What the manifest says is the stage's to judge.
+        if scheduled and ds == f"{datetime.now(UTC):%Y-%m-%d}" and not self.has_landed(ds):
+            where = places()["exports"]
+            self.log.info("No export of %s for %s has landed yet in %s; waiting.", self.cluster, ds, where)
             return False
         self.run_stage(ds)
         return True
@@ -316,6 +359,7 @@ class LedgerBuildOperator(SparkSubmitOperator):
             StageCrashedError: If it ends in another way.
         """
         self.application_args = arguments_for(self.cluster, day_of(context))
+        self.env_vars = object_store_variables()
         self._hook = self._get_hook()
         try:
             super().execute(context)

@@ -26,6 +26,7 @@ from ledger import stages
 from settings import SettingsError
 from topology.collect.errors import AdminClientError, CollectError, UnreachableError
 from topology.manifest import ExportError, Manifest
+from topology.object_store import BadPlaceError, ObjectPath, Place, place_of
 from warehouse.errors import QueryError, RollbackError, StageError, WriteError
 from warehouse.layout import Warehouse
 
@@ -57,11 +58,16 @@ Ds = Annotated[
     datetime, typer.Option("--ds", formats=["%Y-%m-%d"], help="The UTC day on which the export was taken.")
 ]
 Exports = Annotated[
-    Path, typer.Option("--exports", envvar="LEDGER_EXPORTS", help="Folder with <cluster>/<ds>/ in it.")
+    str,
+    typer.Option(
+        "--exports", envvar="LEDGER_EXPORTS", help="Where <cluster>/<ds>/ are: a folder, or s3a://bucket/…"
+    ),
 ]
 WarehousePlace = Annotated[
     str,
-    typer.Option("--warehouse", envvar="LEDGER_WAREHOUSE", help="Where the tables are: a folder or a URI."),
+    typer.Option(
+        "--warehouse", envvar="LEDGER_WAREHOUSE", help="Where the tables are: a folder, or s3a://bucket/…"
+    ),
 ]
 Settings = Annotated[
     Path | None, typer.Option("--settings", envvar="LEDGER_SETTINGS", help="The settings file (YAML).")
@@ -73,7 +79,7 @@ OffsetFiles = Annotated[
     typer.Option(help="Drop folder with <host>/<clientId>/<group>/offsets.json of broadcasting clients."),
 ]
 
-_EXPORTS = Path("samples/exports")
+_EXPORTS = "samples/exports"
 _WAREHOUSE = ".local/warehouse"
 
 
@@ -228,7 +234,7 @@ def backfill(
     code = exit_code_of(outcomes)
     if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
         _told.print(
-            f"No day from {first.date()} to {last.date()} has an export in {exports / cluster}: land one."
+            f"No day from {first.date()} to {last.date()} has an export of {cluster} in {exports}: land one."
         )
     if code:
         raise typer.Exit(code)
@@ -288,7 +294,7 @@ def collect(
 
     directory, manifest = collect_export(
         cluster,
-        exports=exports,
+        exports=place_of(exports),
         settings_file=settings,
         ds=ds.date() if ds else None,
         nameservers=nameserver or [],
@@ -338,7 +344,7 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
         captured_at=captured_at.replace(tzinfo=UTC) if captured_at else None,
     )
     directory, manifest = convert_sources(
-        cluster, ds.date(), exports=exports, sources=sources, time_zone=time_zone, console=_told
+        cluster, ds.date(), exports=_folder(exports), sources=sources, time_zone=time_zone, console=_told
     )
     _tell_manifest("converted and sealed", directory, manifest)
 
@@ -361,7 +367,7 @@ def prune_exports(
     from ledger.collecting import prune
 
     for sentence in prune(
-        exports, settings_file=settings, cluster=cluster, keep_days=keep_days, is_applied=apply
+        _folder(exports), settings_file=settings, cluster=cluster, keep_days=keep_days, is_applied=apply
     ):
         typer.echo(sentence)
 
@@ -386,11 +392,35 @@ def seal(
 
 
 @exports_app.command("verify")
-def verify_export(directory: Directory) -> None:
+def verify_export(
+    directory: Annotated[str, typer.Argument(help="One export, <exports>/<cluster>/<ds>.")],
+) -> None:
     """Check a sealed export against its manifest, byte for byte."""
     from topology.manifest import verify
 
-    _tell_manifest("verified", directory, verify(directory))
+    place = place_of(directory)
+    _tell_manifest("verified", place, verify(place))
+
+
+@exports_app.command()
+def landed(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
+    """Say whether a day's export has landed, without reading it; exit code 2 if it has not."""
+    from topology.manifest import export_directory, load_manifest
+
+    directory = export_directory(place_of(exports), cluster, ds.date())
+    load_manifest(directory)
+    typer.echo(f"{directory} has landed.")
+
+
+@exports_app.command("land")
+def land_export(directory: Directory, exports: Exports) -> None:
+    """Copy a sealed export into an object store, its manifest last."""
+    from topology.landing import land
+
+    place = place_of(exports)
+    if not isinstance(place, ObjectPath):
+        raise typer.BadParameter(f"{place} is a folder: copy the export there, its manifest last.")
+    _tell_manifest("landed", *land(directory, place))
 
 
 @app.command()
@@ -430,6 +460,7 @@ def main() -> None:
         _told.print(str(error), soft_wrap=True)
         sys.exit(REFUSED)
     except (
+        BadPlaceError,
         CollectError,
         ExportError,
         SettingsError,
@@ -445,8 +476,19 @@ def main() -> None:
         sys.exit(CRASHED)
 
 
-def _day(cluster: str, ds: datetime, exports: Path, warehouse: str, settings: Path | None) -> stages.Day:
-    return stages.Day(cluster, ds.date(), exports.resolve(), Warehouse.at(warehouse), settings)
+def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> stages.Day:
+    return stages.Day(cluster, ds.date(), place_of(exports), Warehouse.at(warehouse), settings)
+
+
+def _folder(exports: str) -> Path:
+    """The exports' folder, for what can only be done on a disk."""
+    place = place_of(exports)
+    if isinstance(place, Path):
+        return place
+    raise typer.BadParameter(
+        f"{place} is in an object store: convert into a folder and `ledger exports land` the result there; old exports are "
+        "removed by the bucket's own lifecycle rules."
+    )
 
 
 def _warn_of_stale_days(warehouse: Warehouse, cluster: str) -> None:
@@ -476,7 +518,7 @@ def _step(name: str) -> Iterator[None]:
     _told.print(f" {time.monotonic() - start:.1f} s")
 
 
-def _tell_manifest(done: str, directory: Path, manifest: Manifest) -> None:
+def _tell_manifest(done: str, directory: Place, manifest: Manifest) -> None:
     lines = sum(file.line_count or 0 for file in manifest.files)
     errors = sum(file.error_count or 0 for file in manifest.files)
     typer.echo(

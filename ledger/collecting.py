@@ -11,6 +11,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -28,6 +29,10 @@ from topology.collect.errors import CollectError
 from topology.collect.export_writer import ExportWriter
 from topology.collect.live import Collected, collect
 from topology.collect.offset_trees import land
+from topology.landing import land as land_in_object_store
+from topology.landing import refuse_landed
+from topology.manifest import export_directory
+from topology.object_store import ObjectPath
 from topology.retention import outdated_exports, remove_export
 
 if TYPE_CHECKING:
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from topology.manifest import Manifest
+    from topology.object_store import Place
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _JARS: Final = _ROOT / ".local" / "collector"
@@ -50,19 +56,20 @@ _TLS_KEY_PASSWORD: Final = "LEDGER_ROCKETMQ_TLS_KEY_PASSWORD"  # noqa: S105  # l
 def collect_export(
     cluster: str,
     *,
-    exports: Path,
+    exports: Place,
     settings_file: Path | None,
     ds: date | None,
     nameservers: Sequence[str],
     credentials_from: Literal["env", "stdin"] | None,
     offset_files: Path | None,
     console: Console,
-) -> tuple[Path, Manifest]:
+) -> tuple[Place, Manifest]:
     """Collects today's export of a live cluster.
 
     Args:
         cluster: Name of the cluster.
-        exports: The folder of all exports.
+        exports: Where all exports are. An object store gets the export when it is whole and sealed; until then it grows in a
+            temporary folder.
         settings_file: Where the cluster's `collect` may be; None for the defaults.
         ds: The day; it must be today (UTC), which is the default.
         nameservers: Addresses; if empty, those of the settings.
@@ -99,30 +106,45 @@ def collect_export(
     jars, java = collector_jars(), java_program()
     # py4j would print a traceback through the root logger where we say a sentence.
     logging.getLogger().addHandler(logging.NullHandler())
-    with (
-        ExportWriter(exports, cluster, today) as writer,
-        admin_client(
-            jars,
-            java,
-            addresses,
-            credentials=credentials,
-            tls=settings.tls,
-            connect_timeout_ms=settings.connect_timeout_ms,
-        ) as client,
-        _progress(console) as progress,
-    ):
-        remarks: tuple[str, ...] = ()
-        if drop is not None:
-            # Before the brokers tell their last offsets: a file that was read later could be ahead of them.
-            progress.begin("trees of offset files", 1)
-            remarks = land(writer, drop, limit_bytes=settings.offset_file_limit_bytes).remarks
-            progress.advance()
-        collected = collect(client, writer, addresses, settings, ds=today, progress=progress)
-        collected.remarks[:0] = remarks
-    if writer.manifest is None:
-        raise AssertionError("a writer that ends well has sealed")
-    _tell(collected, console)
+    if isinstance(exports, ObjectPath):
+        refuse_landed(export_directory(exports, cluster, today))
+    with _folder_to_grow_in(exports) as folder:
+        with (
+            ExportWriter(folder, cluster, today) as writer,
+            admin_client(
+                jars,
+                java,
+                addresses,
+                credentials=credentials,
+                tls=settings.tls,
+                connect_timeout_ms=settings.connect_timeout_ms,
+            ) as client,
+            _progress(console) as progress,
+        ):
+            remarks: tuple[str, ...] = ()
+            if drop is not None:
+                # Before the brokers tell their last offsets: a file that was read later could be ahead of them.
+                progress.begin("trees of offset files", 1)
+                remarks = land(writer, drop, limit_bytes=settings.offset_file_limit_bytes).remarks
+                progress.advance()
+            collected = collect(client, writer, addresses, settings, ds=today, progress=progress)
+            collected.remarks[:0] = remarks
+        if writer.manifest is None:
+            raise AssertionError("a writer that ends well has sealed")
+        _tell(collected, console)
+        if isinstance(exports, ObjectPath):
+            return land_in_object_store(writer.directory, exports)
     return writer.directory, writer.manifest
+
+
+@contextmanager
+def _folder_to_grow_in(exports: Place) -> Iterator[Path]:
+    """The exports' own folder, or a temporary one beside an object store: there nothing can be renamed when it is whole."""
+    if isinstance(exports, Path):
+        yield exports
+        return
+    with tempfile.TemporaryDirectory(prefix="ledger-export-") as folder:
+        yield Path(folder)
 
 
 def prune(

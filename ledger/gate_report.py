@@ -55,9 +55,10 @@ class _Said:
 
 def data_docs_index(warehouse: Warehouse, cluster: str, ds: date) -> Path | None:
     """The first page of the Data Docs of a day; None in a warehouse that keeps none."""
+    from topology.object_store import is_object_store
     from warehouse.layout import path_segment
 
-    if "://" in warehouse.root:
+    if is_object_store(warehouse.root):
         return None
     return Path(warehouse.root) / "data_docs" / path_segment(cluster) / ds.isoformat() / "index.html"
 

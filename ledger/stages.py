@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from expectations.verdict import Verdict
     from topology.manifest import Manifest
+    from topology.object_store import Place
     from warehouse.layout import Warehouse
     from warehouse.publish import Publication
 
@@ -43,14 +44,14 @@ class Day:
     Attributes:
         cluster: the cluster's name.
         ds: the UTC day on which the export was taken.
-        exports: the folder of exports, `<exports>/<cluster>/<ds>/`.
+        exports: where the exports are, `<exports>/<cluster>/<ds>/`.
         warehouse: where the tables are.
         settings_file: the settings file; None for a cluster of which nothing is configured.
     """
 
     cluster: str
     ds: date
-    exports: Path
+    exports: Place
     warehouse: Warehouse
     settings_file: Path | None
 

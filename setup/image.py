@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-from setup import collector, delta_jars, java, python_environment, spark_conf
+from setup import collector, delta_jars, java, object_store, python_environment, spark_conf
 from setup.steps import LOCAL, SetUpError, perform
 
 _EXIT_BAD_SURROUNDINGS = 2
@@ -42,6 +42,7 @@ def _dependencies() -> None:
     java_home = java.ensure()
     perform(delta_jars.step(java_home))
     perform(collector.step(java_home))
+    perform(object_store.step(java_home))
     for folder in _ONLY_FOR_BUILDING:
         shutil.rmtree(LOCAL / folder, ignore_errors=True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from setup import object_store
 from setup.delta_jars import JARS, PINNED
 from setup.steps import LOCAL, ROOT, write_whole
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+DEFAULTS = "spark-defaults.conf"
+OF_AN_OBJECT_STORE = ROOT / "conf" / "spark-object-store.conf"
 OF_THIS_MACHINE = (ROOT / "conf" / "spark",)
 OF_A_CLUSTER = (ROOT / "conf" / "spark", ROOT / "deploy" / "spark")
 TARGET = LOCAL / "spark-conf"
@@ -23,18 +26,25 @@ TARGET = LOCAL / "spark-conf"
 def write(templates: Iterable[Path] = OF_THIS_MACHINE, target: Path = TARGET) -> None:
     """Write the folder; it takes no time, so it is done whenever set-up runs.
 
+    Once the object store's jars are there, Spark is told of them and how to commit there.
+
     Args:
         templates: Folders of templates; a file of a later one takes the place of its namesake.
         target: The folder to write.
     """
+    of_object_store = object_store.jars()
     values = {
         # As URIs, because Spark splits the list at commas and reads each entry as a URI: a space must be escaped.
-        "@JARS@": ",".join((JARS / jar.file_name).as_uri() for jar in PINNED),
+        "@JARS@": ",".join(
+            jar.as_uri() for jar in (*(JARS / jar.file_name for jar in PINNED), *of_object_store)
+        ),
         "@LOCAL@": str(LOCAL),
     }
     files = {template.name: template for folder in templates for template in folder.iterdir()}
     for name, template in sorted(files.items()):
         text = template.read_text()
+        if name == DEFAULTS and of_object_store:
+            text += f"\n{OF_AN_OBJECT_STORE.read_text()}"
         for placeholder, value in values.items():
             text = text.replace(placeholder, value)
         written = target / name

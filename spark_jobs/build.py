@@ -49,6 +49,7 @@ from tables import (
 )
 from topology.earlier import EarlierExport, earlier_exports
 from topology.manifest import ExportError, export_directory, load_manifest, verify
+from topology.object_store import BadPlaceError, place_of
 from warehouse.earlier import newest_earlier_day
 from warehouse.errors import QueryError
 from warehouse.identity import RunIdentity, code_version
@@ -63,13 +64,14 @@ if TYPE_CHECKING:
     from spark_jobs.compared_day import ComparedRows
     from tables import Table
     from topology.manifest import Manifest
+    from topology.object_store import Place
     from warehouse.layout import Stage
 
 
 def build(
     spark: SparkSession,
     *,
-    exports: Path,
+    exports: Place,
     warehouse: Warehouse,
     settings: ClusterSettings,
     cluster: str,
@@ -110,7 +112,7 @@ def build(
 def _stage_day(
     spark: SparkSession,
     stage: Stage,
-    directory: Path,
+    directory: Place,
     manifest: Manifest,
     earlier: tuple[EarlierExport, ...],
     before: ComparedRows | None,
@@ -162,7 +164,7 @@ def _has_offset_files(manifest: Manifest) -> bool:
     return any(file.kind == OFFSET_FILE_KIND for file in manifest.files)
 
 
-def _exports_looked_at(exports: Path, manifest: Manifest) -> tuple[EarlierExport, ...] | None:
+def _exports_looked_at(exports: Place, manifest: Manifest) -> tuple[EarlierExport, ...] | None:
     """The earlier exports in which files are looked for that the day's are compared with; None where the day has none."""
     if not _has_offset_files(manifest):
         return None
@@ -174,7 +176,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compute and stage one day of one cluster.")
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--ds", required=True, type=date.fromisoformat)
-    parser.add_argument("--exports", required=True, type=Path)
+    parser.add_argument("--exports", required=True)
     parser.add_argument("--warehouse", required=True)
     parser.add_argument("--settings", type=Path)
     given = parser.parse_args()
@@ -183,13 +185,13 @@ def main() -> int:
         spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
         build(
             spark,
-            exports=given.exports.resolve(),
+            exports=place_of(given.exports),
             warehouse=Warehouse.at(given.warehouse),
             settings=clusters.get(given.cluster, ClusterSettings()),
             cluster=given.cluster,
             ds=given.ds,
         )
-    except (ExportError, SettingsError, QueryError) as error:
+    except (BadPlaceError, ExportError, SettingsError, QueryError) as error:
         print(error, file=sys.stderr)  # noqa: T201 - the reason, for the log of the task
         return 2
     spark.stop()

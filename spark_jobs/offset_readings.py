@@ -13,7 +13,6 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyarrow import fs
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
@@ -21,6 +20,7 @@ from pyspark.sql.types import DataType, StructType
 from spark_jobs.session import literal_path
 from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
 from topology.contract import KIND_BY_NAME
+from topology.object_store import ObjectPath, place_of
 from topology.offset_files.outcome import OUTCOME_NAMES, Offsets, Outcome
 from topology.offset_files.start_up import Verdict, start_up
 
@@ -265,18 +265,17 @@ def _release_key(version: Column) -> Column:
 
 def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What Spark runs on the snapshots: Arrow batches in, the same with what reading gave out."""
-    roots: dict[str, tuple[fs.FileSystem, str]] = {}
     for whole in batches:
         for start in range(0, whole.num_rows, _ROWS_PER_BATCH):
             batch = whole.slice(start, _ROWS_PER_BATCH)
-            rows = [_read(row, roots) for row in batch.to_pylist()]
+            rows = [_read(row) for row in batch.to_pylist()]
             columns = [pa.array([row[name] for row in rows], kind) for name, kind in _READ_FIELDS]
             yield pa.RecordBatch.from_arrays(
                 [*batch.columns, *columns], names=[*batch.schema.names, *(name for name, _ in _READ_FIELDS)]
             )
 
 
-def _read(row: Mapping[str, Any], roots: dict[str, tuple[fs.FileSystem, str]]) -> dict[str, Any]:
+def _read(row: Mapping[str, Any]) -> dict[str, Any]:
     """What one snapshot comes to."""
     answer: dict[str, Any] = {name: None for name, _ in _READ_FIELDS}
     try:
@@ -286,8 +285,8 @@ def _read(row: Mapping[str, Any], roots: dict[str, tuple[fs.FileSystem, str]]) -
                 "reason": f"the {too_large[0]} file is larger than {MOST_BYTES} bytes and was not read"
             }
         start = start_up(
-            _content(row, "main", roots),
-            _content(row, "bak", roots),
+            _content(row, "main"),
+            _content(row, "bak"),
             client_version=row["client_version"],
             client_language=row["client_language"],
         )
@@ -313,7 +312,7 @@ def _read(row: Mapping[str, Any], roots: dict[str, tuple[fs.FileSystem, str]]) -
     }
 
 
-def _content(row: Mapping[str, Any], side: str, roots: dict[str, tuple[fs.FileSystem, str]]) -> bytes | None:
+def _content(row: Mapping[str, Any], side: str) -> bytes | None:
     """The bytes of a file, which are those that were sealed; None if there is none.
 
     Raises:
@@ -323,12 +322,9 @@ def _content(row: Mapping[str, Any], side: str, roots: dict[str, tuple[fs.FileSy
     if path is None:
         return None
     directory = row["directory"]
-    if directory not in roots:
-        roots[directory] = fs.FileSystem.from_uri(directory)
-    file_system, root = roots[directory]
-    # None: a file named `.gz` is not unpacked.
-    with file_system.open_input_stream(f"{root}/{path}", compression=None) as stream:
-        content: bytes = stream.read()
+    file = place_of(directory) / path
+    with file.open() if isinstance(file, ObjectPath) else file.open("rb") as stream:
+        content = stream.read()
     if hashlib.sha256(content).hexdigest() != row[f"{side}_sha256"]:
         raise ChangedFileError(
             f"{directory}/{path} is not what was sealed: its SHA-256 differs from the index; "

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
+from topology.object_store import variables
+
 if TYPE_CHECKING:
     from py4j.java_gateway import JVMView
 
@@ -23,7 +25,24 @@ def spark_session(name: str) -> SparkSession:
 
     Times are instants in UTC whatever the machine's zone, because a day of the ledger is a UTC day.
     """
-    return SparkSession.builder.appName(name).config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    builder = SparkSession.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
+    for setting, value in _object_store_settings().items():
+        builder = builder.config(setting, value)
+    return builder.getOrCreate()
+
+
+def _object_store_settings() -> dict[str, str]:
+    """How Spark reaches the object store, if there is one: as this process does.
+
+    Set here and not by `spark-submit`, so that keys stand in no list of processes; Hadoop's s3a takes them from the
+    environment, and Python on the executors, which reads offset files, from its own.
+    """
+    said = variables()
+    settings = {f"spark.executorEnv.{variable}": value for variable, value in said.items()}
+    settings["spark.hadoop.fs.s3a.endpoint.region"] = said["AWS_REGION"]
+    if "AWS_ENDPOINT_URL" in said:
+        settings["spark.hadoop.fs.s3a.endpoint"] = said["AWS_ENDPOINT_URL"]
+    return settings
 
 
 def java(spark: SparkSession) -> JVMView:

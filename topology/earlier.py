@@ -8,27 +8,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from topology.manifest import (
-    MANIFEST_NAME,
     ExportError,
     Manifest,
     export_day,
     export_directory,
     load_manifest,
 )
+from topology.object_store import ObjectPath
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import date
-    from pathlib import Path
+
+    from topology.object_store import Place
 
 
 class EarlierExport(NamedTuple):
     """A sealed export and where it lies."""
 
-    directory: Path
+    directory: Place
     manifest: Manifest
 
 
-def earlier_exports(exports: Path, cluster: str, ds: date, *, most: int) -> tuple[EarlierExport, ...]:
+def earlier_exports(exports: Place, cluster: str, ds: date, *, most: int) -> tuple[EarlierExport, ...]:
     """The newest sealed exports of a cluster before a day, the newest first.
 
     A directory that is not sealed, or whose manifest is of another cluster or day, is none.
@@ -46,8 +48,8 @@ def earlier_exports(exports: Path, cluster: str, ds: date, *, most: int) -> tupl
     days = sorted(
         (
             day
-            for path in folder.glob(f"*/{MANIFEST_NAME}")
-            if (day := export_day(path.parent.name)) is not None and day < ds
+            for directory in _folders(folder)
+            if (day := export_day(directory.name)) is not None and day < ds
         ),
         reverse=True,
     )
@@ -63,3 +65,9 @@ def earlier_exports(exports: Path, cluster: str, ds: date, *, most: int) -> tupl
         if (manifest.cluster, manifest.ds) == (cluster, day):
             found.append(EarlierExport(directory, manifest))
     return tuple(found)
+
+
+def _folders(folder: Place) -> Iterable[Place]:
+    if isinstance(folder, ObjectPath):
+        return folder.folders()
+    return (path for path in folder.glob("*") if path.is_dir())

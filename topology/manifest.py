@@ -18,7 +18,8 @@ import secrets
 import stat
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from topology.contract import (
     CONTRACT_VERSION,
@@ -34,13 +35,15 @@ from topology.contract import (
     cluster_name_problem,
     parse_envelope,
 )
+from topology.object_store import ObjectPath, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from io import BufferedReader
-    from pathlib import Path
 
 MANIFEST_NAME: Final = "manifest.json"
+
+_Root = TypeVar("_Root", Path, ObjectPath, Place)
 
 ATTACHMENT: Final = "attachment"
 """Kind, in a manifest, of a file that the contract does not know: sealed with the rest, read by nobody."""
@@ -127,7 +130,7 @@ class Manifest:
         return tuple(file for file in self.files if file.kind == ATTACHMENT)
 
 
-def export_directory(exports_root: Path, cluster: str, ds: date) -> Path:
+def export_directory(exports_root: _Root, cluster: str, ds: date) -> _Root:
     """Returns where the export of a cluster and day lies, whether or not it is there.
 
     Raises:
@@ -172,7 +175,7 @@ def seal(
             summary, [f"{directory} is not a directory; give the directory of one cluster and day"]
         )
     survey = _Survey(directory, cluster=cluster, ds=ds)
-    survey.check_day_of_name()
+    survey.check_day_of_name(directory.resolve().name)
     if not survey.problems:
         survey.read()
     if survey.problems:
@@ -200,7 +203,7 @@ def seal(
     return manifest
 
 
-def verify(directory: Path, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
+def verify(directory: Place, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
     """Reads a sealed directory again and compares all of it with its manifest.
 
     Args:
@@ -225,25 +228,25 @@ def verify(directory: Path, *, cluster: str | None = None, ds: date | None = Non
     return manifest
 
 
-def load_manifest(directory: Path) -> Manifest:
+def load_manifest(directory: Place) -> Manifest:
     """Reads the manifest and nothing else: cheap, and proof only that the directory was sealed once.
 
     Raises:
         ExportError: There is no manifest, it cannot be read, or its contract version is not known here.
     """
     summary = f"{directory} is not an export"
-    if not directory.is_dir():
-        raise ExportError(
-            summary, ["there is no such directory; collect the cluster on that day, or copy its export"]
-        )
     try:
+        if not directory.is_dir():
+            raise ExportError(
+                summary, ["there is no such directory; collect the cluster on that day, or copy its export"]
+            )
         with _open_regular(directory / MANIFEST_NAME) as file:
             content = file.read(_MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
         problem = f"there is no {MANIFEST_NAME}; collect the day, then seal it with `ledger exports seal`"
         raise ExportError(summary, [problem]) from None
     except OSError as error:
-        raise ExportError(summary, [f"{MANIFEST_NAME} cannot be read: {error.strerror}"]) from error
+        raise ExportError(summary, [f"{MANIFEST_NAME} cannot be read: {_reason(error)}"]) from error
     try:
         return _decoded(content)
     except _ManifestError as error:
@@ -274,7 +277,7 @@ class _Survey:
         is_sealed: Whether there is a manifest.
     """
 
-    directory: Path
+    directory: Place
     cluster: str | None
     ds: date | None
     problems: list[tuple[str, str]] = field(default_factory=list)
@@ -286,9 +289,8 @@ class _Survey:
     _indexed: dict[str, _Indexed] = field(default_factory=dict)
     _cluster_origin: str = "this export is of"
 
-    def check_day_of_name(self) -> None:
+    def check_day_of_name(self, name: str) -> None:
         """Takes the day from the directory's name, and the cluster's name for what it is given."""
-        name = self.directory.resolve().name
         day_of_name = _day(name)
         if self.ds is None:
             self.ds = day_of_name
@@ -358,6 +360,9 @@ class _Survey:
 
     def _walk(self) -> None:
         """Lists all regular files but the manifest. Links are never followed."""
+        if isinstance(self.directory, ObjectPath):
+            self._take_objects(self.directory)
+            return
         folders = [""]
         while folders:
             folder = folders.pop()
@@ -377,11 +382,24 @@ class _Survey:
                     folders.append(path)
                 elif not entry.is_file(follow_symlinks=False):
                     self._problem(path, "is neither a file nor a folder; remove it")
-                elif path == MANIFEST_NAME:
-                    self.is_sealed = True
-                elif not path.startswith(_TEMPORARY_PREFIX):
-                    self.paths.append(path)
+                else:
+                    self._take(path)
         self.paths.sort()
+
+    def _take_objects(self, directory: ObjectPath) -> None:
+        """Lists all objects but the manifest."""
+        try:
+            for path in directory.files():
+                self._take(path)
+        except OSError as error:
+            self._problem(str(directory), f"cannot be listed: {_reason(error)}")
+        self.paths.sort()
+
+    def _take(self, path: str) -> None:
+        if path == MANIFEST_NAME:
+            self.is_sealed = True
+        elif not path.startswith(_TEMPORARY_PREFIX):
+            self.paths.append(path)
 
     def _read_envelopes(self, kind: Kind) -> None:
         digest = hashlib.sha256()
@@ -400,7 +418,7 @@ class _Survey:
                     if len(self.problems) >= last_problem_count or len(line) > MAX_LINE_BYTES:
                         return
         except OSError as error:
-            self._problem(path, f"cannot be read: {error.strerror}")
+            self._problem(path, f"cannot be read: {_reason(error)}")
             return
         if kind.is_required and line_count == 0:
             self._problem(
@@ -475,7 +493,7 @@ class _Survey:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
                 size_bytes = file.tell()
         except OSError as error:
-            self._problem(path, f"cannot be read: {error.strerror}")
+            self._problem(path, f"cannot be read: {_reason(error)}")
             return
         if indexed is not None:
             self._check_indexed(path, indexed, size_bytes, sha256)
@@ -533,8 +551,10 @@ def _bounded_lines(file: BufferedReader) -> Iterator[bytes]:
         yield line
 
 
-def _open_regular(path: Path) -> BufferedReader:
-    """Opens a file that is no link, pipe or device, even if it was swapped after it was listed."""
+def _open_regular(path: Place) -> BufferedReader:
+    """Opens an object, or a file that is no link, pipe or device, even if it was swapped after it was listed."""
+    if isinstance(path, ObjectPath):
+        return path.open()
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -602,6 +622,11 @@ def _difference(sealed: ManifestFile | None, found: ManifestFile) -> str | None:
             f"is described wrongly in {MANIFEST_NAME} (kind, line or error count); seal the directory again"
         )
     return None
+
+
+def _reason(error: OSError) -> str:
+    """What an operating system or an object store said, on one line."""
+    return error.strerror or " ".join(str(error).split())
 
 
 class _ManifestError(ValueError):

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, SILVER_TABLES
+from topology.object_store import is_object_store
 from warehouse.arrow_schema import arrow_schema
 from warehouse.content import STREAMED, Content, DayRows, content_of
 from warehouse.errors import WriteError, one_line
@@ -32,9 +33,10 @@ from warehouse.evolution import (
     written_schema,
 )
 from warehouse.storage import storage_options
+from warehouse.turn import turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import date
 
     import duckdb
@@ -42,30 +44,40 @@ if TYPE_CHECKING:
     from tables import Table
     from warehouse.layout import Warehouse
 
+    StillOurs = Callable[[], None]
+
 PUBLISHED_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *COMPUTED_GOLD_TABLES, GATE_RESULT)
 """The tables of a day, in the order in which they are published; `publication` follows them."""
 
 
 @contextmanager
-def one_writer(warehouse: Warehouse) -> Iterator[None]:
-    """Keep other writers out: two commits to one table at a time are not safe on a local file system.
+def one_writer(warehouse: Warehouse) -> Iterator[StillOurs]:
+    """Keep other writers out, by a lock of the disk or a turn in the object store.
 
-    On an object store the commits themselves are safe (delta-rs puts them if they are absent); there, the pool of one
-    slot in Airflow keeps publications apart.
+    Two commits to one table at a time are not safe on a local file system. In an object store they are (see
+    `storage_options`), and still a publication is more than a commit: whoever begins takes back what another has not
+    finished.
+
+    Yields:
+        What raises an OSError if others are no longer kept out; asked before each commit.
 
     Raises:
         WriteError: something could not be written. Readers see what they saw before, and a later attempt may succeed.
     """
-    if "://" in warehouse.root:
-        with _told(warehouse):
-            yield
+    if is_object_store(warehouse.root):
+        with _told(warehouse), turn(warehouse.root) as mine:
+            yield mine.check
         return
     root = Path(warehouse.root)
     with _told(warehouse):
         root.mkdir(parents=True, exist_ok=True)
         with (root / ".publishing").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
+            yield _held_by_the_kernel
+
+
+def _held_by_the_kernel() -> None:
+    """The lock of a living process is its own until it ends."""
 
 
 @contextmanager
@@ -136,6 +148,7 @@ def replace_changed(
     warehouse: Warehouse,
     day: DayRows,
     rows_of: Mapping[Table, pads.Dataset],
+    still_ours: StillOurs,
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Make the day's rows these, in every table where they are others.
 
@@ -152,10 +165,12 @@ def replace_changed(
         own = _published_content(connection, warehouse, table, day) if known else None
         if known is None or own != content:
             changed.append(table.qualified_name)
+            still_ours()
             version = replace_day(warehouse.published(table), table, day, rows)
         else:
             version = known["delta_version"]
         versions.append({"table_name": table.qualified_name, "delta_version": version, **content._asdict()})
+    still_ours()  # What follows lets readers see it.
     return versions, tuple(changed)
 
 

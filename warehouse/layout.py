@@ -5,15 +5,16 @@
 <warehouse>/stage/<cluster>/<ds>/<attempt>/     one computation of a day, as Parquet; judged before it is published (see `staging`)
 <warehouse>/quarantine/gate_result              verdicts of days that were refused
 ```
-A warehouse is a local path or a URI (`s3://…`); this module only joins names, it opens nothing.
+A warehouse is a folder or a place in an object store (`s3a://…`); this module only joins names, it opens nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from topology.object_store import place_of
 
 if TYPE_CHECKING:
     from datetime import date
@@ -23,14 +24,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """The root of a warehouse, as a local path or a URI without a trailing slash."""
+    """The root of a warehouse, as a local path or a URI (`s3a://…`) without a trailing slash."""
 
     root: str
 
     @classmethod
     def at(cls, place: str) -> Warehouse:
-        """The warehouse at a path or URI; a path is made absolute, so that every process means the same one."""
-        return cls(place.rstrip("/") if "://" in place else str(Path(place).resolve()))
+        """The warehouse at a path or URI; a path is made absolute, so that every process means the same one.
+
+        Raises:
+            BadPlaceError: it is a URI of something else than an object store.
+        """
+        return cls(str(place_of(place)))
 
     def published(self, table: Table) -> str:
         """Where the published table is."""

@@ -25,11 +25,13 @@ import pyarrow.fs as pafs
 from tables import GATE_RESULT, PUBLICATION
 from warehouse import commits
 from warehouse.content import DayRows
-from warehouse.staging import file_system_of, remove_attempts_of_day
+from warehouse.staging import remove_attempts_of_day
+from warehouse.storage import file_system_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+    from warehouse.commits import StillOurs
     from warehouse.layout import Warehouse
 
 _MANY_FILES: Final = 8
@@ -84,19 +86,19 @@ def maintain(warehouse: Warehouse, keep: Keep, *, now: datetime, is_applied: boo
         StageError: another release has written a table; run maintenance with that one.
         WriteError: something cannot be written or removed; running it again goes on where it ended.
     """
-    with commits.one_writer(warehouse):
+    with commits.one_writer(warehouse) as still_ours:
         done: list[Tidied] = []
         if is_applied:
             # After this, a table's newest version is the one that readers see: nothing older is in use.
             commits.begin_writing(warehouse)
-        done += _compacted(warehouse, is_applied=is_applied)
+        done += _compacted(warehouse, still_ours, is_applied=is_applied)
         done += _vacuumed(warehouse, keep.unreferenced, is_applied=is_applied)
     done += _old_stages(warehouse, now - keep.stages, is_applied=is_applied)
     done += _old_data_docs(warehouse, now - keep.data_docs, is_applied=is_applied)
     return done
 
 
-def _compacted(warehouse: Warehouse, *, is_applied: bool) -> list[Tidied]:
+def _compacted(warehouse: Warehouse, still_ours: StillOurs, *, is_applied: bool) -> list[Tidied]:
     """Merge the files of days that are in many small ones, and let the publications name the versions that have them."""
     done: list[Tidied] = []
     versions: dict[str, int] = {}
@@ -108,6 +110,7 @@ def _compacted(warehouse: Warehouse, *, is_applied: bool) -> list[Tidied]:
                 delta.optimize.compact([("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())])
                 versions[table.qualified_name] = commits.version_of(warehouse.published(table))
     if versions:
+        still_ours()
         let_publications_name(warehouse, versions)
     return done
 

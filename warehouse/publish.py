@@ -19,7 +19,8 @@ from warehouse.arrow_schema import arrow_schema
 from warehouse.content import DayRows
 from warehouse.errors import StageError
 from warehouse.evolution import bring_up_to_date
-from warehouse.staging import accepted_stage, file_system_of, remove_superseded
+from warehouse.staging import accepted_stage, remove_superseded
+from warehouse.storage import file_system_of
 
 if TYPE_CHECKING:
     from datetime import date
@@ -67,7 +68,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     """
     day = DayRows(cluster, ds)
     # One connection for all tables: to open one takes longer than to count a table's rows.
-    with commits.one_writer(warehouse), duckdb.connect(":memory:") as connection:
+    with commits.one_writer(warehouse) as still_ours, duckdb.connect(":memory:") as connection:
         # Asked when it is our turn: whoever had to wait must not publish what has been overtaken meanwhile.
         judged = accepted_stage(warehouse, cluster, ds)
         commits.begin_writing(warehouse)
@@ -77,7 +78,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
             if table is not GATE_RESULT
         }
         staged[GATE_RESULT] = commits.rows_of(GATE_RESULT, cluster, ds, judged.results)
-        versions, changed = commits.replace_changed(connection, warehouse, day, staged)
+        versions, changed = commits.replace_changed(connection, warehouse, day, staged, still_ours)
         _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
         remove_superseded(warehouse, cluster, ds)

@@ -26,7 +26,7 @@ from warehouse.arrow_schema import arrow_schema
 from warehouse.content import Content
 from warehouse.errors import NoWarehouseError, QueryError, one_line
 from warehouse.layout import Warehouse
-from warehouse.storage import storage_options
+from warehouse.storage import file_system_of, storage_options
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -125,9 +125,7 @@ class _OpenTable:
         Arrow reads ahead of a query that stops early (`LIMIT`). Reads that go through Python, as delta-rs' do, can
         still be under way when the interpreter ends: it then crashed or hung in two of a hundred runs.
         """
-        if "://" not in self.uri:
-            return pafs.SubTreeFileSystem(self.uri, pafs.LocalFileSystem())
-        file_system, path = pafs.FileSystem.from_uri(self.uri.replace("s3a://", "s3://", 1))
+        file_system, path = file_system_of(self.uri)
         return pafs.SubTreeFileSystem(path, file_system)
 
 
@@ -144,7 +142,7 @@ class Snapshot:
 
     def __init__(self, root: str) -> None:
         self._warehouse = Warehouse.at(root)
-        self._options = storage_options(root)
+        self._options = storage_options(self._warehouse.root)
         self._publication = self._open(self._warehouse.published(PUBLICATION))
         if self._publication is None and self._open(self._warehouse.quarantine(GATE_RESULT)) is None:
             raise NoWarehouseError(

@@ -29,7 +29,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
+from topology.object_store import is_object_store
 from warehouse.errors import StageError
+from warehouse.storage import file_system_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,7 +81,7 @@ def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[Stage]:
     """
     place = warehouse.attempts(cluster, ds)
     stage = warehouse.stage(cluster, ds, secrets.token_hex(8))
-    if "://" in place:
+    if is_object_store(place):
         yield stage
         return
     folder = Path(stage.root)
@@ -199,18 +201,10 @@ def remove_attempts_of_day(place: str) -> bool:
     On an object store nobody can tell; there, ask only for days of which nothing was written for long.
     """
     file_system, path = file_system_of(place)
-    if "://" not in place and any(_is_alive(Path(place, name, "lock")) for name in _attempts(place)):
+    if not is_object_store(place) and any(_is_alive(Path(place, name, "lock")) for name in _attempts(place)):
         return False
     file_system.delete_dir(path)
     return True
-
-
-def file_system_of(place: str) -> tuple[pafs.FileSystem, str]:
-    """Arrow's file system for a place, and the place's path in it."""
-    if "://" not in place:
-        return pafs.LocalFileSystem(), place
-    file_system, path = pafs.FileSystem.from_uri(place.replace("s3a://", "s3://", 1))
-    return file_system, path
 
 
 def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> Stage | None:
@@ -261,7 +255,7 @@ def _read_json(place: str) -> dict[str, Any] | None:
 def _write_json(place: str, document: Mapping[str, Any]) -> None:
     """Write a small file in one step: whoever reads it finds the old one or the new one, never a part."""
     content = json.dumps(document, default=date.isoformat).encode()
-    if "://" in place:  # An object appears when it is whole.
+    if is_object_store(place):  # An object appears when it is whole.
         file_system, path = file_system_of(place)
         with file_system.open_output_stream(path) as out:
             out.write(content)

@@ -1,23 +1,34 @@
-"""How delta-rs reaches the place where a warehouse is. Nothing here opens anything."""
+"""How the engines reach the place where a warehouse is: delta-rs by options, Arrow by a file system. Nothing here opens anything."""
 
 from __future__ import annotations
 
-import os
+import pyarrow.fs as pafs
 
-OBJECT_STORE_PREFIXES = ("s3://", "s3a://")
-"""Roots that are reached through the `AWS_*` variables of the environment."""
+from topology.object_store import ObjectPath, file_system, is_object_store, variables
 
 
-def storage_options(root: str) -> dict[str, str] | None:
+def storage_options(place: str) -> dict[str, str] | None:
     """What delta-rs is told about the storage of a warehouse.
 
+    A commit in an object store is a put that succeeds only where there is no such object yet, so of two writers that
+    want to make the same version one is refused, reads what the other did, and tries again.
+
     Args:
-        root: the warehouse's root, a local path or a URI.
+        place: a folder, or a URI in an object store.
 
     Returns:
-        The `AWS_*` variables of the environment (keys, region, endpoint) for an object store, so that reading
-        the log and reading the data use the same ones; None for a local path.
+        The `AWS_*` variables of the environment; None for a folder.
     """
-    if not root.startswith(OBJECT_STORE_PREFIXES):
+    if not is_object_store(place):
         return None
-    return {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    options = variables()
+    if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    return {**options, "AWS_CONDITIONAL_PUT": "etag"}
+
+
+def file_system_of(place: str) -> tuple[pafs.FileSystem, str]:
+    """Arrow's file system for a place, and the place's path in it."""
+    if is_object_store(place):
+        return file_system(), ObjectPath.of(place).key
+    return pafs.LocalFileSystem(), place

@@ -24,7 +24,7 @@ with open(os.environ["CALLS"], "a") as calls:
     calls.write(json.dumps([{name!r}, *sys.argv[1:]]) + "\\n")
 if {name!r} == "ledger":
     with open(os.environ["HEARD"], "a") as heard:
-        connections = [name for name in os.environ if name.startswith("AIRFLOW_CONN_")]
+        connections = [name for name in os.environ if name.startswith(("AIRFLOW_CONN_", "AWS_ENDPOINT_URL", "AWS_REGION"))]
         heard.write(json.dumps([sys.stdin.read(), connections]) + "\\n")
 stage = sys.argv[2] if {name!r} == "ledger" else "build"
 cluster = next((word for word in sys.argv if word.startswith("--cluster=")), "").removeprefix("--cluster=")
@@ -73,7 +73,7 @@ class StandIns:
 
     @property
     def heard(self) -> list[tuple[str, list[str]]]:
-        """For each call of `ledger`: its standard input, and the Airflow connections in its environment."""
+        """For each call of `ledger`: its standard input, and the Airflow connections and where the object store is."""
         return [tuple(json.loads(line)) for line in self._heard.read_text().splitlines()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,34 @@ def test_a_worker_that_does_not_know_the_warehouse_says_which_variable_to_set(
         stage("publish").execute(context())
 
 
+def test_the_object_stores_keys_come_from_the_connection_that_is_named(
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"region_name": "eu-central-1", "endpoint_url": "http://store:8333"}
+    connection = {"conn_type": "aws", "login": "key", "password": "secret", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
+    monkeypatch.setenv("LEDGER_OBJECT_STORE_CONNECTION", "lake")
+    stage("publish").execute(context())
+    [(_, told)] = stand_ins.heard
+    assert sorted(told) == ["AWS_ENDPOINT_URL", "AWS_REGION"]
+    building = build()
+    building.execute(context())
+    assert building.env_vars == {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "eu-central-1",
+        "AWS_ENDPOINT_URL": "http://store:8333",
+    }
+    assert not any("secret" in word for call in stand_ins.calls for word in call)
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_an_object_stores_connection_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEDGER_OBJECT_STORE_CONNECTION", "lake")
+    with pytest.raises(AirflowFailException, match="no Airflow connection lake"):
+        stage("publish").execute(context())
+
+
 class TestWaitingForTheExport:
     """Only the scheduler's own run waits, only on the day itself, and only while nothing has landed."""
 
@@ -141,6 +170,20 @@ class TestWaitingForTheExport:
         (landed / "manifest.json").touch()
         assert self.poke(self.today, "scheduled") is True
         assert [call[:3] for call in stand_ins.calls] == [["ledger", "stage", "verify"]]
+
+    def test_in_an_object_store_it_lets_the_ledger_look(
+        self, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LEDGER_EXPORTS", "s3a://lake/exports")
+        stand_ins.end({"landed c": (2, "There is no manifest.")})
+        assert self.poke(self.today, "scheduled") is False
+        stand_ins.end({})
+        assert self.poke(self.today, "scheduled") is True
+        assert [call[1:3] for call in stand_ins.calls] == [
+            ["exports", "landed"],
+            ["exports", "landed"],
+            ["stage", "verify"],
+        ]
 
     @pytest.mark.parametrize("run_type", ["manual", "backfill"])
     def test_a_run_that_somebody_started_gets_its_answer_at_once(

@@ -1,0 +1,72 @@
+"""Exports in an object store: landed whole, verified byte for byte, refused when they change."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.object_store.conftest import EXPORTS, SAMPLE, Ledger
+from topology.landing import land
+from topology.manifest import ExportError, export_directory, load_manifest, verify
+from topology.object_store import ObjectPath
+
+pytestmark = pytest.mark.e2e
+
+_DAY = SAMPLE / "shop-prod" / "2026-11-18"
+
+
+@pytest.fixture
+def landed(in_store: str, request: pytest.FixtureRequest) -> ObjectPath:
+    """The sample's third day, in a place of the test's own."""
+    exports = ObjectPath.of(f"s3a://{in_store}/{request.node.name}")
+    directory, _ = land(_DAY, exports)
+    return directory
+
+
+def test_a_landed_export_is_the_one_that_was_sealed(landed: ObjectPath) -> None:
+    assert verify(landed) == verify(_DAY)
+
+
+def test_landing_again_changes_nothing(landed: ObjectPath) -> None:
+    before = sorted(landed.files())
+    assert land(_DAY, landed.parent.parent)[0] == landed
+    assert sorted(landed.files()) == before
+
+
+def test_another_export_of_the_day_is_refused(landed: ObjectPath) -> None:
+    (landed / "manifest.json").write(b"{}")
+    with pytest.raises(ExportError):
+        land(_DAY, landed.parent.parent)
+
+
+def test_what_a_landing_that_was_killed_left_is_no_export_and_is_replaced(in_store: str) -> None:
+    exports = ObjectPath.of(f"s3a://{in_store}/killed")
+    directory = export_directory(exports, "shop-prod", load_manifest(_DAY).ds)
+    (directory / "left_behind.jsonl").write(b"half")
+    with pytest.raises(ExportError, match=r"there is no manifest\.json"):
+        verify(directory)
+    land(_DAY, exports)
+    assert verify(directory) == verify(_DAY)
+
+
+def test_an_object_that_was_changed_is_named(landed: ObjectPath) -> None:
+    (landed / "consume_stats.jsonl").write(b"{}\n")
+    (landed / "broker_files" / "new.json").write(b"{}")
+    with pytest.raises(ExportError) as error:
+        verify(landed)
+    assert "consume_stats.jsonl has 3 bytes" in str(error.value)
+    assert "broker_files/new.json is not in manifest.json" in str(error.value)
+
+
+def test_a_day_that_has_not_landed_says_so(in_store: str, ledger: Ledger) -> None:
+    options = ["--cluster=shop-prod", "--ds=2026-11-10", f"--exports={EXPORTS}"]
+    assert "is not an export" in ledger("exports", "landed", *options, ends_with=2)
+
+
+def test_a_uri_of_something_else_is_refused(ledger: Ledger) -> None:
+    said = ledger("exports", "verify", "gs://bucket/x/2026-11-18", ends_with=2)
+    assert "neither a folder nor s3a://" in said
+
+
+def test_what_needs_a_disk_says_what_to_do(ledger: Ledger) -> None:
+    said = ledger("exports", "prune", "--cluster=c", "--keep-days=3", f"--exports={EXPORTS}", ends_with=2)
+    assert "lifecycle rules" in " ".join(said.split())

@@ -1,0 +1,76 @@
+"""Landing a sealed export in an object store: every file, and the manifest last, so that what bears one is whole.
+
+Belongs here: copying. Does not belong here: what an export is (`manifest`), and making one (`collect`).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from topology.manifest import MANIFEST_NAME, ExportError, export_directory, load_manifest, verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from topology.manifest import Manifest
+    from topology.object_store import ObjectPath
+
+_FILES_AT_A_TIME: Final = 8
+
+
+def land(directory: Path, exports: ObjectPath) -> tuple[ObjectPath, Manifest]:
+    """Copies a sealed export of a disk to an object store. One that is there already stays as it is.
+
+    What a landing that was killed has left is removed first. Two that land different exports of one day at the same time
+    leave files of both, which no reader takes for an export: their hashes are not the manifest's.
+
+    Args:
+        directory: The export.
+        exports: Where the exports of all clusters are.
+
+    Returns:
+        Where it lies now, and its manifest.
+
+    Raises:
+        ExportError: It is not a valid export, another one of that cluster and day is there, or it cannot be written.
+    """
+    manifest = verify(directory)
+    target = export_directory(exports, manifest.cluster, manifest.ds)
+    try:
+        if _bears_manifest(target) and load_manifest(target).sha256 == manifest.sha256:
+            return target, manifest
+        refuse_landed(target)
+        target.remove_all_below()
+        with ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
+            copies = [
+                pool.submit((target / file.path).write, directory / file.path) for file in manifest.files
+            ]
+            for copy in copies:
+                copy.result()
+        (target / MANIFEST_NAME).write(directory / MANIFEST_NAME)
+    except OSError as error:
+        raise ExportError(
+            f"{directory} is not landed", [f"{target}: {' '.join(str(error).split())}"]
+        ) from error
+    return target, manifest
+
+
+def refuse_landed(target: ObjectPath) -> None:
+    """See that a place in an object store has no export yet.
+
+    Raises:
+        ExportError: It has one, or cannot be looked at.
+    """
+    if _bears_manifest(target):
+        problem = (
+            f"{target} has one, and a sealed export does not change; remove it first if it is not wanted"
+        )
+        raise ExportError("Another export of that day has landed", [problem])
+
+
+def _bears_manifest(target: ObjectPath) -> bool:
+    try:
+        return (target / MANIFEST_NAME).is_file()
+    except OSError as error:
+        raise ExportError(f"{target} cannot be looked at", [" ".join(str(error).split())]) from error
