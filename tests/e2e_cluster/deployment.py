@@ -94,8 +94,9 @@ class AirflowApi:
         return run_id
 
     def backfill(self, first: str, last: str) -> None:
+        """Begin to run some days, one after the other."""
         dates = {"from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
-        self.ask("POST", "backfills", {"dag_id": DAG_ID, **dates})
+        self.ask("POST", "backfills", {"dag_id": DAG_ID, "max_active_runs": 1, **dates})
 
     def states(self) -> dict[str, str]:
         """State by run id."""

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 _VENV = ROOT / ".venv"
 _START_SECONDS = 300
 _WORKERS = 2
+# Compiling a plan for the sample's few rows takes longer than running it (conf/spark says more). The containers compile, as deployed.
+_FOR_FEW_ROWS = """
+spark.sql.codegen.wholeStage      false
+spark.sql.codegen.factoryMode     NO_CODEGEN
+spark.driver.extraJavaOptions     -Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m
+spark.executor.extraJavaOptions   -Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m
+"""
 
 
 class ClusterOfProcesses:
@@ -58,9 +65,13 @@ class ClusterOfProcesses:
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_HOST": "127.0.0.1",
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": str(health),
             "AIRFLOW_ADMIN_PASSWORD": password,
+            "LEDGER_EXPORTS": str(EXPORTS),
+            "LEDGER_WAREHOUSE": str(self.warehouse),
             "AIRFLOW_CONN_SPARK_DEFAULT": f'{{"conn_type": "spark", "host": "spark://127.0.0.1", "port": {rpc}}}',
         }
         spark_conf.write(spark_conf.OF_A_CLUSTER, folder / "spark-conf")
+        with (folder / "spark-conf" / "spark-defaults.conf").open("a") as defaults:
+            defaults.write(_FOR_FEW_ROWS)
         for place in ("airflow", "spark-events"):
             (folder / place).mkdir()
         self._start_spark(page, rpc)
@@ -184,8 +195,6 @@ def _like_the_image(folder: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([str(_VENV / "bin"), f"{java_home}/bin", os.environ["PATH"]]),
         "JAVA_HOME": java_home,
         "LEDGER_ROOT": str(ROOT),
-        "LEDGER_EXPORTS": str(EXPORTS),
-        "LEDGER_WAREHOUSE": str(folder / "warehouse"),
         "LEDGER_SETTINGS": str(SETTINGS),
         "LEDGER_SPARK_EVENTS": str(folder / "spark-events"),
         "PYSPARK_PYTHON": str(_VENV / "bin" / "python"),

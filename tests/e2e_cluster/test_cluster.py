@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.e2e_cluster, pytest.mark.timeout(2400)]
 
-_BACKFILLED = ("2026-11-16", "2026-11-17")
-_DAY = "2026-11-18"
+# A day is compared with the one before it, so the days come in order, as on the one machine.
+_DAY = "2026-11-16"
+_BACKFILLED = ("2026-11-17", "2026-11-18")
 
 
 def test_nobody_logs_in_with_a_wrong_password(deployment: Deployment) -> None:
