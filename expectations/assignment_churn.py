@@ -1,8 +1,8 @@
 """What must hold of `gold.assignment_churn`: plain SQL over both days' assignments comes to the same.
 
 What belongs here: the expectations of this table, and the counts that it is held to. What does not: whether so much churn
-is well (`finding`). The views `before_queue_assignment` and `before_consumer_connection` are the rows of the day that the build
-read; `run.compared_ds` says which, and is null where there was none.
+is well (`finding`). The views `before_<table>` are the rows of the day that the build read; `run.compared_ds` says which, and is
+null where there was none.
 """
 
 # ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
@@ -155,12 +155,14 @@ went AS (
   FROM old_member LEFT ANTI JOIN now_member USING (consumer_group, client_id)
   GROUP BY consumer_group
 ),
+left_out_before AS (SELECT DISTINCT consumer_group, TRUE AS is_left_out_before FROM before_quarantined_group),
 expected_churn AS (
   SELECT
     consumer_group, topic, strategy, strategy_source, is_effective, compared_ds,
     CASE
       WHEN compared_ds IS NULL THEN 'no_earlier_day'
       WHEN coalesce(queue_count, 0) = 0 OR is_untold THEN 'unknown_now'
+      WHEN is_left_out_before THEN 'unknown_before'
       WHEN queue_count_before = 0 THEN 'not_there_before'
       WHEN is_old_untold THEN 'unknown_before'
       ELSE 'compared'
@@ -174,6 +176,7 @@ expected_churn AS (
   LEFT JOIN kept_in_place USING (consumer_group, topic, strategy)
   LEFT JOIN came USING (consumer_group)
   LEFT JOIN went USING (consumer_group)
+  LEFT JOIN left_out_before USING (consumer_group)
   CROSS JOIN (SELECT max(compared_ds) AS compared_ds FROM run)
 ),
 judged_churn AS (

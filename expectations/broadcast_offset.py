@@ -146,7 +146,8 @@ indexed_line AS (
     coalesce(consumer_group, given_group) AS consumer_group
   FROM (
     SELECT line_number, consumer_group, 1 AS there, IF(state = 'error', 'failed', 'landed') AS state
-    FROM silver_export_record
+    -- The export's lines stay whole on a day that is judged without some groups.
+    FROM silver_export_record LEFT ANTI JOIN left_out_group USING (consumer_group)
     WHERE kind = 'offset_file' AND state <> 'rejected'
   )
   FULL OUTER JOIN (

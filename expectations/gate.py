@@ -22,13 +22,14 @@ from great_expectations.data_context.types.base import (
 
 from expectations.data_docs import add_site, gx_expectation
 from expectations.judgement import idle_waivers, weigh
+from expectations.quarantine import names
 from expectations.rules import Rules
 from expectations.suites import SUITES
 from expectations.verdict import Outcome, Verdict, VerdictName, idle_sentence, sentence_of, waiver_text
 from settings import GateSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date
     from pathlib import Path
 
@@ -44,6 +45,7 @@ def judge(
     data_docs_dir: Path | None,
     settings: GateSettings | None = None,
     compared_ds: date | None = None,
+    quarantined: Sequence[dict[str, Any]] = (),
 ) -> Verdict:
     """Judges one staged day of one cluster.
 
@@ -56,6 +58,7 @@ def judge(
             are written over. None writes none.
         settings: severities, limits and waivers of the cluster; None for the gate's own.
         compared_ds: the earlier day that the measures compare with; None if there is none.
+        quarantined: own columns of `gold.quarantined_group`: whom the measures are without, and why.
 
     Returns:
         The verdict. An expectation without a measure has failed.
@@ -81,14 +84,23 @@ def judge(
         if result["outcome"] == "failed":
             told[judgement.severity].append(sentence_of(result, judgement))
     verdict: VerdictName = (
-        "refused" if told["block"] else "passed_with_warnings" if told["warn"] else "passed"
+        "refused"
+        if told["block"]
+        else "passed_with_quarantine"
+        if quarantined
+        else "passed_with_warnings"
+        if told["warn"]
+        else "passed"
     )
+    left_out = names(quarantined)
+    idle = (waiver for waiver in idle_waivers(judgements, rules) if waiver.consumer_group not in left_out)
     return Verdict(
         verdict=verdict,
         results=results,
+        quarantined=list(quarantined) if verdict == "passed_with_quarantine" else [],
         reasons=told["block"],
         warnings=told["warn"],
-        notes=[idle_sentence(waiver) for waiver in idle_waivers(judgements, rules)],
+        notes=list(map(idle_sentence, idle)),
         data_docs_index=None if data_docs_dir is None else data_docs_dir / "index.html",
     )
 

@@ -201,7 +201,9 @@ def _of_unwanted(expectation: Expectation, severity: Severity, measure: _Measure
         observed=observed,
         remaining=_total(remaining),
         offenders=tuple(remaining),
-        examples=measure.examples if len(remaining) == len(measure.offenders) else _told(remaining or minded),
+        examples=measure.examples
+        if len(remaining) == len(measure.offenders)
+        else first_examples(remaining or minded),
         excused=tuple(excused),
         ended=tuple(ended),
     )
@@ -254,7 +256,7 @@ def _total(offenders: Iterable[Offender]) -> float:
     return math.fsum(offender.amount for offender in offenders)
 
 
-def _told(offenders: Iterable[Offender]) -> tuple[str, ...]:
+def first_examples(offenders: Iterable[Offender]) -> tuple[str, ...]:
     """The first offences of some offenders, in the order of their text."""
     texts = sorted(text for offender in offenders for text in offender.examples or (_subject(offender),))
     return tuple(one_line(text) for text in texts[:MOST_EXAMPLES])

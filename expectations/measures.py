@@ -1,8 +1,9 @@
 """The SQL that measures the staged tables, for the Spark session that staged them.
 
 It reads views named `<layer>_<table>` over the staged tables, `run` (one row: cluster string, ds date, compared_ds
-date), `before_queue_assignment` and `before_consumer_connection` (the rows of compared_ds that the build read, without any if it
-is null) and `manifest_file` (path string, kind string, line_count bigint, error_count bigint: what the export's manifest says).
+date), `before_queue_assignment`, `before_consumer_connection` and `before_quarantined_group` (the rows of compared_ds that the build
+read, without any if it is null), `manifest_file` (path string, kind string, line_count bigint, error_count bigint: what the
+export's manifest says) and `left_out_group` (consumer_group string: whose rows the other views are without).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
 not: anything that needs Spark or Great Expectations to be imported; this is text.
@@ -22,6 +23,7 @@ from expectations import (
     finding,
     ownership_drift,
     producer_spread,
+    quarantined_group,
     queue_assignment,
     route_divergence,
 )
@@ -65,9 +67,16 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
             *finding.SUITE.expectations,
             *finding.ABSENCE_SUITE.expectations,
             *export.SUITE.expectations,
+            *quarantined_group.SUITE.expectations,
             *every_table.SUITE.expectations,
         ),
-        (*finding.QUERIES, finding.ABSENCE_QUERY, *export.QUERIES, every_table.BREACH_QUERY),
+        (
+            *finding.QUERIES,
+            finding.ABSENCE_QUERY,
+            *export.QUERIES,
+            quarantined_group.QUERY,
+            every_table.BREACH_QUERY,
+        ),
         every_table.COMMON_TABLES,
     ),
 )

@@ -14,6 +14,7 @@ from expectations import (
     finding,
     ownership_drift,
     producer_spread,
+    quarantined_group,
     queue_assignment,
     route_divergence,
 )
@@ -32,6 +33,7 @@ SUITES: Final[tuple[Suite, ...]] = (
     finding.SUITE,
     finding.ABSENCE_SUITE,
     export.SUITE,
+    quarantined_group.SUITE,
     every_table.SUITE,
     day_over_day.SUITE,
 )

@@ -276,6 +276,9 @@ LEAST_COMPARED_ROW_COUNT: Final = 100
 UNEVENNESS_JUMP: Final = 1.5
 """How many times as great max_over_mean may be as on the earlier day before the gate warns."""
 
+MOST_QUARANTINED_RATIO: Final = 0.25
+"""The share of the groups that a day may be published without: what is wrong with more of them is no fault of theirs."""
+
 MOST_EXAMPLES: Final = 10
 """Offenders that are kept for each expectation, the first in the order of their text."""
 

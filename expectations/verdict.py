@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from expectations.judgement import Judgement
     from settings import Waiver
 
-VerdictName = Literal["passed", "passed_with_warnings", "refused"]
+VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "refused"]
 
 Outcome = Literal["held", "waived", "failed", "not_compared"]
 """What came of one expectation."""
@@ -31,17 +31,19 @@ class Verdict:
     """The gate's judgement of one staged day.
 
     Attributes:
-        verdict: `refused` if an expectation of severity `block` failed, else `passed_with_warnings` if one of
-            severity `warn` did, else `passed`.
+        verdict: `refused` if an expectation of severity `block` failed, else `passed_with_quarantine` if the day was judged
+            without some groups, else `passed_with_warnings` if one of severity `warn` failed, else `passed`.
         results: one row per expectation with the own columns of `gold.gate_result`, in the order of the suites.
+        quarantined: own columns of `gold.quarantined_group`: the groups without which the day passed, and why.
         reasons: one sentence for each failed expectation of severity `block`.
         warnings: one sentence for each failed expectation of severity `warn`.
-        notes: one sentence for each waiver that excuses nothing.
+        notes: what else is to be known: one sentence for each waiver that excuses nothing, why no group is left out.
         data_docs_index: the first page of the Data Docs, if they were written.
     """
 
     verdict: VerdictName
     results: list[dict[str, Any]]
+    quarantined: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -64,6 +66,15 @@ def sentence_of(result: dict[str, Any], judgement: Judgement) -> str:
     for waiver in judgement.ended:
         told += f"; the waiver by {one_line(waiver.who)} expired on {waiver.until} ({one_line(waiver.why)})"
     return f"{result['table_name']} fails {result['expectation_id']} ({result['expectation'].rstrip('.')}): {found}{told}"
+
+
+def left_out_sentence(row: dict[str, Any]) -> str:
+    """A row of `quarantined_group` in one sentence: group, table, expectation, number, examples."""
+    told = f"; for example: {' | '.join(row['examples'][:_TOLD_EXAMPLES])}" if row["examples"] else ""
+    return (
+        f"group {one_line(row['consumer_group'])}: {row['table_name']} fails {row['expectation_id']} "
+        f"({row['expectation'].rstrip('.')}): found {row['observed']:g} of this group{told}"
+    )
 
 
 def waiver_text(judgement: Judgement) -> str | None:
@@ -102,10 +113,12 @@ def explain(verdict: Verdict) -> str:
     headline = {
         "passed": "The gate passed",
         "passed_with_warnings": "The gate passed with warnings",
+        "passed_with_quarantine": "The gate passed, without some groups",
         "refused": "The gate refused this day",
     }[verdict.verdict]
     lines = [f"{headline}: {held} of {len(judged)} expectations hold."]
     lines += [f"- {reason}" for reason in verdict.reasons]
+    lines += [f"- left out: {left_out_sentence(row)}" for row in verdict.quarantined]
     lines += [f"- warning: {warning}" for warning in verdict.warnings]
     lines += [
         f"- waived: {result['table_name']} fails {result['expectation_id']}: {result['waiver']}"

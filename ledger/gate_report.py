@@ -9,7 +9,7 @@ What belongs here: where the newest word on a day is, and how a person reads it.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = (
     "outcome",
     "severity",
+    "consumer_group",
     "expectation_id",
     "expectation",
     "observed",
@@ -41,15 +42,17 @@ class _Said:
     """The newest word of the gate on a day.
 
     Attributes:
-        verdict: `passed`, `passed_with_warnings` or `refused`.
+        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine` or `refused`.
         where: in which place it was found.
         results: rows of `gate_result`.
+        quarantined: rows of `quarantined_group`: whom the day is published without.
         is_outdated: whether the day has since been computed from another input.
     """
 
     verdict: str
     where: str
     results: list[dict[str, Any]]
+    quarantined: list[dict[str, Any]] = field(default_factory=list)
     is_outdated: bool = False
 
 
@@ -64,9 +67,10 @@ def data_docs_index(warehouse: Warehouse, cluster: str, ds: date) -> Path | None
 
 
 def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputFormat) -> None:
-    """Write the verdict, what does not hold, what is waived, and what to do, on standard output.
+    """Write the verdict, what does not hold, what is waived, who is left out, and what to do, on standard output.
 
-    `table` is a text for people; `csv` and `json` have a row for each expectation that does not plainly hold.
+    `table` is a text for people; `csv` and `json` have a row for each expectation that does not plainly hold, and one for
+    each that a group breaks which the day is published without.
 
     Raises:
         QueryError: the gate has not judged the day, or what it said cannot be read.
@@ -74,7 +78,9 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
     from ledger.result_formats import WRITERS, visible
 
     said = _newest(warehouse, cluster, ds)
-    told = [row | {"advice": _advice(row)} for row in said.results if _outcome(row) != "held"]
+    left_out = [row | {"outcome": "quarantined", "severity": "block"} for row in said.quarantined]
+    rows_told = [*left_out, *(row for row in said.results if _outcome(row) != "held")]
+    told = [row | {"advice": _advice(row)} for row in rows_told]
     if output_format != "table":
         rows = (tuple(row.get(column) for column in _SHOWN) for row in told)
         WRITERS[output_format](_SHOWN, rows, sys.stdout)
@@ -93,6 +99,7 @@ def _newest(warehouse: Warehouse, cluster: str, ds: date) -> _Said:
     """What the gate said last: of the stage, which outlives publication and refusal, else in the tables."""
     from tables.gold.gate_result import GATE_RESULT
     from tables.gold.publication import PUBLICATION
+    from tables.gold.quarantined_group import QUARANTINED_GROUP
     from warehouse.snapshot import PublishedDay, Snapshot
     from warehouse.staging import judged_stage, newest_stage, read_build
 
@@ -103,6 +110,7 @@ def _newest(warehouse: Warehouse, cluster: str, ds: date) -> _Said:
             judged.verdict,
             f"the stage {judged.stage.root}",
             judged.results,
+            judged.quarantined,
             is_outdated=newest.run_id != judged.build.run_id,
         )
     try:
@@ -119,7 +127,8 @@ def _newest(warehouse: Warehouse, cluster: str, ds: date) -> _Said:
             [record] = (
                 snapshot.published(PUBLICATION).dataset(day).to_table(columns=["gate_verdict"]).to_pylist()
             )
-            return _Said(record["gate_verdict"], "gold.gate_result", published)
+            left_out = snapshot.published(QUARANTINED_GROUP).dataset(day).to_table().to_pylist()
+            return _Said(record["gate_verdict"], "gold.gate_result", published, left_out)
     raise QueryError(
         f"The gate has said nothing of {cluster} {ds} in {warehouse.root}: compute the day with "
         f"`ledger run --cluster {cluster} --ds {ds}`, or name another warehouse with --warehouse."
@@ -133,6 +142,9 @@ def _headline(said: _Said, cluster: str, ds: date) -> list[str]:
         f"{cluster} {ds}: {said.verdict} (run {said.results[0]['run_id']}, from {said.where})",
         f"{outcomes.count('held')} expectations hold, {outcomes.count('waived')} are waived, {outcomes.count('failed')} failed.",
     ]
+    if said.quarantined:
+        groups = {row["consumer_group"] for row in said.quarantined}
+        lines.append(f"Left out of the day: {len(groups)} groups, which alone would have refused it.")
     if compared:
         lines.append(f"Compared with {max(compared)}.")
     if outcomes.count("not_compared"):
@@ -144,6 +156,14 @@ def _headline(said: _Said, cluster: str, ds: date) -> list[str]:
 
 def _of_row(row: dict[str, Any]) -> list[str]:
     observed = row["observed"]
+    if _outcome(row) == "quarantined":
+        return [
+            f"left out: group {row['consumer_group']}, by {row['expectation_id']}",
+            f"  {row['expectation']}",
+            f"  found {observed:g} of this group",
+            *(f"  - {example}" for example in row["examples"]),
+            f"  what to do: {row['advice']}",
+        ]
     found = "it was not measured" if observed is None else f"found {observed:g}, allowed {_allowed(row)}"
     lines = [
         f"{_outcome(row)} ({row['severity']}): {row['expectation_id']}",
@@ -162,7 +182,7 @@ def _allowed(row: dict[str, Any]) -> str:
 
 
 def _outcome(row: dict[str, Any]) -> str:
-    """What came of an expectation; rows of the first releases say only whether it held."""
+    """What came of an expectation, or of a group; rows of the first releases say only whether it held."""
     return row.get("outcome") or ("held" if row["is_success"] else "failed")
 
 
@@ -174,6 +194,8 @@ def _advice(row: dict[str, Any]) -> str:
     expectation = EXPECTATIONS.get(row["expectation_id"])
     kind = kind_of(expectation) if expectation else None
     outcome = _outcome(row)
+    if outcome == "quarantined" and kind is None:
+        return "The ledger may be wrong about this group: ask the stage, repair the export or the code, and run the day again; it is whole then."
     if outcome == "waived":
         return "Nothing before the waiver ends; then repair what it excuses, or renew it."
     if outcome == "not_compared":

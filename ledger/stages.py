@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,33 +116,31 @@ def gate(day: Day) -> Verdict:
         StageError: there is no whole stage.
         RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
     """
-    from expectations import day_over_day
     from expectations.gate import judge
     from expectations.verdict import explain
     from ledger.gate_report import data_docs_index
+    from ledger.judging import to_judge
     from warehouse.publish import quarantine
-    from warehouse.staging import newest_stage, read_build, read_measures, write_verdict
-    from warehouse.two_days import compare
+    from warehouse.staging import newest_stage, read_build, write_verdict
 
+    settings = day.settings.gate
     stage = newest_stage(day.warehouse, day.cluster, day.ds)
-    run_id = read_build(stage).run_id
+    judged = to_judge(day.warehouse, day.cluster, day.ds, stage, settings)
     docs = data_docs_index(day.warehouse, day.cluster, day.ds)
-    comparison = compare(
-        day.warehouse, day.cluster, day.ds, stage, day_over_day.COMPARED_TABLES, day_over_day.STATEMENT
-    )
-    measures = read_measures(stage)
-    if comparison is not None:
-        measures += day_over_day.measures(comparison.rows)
     verdict = judge(
-        measures,
+        judged.measures,
         cluster=day.cluster,
         ds=day.ds,
-        run_id=run_id,
+        run_id=read_build(stage).run_id,
         data_docs_dir=docs and docs.parent,
-        settings=day.settings.gate,
-        compared_ds=comparison and comparison.compared_ds,
+        settings=settings,
+        compared_ds=judged.compared_ds,
+        quarantined=judged.quarantined,
     )
-    write_verdict(day.warehouse, day.cluster, day.ds, stage, verdict.verdict, verdict.results)
+    verdict = replace(verdict, notes=[*judged.notes, *verdict.notes])
+    write_verdict(
+        day.warehouse, day.cluster, day.ds, stage, verdict.verdict, verdict.results, verdict.quarantined
+    )
     if verdict.verdict == "refused":
         quarantine(day.warehouse, day.cluster, day.ds, verdict.results)
         raise RefusedError(explain(verdict))

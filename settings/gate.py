@@ -152,11 +152,13 @@ class GateSettings(GateRule):
         groups: name of a group, or pattern (`*`, `?`, `[…]`) -> what counts for it instead. A name goes before
             patterns, and a longer pattern before a shorter one.
         waivers: known exceptions.
+        quarantine_groups: whether a day that is refused for some groups alone is published without them.
     """
 
     limits: dict[str, float] = Field(default_factory=dict)
     groups: dict[str, GateRule] = Field(default_factory=dict)
     waivers: list[Waiver] = Field(default_factory=list)
+    quarantine_groups: bool = False
 
     @field_validator("limits")
     @classmethod

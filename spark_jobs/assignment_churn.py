@@ -59,6 +59,7 @@ def assignment_churn(
         .join(_counts(queues), list(_OF_LINE), "left")
         .join(_kept(queues, members), list(_OF_LINE), "left")
         .join(_clients(members), "consumer_group", "left")
+        .join(_left_out(before.rows["quarantined_group"]), "consumer_group", "left")
         .withColumn("state", _state())
     )
     is_exclusive = (
@@ -218,10 +219,16 @@ def _clients(members: DataFrame) -> DataFrame:
     )
 
 
+def _left_out(quarantined: DataFrame) -> DataFrame:
+    """The groups that the earlier day was published without: nobody knows what they had."""
+    return quarantined.select("consumer_group", F.lit(col=True).alias("is_left_out_before")).distinct()
+
+
 def _state() -> Column:
     return (
         F.when(F.coalesce("queue_count", F.lit(0)) == 0, "unknown_now")
         .when(~F.col("is_told"), "unknown_now")
+        .when(F.col("is_left_out_before"), "unknown_before")
         .when(F.col("queue_count_before") == 0, "not_there_before")
         .when(~F.col("is_told_before"), "unknown_before")
         .otherwise("compared")

@@ -9,7 +9,7 @@ import argparse
 import sys
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if __name__ == "__main__":
     # spark-submit puts this file's folder on the path, not the project's.
@@ -17,7 +17,10 @@ if __name__ == "__main__":
 
 from pyspark.sql import functions as F
 
-from expectations.rules import GATE_NAMES
+from expectations import day_over_day
+from expectations.judgement import weigh
+from expectations.quarantine import groups_at_fault, names
+from expectations.rules import GATE_NAMES, Rules
 from settings import ClusterSettings, SettingsError, load_settings
 from spark_jobs.allocation import SPREAD_BOUNDS
 from spark_jobs.assignment_churn import assignment_churn
@@ -33,7 +36,7 @@ from spark_jobs.queue_assignment import allocated, kept_without_route, queue_ass
 from spark_jobs.route_divergence import route_divergence
 from spark_jobs.session import spark_session
 from spark_jobs.silver import read_silver
-from spark_jobs.stage import write_measures, write_tables, write_work
+from spark_jobs.stage import write_measures, write_measures_of_rest, write_tables, write_work
 from spark_jobs.subscriptions import subscriptions
 from tables import (
     ASSIGNMENT_CHURN,
@@ -55,6 +58,7 @@ from warehouse.errors import QueryError
 from warehouse.identity import RunIdentity, code_version
 from warehouse.layout import Warehouse
 from warehouse.staging import attempt, finish
+from warehouse.two_days import compare
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,7 +104,12 @@ def build(
     )
     before = compared_rows(spark, compared) if compared else None
     with attempt(warehouse, cluster, ds) as stage:
-        _stage_day(spark, stage, directory, manifest, earlier, before, settings)
+        staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
+        measures = write_measures(spark, stage, staged, manifest, cluster, ds, before)
+        if settings.gate.quarantine_groups:
+            left_out = _refused_groups(warehouse, manifest, stage, measures, settings)
+            if left_out:
+                write_measures_of_rest(spark, stage, staged, left_out)
         # What was read is what was sealed: a file that changed under our eyes has spoiled the stage.
         if verify(directory, cluster=cluster, ds=ds).sha256 != manifest.sha256:
             problem = f"{directory} is not the export that this computation began with; run the day again"
@@ -117,8 +126,8 @@ def _stage_day(
     earlier: tuple[EarlierExport, ...],
     before: ComparedRows | None,
     settings: ClusterSettings,
-) -> None:
-    """Compute and write every table of a stage, and the gate's measures of them."""
+) -> dict[str, DataFrame]:
+    """Compute and write every table of a stage, and return them as they were written."""
     cluster, ds = manifest.cluster, manifest.ds
     parsed = read_silver(spark, str(directory), manifest, cluster, ds)
     silver = write_tables(spark, stage, SILVER_TABLES, parsed)
@@ -157,7 +166,32 @@ def _stage_day(
     offsets = broadcast_offset(silver, shared, files_read, gold["broadcast_offset_file"])
     gold |= write({BROADCAST_OFFSET: offsets})
     gold |= write({FINDING: finding(silver, shared, gold)})
-    write_measures(spark, stage, silver | gold, manifest, cluster, ds, before)
+    return silver | gold
+
+
+def _refused_groups(
+    warehouse: Warehouse,
+    manifest: Manifest,
+    stage: Stage,
+    measures: list[dict[str, Any]],
+    settings: ClusterSettings,
+) -> tuple[str, ...]:
+    """The groups that alone keep the day from being published, as the gate will find them; none if others do too."""
+    comparison = compare(
+        warehouse,
+        manifest.cluster,
+        manifest.ds,
+        stage,
+        day_over_day.COMPARED_TABLES,
+        day_over_day.STATEMENT,
+    )
+    compared = day_over_day.measures(comparison.rows) if comparison else []
+    judgements = weigh(
+        measures + compared,
+        Rules(settings.gate, manifest.ds),
+        compared_ds=comparison.compared_ds if comparison else None,
+    )
+    return names(groups_at_fault(judgements) or [])
 
 
 def _has_offset_files(manifest: Manifest) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql.types import StructType
 
 from spark_jobs.session import literal_path, spark_schema
-from tables import QUEUE_ASSIGNMENT
+from tables import QUARANTINED_GROUP, QUEUE_ASSIGNMENT
 from tables.silver.consumer_connection import CONSUMER_CONNECTION
 
 if TYPE_CHECKING:
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from tables import Table
     from warehouse.earlier import EarlierDay
 
-COMPARED_TABLES: Final[tuple[Table, ...]] = (QUEUE_ASSIGNMENT, CONSUMER_CONNECTION)
+COMPARED_TABLES: Final[tuple[Table, ...]] = (
+    QUEUE_ASSIGNMENT,
+    CONSUMER_CONNECTION,
+    QUARANTINED_GROUP,
+)
 """What is read of the earlier day; their hashes are in `publication.compared_content`."""
 
 

@@ -7,15 +7,18 @@ docs/adr/0006). What readers see is Delta, and is written by `warehouse.publish`
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
 
 from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS
 from spark_jobs.compared_day import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
-from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
+from warehouse.staging import write_left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import date
 
     from pyspark.sql import DataFrame, SparkSession
@@ -61,22 +64,46 @@ def write_measures(
     cluster: str,
     ds: date,
     before: ComparedRows | None,
-) -> None:
-    """Measure the rows as they were written, by the gate's own SQL, and write the numbers beside them."""
+) -> list[dict[str, Any]]:
+    """Measure the rows as they were written, by the gate's own SQL, write the numbers beside them, and return them."""
     for table in COMPARED_TABLES:
         of_before = before.rows[table.name] if before else spark.createDataFrame([], spark_schema(table))
         of_before.createOrReplaceTempView(f"before_{table.name}")
-    for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
-        staged[table.name].createOrReplaceTempView(f"{table.layer}_{table.name}")
     compared_ds = before.ds if before else None
     run = "cluster string, ds date, compared_ds date"
     spark.createDataFrame([(cluster, ds, compared_ds)], run).createOrReplaceTempView("run")
     files = [(file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files]
     schema = "path string, kind string, line_count bigint, error_count bigint"
     spark.createDataFrame(files, schema).createOrReplaceTempView("manifest_file")
+    return _measure(spark, staged, (), stage.gate_measure)
+
+
+def write_measures_of_rest(
+    spark: SparkSession, stage: Stage, staged: Mapping[str, DataFrame], left_out: Collection[str]
+) -> None:
+    """Measure the same rows once more as if some groups were not there, after `write_measures`."""
+    _measure(spark, staged, left_out, stage.gate_measure_of_rest)
+    write_left_out(stage, left_out)
+
+
+def _measure(
+    spark: SparkSession, staged: Mapping[str, DataFrame], left_out: Collection[str], place: str
+) -> list[dict[str, Any]]:
+    """Run the gate's statements over the staged rows without some groups' and write what they give."""
+    show_without(spark, staged, left_out)
     with ThreadPoolExecutor(_WRITERS) as pool:
         measured = pool.map(lambda statement: spark.sql(statement).collect(), MEASURE_STATEMENTS)
-        rows = [tuple(row) for rows in measured for row in rows]
-    spark.createDataFrame(rows, MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(
-        stage.gate_measure
-    )
+        rows = [row for rows in measured for row in rows]
+    spark.createDataFrame(rows, MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(place)
+    return [row.asDict(recursive=True) for row in rows]
+
+
+def show_without(spark: SparkSession, staged: Mapping[str, DataFrame], left_out: Collection[str]) -> None:
+    """Register the views of a day's tables, and of the groups that they are without."""
+    groups = spark.createDataFrame([(group,) for group in left_out], "consumer_group string")
+    groups.createOrReplaceTempView("left_out_group")
+    for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
+        rows = staged[table.name]
+        if left_out and table in TABLES_OF_GROUPS:
+            rows = rows.join(F.broadcast(groups), "consumer_group", "left_anti").select(*rows.columns)
+        rows.createOrReplaceTempView(f"{table.layer}_{table.name}")

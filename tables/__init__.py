@@ -14,6 +14,7 @@ from tables.gold.gate_result import GATE_RESULT
 from tables.gold.ownership_drift import OWNERSHIP_DRIFT
 from tables.gold.producer_spread import PRODUCER_SPREAD
 from tables.gold.publication import PUBLICATION
+from tables.gold.quarantined_group import QUARANTINED_GROUP
 from tables.gold.queue_assignment import QUEUE_ASSIGNMENT
 from tables.gold.route_divergence import ROUTE_DIVERGENCE
 from tables.model import TABLE_VERSION_FIELDS, Column, ColumnType, Layer, Table
@@ -73,10 +74,18 @@ COMPUTED_GOLD_TABLES: tuple[Table, ...] = (
 )
 """What the Spark job computes and stages, in the order in which it is written."""
 
-GOLD_TABLES: tuple[Table, ...] = (*COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION)
-"""What readers query. `gate_result` and `publication` are written by the gate and by publication themselves."""
+GOLD_TABLES: tuple[Table, ...] = (*COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)
+"""What readers query. What the gate says and `publication` are no part of a computation."""
 
 ALL_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *GOLD_TABLES)
+
+TABLES_OF_GROUPS: tuple[Table, ...] = tuple(
+    table
+    for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
+    # export_record says what landed, and is held against the manifest: it stays whole.
+    if table is not EXPORT_RECORD and any(column.name == "consumer_group" for column in table.columns)
+)
+"""The tables that a group's rows are left out of on a day that is published without it."""
 
 __all__ = [
     "ALL_TABLES",
@@ -92,10 +101,12 @@ __all__ = [
     "OWNERSHIP_DRIFT",
     "PRODUCER_SPREAD",
     "PUBLICATION",
+    "QUARANTINED_GROUP",
     "QUEUE_ASSIGNMENT",
     "QUEUE_OFFSET",
     "ROUTE_DIVERGENCE",
     "SILVER_TABLES",
+    "TABLES_OF_GROUPS",
     "TABLE_VERSION_FIELDS",
     "Column",
     "ColumnType",

@@ -14,6 +14,8 @@ from warehouse.arrow_schema import arrow_schema
 from warehouse.staging import Build, finish, write_verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from warehouse.layout import Warehouse
 
 TABLES = {table.name: table for table in ALL_TABLES}
@@ -56,6 +58,18 @@ def result(
     }
 
 
+def quarantined_row(group: str) -> Row:
+    """A row of `quarantined_group`."""
+    return {
+        "consumer_group": group,
+        "expectation_id": "queue_assignment.one_owner",
+        "table_name": "gold.queue_assignment",
+        "expectation": "One owner.",
+        "observed": 2.0,
+        "examples": [f"group {group}, topic t"],
+    }
+
+
 def stage_day(
     warehouse: Warehouse,
     ds: date = MONDAY,
@@ -64,9 +78,13 @@ def stage_day(
     verdict: str | None = "passed",
     attempt: str = "only",
     build: Row | None = None,
+    left_out: Sequence[str] = (),
     **rows_of: list[Row],
 ) -> None:
-    """Stage a day whole; tables that are not given have no rows. `build`: more of what it was computed from."""
+    """Stage a day whole; tables that are not given have no rows.
+
+    `build`: more of what it was computed from. `left_out`: the groups that the gate accepts it without.
+    """
     stage = warehouse.stage(cluster, ds, attempt)
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         write_staged(stage.table(table), table, cluster, ds, rows_of.get(table.name, []))
@@ -75,7 +93,8 @@ def stage_day(
     if verdict is None:
         Path(stage.gate_verdict).unlink(missing_ok=True)
     else:
-        write_verdict(warehouse, cluster, ds, stage, verdict, [result(run_id=run_id)])
+        quarantined = [quarantined_row(group) for group in left_out]
+        write_verdict(warehouse, cluster, ds, stage, verdict, [result(run_id=run_id)], quarantined)
 
 
 def write_staged(place: str, table: Table, cluster: str, ds: date, rows: list[Row]) -> None:

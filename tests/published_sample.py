@@ -296,6 +296,17 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
                 "broker_name": "sh@broker-c",
             },
         ],
+        "quarantined_group": [
+            {
+                "consumer_group": "audit-log",
+                "expectation_id": "queue_assignment.one_owner",
+                "table_name": "gold.queue_assignment",
+                "observed": 2.0,
+                "examples": [
+                    "group audit-log, topic audit, strategy AVG: queue hz@broker-a/0 is owned by c1 and c2"
+                ],
+            }
+        ],
         "gate_result": [
             {"expectation_id": "finding.few", "severity": "warn", "is_success": False, "observed": 1.0}
         ],

@@ -20,7 +20,7 @@ import pyarrow.dataset as pads
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, SILVER_TABLES
+from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, QUARANTINED_GROUP, SILVER_TABLES
 from topology.object_store import is_object_store
 from warehouse.arrow_schema import arrow_schema
 from warehouse.content import STREAMED, Content, DayRows, content_of
@@ -45,7 +45,12 @@ if TYPE_CHECKING:
 
     StillOurs = Callable[[], None]
 
-PUBLISHED_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *COMPUTED_GOLD_TABLES, GATE_RESULT)
+PUBLISHED_TABLES: tuple[Table, ...] = (
+    *SILVER_TABLES,
+    *COMPUTED_GOLD_TABLES,
+    QUARANTINED_GROUP,
+    GATE_RESULT,
+)
 """The tables of a day, in the order in which they are published; `publication` follows them."""
 
 

@@ -85,6 +85,16 @@ class Stage:
         return f"{self.root}/gate_measure"
 
     @property
+    def gate_measure_of_rest(self) -> str:
+        """The same of what remains without some groups; see `left_out`."""
+        return f"{self.root}/gate_measure_of_rest"
+
+    @property
+    def left_out(self) -> str:
+        """Which groups `gate_measure_of_rest` is without; a JSON file, there only if the rest was measured."""
+        return f"{self.root}/left_out.json"
+
+    @property
     def gate_verdict(self) -> str:
         """The gate's verdict on this stage and its results; a JSON file."""
         return f"{self.root}/gate_verdict.json"

@@ -13,12 +13,13 @@ import duckdb
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
-from tables import GATE_RESULT, PUBLICATION
+from tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
 from warehouse import commits
 from warehouse.arrow_schema import arrow_schema
 from warehouse.content import DayRows
 from warehouse.errors import StageError
 from warehouse.evolution import bring_up_to_date
+from warehouse.left_out import without_groups
 from warehouse.staging import accepted_stage, remove_superseded
 from warehouse.storage import file_system_of
 
@@ -72,13 +73,15 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
         # Asked when it is our turn: whoever had to wait must not publish what has been overtaken meanwhile.
         judged = accepted_stage(warehouse, cluster, ds)
         commits.begin_writing(warehouse)
-        staged = {
-            table: staged_rows(judged.stage, table)
+        left_out = {row["consumer_group"] for row in judged.quarantined}
+        of_gate = {QUARANTINED_GROUP: judged.quarantined, GATE_RESULT: judged.results}
+        rows = {
+            table: commits.rows_of(table, cluster, ds, of_gate[table])
+            if table in of_gate
+            else without_groups(staged_rows(judged.stage, table), table, left_out)
             for table in commits.PUBLISHED_TABLES
-            if table is not GATE_RESULT
         }
-        staged[GATE_RESULT] = commits.rows_of(GATE_RESULT, cluster, ds, judged.results)
-        versions, changed = commits.replace_changed(connection, warehouse, day, staged, still_ours)
+        versions, changed = commits.replace_changed(connection, warehouse, day, rows, still_ours)
         _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
         remove_superseded(warehouse, cluster, ds)
@@ -107,7 +110,7 @@ def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
 
 
 def staged_rows(stage: Stage, table: Table) -> pads.Dataset:
-    """The rows of a staged table as they are published, `cluster` and `ds` among their columns.
+    """The rows of a staged table, those of all groups, `cluster` and `ds` among their columns.
 
     Raises:
         StageError: the stage has no such table.

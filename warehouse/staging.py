@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
@@ -34,7 +34,7 @@ from warehouse.errors import StageError
 from warehouse.storage import file_system_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from warehouse.layout import Stage, Warehouse
 
@@ -62,14 +62,28 @@ class JudgedStage:
     Attributes:
         stage: where its rows are.
         build: what it was computed from.
-        verdict: `passed`, `passed_with_warnings` or `refused`.
+        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine` or `refused`.
         results: rows of `gate_result`, without cluster and ds.
+        quarantined: rows of `quarantined_group`, likewise: whom the stage is accepted without.
     """
 
     stage: Stage
     build: Build
     verdict: str
     results: list[dict[str, Any]]
+    quarantined: list[dict[str, Any]]
+
+
+class Rest(NamedTuple):
+    """What was measured of a stage without some groups.
+
+    Attributes:
+        left_out: the groups, sorted.
+        measures: as `read_measures` gives them of the whole stage.
+    """
+
+    left_out: tuple[str, ...]
+    measures: list[dict[str, Any]]
 
 
 @contextmanager
@@ -127,8 +141,25 @@ def read_build(stage: Stage) -> Build:
 
 
 def read_measures(stage: Stage) -> list[dict[str, Any]]:
-    """The numbers that the gate judges, of a whole stage: expectation_id, observed, examples."""
-    file_system, path = file_system_of(stage.gate_measure)
+    """The numbers that the gate judges, of a whole stage: expectation_id, observed, examples, offenders."""
+    return _read_rows(stage.gate_measure)
+
+
+def write_left_out(stage: Stage, groups: Iterable[str]) -> None:
+    """Record without which groups a stage was measured again."""
+    _write_json(stage.left_out, {"consumer_groups": sorted(groups)})
+
+
+def read_rest(stage: Stage) -> Rest | None:
+    """What was measured of a stage without some groups; None where the whole of it alone was."""
+    document = _read_json(stage.left_out)
+    if document is None:
+        return None
+    return Rest(tuple(document["consumer_groups"]), _read_rows(stage.gate_measure_of_rest))
+
+
+def _read_rows(place: str) -> list[dict[str, Any]]:
+    file_system, path = file_system_of(place)
     rows: list[dict[str, Any]] = (
         pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
     )
@@ -136,10 +167,17 @@ def read_measures(stage: Stage) -> list[dict[str, Any]]:
 
 
 def write_verdict(
-    warehouse: Warehouse, cluster: str, ds: date, stage: Stage, verdict: str, results: list[dict[str, Any]]
+    warehouse: Warehouse,
+    cluster: str,
+    ds: date,
+    stage: Stage,
+    verdict: str,
+    results: list[dict[str, Any]],
+    quarantined: Sequence[dict[str, Any]] = (),
 ) -> None:
     """Record the gate's verdict beside the rows that it judged."""
-    _write_json(stage.gate_verdict, {"verdict": verdict, "results": results})
+    document = {"verdict": verdict, "results": results, "quarantined": list(quarantined)}
+    _write_json(stage.gate_verdict, document)
     _write_json(f"{warehouse.attempts(cluster, ds)}/{_JUDGED}", {"attempt": stage.attempt})
 
 
@@ -171,7 +209,9 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
     if stage is None or document is None:
         return None
     results = [_with_date(row) for row in document["results"]]
-    return JudgedStage(stage, read_build(stage), document["verdict"], results)
+    # A release that left nobody out wrote no list of them.
+    quarantined = document.get("quarantined", [])
+    return JudgedStage(stage, read_build(stage), document["verdict"], results, quarantined)
 
 
 def _with_date(row: dict[str, Any]) -> dict[str, Any]:

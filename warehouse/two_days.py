@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 
+from tables import QUARANTINED_GROUP
 from warehouse.closed_duckdb import CLOSED_CONFIG
 from warehouse.errors import NoWarehouseError
+from warehouse.left_out import without_groups
 from warehouse.publish import staged_rows
 from warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from datetime import date
 
     from tables import Table
@@ -36,9 +38,17 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    warehouse: Warehouse, cluster: str, ds: date, stage: Stage, tables: Iterable[Table], statement: str
+    warehouse: Warehouse,
+    cluster: str,
+    ds: date,
+    stage: Stage,
+    tables: Iterable[Table],
+    statement: str,
+    left_out: Collection[str] = (),
 ) -> Comparison | None:
     """Ask about a staged day and the newest earlier published day of the cluster.
+
+    A group that either day is without is left out of both: that it is not there says nothing of it.
 
     Args:
         warehouse: where the earlier day is.
@@ -47,6 +57,7 @@ def compare(
         stage: its rows, as they would be published.
         tables: the tables that the statement reads.
         statement: duckdb SQL over `staged_<layer>_<table>` and `earlier_<layer>_<table>`.
+        left_out: the groups that the staged day is judged without.
 
     Returns:
         The answer; None where no earlier day is published.
@@ -61,9 +72,15 @@ def compare(
     newest = snapshot.newest_day_before(cluster, ds)
     if newest is None:
         return None
+    left_out_before = snapshot.published(QUARANTINED_GROUP).dataset({newest}).to_table(["consumer_group"])
+    groups = {*left_out, *left_out_before["consumer_group"].to_pylist()}
     with closing(duckdb.connect(":memory:", config=CLOSED_CONFIG)) as connection:
         for table in tables:
             name = f"{table.layer}_{table.name}"
-            connection.from_arrow(staged_rows(stage, table)).create_view(f"staged_{name}")
-            connection.from_arrow(snapshot.published(table).dataset({newest})).create_view(f"earlier_{name}")
+            of_days = {
+                "staged": staged_rows(stage, table),
+                "earlier": snapshot.published(table).dataset({newest}),
+            }
+            for day, rows in of_days.items():
+                connection.from_arrow(without_groups(rows, table, groups)).create_view(f"{day}_{name}")
         return Comparison(newest.ds, connection.execute(statement).fetchall())

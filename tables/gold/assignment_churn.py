@@ -27,7 +27,7 @@ ASSIGNMENT_CHURN = Table(
         Column(
             "state",
             "string",
-            "`compared`; `no_earlier_day`; `unknown_now` where the topic has no readable queue or its owners cannot be told; `not_there_before` where compared_ds has no such group, topic or strategy; `unknown_before` where its owners could not be told then. Every number below is null unless it is `compared`.",
+            "`compared`; `no_earlier_day`; `unknown_now` where the topic has no readable queue or its owners cannot be told; `not_there_before` where compared_ds has no such group, topic or strategy; `unknown_before` where its owners could not be told then, or that day was published without the group. Every number below is null unless it is `compared`.",
             nullable=False,
         ),
         Column("strategy_before", "string", "The strategy of compared_ds that it is compared with."),

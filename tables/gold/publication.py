@@ -16,7 +16,7 @@ PUBLICATION = Table(
         Column(
             "gate_verdict",
             "string",
-            "`passed`, or `passed_with_warnings` where an expectation of severity `warn` failed.",
+            "`passed`; `passed_with_warnings` where an expectation of severity `warn` failed; `passed_with_quarantine`, warnings or not, where the day is published without the groups in quarantined_group.",
             nullable=False,
         ),
         Column(

@@ -74,6 +74,8 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
         return values | {"state": "no_earlier_day"}
     if not now_rows or any(row["reason"] in UNTOLD for row in now_rows):
         return values | {"state": "unknown_now"}
+    if any(row["consumer_group"] == group for row in day.before["quarantined_group"]):
+        return values | {"state": "unknown_before"}
     if not before_rows:
         return values | {"state": "not_there_before"}
     if any(row["reason"] in UNTOLD for row in before_rows):

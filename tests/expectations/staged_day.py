@@ -14,7 +14,8 @@ from staged_churn import add_churn
 from staged_drift import complete
 
 from expectations.measures import MEASURE_STATEMENTS
-from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from spark_jobs.stage import show_without
+from tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,7 @@ DS = date(2026, 11, 16)
 ROUTE_FILE = "nameserver_routes.jsonl"
 NAMESERVERS = ("127.0.0.1:9876", "127.0.0.1:9877")
 BROKERS = ("broker-a", "broker-b")
-COMPARED = ("queue_assignment", "consumer_connection")
+COMPARED = ("queue_assignment", "consumer_connection", "quarantined_group")
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 
 Row = dict[str, Any]
@@ -46,6 +47,8 @@ class StagedDay:
     """The rows of the earlier day that the build reads, by the table's name."""
     without_churn: set[tuple[str, str, str]] = field(default_factory=set)
     """Group, topic and strategy of the rows of churn that are left out."""
+    left_out: list[str] = field(default_factory=list)
+    """Groups without which the day is measured."""
 
     def add(self, table: str, **values: Any) -> Row:
         """Adds a row of this cluster and day; columns that are not given are null."""
@@ -300,7 +303,8 @@ class StagedDay:
             ddl = ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
             _view(spark, f"{table.layer}_{name}", self.rows[name], ddl)
         for name in COMPARED:
-            ddl = ", ".join(f"{column.name} {column.type}" for column in TABLES[name].all_columns)
+            columns = (TABLES | {QUARANTINED_GROUP.name: QUARANTINED_GROUP})[name].all_columns
+            ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
             _view(spark, f"before_{name}", self.before[name], ddl)
         compared_ds = self.compared_ds.isoformat() if self.compared_ds else None
         run = {"cluster": CLUSTER, "ds": DS.isoformat(), "compared_ds": compared_ds}
@@ -317,6 +321,8 @@ class StagedDay:
         complete(self)
         add_churn(self)
         self.show_to(spark)
+        staged = {name: spark.table(f"{table.layer}_{name}") for name, table in TABLES.items()}
+        show_without(spark, staged, self.left_out)
         return [row.asDict() for statement in statements for row in spark.sql(statement).collect()]
 
 

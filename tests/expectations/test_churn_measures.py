@@ -38,8 +38,8 @@ def add_before(day: StagedDay, group: str, clients: tuple[str, ...], **changed: 
     other = StagedDay()
     other.add_topic("orders", queues_per_broker=changed.pop("queues_per_broker", 4))
     other.add_group(group, "orders", clients=clients, **changed)
-    for name, rows in day.before.items():
-        rows.extend(row | {"ds": BEFORE.isoformat()} for row in other.rows[name])
+    for name in ("queue_assignment", "consumer_connection"):
+        day.before[name].extend(row | {"ds": BEFORE.isoformat()} for row in other.rows[name])
     return [row for row in day.before["queue_assignment"] if row["consumer_group"] == group]
 
 
@@ -166,6 +166,8 @@ def day_in_order() -> StagedDay:
     for row in add_before(day, "was-silent", ("c1",)):
         row.update(client_id=None, reason="members_unknown")
     day.add_group("was-silent", "orders")
+    day.before["quarantined_group"].append({"consumer_group": "was-left-out"})
+    day.add_group("was-left-out", "orders")
     add_before(day, "is-silent", ("c1",))
     day.add_silent_group("is-silent", "orders", "unknown", "members_unknown")
     add_before(day, "idle", ("c1", "c2"), queues_per_broker=1)

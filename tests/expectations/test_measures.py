@@ -31,6 +31,7 @@ pytestmark = pytest.mark.spark
 CLIENTS = ("c1", "c2", "c3")
 MANY = 1000
 UNEVEN = "assignment_fairness.even_enough"
+LEFT_OUT_ARE_FEW = "quarantined_group.few"
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
@@ -739,8 +740,13 @@ def in_order(spark: SparkSession) -> list[Row]:
     return day.measure(spark)
 
 
+@fault("quarantined_group.few")
+def left_out(day: StagedDay, group: str) -> None:
+    day.left_out.append(group)
+
+
 @pytest.fixture(scope="module")
-def spoiled(spark: SparkSession) -> dict[str, Row]:
+def spoiled_day() -> StagedDay:
     day = healthy_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
@@ -753,7 +759,12 @@ def spoiled(spark: SparkSession) -> dict[str, Row]:
         day.add_finding(consumer_group=f"z{number:04}", kind="boredom")
     first_row(day, "order-service")["ds"] = "2026-11-17"
     day.of("consumer_client", consumer_group="order-service")[0]["cluster"] = "shop-elsewhere"
-    return {row["expectation_id"]: row for row in day.measure(spark)}
+    return day
+
+
+@pytest.fixture(scope="module")
+def spoiled(spoiled_day: StagedDay, spark: SparkSession) -> dict[str, Row]:
+    return {row["expectation_id"]: row for row in spoiled_day.measure(spark)}
 
 
 def test_a_day_in_order_is_measured_once_for_each_expectation(in_order: list[Row]) -> None:
@@ -883,6 +894,43 @@ def test_all_breaches_are_counted_and_the_first_few_named(spoiled: dict[str, Row
         "kind boredom, group kind_off_the_list",
         *(f"kind boredom, group z{number:04}" for number in range(MOST_EXAMPLES - 1)),
     ]
+
+
+def of_no_group(measure: Row) -> list[Row]:
+    return [offender for offender in measure["offenders"] if offender["consumer_group"] is None]
+
+
+def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_came(
+    spoiled_day: StagedDay, spoiled: dict[str, Row], spark: SparkSession
+) -> None:
+    asked = [name for name, expectation in EXPECTATIONS.items() if expectation.severity == "block"]
+    offenders = {
+        offender["consumer_group"]
+        for name in asked
+        for offender in spoiled.get(name, {"offenders": []})["offenders"]
+    }
+    spoiled_day.left_out = sorted(offenders - {None})
+    rest = {row["expectation_id"]: row for row in spoiled_day.measure(spark)}
+
+    assert len(spoiled_day.left_out) > MANY
+    assert rest[LEFT_OUT_ARE_FEW]["observed"] > 0.9
+    for name in rest.keys() & set(asked) - {LEFT_OUT_ARE_FEW}:
+        assert rest[name]["offenders"] == of_no_group(spoiled[name]), name
+
+
+def test_a_day_in_order_without_some_groups_is_in_order(spark: SparkSession) -> None:
+    hostile = "it's `<b>\n%"
+    day = healthy_day()
+    day.add_group(hostile, "orders")
+    day.left_out = sorted(["listeners", "unreachable", hostile])
+
+    broken = {
+        row["expectation_id"]: row["examples"]
+        for row in day.measure(spark)
+        if EXPECTATIONS[row["expectation_id"]].severity == "block" and row["observed"]
+    }
+
+    assert broken == {LEFT_OUT_ARE_FEW: [f"group {group}" for group in day.left_out]}
 
 
 def test_the_measures_are_text_that_costs_nothing_to_import() -> None:

@@ -1,0 +1,140 @@
+"""Groups are left out only where they alone refuse the day, and are told with what they break."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from test_gate_rules import DS, Row, measures, offender, waiver
+
+from expectations.gate import judge
+from expectations.judgement import weigh
+from expectations.quarantine import groups_at_fault, names
+from expectations.rules import Rules
+from expectations.verdict import explain
+from settings import GateSettings
+
+ONE_OWNER = "queue_assignment.one_owner"
+
+
+def at_fault(rows: list[Row], **settings: Any) -> list[Row] | None:
+    rules = Rules(GateSettings.model_validate(settings), DS)
+    return groups_at_fault(weigh(rows, rules, compared_ds=None))
+
+
+def test_each_group_is_told_with_each_expectation_that_it_breaks() -> None:
+    rows = measures(
+        queue_assignment__one_owner=[offender("b", 2), offender("a", 3), offender("b", 4, topic="pay")],
+        finding__words_given=[offender("b", broker="broker-a")],
+    )
+
+    found = at_fault(rows)
+
+    assert found is not None
+    assert [(row["consumer_group"], row["expectation_id"], row["observed"]) for row in found] == [
+        ("a", ONE_OWNER, 3),
+        ("b", "finding.words_given", 1),
+        ("b", ONE_OWNER, 6),
+    ]
+    assert found[2]["examples"] == ["group b of orders", "group b of pay"]
+    assert found[0]["table_name"] == "gold.queue_assignment"
+    assert names(found) == ("a", "b")
+
+
+def test_nobody_is_at_fault_for_a_day_in_order_or_one_that_only_warns() -> None:
+    assert at_fault(measures()) == []
+    assert (
+        at_fault(measures(queue_assignment__one_owner=[offender("a")]), severities={ONE_OWNER: "warn"}) == []
+    )
+
+
+def test_one_offence_that_is_no_groups_keeps_all_groups_in() -> None:
+    of_a = {"queue_assignment__one_owner": [offender("a")]}
+
+    assert at_fault(measures(**of_a, producer_spread__shares_add_up=[offender(None)])) is None
+    assert at_fault(measures(**of_a, finding__words_given=[offender("b"), offender(None)])) is None
+
+
+def test_a_number_that_is_told_of_nobody_or_was_not_measured_is_no_groups() -> None:
+    told_in_part = measures(queue_assignment__one_owner=[offender("a")])
+    next(row for row in told_in_part if row["expectation_id"] == ONE_OWNER)["observed"] = 2.0
+
+    assert at_fault(told_in_part) is None
+    assert at_fault([row for row in measures() if row["expectation_id"] != ONE_OWNER]) is None
+
+
+def test_groups_that_are_excused_or_only_warn_stay() -> None:
+    rows = measures(queue_assignment__one_owner=[offender("a"), offender("dev-b"), offender("c")])
+
+    found = at_fault(
+        rows,
+        waivers=[waiver(expectation=ONE_OWNER, consumer_group="a")],
+        groups={"dev-*": {"severities": {ONE_OWNER: "warn"}}},
+    )
+
+    assert found is not None
+    assert names(found) == ("c",)
+
+
+def test_a_group_that_settings_hold_to_a_limit_is_left_out_for_it() -> None:
+    uneven = measures(assignment_fairness__even_enough=[offender("a", 4), offender("b", 1.5)])
+
+    found = at_fault(uneven, max_over_mean={"warn": 1.2, "block": 2})
+
+    assert found is not None
+    assert names(found) == ("a",)
+    assert found[0]["observed"] == 1
+
+
+def test_a_day_that_passes_without_groups_says_so_whatever_it_warns_of() -> None:
+    found = at_fault(measures(queue_assignment__one_owner=[offender("a\x1b[31m", 2)]))
+    assert found is not None
+
+    verdict = judge(
+        measures(rejected_record__few=[offender(None, 0.5)]),
+        cluster="shop",
+        ds=date(2026, 11, 16),
+        run_id="run-1",
+        data_docs_dir=None,
+        quarantined=found,
+    )
+
+    assert verdict.verdict == "passed_with_quarantine"
+    assert verdict.quarantined == found
+    assert len(verdict.warnings) == 1
+    headline, left_out, *_ = explain(verdict).splitlines()
+    assert headline.startswith("The gate passed, without some groups: ")
+    assert left_out.startswith(
+        "- left out: group a\\x1b[31m: gold.queue_assignment fails queue_assignment.one_owner ("
+    )
+    assert left_out.endswith("found 2 of this group; for example: group a\\x1b[31m of orders")
+
+
+def test_a_day_that_is_refused_without_groups_too_leaves_nobody_out() -> None:
+    found = at_fault(measures(queue_assignment__one_owner=[offender("a")]))
+    assert found is not None
+    rest = measures(producer_spread__shares_add_up=[offender(None)])
+
+    verdict = judge(rest, cluster="shop", ds=DS, run_id="r", data_docs_dir=None, quarantined=found)
+
+    assert verdict.verdict == "refused"
+    assert verdict.quarantined == []
+
+
+def test_a_waiver_of_a_group_that_is_left_out_is_not_called_idle() -> None:
+    rows = measures(queue_assignment__one_owner=[offender("a")], finding__words_given=[offender("a")])
+    settings = GateSettings.model_validate({"waivers": [waiver(expectation=ONE_OWNER, consumer_group="a")]})
+    found = groups_at_fault(weigh(rows, Rules(settings, DS), compared_ds=None))
+    assert found is not None
+
+    verdict = judge(
+        measures(),
+        cluster="shop",
+        ds=DS,
+        run_id="r",
+        data_docs_dir=None,
+        settings=settings,
+        quarantined=found,
+    )
+
+    assert verdict.notes == []

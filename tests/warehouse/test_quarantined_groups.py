@@ -1,0 +1,238 @@
+"""A day that is accepted without some groups: none of their rows is published, all else is, and they are listed."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from computed_days import ROOT, asked
+from hand_staged import MONDAY, TUESDAY, owner, quarantined_row, stage_day
+
+from expectations import day_over_day
+from expectations.judgement import weigh
+from expectations.rules import Rules
+from settings import GateSettings
+from tables import EXPORT_RECORD, FINDING, GATE_RESULT, QUARANTINED_GROUP, QUEUE_ASSIGNMENT, TABLES_OF_GROUPS
+from tables.silver.group_presence import GROUP_PRESENCE
+from warehouse import commits
+from warehouse.fingerprint import fingerprint
+from warehouse.layout import Warehouse
+from warehouse.publish import publish
+from warehouse.rollback import rollback
+from warehouse.staging import newest_stage
+from warehouse.two_days import compare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Row = dict[str, Any]
+
+HOSTILE = "x' OR '1'='1\n<script>"
+ONE_GROUP = {"consumer_group": "g", "broker_name": "b", "state": "online"}
+WHAT_CHANGED = (ROOT / "sql" / "questions" / "what_changed_since_yesterday.sql").read_text(encoding="utf-8")
+FEW_TABLES = (EXPORT_RECORD, GROUP_PRESENCE, QUEUE_ASSIGNMENT, FINDING, QUARANTINED_GROUP, GATE_RESULT)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """A warehouse where a day is six tables: all are published alike, and each takes its time."""
+    monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
+    return Warehouse.at(str(tmp_path / "warehouse"))
+
+
+def rows(*groups: str) -> dict[str, list[Row]]:
+    """A day on which each group owns a queue, beside what is of no group."""
+    return {
+        "export_record": [
+            {"file": "f", "line_number": line, "state": "payload", "consumer_group": group}
+            for line, group in enumerate(groups)
+        ],
+        "group_presence": [ONE_GROUP | {"consumer_group": group} for group in groups],
+        "queue_assignment": [
+            owner(0, "c1") | {"consumer_group": group, "strategy": "AVG", "is_effective": True}
+            for group in groups
+        ],
+        "finding": [
+            *({"kind": "clients_idle", "consumer_group": group} for group in groups),
+            {"kind": "source_failed"},
+        ],
+    }
+
+
+def publish_day(
+    warehouse: Warehouse, ds: date, *groups: str, left_out: tuple[str, ...] = (), run_id: str = "run-1"
+) -> None:
+    verdict = "passed_with_quarantine" if left_out else "passed"
+    stage_day(warehouse, ds, run_id=run_id, verdict=verdict, left_out=left_out, **rows(*groups))
+    publish(warehouse, "shop", ds)
+
+
+def groups_in(warehouse: Warehouse, table: str, ds: date = MONDAY) -> list[str | None]:
+    published = asked(warehouse, f"SELECT ds, consumer_group FROM {table} ORDER BY consumer_group")  # noqa: S608 - our own name
+    return [group for of_day, group in published if of_day == ds]
+
+
+def test_no_row_of_a_group_that_is_left_out_is_published_and_every_other_is(warehouse: Warehouse) -> None:
+    publish_day(warehouse, MONDAY, "a", HOSTILE, "g", left_out=(HOSTILE,))
+
+    for table in ("group_presence", "queue_assignment"):
+        assert groups_in(warehouse, table) == ["a", "g"]
+    assert groups_in(warehouse, "finding") == ["a", "g", None]
+    assert groups_in(warehouse, "export_record") == ["a", "g", HOSTILE]
+    assert asked(warehouse, "SELECT gate_verdict FROM publication") == [("passed_with_quarantine",)]
+    [listed] = asked(warehouse, "SELECT * EXCLUDE (cluster, ds) FROM quarantined_group")
+    assert listed == tuple(quarantined_row(HOSTILE).values())
+    assert all(line.is_as_published for line in fingerprint(warehouse.root, "shop"))
+
+
+def test_every_table_with_a_group_is_filtered_but_the_record_of_what_landed() -> None:
+    with_groups = {
+        table
+        for table in commits.PUBLISHED_TABLES
+        if any(column.name == "consumer_group" for column in table.columns)
+    }
+    assert with_groups - set(TABLES_OF_GROUPS) == {EXPORT_RECORD, QUARANTINED_GROUP}
+
+
+def test_a_day_that_is_whole_lists_nobody_and_has_the_table(warehouse: Warehouse) -> None:
+    publish_day(warehouse, MONDAY, "a")
+
+    assert groups_in(warehouse, "quarantined_group") == []
+    [(named,)] = asked(
+        warehouse,
+        "SELECT list_contains(list_transform(tables, lambda t: t.table_name), 'gold.quarantined_group') FROM publication",
+    )
+    assert named
+
+
+def test_the_same_day_again_changes_nothing(warehouse: Warehouse) -> None:
+    publish_day(warehouse, MONDAY, "a", "g", left_out=("g",))
+
+    assert publish(warehouse, "shop", MONDAY).changed_tables == ()
+
+
+def test_a_repaired_day_is_whole_again_and_a_rollback_returns_to_the_one_without(
+    warehouse: Warehouse,
+) -> None:
+    publish_day(warehouse, MONDAY, "a", "g", left_out=("g",))
+    publish_day(warehouse, MONDAY, "a", "g", run_id="run-2")
+    assert groups_in(warehouse, "queue_assignment") == ["a", "g"]
+    assert groups_in(warehouse, "quarantined_group") == []
+
+    rollback(warehouse, "shop", MONDAY, is_applied=True)
+
+    assert groups_in(warehouse, "queue_assignment") == ["a"]
+    assert groups_in(warehouse, "quarantined_group") == ["g"]
+
+
+# The day beside the one before
+
+
+def odd(warehouse: Warehouse, left_out: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """What the gate finds odd of Tuesday, by expectation."""
+    comparison = compare(
+        warehouse,
+        "shop",
+        TUESDAY,
+        newest_stage(warehouse, "shop", TUESDAY),
+        day_over_day.COMPARED_TABLES,
+        day_over_day.STATEMENT,
+        left_out,
+    )
+    assert comparison is not None
+    judgements = weigh(
+        day_over_day.measures(comparison.rows), Rules(GateSettings(), TUESDAY), compared_ds=MONDAY
+    )
+    return {
+        judgement.expectation.expectation_id: list(judgement.examples)
+        for judgement in judgements
+        if judgement.expectation.is_of_two_days and not judgement.is_held
+    }
+
+
+MANY = tuple(f"g{number:03}" for number in range(150))
+
+
+def test_a_group_that_is_left_out_today_has_not_vanished(warehouse: Warehouse) -> None:
+    publish_day(warehouse, MONDAY, "a", *MANY)
+    stage_day(warehouse, TUESDAY, **rows("a", *MANY))
+
+    assert odd(warehouse, left_out=MANY) == {}
+
+    stage_day(warehouse, TUESDAY, **rows("a"))
+    assert "group g000" in odd(warehouse)["group_presence.groups_still_there"]
+
+
+def test_groups_that_were_left_out_yesterday_are_no_jump_in_rows(warehouse: Warehouse) -> None:
+    publish_day(warehouse, MONDAY, "a", *MANY, left_out=MANY)
+    stage_day(warehouse, TUESDAY, **rows("a", *MANY))
+    assert odd(warehouse) == {}
+
+    publish_day(warehouse, MONDAY, "a", *MANY[:50])
+    assert "queue_assignment.row_count_like_day_before" in odd(warehouse)
+
+
+# Since when
+
+
+def history(warehouse: Warehouse) -> list[tuple[Any, ...]]:
+    return asked(
+        warehouse,
+        "SELECT consumer_group, day(owned_from), day(owned_to), is_latest, begins, missing_day_count, is_owner_before_gap "
+        "FROM ownership_history ORDER BY ALL",
+    )
+
+
+def test_a_day_without_the_group_is_a_gap_of_that_group_alone(warehouse: Warehouse) -> None:
+    for day, left_out in ((15, ()), (16, ("g",)), (17, ("g",)), (18, ())):
+        publish_day(warehouse, date(2026, 11, day), "a", "g", left_out=left_out)
+
+    assert history(warehouse) == [
+        ("a", 15, 18, True, "first_day", None, None),
+        ("g", 15, 15, False, "first_day", None, None),
+        ("g", 18, 18, True, "after_gap", 2, True),
+    ]
+
+
+def test_a_group_that_was_left_out_from_the_first_day_begins_where_it_is_first_seen(
+    warehouse: Warehouse,
+) -> None:
+    publish_day(warehouse, MONDAY, "a", "g", left_out=("g",))
+    publish_day(warehouse, TUESDAY, "a", "g")
+
+    assert history(warehouse)[-1] == ("g", 17, 17, True, "first_day", None, None)
+
+
+@pytest.mark.parametrize("left_out_on", [MONDAY, TUESDAY])
+def test_nothing_changed_hands_between_a_day_with_a_group_and_one_without(
+    warehouse: Warehouse, left_out_on: date
+) -> None:
+    for ds in (MONDAY, TUESDAY):
+        publish_day(warehouse, ds, "a", "g", left_out=("g",) if ds == left_out_on else ())
+
+    assert asked(warehouse, WHAT_CHANGED) == []
+
+
+def test_the_next_day_is_out_of_date_when_a_group_is_left_out_of_its_earlier_day(
+    warehouse: Warehouse,
+) -> None:
+    publish_day(warehouse, MONDAY, "a", "g")
+    compared = [
+        f"{table}={content_hash}"
+        for table, content_hash in asked(
+            warehouse,
+            "SELECT t.table_name, t.content_hash FROM (SELECT unnest(tables) AS t FROM publication)",
+        )
+        if table == "gold.quarantined_group"
+    ]
+    stage_day(
+        warehouse, TUESDAY, build={"compared_ds": MONDAY, "compared_content": compared}, **rows("a", "g")
+    )
+    publish(warehouse, "shop", TUESDAY)
+    stale = "SELECT ds, reasons FROM stale_day"
+    assert asked(warehouse, stale) == []
+
+    publish_day(warehouse, MONDAY, "a", "g", left_out=("g",), run_id="run-2")
+
+    assert asked(warehouse, stale) == [(TUESDAY, ["earlier_day_changed"])]
