@@ -19,15 +19,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseOperator, BaseSensorOperator, Connection
+from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from airflow.sdk import Context
+    from airflow.sdk.types import TaskInstanceKey
 
     from settings import LedgerSettings
 
@@ -37,6 +39,7 @@ _NEVER_RETRIED = {BAD_INPUT, REFUSED}
 _REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
 # Stack frames and log lines (as conf/spark/log4j2.properties writes them) around what a Spark application says.
 _OF_THE_JVM = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|\d\d:\d\d:\d\d (WARN|ERROR) )")
+_PAGES_ARE_AT = "All results: "  # as `expectations.verdict.explain` says it; a test holds them equal
 BUILD_SCRIPT = Path(__file__).resolve().parent.parent / "spark_jobs" / "build.py"
 
 
@@ -223,7 +226,7 @@ class LedgerOperator(BaseOperator):
             if stream and text:
                 stream.write(text)
 
-    def _log_lines(self, stream: IO[str] | None, keep: deque[str]) -> None:
+    def _log_lines(self, stream: Iterable[str] | None, keep: deque[str]) -> None:
         for line in stream or ():
             self.log.info("%s", line.rstrip())
             keep.append(line.rstrip())
@@ -283,7 +286,7 @@ class LedgerStageOperator(ClusterOperator):
     """Runs one stage that needs no Spark, `ledger stage <stage>`, for one cluster and day.
 
     Args:
-        stage: `verify`, `gate` or `publish`.
+        stage: `verify` or `publish`; `gate` has an operator of its own.
         kwargs: See `ClusterOperator`.
     """
 
@@ -306,6 +309,54 @@ class LedgerStageOperator(ClusterOperator):
             StageCrashedError: On any other that is not 0.
         """
         self.run_ledger(["stage", self.stage], arguments_for(self.cluster, ds))
+
+
+class DataDocsLink(BaseOperatorLink):
+    """The button of the gate's task that leads to the pages of its verdict."""
+
+    name = "Data Docs"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  # Airflow's own signature
+        """Where the pages of the day are; Airflow asks when the task has ended, and keeps the answer as an XCom."""
+        return operator.data_docs_url if isinstance(operator, GateOperator) else ""
+
+
+class GateOperator(LedgerStageOperator):
+    """Runs `ledger stage gate`, and links the pages of its verdict, be it a refusal or not.
+
+    Args:
+        kwargs: See `ClusterOperator`.
+    """
+
+    operator_extra_links = (DataDocsLink(),)
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(stage="gate", **kwargs)
+        self.data_docs_url = ""
+
+    def _log_lines(self, stream: Iterable[str] | None, keep: deque[str]) -> None:
+        """Log what the gate says, and note where its pages are: it says so in a line of its own."""
+
+        def noted() -> Iterator[str]:
+            for line in stream or ():
+                said, is_place, page = line.rstrip().partition(_PAGES_ARE_AT)
+                if is_place and not said:
+                    self.data_docs_url = data_docs_url(Path(page))
+                yield line
+
+        super()._log_lines(noted(), keep)
+
+
+def data_docs_url(page: Path) -> str:
+    """The address of a page in `<warehouse>/data_docs`: below LEDGER_DATA_DOCS_URL if that is set, else that of the file.
+
+    A browser opens no file from a page of Airflow, and Airflow serves none: whoever wants to click serves the folder.
+    """
+    served_at = os.environ.get("LEDGER_DATA_DOCS_URL")
+    if not served_at:
+        return page.as_uri()
+    folder = Path(places(("warehouse",))["warehouse"]).resolve() / "data_docs"
+    return f"{served_at.rstrip('/')}/{quote(page.relative_to(folder).as_posix())}"
 
 
 class VerifyExportSensor(LedgerStageOperator, BaseSensorOperator):

@@ -9,7 +9,7 @@ hold up another's ledger.
 | `clusters` | reads the clusters' names from the settings file | the settings file is wrong: mend it |
 | `verify_export` | checks the landed export against its manifest; today's scheduled run waits for it to land | the export is missing or damaged: land it again. A past day never asks a live cluster |
 | `build` | one Spark application: silver and gold computed and staged, and what the gate needs measured | see the log; a crash is tried again |
-| `gate` | Great Expectations judges the staged day | **nothing was published.** The message names table, expectation and examples; the stage stays for inspection |
+| `gate` | Great Expectations judges the staged day; the button *Data Docs* leads to its pages | **nothing was published.** The message names table, expectation and examples; the stage stays for inspection |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing twice gives the same rows |
 
 **Which date is `ds`?** The UTC day of the run's logical date, which is the UTC day on which the export was taken.
@@ -35,6 +35,7 @@ from airflow.sdk import Asset, CronTriggerTimetable, dag, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
 from dags.ledger_operators import (
+    GateOperator,
     LedgerBuildOperator,
     LedgerStageOperator,
     VerifyExportSensor,
@@ -95,9 +96,8 @@ def queue_ledger() -> None:
             pool="ledger_build",
             doc_md="Computes silver, gold and the gate's measures in Spark. All of it staged: nothing is published here.",
         )
-        judged = LedgerStageOperator(
+        judged = GateOperator(
             task_id="gate",
-            stage="gate",
             cluster=cluster,
             map_index_template=name,
             doc_md="Judges the staged day with Great Expectations. A refusal is final until the input changes.",

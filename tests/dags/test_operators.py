@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from contextlib import nullcontext
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.serialization.serialized_objects import OperatorSerialization
 
 from dags.ledger_operators import (
+    DataDocsLink,
+    GateOperator,
     LedgerBuildOperator,
     LedgerStageOperator,
     MaintainWarehouseOperator,
@@ -18,10 +25,10 @@ from dags.ledger_operators import (
     StageRefusedError,
     VerifyExportSensor,
 )
+from expectations.gate import judge
+from expectations.verdict import explain
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from airflow.sdk import BaseOperator
 
     from tests.dags.conftest import StandIns
@@ -36,11 +43,52 @@ def context(
 
 
 def stage(name: str, cluster: str = "c") -> LedgerStageOperator:
+    if name == "gate":
+        return GateOperator(task_id=name, cluster=cluster)
     return LedgerStageOperator(task_id=name, stage=name, cluster=cluster)
 
 
 def build(cluster: str = "c") -> LedgerBuildOperator:
     return LedgerBuildOperator(task_id="build", cluster=cluster)
+
+
+def test_the_gates_link_is_kept_with_the_dag_by_the_name_under_which_it_is_asked_for() -> None:
+    serialized = OperatorSerialization.serialize_operator(stage("gate"))
+
+    assert serialized["_operator_extra_links"] == {"Data Docs": "_link_DataDocsLink"}
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("served_at", [None, "https://docs.example/ledger/"])
+def test_the_gates_link_leads_to_the_page_that_it_built(
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, code: int, served_at: str | None
+) -> None:
+    folder = Path(stand_ins.environment["LEDGER_WAREHOUSE"]) / "data_docs" / "prod%2Feu" / "2026-11-16"
+    verdict = judge([], cluster="prod/eu", ds=date(2026, 11, 16), run_id="r", data_docs_dir=folder)
+    stand_ins.end({"gate prod/eu": (code, explain(verdict))})
+    if served_at:
+        monkeypatch.setenv("LEDGER_DATA_DOCS_URL", served_at)
+    judged = stage("gate", "prod/eu")
+
+    with nullcontext() if code == 0 else pytest.raises(StageRefusedError):
+        judged.execute(context())
+
+    link = DataDocsLink().get_link(judged, ti_key=None)  # type: ignore[arg-type]  # it asks the operator alone
+    if served_at:
+        assert link == "https://docs.example/ledger/prod%252Feu/2026-11-16/index.html"
+    else:
+        assert Path(url2pathname(urlsplit(link).path)) == folder / "index.html"
+    assert (folder / "index.html").is_file()
+
+
+def test_a_gate_that_crashed_has_no_pages_to_link(stand_ins: StandIns) -> None:
+    stand_ins.end({"gate c": (1, "it crashed")})
+    judged = stage("gate")
+
+    with pytest.raises(StageCrashedError):
+        judged.execute(context())
+
+    assert DataDocsLink().get_link(judged, ti_key=None) == ""  # type: ignore[arg-type]  # it asks the operator alone
 
 
 @pytest.mark.parametrize("name", ["verify", "gate", "publish"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from datetime import date
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
@@ -224,6 +225,42 @@ HOSTILE_NAMES = (
     "<!-- planted",
     "&lt;planted&gt;",
 )
+
+
+def test_the_pages_load_nothing_and_lead_nowhere_else(tmp_path: Path) -> None:
+    judged(
+        measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0"]}),
+        docs=tmp_path / "docs",
+    )
+
+    pages = list((tmp_path / "docs").rglob("*.html"))
+    assert len(pages) > 1
+    for path in pages:
+        html = path.read_text(encoding="utf-8")
+        assert "//" not in html.replace("<!DOCTYPE html>", ""), path
+        assert "<script" not in html
+        assert "@import" not in html
+        assert "url(" not in html
+
+
+def test_the_index_leads_to_the_page_of_each_suite_and_says_what_failed(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    judged(measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0"]}), docs=docs)
+
+    index = _Page((docs / "index.html").read_text(encoding="utf-8"))
+    linked = {
+        docs / attribute.removeprefix("href=") for attribute in index.attributes if ".html" in attribute
+    }
+    assert linked == set(docs.rglob("*.html"))
+    assert re.findall(r"(\w+)\s+Failed", index.text) == ["queue_assignment"]
+    [page] = docs.glob("validations/queue_assignment/*/*/*.html")
+    assert "queue a/0" in _Page(page.read_text(encoding="utf-8")).text
+    back = [
+        attribute
+        for attribute in _Page(page.read_text(encoding="utf-8")).attributes
+        if "index.html" in attribute
+    ]
+    assert {(page.parent / link.removeprefix("href=")).resolve() for link in back} == {docs / "index.html"}
 
 
 def test_hostile_names_are_shown_in_data_docs_and_not_obeyed(tmp_path: Path) -> None:

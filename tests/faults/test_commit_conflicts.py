@@ -1,0 +1,78 @@
+"""Another writer, who knows nothing of our lock, commits to a table while a day is being published to it."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from command_line import ledger
+from deltalake import DeltaTable, write_deltalake
+from hand_staged import MONDAY, TUESDAY, owners, stage_day
+
+from tables import QUEUE_ASSIGNMENT
+from warehouse import commits
+from warehouse.fingerprint import TableDay, fingerprint
+from warehouse.layout import Warehouse
+from warehouse.publish import publish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow.dataset as pads
+
+pytestmark = pytest.mark.faults
+
+CLUSTER = "shop"
+
+
+def staged(warehouse: Warehouse) -> Warehouse:
+    """Monday is published, and Tuesday is staged and accepted."""
+    stage_day(warehouse, MONDAY, queue_assignment=owners("a", "b"))
+    publish(warehouse, CLUSTER, MONDAY)
+    stage_day(warehouse, TUESDAY, queue_assignment=owners("c", "d", "e"))
+    return warehouse
+
+
+def content(warehouse: Warehouse) -> list[TableDay]:
+    return list(fingerprint(warehouse.root, CLUSTER))
+
+
+def put_in_between(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse) -> None:
+    """Let somebody add a row to Tuesday's assignment while ours are being written there, before they are committed."""
+    place = warehouse.published(QUEUE_ASSIGNMENT)
+    original = commits._checked_batches
+    calls = count()
+
+    def interrupted(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in original(rows, schema):
+            if "queue_id" in schema.names and "strategy" in schema.names and next(calls) == 0:
+                write_deltalake(place, pa.Table.from_batches([batch.slice(0, 1)]), mode="append")
+            yield batch
+
+    monkeypatch.setattr(commits, "_checked_batches", interrupted)
+
+
+def test_a_commit_in_between_is_a_sentence_and_the_next_run_ends_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse = staged(Warehouse.at(str(tmp_path / "warehouse")))
+    undisturbed = staged(Warehouse.at(str(tmp_path / "undisturbed")))
+    publish(undisturbed, CLUSTER, TUESDAY)
+    before = content(warehouse)
+    version = DeltaTable(warehouse.published(QUEUE_ASSIGNMENT)).version()
+    put_in_between(monkeypatch, warehouse)
+    words = ("stage", "publish", f"--cluster={CLUSTER}", f"--ds={TUESDAY}", f"--warehouse={warehouse.root}")
+
+    assert ledger(*words) == 1
+
+    assert DeltaTable(warehouse.published(QUEUE_ASSIGNMENT)).version() == version + 1
+    told = capsys.readouterr().err
+    assert f"{warehouse.root} cannot be written: " in told
+    assert "Readers see what they saw before; mend that and run the same command again." in told
+    assert content(warehouse) == before
+
+    assert ledger(*words) == 0
+    assert content(warehouse) == content(undisturbed)
