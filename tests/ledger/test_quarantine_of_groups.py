@@ -249,8 +249,9 @@ def test_days_in_reverse_come_out_as_in_order(in_order: Setting, spark: SparkSes
         compute_tuesday_badly(spark, day)
         return DayOutcome(day.ds, why, "published", 0, "")
 
-    backfill(own.day(MONDAY), MONDAY, WEDNESDAY, is_reversed=True, run=run)
+    ran = [outcome.ds for outcome in backfill(own.day(MONDAY), MONDAY, WEDNESDAY, is_reversed=True, run=run)]
 
+    assert ran == [WEDNESDAY, TUESDAY, MONDAY, TUESDAY, WEDNESDAY]
     assert stale_days(own.warehouse, CLUSTER) == ()
     assert list(fingerprint(own.warehouse.root, CLUSTER)) == list(
         fingerprint(in_order.warehouse.root, CLUSTER)
