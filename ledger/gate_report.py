@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _SHOWN: Final = (
     "outcome",
     "severity",
-    "consumer_group",
     "expectation_id",
     "expectation",
     "observed",
@@ -32,6 +31,7 @@ _SHOWN: Final = (
     "threshold_max",
     "compared_ds",
     "waiver",
+    "consumer_group",
     "examples",
     "advice",
 )
