@@ -110,11 +110,12 @@ def _read(folder: Path) -> dict[str, float]:
     from spark_jobs.offset_readings import readings  # noqa: PLC0415
     from spark_jobs.session import spark_session  # noqa: PLC0415
     from spark_jobs.silver import read_silver  # noqa: PLC0415
+    from warehouse.layout import Stage  # noqa: PLC0415
 
     directory = export_directory(folder / "exports", _CLUSTER, _DS)
     manifest = load_manifest(directory)
     spark = spark_session("bench: offset files")
-    silver = read_silver(spark, str(directory), manifest, _CLUSTER, _DS)
+    silver = read_silver(spark, str(directory), manifest, Stage(str(folder), "stage"))
     index = str(folder / "index.parquet")
     silver["offset_file"].write.parquet(index)
     silver["offset_file"] = spark.read.parquet(index)

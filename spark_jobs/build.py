@@ -34,7 +34,7 @@ from spark_jobs.ownership_drift import ownership_drift
 from spark_jobs.producer_spread import producer_spread
 from spark_jobs.queue_assignment import allocated, kept_without_route, queue_assignment
 from spark_jobs.route_divergence import route_divergence
-from spark_jobs.session import spark_session
+from spark_jobs.session import spark_session, suited_to
 from spark_jobs.silver import read_silver
 from spark_jobs.stage import write_measures, write_measures_of_rest, write_tables, write_work
 from spark_jobs.subscriptions import subscriptions
@@ -103,7 +103,8 @@ def build(
         compared.content if compared else (),
     )
     before = compared_rows(spark, compared) if compared else None
-    with attempt(warehouse, cluster, ds) as stage:
+    export_bytes = sum(file.size_bytes for file in manifest.files)
+    with attempt(warehouse, cluster, ds) as stage, suited_to(spark, export_bytes):
         staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         measures = write_measures(spark, stage, staged, manifest, cluster, ds, before)
         if settings.gate.quarantine_groups:
@@ -129,9 +130,7 @@ def _stage_day(
 ) -> dict[str, DataFrame]:
     """Compute and write every table of a stage, and return them as they were written."""
     cluster, ds = manifest.cluster, manifest.ds
-    parsed = read_silver(spark, str(directory), manifest, cluster, ds)
-    silver = write_tables(spark, stage, SILVER_TABLES, parsed)
-    spark.catalog.clearCache()  # The parsed lines are in the tables now, and joins want their memory.
+    silver = write_tables(spark, stage, SILVER_TABLES, read_silver(spark, str(directory), manifest, stage))
     shared = write_work(spark, stage, "subscription", subscriptions(silver))
 
     def write(rows_of: Mapping[Table, DataFrame]) -> dict[str, DataFrame]:

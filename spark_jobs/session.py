@@ -7,7 +7,8 @@ that a job submitted to a cluster and one run on a laptop share this code unchan
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
@@ -15,9 +16,22 @@ from pyspark.sql.types import DataType, StructField, StructType
 from topology.object_store import variables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from py4j.java_gateway import JVMView
 
     from tables import Table
+
+LARGE_EXPORT_BYTES: Final = 200_000_000
+"""From here on a day is computed as a large one, see `suited_to` (docs/adr/0018)."""
+
+_EXPORT_BYTES_PER_PARTITION: Final = 100_000_000
+
+_ARROW_BATCH: Final = "16m"
+"""Sent to a Python worker at a time, a quarter of Spark's own limit: a worker holds a batch and all that it makes of it."""
+
+_BROADCAST_TIMEOUT_S: Final = 3600
+"""By itself Spark ends a query whose smaller side is not there within five minutes, which on a busy machine is no fault."""
 
 
 def spark_session(name: str) -> SparkSession:
@@ -25,7 +39,12 @@ def spark_session(name: str) -> SparkSession:
 
     Times are instants in UTC whatever the machine's zone, because a day of the ledger is a UTC day.
     """
-    builder = SparkSession.builder.appName(name).config("spark.sql.session.timeZone", "UTC")
+    builder = (
+        SparkSession.builder.appName(name)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.execution.arrow.maxBytesPerBatch", _ARROW_BATCH)
+        .config("spark.sql.broadcastTimeout", _BROADCAST_TIMEOUT_S)
+    )
     for setting, value in _object_store_settings().items():
         builder = builder.config(setting, value)
     return builder.getOrCreate()
@@ -43,6 +62,33 @@ def _object_store_settings() -> dict[str, str]:
     if "AWS_ENDPOINT_URL" in said:
         settings["spark.hadoop.fs.s3a.endpoint"] = said["AWS_ENDPOINT_URL"]
     return settings
+
+
+@contextmanager
+def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
+    """For as long as the block, queries run as it suits a day with an export of this size.
+
+    A small day runs as `spark-defaults.conf` says, which on one machine means short jobs. A large one is worth compiled
+    queries, and is shuffled in more parts, so that a part is sorted and joined in memory.
+    """
+    if export_bytes < LARGE_EXPORT_BYTES:
+        yield
+        return
+    partitions = "spark.sql.shuffle.partitions"
+    partition_count = max(int(str(spark.conf.get(partitions))), export_bytes // _EXPORT_BYTES_PER_PARTITION)
+    settings = {
+        "spark.sql.codegen.wholeStage": "true",
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+        partitions: str(partition_count),
+    }
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def java(spark: SparkSession) -> JVMView:

@@ -1,6 +1,7 @@
 """From the files of an export to the silver tables.
 
-Each line is parsed once, in parallel, by `topology`; this module moves lines in and typed rows out.
+Each line is parsed once, in parallel, by `topology`; this module moves lines in and typed rows out. What is parsed goes to
+disk, a folder for each table: an export is larger than memory, and every table reads its own part (docs/adr/0018).
 """
 
 from __future__ import annotations
@@ -14,39 +15,39 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from spark_jobs.session import literal_path, setting_bytes, spark_schema
+from spark_jobs.stage import write_work
 from tables import OFFSET_FILE, SILVER_TABLES
 from topology.contract import EnvelopeError, parse_envelope
 from topology.payloads import PayloadError, error_code, facts, facts_of_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from datetime import date
 
     from pyspark.sql import DataFrame, SparkSession
 
     from tables import Table
     from topology.manifest import Manifest
+    from warehouse.layout import Stage
 
 _FACT_SCHEMA = "table_name string, row string"
 _ARROW_FACT_SCHEMA = pa.schema([("table_name", pa.string()), ("row", pa.string())])
 
 
 def read_silver(
-    spark: SparkSession, export_directory: str, manifest: Manifest, cluster: str, ds: date
+    spark: SparkSession, export_directory: str, manifest: Manifest, stage: Stage
 ) -> dict[str, DataFrame]:
-    """The silver tables of one export, by name.
+    """The silver tables of one export, by name. The export is read by now; the tables are not computed yet.
 
     Args:
         spark: the session.
         export_directory: the directory of the export, as a path or URI that Spark can read.
         manifest: its verified manifest.
-        cluster: the cluster's name.
-        ds: the UTC day.
+        stage: where the parsed lines are put, for as long as the tables are read.
     """
     lines = _read_lines(spark, export_directory, manifest)
-    # One pass of the parser feeds all tables; the rows are small beside the payloads that they come from.
-    parsed = lines.mapInArrow(_parse_batches(_kind_by_file(manifest)), _FACT_SCHEMA).persist()
-    return {table.name: _typed(parsed, table, cluster, ds) for table in SILVER_TABLES}
+    facts_of_lines = lines.mapInArrow(_parse_batches(_kind_by_file(manifest)), _FACT_SCHEMA)
+    parsed = write_work(spark, stage, "parsed_line", facts_of_lines, folder_by="table_name")
+    return {table.name: _typed(parsed, table, manifest) for table in SILVER_TABLES}
 
 
 def _kind_by_file(manifest: Manifest) -> dict[str, str]:
@@ -161,11 +162,13 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
         )
 
 
-def _typed(parsed: DataFrame, table: Table, cluster: str, ds: date) -> DataFrame:
-    """The rows of one table with the table's own schema."""
+def _typed(parsed: DataFrame, table: Table, manifest: Manifest) -> DataFrame:
+    """The rows of one table with the table's own schema, from its folder alone."""
     schema = spark_schema(table)
     row_schema = StructType(schema.fields[2:])
     rows = parsed.where(F.col("table_name") == table.name)
     # FAILFAST: a row that does not fit its schema is a bug of ours and must not become a row of nulls.
     typed = rows.select(F.from_json("row", row_schema, {"mode": "FAILFAST"}).alias("row")).select("row.*")
-    return typed.select(F.lit(cluster).alias("cluster"), F.lit(ds).alias("ds"), *row_schema.fieldNames())
+    return typed.select(
+        F.lit(manifest.cluster).alias("cluster"), F.lit(manifest.ds).alias("ds"), *row_schema.fieldNames()
+    )

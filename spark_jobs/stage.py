@@ -50,9 +50,19 @@ def _write(spark: SparkSession, rows: DataFrame, table: Table, stage: Stage) -> 
     return spark.read.schema(spark_schema(table)).parquet(literal_path(stage.table(table)))
 
 
-def write_work(spark: SparkSession, stage: Stage, name: str, rows: DataFrame) -> DataFrame:
-    """Write an intermediate result that several steps read, and return it as it was written."""
-    rows.write.mode("overwrite").parquet(stage.work(name))
+def write_work(
+    spark: SparkSession, stage: Stage, name: str, rows: DataFrame, *, folder_by: str | None = None
+) -> DataFrame:
+    """Write an intermediate result that several steps read, and return it as it was written.
+
+    Args:
+        spark: the session.
+        stage: where to.
+        name: of the result.
+        rows: its rows.
+        folder_by: a column of few values: who asks for one of them reads its rows alone.
+    """
+    rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(stage.work(name))
     return spark.read.schema(rows.schema).parquet(literal_path(stage.work(name)))
 
 

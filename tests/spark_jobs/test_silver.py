@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,12 +13,12 @@ from odd_cluster import OddCluster
 from spark_jobs.silver import read_silver
 from topology.contract import KIND_BY_NAME
 from topology.manifest import export_directory, load_manifest
+from warehouse.layout import Stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ledger.stages import Day
-    from warehouse.layout import Stage
 
 pytestmark = pytest.mark.spark
 
@@ -110,8 +112,27 @@ def test_every_line_of_the_export_is_accounted_for(staged_odd_day: Day, stage: S
     assert {row["kind"] for row in records} <= set(KIND_BY_NAME)
 
 
+def test_an_export_is_read_once_and_never_held_in_memory_whatever_its_size(
+    spark: SparkSession, staged_odd_day: Day, stage: Stage, tmp_path: Path
+) -> None:
+    """Held whole it filled the heap, and every table went through all of it."""
+    landed = export_directory(staged_odd_day.exports, staged_odd_day.cluster, staged_odd_day.ds)
+    read = shutil.copytree(landed, tmp_path / "export")
+    parts = Stage(str(tmp_path), "parts")
+
+    silver = read_silver(spark, str(read), load_manifest(read), parts)
+    shutil.rmtree(read)
+    for part in Path(parts.work("parsed_line")).rglob("*.parquet"):
+        if part.parent.name != "table_name=topic_route":
+            part.write_bytes(b"not what a table of routes reads")
+
+    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
+    routes = {tuple(row) for row in silver["topic_route"].collect()}
+    assert routes == {tuple(row.values()) for row in staged_rows(stage, "topic_route")}
+
+
 def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
-    spark: SparkSession, staged_odd_day: Day, stage: Stage
+    spark: SparkSession, staged_odd_day: Day, stage: Stage, tmp_path: Path
 ) -> None:
     day = staged_odd_day
     directory = export_directory(day.exports, day.cluster, day.ds)
@@ -120,13 +141,16 @@ def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
     spark.conf.set(names[0], "3000b")
     spark.conf.set(names[1], "0b")
     try:
-        silver = read_silver(spark, str(directory), load_manifest(directory), day.cluster, day.ds)
-        records = silver["export_record"]
-        assert records.rdd.getNumPartitions() > len(list(directory.glob("*.jsonl")))
-        read = [row.asDict() for row in records.collect()]
+        parts = Stage(str(tmp_path), "parts")
+        silver = read_silver(spark, str(directory), load_manifest(directory), parts)
+        read = [row.asDict() for row in silver["export_record"].collect()]
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
+
+    # Each task that reads lines writes their records to a file of its own.
+    written = Path(parts.work("parsed_line")) / "table_name=export_record"
+    assert len(list(written.glob("*.parquet"))) > len(list(directory.glob("*.jsonl")))
 
     def key(row: dict[str, Any]) -> tuple[str, int]:
         return row["file"], row["line_number"]

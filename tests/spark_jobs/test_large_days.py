@@ -1,0 +1,46 @@
+"""A large day's queries run otherwise than a small one's; its tables are the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_jobs.session import LARGE_EXPORT_BYTES, suited_to
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SETTINGS = (
+    "spark.sql.codegen.wholeStage",
+    "spark.sql.codegen.factoryMode",
+    "spark.sql.shuffle.partitions",
+)
+
+
+def settings(spark: SparkSession) -> list[str]:
+    return [str(spark.conf.get(name)) for name in SETTINGS]
+
+
+def test_a_large_day_is_compiled_and_shuffled_in_more_parts_and_the_next_day_is_not(
+    spark: SparkSession,
+) -> None:
+    of_small_days = settings(spark)
+
+    with suited_to(spark, LARGE_EXPORT_BYTES - 1):
+        assert settings(spark) == of_small_days
+    with suited_to(spark, 1_603_000_000):
+        assert settings(spark) == ["true", "FALLBACK", "16"]
+    assert settings(spark) == of_small_days
+
+
+def test_a_large_day_keeps_the_parts_of_a_cluster_that_has_more_of_them(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", 64)
+    try:
+        with suited_to(spark, 1_603_000_000):
+            assert spark.conf.get("spark.sql.shuffle.partitions") == "64"
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
