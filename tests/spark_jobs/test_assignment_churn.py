@@ -122,5 +122,9 @@ def test_the_publication_says_what_was_read_of_the_earlier_day(warehouse: Wareho
     [(no_ds, no_content, named), (compared_ds, content, _)] = rows
     assert (no_ds, no_content) == (None, None)
     assert compared_ds == SUNDAY
-    assert [text.split("=")[0] for text in content] == ["gold.queue_assignment", "silver.consumer_connection"]
+    assert [text.split("=")[0] for text in content] == [
+        "gold.queue_assignment",
+        "silver.consumer_connection",
+        "gold.quarantined_group",
+    ]
     assert set(content) <= set(named)
