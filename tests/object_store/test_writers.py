@@ -1,0 +1,89 @@
+"""What holds writers of an object store apart, and what happens when one of them is gone."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import obstore
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from obstore.store import S3Store
+
+from topology.object_store import ObjectPath
+from warehouse import turn as turns
+from warehouse.storage import storage_options
+from warehouse.turn import TurnLostError, turn
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+@pytest.mark.usefixtures("in_store")
+class TestSeveralWriters:
+    root = "s3a://lake/turns"
+
+    def test_commits_that_race_are_all_there(self) -> None:
+        place = f"{self.root}/table"
+        options = storage_options(place)
+        write_deltalake(place, pa.table({"writer": [-1]}), storage_options=options)
+        begin = threading.Barrier(3)
+
+        def append(writer: int) -> None:
+            begin.wait()
+            for _ in range(5):
+                write_deltalake(place, pa.table({"writer": [writer]}), mode="append", storage_options=options)
+
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(append, range(3)))
+        rows = DeltaTable(place, storage_options=options).to_pyarrow_table().column("writer").to_pylist()
+        assert sorted(rows) == [-1, *([0] * 5), *([1] * 5), *([2] * 5)]
+
+    def test_one_at_a_time_has_the_turn(self) -> None:
+        inside: list[int] = []
+        most: list[int] = []
+
+        def work(writer: int) -> None:
+            with turn(f"{self.root}/one"):
+                inside.append(writer)
+                most.append(len(inside))
+                inside.remove(writer)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+        assert most == [1] * 4
+
+    def test_a_writer_that_is_gone_is_waited_for_and_then_forgotten(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(turns, "_FORSAKEN_AFTER_S", 0.5)
+        monkeypatch.setattr(turns, "_LOOKED_AT_EVERY_S", 0.1)
+        left_behind = ObjectPath.of(f"{self.root}/gone/publishing.json")
+        left_behind.write(json.dumps({"writer": "killed"}).encode())
+        with turn(f"{self.root}/gone"):
+            assert b"killed" not in left_behind.open().read()
+        assert not left_behind.is_file()
+
+    def test_a_writer_that_was_overtaken_writes_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(turns, "_RENEWED_EVERY_S", 0.05)
+        taken_over = ObjectPath.of(f"{self.root}/slow/publishing.json")
+        renewed = threading.Event()
+        with turn(f"{self.root}/slow") as mine:
+            mine.check()
+            # As another does that has not heard of this one for long.
+            obstore.put(_bucket(), taken_over.key.partition("/")[2], b'{"writer": "another"}')
+            while mine.is_ours:
+                renewed.wait(0.05)
+            with pytest.raises(TurnLostError, match="another"):
+                mine.check()
+        assert taken_over.open().read() == b'{"writer": "another"}'
+
+
+def _bucket() -> S3Store:
+    said = storage_options("s3a://lake") or {}
+    return S3Store(
+        "lake",
+        config={"endpoint": said["AWS_ENDPOINT_URL"], "region": said["AWS_REGION"]},
+        client_options={"allow_http": True},
+    )
