@@ -234,7 +234,8 @@ def backfill(
     code = exit_code_of(outcomes)
     if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
         _told.print(
-            f"No day from {first.date()} to {last.date()} has an export of {cluster} in {exports}: land one."
+            f"No day from {first.date()} to {last.date()} has an export of {cluster} in {exports}: land one.",
+            soft_wrap=True,
         )
     if code:
         raise typer.Exit(code)

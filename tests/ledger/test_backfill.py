@@ -179,7 +179,9 @@ def test_a_range_without_an_export_is_bad_input(
     )
 
     assert code == 2
-    assert "No day from 2026-11-01 to 2026-11-03 has an export in " in capsys.readouterr().err
+    assert f"No day from 2026-11-01 to 2026-11-03 has an export of {CLUSTER} in {exports}: land one.\n" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_range_that_ends_before_it_begins_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
