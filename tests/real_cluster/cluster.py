@@ -78,6 +78,7 @@ class Member:
         strategy: What it was configured with, as in the ledger's settings file.
         name_servers: The numbers of the name servers that it may ask.
         is_broadcasting: Whether it takes every queue for itself.
+        is_orderly: Whether it locks each of its queues at the broker before it takes it.
     """
 
     key: str
@@ -87,6 +88,7 @@ class Member:
     strategy: Mapping[str, Any]
     name_servers: tuple[int, ...]
     is_broadcasting: bool
+    is_orderly: bool
 
 
 @dataclass
@@ -323,6 +325,7 @@ class RealCluster:
                 strategy=wanted,
                 name_servers=numbers,
                 is_broadcasting=is_broadcasting,
+                is_orderly=is_orderly,
             )
             answered = self._host(host, version, disk).tell(
                 "start_consumer",
@@ -354,8 +357,10 @@ class RealCluster:
         """Wait until another rebalance would change nothing.
 
         That is so when every broker has exactly the members that send heartbeats to it, when every member sees the
-        retry topic on each of those brokers, when all brokers answer alike whom they rebalance, and when two rounds of route, heartbeat and rebalance (which are made
-        here and now, beside those that the clients make by themselves) end with the same queues.
+        retry topic on each of those brokers, when all brokers answer alike whom they rebalance, when each queue that is locked
+        by its owner has one (a lock is kept for up to 20 seconds after its queue was given away), and when two rounds of route,
+        heartbeat and rebalance (which are made here and now, beside those that the clients make by themselves) end with the same
+        queues.
 
         Args:
             groups: Which; none for all.
@@ -639,6 +644,9 @@ class RealCluster:
             known = Counter(self.members_known_to(broker, group.name))
             if known != expected:
                 yield f"{broker} knows {dict(known)} of {group.name}, and {dict(expected)} send heartbeats to it"
+        lockers = [seen[member.key] for member in group.members if member.is_orderly]
+        if waiting := _queues("readable", lockers) - _queues("owned", lockers):
+            yield f"nobody in {group.name} has the lock of {min(waiting)} yet"
         retry = f"%RETRY%{group.name}"
         for member in group.members:
             by_broker = seen[member.key]["assigned"]
@@ -651,6 +659,10 @@ class RealCluster:
             with_retry = {broker for topic, broker, _ in seen[member.key]["readable"] if topic == retry}
             if known_brokers != with_retry & set(self.alive_brokers):
                 yield f"{member.client_id} sees {retry} on {sorted(with_retry)} of {sorted(known_brokers)}"
+
+
+def _queues(table: str, of_members: Sequence[Mapping[str, Any]]) -> set[Queue]:
+    return {Queue(*queue) for seen in of_members for queue in seen[table]}
 
 
 def _differences(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> list[str]:
