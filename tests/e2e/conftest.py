@@ -22,9 +22,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Project:
-    """The checkout's programs, run in the environment that `make` gives them."""
+    """The checkout's programs, run in the environment that `make` gives them.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: For the warehouse and Airflow's home.
+        environment: What else their environment has.
+    """
+
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.warehouse = folder / "warehouse"
         self.exports = ROOT / "samples" / "exports"
         self.environment = {
@@ -33,6 +38,7 @@ class Project:
             "LEDGER_EXPORTS": str(self.exports),
             "LEDGER_AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW_PORT": str(free_port()),
+            **environment,
         }
         self.run("airflow", "db", "migrate")
         for pool in ("ledger_publish", "ledger_build"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from contextlib import contextmanager
@@ -17,30 +18,35 @@ from tests.real_cluster.processes import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.real_cluster.processes import Processes
+    from tests.real_cluster.processes import Processes, Started
 
 _START_SECONDS = 60
 _ACCOUNT = "postgres"  # of the package; the server will not run as root
 
 
-@contextmanager
-def postgresql(processes: Processes, port: int, password: str) -> Iterator[str]:
-    """A server with an empty database `airflow` that its user `airflow` owns; gives its address for SQLAlchemy."""
-    binaries = _binaries()
-    user = _ACCOUNT if os.geteuid() == 0 else None
-    # Not below pytest's folder: that is for root alone.
-    folder = Path(tempfile.mkdtemp(prefix="ledger-postgresql-"))
-    try:
+class PostgreSql:
+    """A server that comes and goes, and its one database.
+
+    Attributes:
+        address: Of the database `airflow` with its user, for SQLAlchemy.
+    """
+
+    def __init__(self, processes: Processes, folder: Path, port: int, password: str) -> None:
+        self.address = f"postgresql+psycopg://airflow:{password}@127.0.0.1:{port}/airflow"
+        self._processes = processes
+        self._folder = folder
+        self._port = port
+        self._user = _ACCOUNT if os.geteuid() == 0 else None
+        self._binaries = _binaries()
         secret = folder / "password"
         secret.write_text(password)
-        if user:
-            account = pwd.getpwnam(user)
+        if self._user:
+            account = pwd.getpwnam(self._user)
             for path in (folder, secret):
                 os.chown(path, account.pw_uid, account.pw_gid)
-        data = folder / "data"
         initdb = [
-            binaries / "initdb",
-            f"--pgdata={data}",
+            self._binaries / "initdb",
+            f"--pgdata={folder / 'data'}",
             "--username=airflow",
             "--auth=scram-sha-256",
             f"--pwfile={secret}",
@@ -48,16 +54,11 @@ def postgresql(processes: Processes, port: int, password: str) -> Iterator[str]:
             "--no-locale",
             "--no-sync",
         ]
-        subprocess.run(initdb, check=True, user=user, cwd=folder, stdout=subprocess.DEVNULL)
-        server = processes.start(
-            [binaries / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-F"],
-            folder,
-            user=user,
-        )
-        wait_until(lambda: None if server.listens_on(port) else "PostgreSQL does not listen", _START_SECONDS)
+        subprocess.run(initdb, check=True, user=self._user, cwd=folder, stdout=subprocess.DEVNULL)
+        self._server = self._started()
         environment = {**os.environ, "PGPASSWORD": password}
         create = [
-            binaries / "createdb",
+            self._binaries / "createdb",
             "--host=127.0.0.1",
             f"--port={port}",
             "--username=airflow",
@@ -65,8 +66,52 @@ def postgresql(processes: Processes, port: int, password: str) -> Iterator[str]:
             "airflow",
         ]
         wait_until(lambda: _complaint(create, environment), _START_SECONDS)
-        yield f"postgresql+psycopg://airflow:{password}@127.0.0.1:{port}/airflow"
-        server.kill()
+
+    @contextmanager
+    def gone(self) -> Iterator[None]:
+        """It breaks off every connection at once, as in a crash, and is not there until the end of the block."""
+        self._server.process.send_signal(signal.SIGQUIT)
+        self._server.process.wait(_START_SECONDS)
+        yield
+        self._server = self._started()
+
+    def end(self) -> None:
+        self._server.kill()
+
+    def _started(self) -> Started:
+        data = self._folder / "data"
+        port = str(self._port)
+        server = self._processes.start(
+            [
+                self._binaries / "postgres",
+                "-D",
+                data,
+                "-h",
+                "127.0.0.1",
+                "-p",
+                port,
+                "-k",
+                self._folder,
+                "-F",
+            ],
+            self._folder,
+            user=self._user,
+        )
+        wait_until(
+            lambda: None if server.listens_on(self._port) else "PostgreSQL does not listen", _START_SECONDS
+        )
+        return server
+
+
+@contextmanager
+def postgresql(processes: Processes, port: int, password: str) -> Iterator[PostgreSql]:
+    """A server with an empty database `airflow` that its user `airflow` owns."""
+    # Not below pytest's folder: that is for root alone.
+    folder = Path(tempfile.mkdtemp(prefix="ledger-postgresql-"))
+    try:
+        server = PostgreSql(processes, folder, port, password)
+        yield server
+        server.end()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

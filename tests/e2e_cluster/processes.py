@@ -153,7 +153,7 @@ def cluster_of_processes(folder: Path) -> Iterator[ClusterOfProcesses]:
     with ExitStack() as ends:
         ends.callback(_end, processes)
         metadata = ends.enter_context(postgresql(processes, ports.block(1), secrets.token_hex(8)))
-        yield ClusterOfProcesses(processes, folder, ports, metadata)
+        yield ClusterOfProcesses(processes, folder, ports, metadata.address)
 
 
 def _end(processes: Processes) -> None:

@@ -118,8 +118,12 @@ class Days:
 
 def descendants(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
     """The living processes that a process has started, with theirs, whose command line has a word."""
-    return [
-        each
-        for each in psutil.Process(process.pid).children(recursive=True)
-        if each.status() != psutil.STATUS_ZOMBIE and any(word in part for part in each.cmdline())
-    ]
+    family = psutil.Process(process.pid).children(recursive=True)
+    return [each for each in family if _has(each, word)]
+
+
+def _has(process: psutil.Process, word: str) -> bool:
+    try:
+        return any(word in part for part in process.cmdline())
+    except psutil.Error:
+        return False  # it has just ended
