@@ -20,7 +20,7 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
-from expectations.data_docs import add_site, gx_expectation
+from expectations.data_docs import add_site, drop_unused_files, gx_expectation
 from expectations.judgement import idle_waivers, weigh
 from expectations.quarantine import names
 from expectations.rules import Rules
@@ -161,6 +161,8 @@ def _validate(
         # Pages are named by these: the day itself instead of the clock lets a rerun write over its own.
         run_id=gx.RunIdentifier(run_name=_page_name(cluster, ds), run_time=datetime.combine(ds, time(), UTC)),
     )
+    if data_docs_dir is not None:
+        drop_unused_files(data_docs_dir)
     return {
         result.expectation_config.kwargs["column"]: bool(result.success)
         for suite_result in outcome.run_results.values()

@@ -233,7 +233,8 @@ def test_the_pages_load_nothing_and_lead_nowhere_else(tmp_path: Path) -> None:
         docs=tmp_path / "docs",
     )
 
-    pages = list((tmp_path / "docs").rglob("*.html"))
+    pages = [path for path in (tmp_path / "docs").rglob("*") if path.is_file()]
+    assert {path.suffix for path in pages} == {".html"}
     assert len(pages) > 1
     for path in pages:
         html = path.read_text(encoding="utf-8")
