@@ -58,7 +58,7 @@ differential: setup ## strategies and offset files against RocketMQ's own Java c
 fuzz: setup ## a million drawn offset files against the same classes (LEDGER_CASES, LEDGER_SEED); an hour
 	@LEDGER_CASES=$${LEDGER_CASES:-1000000} $(IN_ENVIRONMENT) pytest -m differential tests/differential/test_java_offset_files.py -k fresh
 
-e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters; wants a JDK
+e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters, many days; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m e2e tests
 
 faults: setup ## runs that are killed at any moment, doubled, stopped, out of disk or executors; half an hour

@@ -48,10 +48,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
+        .config("spark.driver.extraJavaOptions", _options_for_long(conf / "spark-defaults.conf"))
         .getOrCreate()
     )
     yield session
     session.stop()
+
+
+def _options_for_long(defaults: Path) -> str:
+    """The configured options of the JVM with its second compiler: for a run of many days, not of one, it is worth its time."""
+    settings = dict(line.split(maxsplit=1) for line in defaults.read_text().splitlines() if " " in line)
+    return settings["spark.driver.extraJavaOptions"].replace("-XX:TieredStopAtLevel=1", "")
 
 
 SAMPLE_DAYS = (date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18))

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+# Slow: about ten days are computed.
+pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 CLUSTER = "shop-test"
 DAYS = MONDAY, TUESDAY, WEDNESDAY = tuple(date(2026, 11, day) for day in (16, 17, 18))
@@ -241,7 +242,6 @@ def test_a_fault_that_is_no_groups_refuses_the_whole_day(
     assert published_state(own.warehouse) == {}
 
 
-@pytest.mark.e2e
 def test_days_in_reverse_come_out_as_in_order(in_order: Setting, spark: SparkSession, tmp_path: Path) -> None:
     own = replace(in_order, warehouse=Warehouse.at(str(tmp_path / "warehouse")))
 
