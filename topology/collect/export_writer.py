@@ -374,10 +374,14 @@ def _take(partial: Path) -> int:
         _TakenError: Another process has the lock.
     """
     while True:
-        partial.mkdir(exist_ok=True)
+        # Not `exist_ok`, which looks a second time: somebody may remove it in between.
+        with suppress(FileExistsError):
+            partial.mkdir()
         try:
-            held = os.open(partial / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+            held = _open_lock(partial, "lock")
         except FileNotFoundError:
+            if partial.is_symlink():
+                raise  # It leads nowhere.
             continue  # Somebody has removed it since.
         if _is_locked(held, fcntl.LOCK_EX):
             if _is_still(partial / "lock", held):
@@ -416,10 +420,29 @@ def _remove_leftovers(cluster_folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         elif _PARTIAL.fullmatch(name):
             with suppress(FileNotFoundError):  # Somebody else has removed it.
-                held = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-                if _is_locked(held, fcntl.LOCK_SH) and _is_still(path / "lock", held):
-                    _remove(path)
-                os.close(held)
+                held = _open_lock(path, "lock")
+                try:
+                    if _is_locked(held, fcntl.LOCK_SH):
+                        _remove_dead(path, held)
+                finally:
+                    os.close(held)
+
+
+def _remove_dead(partial: Path, held: int) -> None:
+    """Removes a partial whose lock is shared, unless somebody else does.
+
+    Of two who share it, the slower would remove what a living writer has begun under the same name. So one of them removes.
+    """
+    removing = _open_lock(partial, "removing")
+    try:
+        if _is_locked(removing, fcntl.LOCK_EX) and _is_still(partial / "lock", held):
+            _remove(partial)
+    finally:
+        os.close(removing)
+
+
+def _open_lock(partial: Path, name: str) -> int:
+    return os.open(partial / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
 
 
 def _remove(partial: Path) -> None:

@@ -262,6 +262,14 @@ class TestWrongCalls:
             ExportWriter(tmp_path, "../prod", DS)
 
 
+@pytest.fixture
+def threads_that_change_often() -> Iterator[None]:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(usual)
+
+
 class TestOtherWriters:
     def test_an_export_is_never_written_over(self, tmp_path: Path) -> None:
         with ExportWriter(tmp_path, "prod", DS) as writer:
@@ -286,11 +294,13 @@ class TestOtherWriters:
         verify(export_directory(tmp_path, "prod", DS))
         assert names(tmp_path) == {"2026-11-16", "2026-11-17"}
 
-    def test_of_two_writers_at_once_one_writes_and_one_is_refused(self, tmp_path: Path) -> None:
-        for _ in range(50):
+    @pytest.mark.usefixtures("threads_that_change_often")
+    def test_of_writers_at_once_one_writes_and_all_others_are_refused(self, tmp_path: Path) -> None:
+        """Three: of two that look for what the dead have left, one must not take the third for dead."""
+        for _ in range(300):
             day = tmp_path / os.urandom(4).hex()
             outcomes: list[str] = []
-            barrier = threading.Barrier(2)
+            barrier = threading.Barrier(3)
 
             def write(day: Path, barrier: threading.Barrier, outcomes: list[str]) -> None:
                 barrier.wait()
@@ -302,13 +312,14 @@ class TestOtherWriters:
                 else:
                     outcomes.append("written")
 
-            threads = [threading.Thread(target=write, args=(day, barrier, outcomes)) for _ in range(2)]
+            threads = [threading.Thread(target=write, args=(day, barrier, outcomes)) for _ in range(3)]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
+            refused = [each for each in outcomes if "being written" in each or "already an export" in each]
             assert outcomes.count("written") == 1
-            assert any("being written" in each or "already an export" in each for each in outcomes)
+            assert len(refused) == 2, outcomes
             assert names(day) == {"2026-11-16"}
             verify(day / "prod" / "2026-11-16")
 
