@@ -900,6 +900,7 @@ def of_no_group(measure: Row) -> list[Row]:
     return [offender for offender in measure["offenders"] if offender["consumer_group"] is None]
 
 
+@pytest.mark.e2e
 def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_came(
     spoiled_day: StagedDay, spoiled: dict[str, Row], spark: SparkSession
 ) -> None:
@@ -918,6 +919,7 @@ def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_cam
         assert rest[name]["offenders"] == of_no_group(spoiled[name]), name
 
 
+@pytest.mark.e2e
 def test_a_day_in_order_without_some_groups_is_in_order(spark: SparkSession) -> None:
     hostile = "it's `<b>\n%"
     day = healthy_day()

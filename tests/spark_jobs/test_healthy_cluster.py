@@ -16,7 +16,7 @@ from warehouse.layout import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.e2e]
 
 DS = date(2026, 11, 16)
 CLUSTER = "simulated"

@@ -108,6 +108,7 @@ class TestOlderRelease:
         assert published_state(older_warehouse) == before
 
     @pytest.mark.spark
+    @pytest.mark.e2e
     def test_one_of_its_days_is_computed_again_from_the_export_that_it_sealed(
         self, spark: SparkSession, older: Path, older_warehouse: Warehouse
     ) -> None:

@@ -113,10 +113,16 @@ def another_cluster(rows: list[Row]) -> list[Row]:
     ("fault", "expectation", "example"),
     [
         (duplicated_owner, "queue_assignment.one_owner", "10.1.0.9@order-1"),
-        (dropped_queue, "queue_assignment.queues_equal_route", "group order-service"),
-        (foreign_client, "queue_assignment.owner_is_member", STRANGER),
-        (another_day, "queue_assignment.one_cluster_and_day", "day 2026-11-15"),
-        (another_cluster, "queue_assignment.one_cluster_and_day", "cluster pay-prod"),
+        pytest.param(
+            dropped_queue, "queue_assignment.queues_equal_route", "group order-service", marks=pytest.mark.e2e
+        ),
+        pytest.param(foreign_client, "queue_assignment.owner_is_member", STRANGER, marks=pytest.mark.e2e),
+        pytest.param(
+            another_day, "queue_assignment.one_cluster_and_day", "day 2026-11-15", marks=pytest.mark.e2e
+        ),
+        pytest.param(
+            another_cluster, "queue_assignment.one_cluster_and_day", "cluster pay-prod", marks=pytest.mark.e2e
+        ),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
