@@ -15,6 +15,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
+from tests.real_cluster.processes import wait_until
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -64,6 +66,23 @@ class Project:
         rows: list[dict[str, Any]] = json.loads(answer)
         return rows
 
+    def backfill(self, first: str, last: str) -> list[str]:
+        """Ask a running Airflow for some days, and return the ids of their runs.
+
+        Runs of a paused DAG wait. It is unpaused afterwards: a scheduler that is at work locks SQLite under the command, which
+        then fails at once, however long it would have waited.
+        """
+        wait_until(self._unknown, 120)
+        dates = ["--from-date", first, "--to-date", last]
+        self.run("airflow", "backfill", "create", "--dag-id", "queue_ledger", *dates)
+        self.run("airflow", "dags", "unpause", "queue_ledger")
+        return [run_id for run_id in self.dag_runs() if run_id.startswith("backfill__")]
+
+    def _unknown(self) -> str | None:
+        """What is missing until Airflow has read the DAG's file, or None."""
+        known = {dag["dag_id"] for dag in self._asked("dags")["dags"]}
+        return None if "queue_ledger" in known else f"the DAGs are {known}"
+
     def wait_for(self, run_ids: list[str], seconds: float) -> list[str]:
         """Wait until these runs have ended and return how."""
         deadline = time.monotonic() + seconds
@@ -77,10 +96,14 @@ class Project:
 
     def dag_runs(self) -> dict[str, str]:
         """State by run id, from the server that `airflow` has started."""
+        listed = self._asked("dags/queue_ledger/dagRuns")
+        return {run["dag_run_id"]: run["state"] for run in listed["dag_runs"]}
+
+    def _asked(self, path: str) -> Any:
+        """What the REST API answers; `path` begins after `/api/v2/`."""
         address = f"http://127.0.0.1:{self.environment['AIRFLOW_PORT']}"
         token = json.loads(_get(f"{address}/auth/token"))["access_token"]
-        listed = json.loads(_get(f"{address}/api/v2/dags/queue_ledger/dagRuns", token))
-        return {run["dag_run_id"]: run["state"] for run in listed["dag_runs"]}
+        return json.loads(_get(f"{address}/api/v2/{path}", token))
 
     @contextmanager
     def airflow(self) -> Iterator[subprocess.Popen[str]]:

@@ -15,10 +15,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 def test_a_backfill_publishes_both_its_dates_and_all_between(project: Project) -> None:
     with project.airflow() as server:
-        project.run("airflow", "dags", "unpause", "queue_ledger")
-        dates = ["--from-date", "2026-11-16", "--to-date", "2026-11-18"]
-        project.run("airflow", "backfill", "create", "--dag-id", "queue_ledger", *dates)
-        days = [f"backfill__2026-11-{day}T00:00:00+00:00" for day in (16, 17, 18)]
+        days = project.backfill("2026-11-16", "2026-11-18")
+        assert sorted(days) == [f"backfill__2026-11-{day}T00:00:00+00:00" for day in (16, 17, 18)]
         assert project.wait_for(days, seconds=900) == ["success"] * len(days)
         family = [process.pid for process in psutil.Process(server.pid).children(recursive=True)]
     assert server.returncode == 0

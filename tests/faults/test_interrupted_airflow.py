@@ -35,7 +35,7 @@ def test_a_scheduler_that_is_killed_with_its_tasks_publishes_the_day_once_when_i
 ) -> None:
     project = Project(tmp_path, **IMPATIENT)
     with project.airflow() as server:
-        ask_for_the_day(project)
+        project.backfill(DAY, DAY)
         for process in [*wait_for_the_computation(server), scheduler_of(server)]:
             process.kill()
         server.wait(timeout=PATIENCE_S)
@@ -57,7 +57,7 @@ def test_a_day_that_is_computed_while_the_metadata_database_is_gone_is_published
                 **IMPATIENT,
             )
             with project.airflow() as server:
-                ask_for_the_day(project)
+                project.backfill(DAY, DAY)
                 computation = wait_for_the_computation(server)
                 with metadata.gone():
                     # Nobody can be told how it ended.
@@ -69,12 +69,6 @@ def test_a_day_that_is_computed_while_the_metadata_database_is_gone_is_published
             assert_published_once_and_as_without_airflow(project, tmp_path)
     finally:
         processes.close()
-
-
-def ask_for_the_day(project: Project) -> None:
-    project.run("airflow", "dags", "unpause", "queue_ledger")
-    dates = ["--from-date", DAY, "--to-date", DAY]
-    project.run("airflow", "backfill", "create", "--dag-id", "queue_ledger", *dates)
 
 
 def scheduler_of(server: subprocess.Popen[str]) -> psutil.Process:
