@@ -77,7 +77,7 @@ class Stage:
 
     def work(self, name: str) -> str:
         """Where an intermediate result is that several steps of the computation read."""
-        return f"{self.root}/work/{name}"
+        return f"{self.root}/intermediate/{name}"
 
     @property
     def gate_measure(self) -> str:
