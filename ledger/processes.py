@@ -89,14 +89,14 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 def _still_alive_after(seconds: float, processes: list[psutil.Process]) -> list[psutil.Process]:
     deadline = time.monotonic() + seconds
-    alive = [process for process in processes if _is_alive(process)]
+    alive = [process for process in processes if is_alive(process)]
     while alive and time.monotonic() < deadline:
         _, alive = psutil.wait_procs(alive, timeout=0.2)
-        alive = [process for process in alive if _is_alive(process)]
+        alive = [process for process in alive if is_alive(process)]
     return alive
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
     """Whether it still does anything: a container's first process may never collect the dead."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)

@@ -7,14 +7,13 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
+from tests.airflow_api import DAG_ID, AirflowApi
 from tests.real_cluster.processes import wait_until
 
 if TYPE_CHECKING:
@@ -29,19 +28,22 @@ class Project:
     Args:
         folder: For the warehouse and Airflow's home.
         environment: What else their environment has.
+
+    Attributes:
+        api: What asks the Airflow that `airflow` has started.
     """
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self.warehouse = folder / "warehouse"
-        self.exports = ROOT / "samples" / "exports"
         self.environment = {
             **os.environ,
             "LEDGER_WAREHOUSE": str(self.warehouse),
-            "LEDGER_EXPORTS": str(self.exports),
+            "LEDGER_EXPORTS": str(ROOT / "samples" / "exports"),
             "LEDGER_AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW_PORT": str(free_port()),
             **environment,
         }
+        self.api = AirflowApi(f"http://127.0.0.1:{self.environment['AIRFLOW_PORT']}", password=None)
         self.run("airflow", "db", "migrate")
         for pool in ("ledger_publish", "ledger_build"):
             self.run("airflow", "pools", "set", pool, "1", "one at a time")
@@ -72,38 +74,11 @@ class Project:
         Runs of a paused DAG wait. It is unpaused afterwards: a scheduler that is at work locks SQLite under the command, which
         then fails at once, however long it would have waited.
         """
-        wait_until(self._unknown, 120)
+        wait_until(self.api.knows_dag, 120)
         dates = ["--from-date", first, "--to-date", last]
-        self.run("airflow", "backfill", "create", "--dag-id", "queue_ledger", *dates)
-        self.run("airflow", "dags", "unpause", "queue_ledger")
-        return [run_id for run_id in self.dag_runs() if run_id.startswith("backfill__")]
-
-    def _unknown(self) -> str | None:
-        """What is missing until Airflow has read the DAG's file, or None."""
-        known = {dag["dag_id"] for dag in self._asked("dags")["dags"]}
-        return None if "queue_ledger" in known else f"the DAGs are {known}"
-
-    def wait_for(self, run_ids: list[str], seconds: float) -> list[str]:
-        """Wait until these runs have ended and return how."""
-        deadline = time.monotonic() + seconds
-        while True:
-            runs = self.dag_runs()
-            states = [runs[run_id] for run_id in run_ids]
-            if all(state in {"success", "failed"} for state in states):
-                return states
-            assert time.monotonic() < deadline, f"after {seconds:.0f} s: {states}"
-            time.sleep(1)  # between two looks, so that looking does not slow down what it waits for
-
-    def dag_runs(self) -> dict[str, str]:
-        """State by run id, from the server that `airflow` has started."""
-        listed = self._asked("dags/queue_ledger/dagRuns")
-        return {run["dag_run_id"]: run["state"] for run in listed["dag_runs"]}
-
-    def _asked(self, path: str) -> Any:
-        """What the REST API answers; `path` begins after `/api/v2/`."""
-        address = f"http://127.0.0.1:{self.environment['AIRFLOW_PORT']}"
-        token = json.loads(_get(f"{address}/auth/token"))["access_token"]
-        return json.loads(_get(f"{address}/api/v2/{path}", token))
+        self.run("airflow", "backfill", "create", "--dag-id", DAG_ID, *dates)
+        self.run("airflow", "dags", "unpause", DAG_ID)
+        return [run_id for run_id in self.api.states() if run_id.startswith("backfill__")]
 
     @contextmanager
     def airflow(self) -> Iterator[subprocess.Popen[str]]:
@@ -122,14 +97,6 @@ class Project:
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(timeout=60)
-
-
-def _get(address: str, token: str | None = None) -> bytes:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    request = Request(address, headers=headers)  # noqa: S310  # http on loopback, written above
-    with build_opener(ProxyHandler({})).open(request, timeout=30) as answer:
-        body: bytes = answer.read()
-        return body
 
 
 def free_port() -> int:

@@ -12,6 +12,7 @@ import ssl
 import subprocess
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from settings import CollectTls
 from tests.e2e.tcp_proxy import TcpProxy
 from tests.real_cluster import RealCluster
 from tests.real_cluster.java_program import VERSIONS
-from tests.real_cluster.processes import wait_until
+from tests.real_cluster.processes import have_ended, wait_until
 from topology.collect.admin import Answer, Credentials, Question, admin_client
 from topology.collect.errors import UnusableConnectionError
 from topology.contract import KIND_BY_NAME
@@ -343,7 +344,7 @@ def test_a_collector_that_is_killed_leaves_nothing_that_looks_like_an_export(
             process.wait()
         assert process.returncode == -signal.SIGKILL
         assert collector.exports_seen() == []
-        wait_until(_all_ended(jvms), PATIENCE_S)
+        wait_until(partial(have_ended, jvms), PATIENCE_S)
     collector.run(*cluster.name_servers)
     verify(collector.directory, cluster="c")
     # What the killed ones left is gone with the next run.
@@ -374,14 +375,6 @@ def _comes_to(collector: Collector, process: subprocess.Popen[str], moment: str)
         "the export has its name": collector.directory,
     }[moment]
     return lambda: None if place.exists() or process.poll() is not None else f"{place} is not there"
-
-
-def _all_ended(processes: list[psutil.Process]) -> Callable[[], str | None]:
-    def missing() -> str | None:
-        left = [each.pid for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
-        return f"processes {left} still run" if left else None
-
-    return missing
 
 
 def test_the_death_of_the_admin_client_is_a_sentence_and_no_export(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.e2e.conftest import Project
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
@@ -54,7 +53,9 @@ def test_a_damaged_export_stops_the_day_names_the_file_and_leaves_what_is_publis
 ) -> None:
     before = everything(project)
     exports = tmp_path / "exports"
-    shutil.copytree(project.exports / "shop-prod" / DAYS[0], exports / "shop-prod" / DAYS[0])
+    shutil.copytree(
+        Path(project.environment["LEDGER_EXPORTS"]) / "shop-prod" / DAYS[0], exports / "shop-prod" / DAYS[0]
+    )
     routes = exports / "shop-prod" / DAYS[0] / "nameserver_routes.jsonl"
     routes.write_bytes(routes.read_bytes()[:-100])
     monkeypatch.setitem(project.environment, "LEDGER_EXPORTS", str(exports))

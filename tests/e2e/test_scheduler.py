@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
+
+from tests.real_cluster.processes import descendants, have_ended
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Project
@@ -17,11 +18,9 @@ def test_a_backfill_publishes_both_its_dates_and_all_between(project: Project) -
     with project.airflow() as server:
         days = project.backfill("2026-11-16", "2026-11-18")
         assert sorted(days) == [f"backfill__2026-11-{day}T00:00:00+00:00" for day in (16, 17, 18)]
-        assert project.wait_for(days, seconds=900) == ["success"] * len(days)
-        family = [process.pid for process in psutil.Process(server.pid).children(recursive=True)]
+        assert project.api.wait_for(days) == ["success"] * len(days)
+        family = descendants(server.pid)
     assert server.returncode == 0
-    assert [
-        pid for pid in family if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"
-    ] == []
+    assert have_ended(family) is None
     published = project.rows("SELECT ds FROM publication ORDER BY ds")
     assert [row["ds"] for row in published] == ["2026-11-16", "2026-11-17", "2026-11-18"]

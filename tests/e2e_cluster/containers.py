@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setup import deployment_secrets
+from tests.airflow_api import AirflowApi
 from tests.e2e_cluster.compose_file import service
-from tests.e2e_cluster.deployment import EXPORTS, ROOT, SETTINGS, AirflowApi
+from tests.e2e_cluster.deployment import EXPORTS, ROOT, SETTINGS
 from tests.e2e_cluster.engine import Docker, docker_engine
 from tests.real_cluster.processes import FreePorts, Processes
 

@@ -11,10 +11,11 @@ import psutil
 
 from setup import spark_conf
 from setup.deployment_secrets import drawn
+from tests.airflow_api import AirflowApi
 from tests.e2e_cluster.compose_file import service
-from tests.e2e_cluster.deployment import EXPORTS, ROOT, SETTINGS, AirflowApi, project, spark_workers
+from tests.e2e_cluster.deployment import EXPORTS, ROOT, SETTINGS, project, spark_workers
 from tests.e2e_cluster.postgresql import postgresql
-from tests.real_cluster.processes import FreePorts, Processes, Started, wait_until
+from tests.real_cluster.processes import FreePorts, Processes, Started, descendants, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,8 +87,7 @@ class ClusterOfProcesses:
         _kill(executors)
 
     def _executors(self, worker: int) -> list[psutil.Process]:
-        children = psutil.Process(self._workers[worker].pid).children(recursive=True)
-        return [child for child in children if _is_executor(child)]
+        return descendants(self._workers[worker].pid, "CoarseGrainedExecutorBackend")
 
     def _start_spark(self, page: int, rpc: int) -> None:
         spark = "org.apache.spark.deploy"
@@ -159,7 +159,7 @@ def cluster_of_processes(folder: Path) -> Iterator[ClusterOfProcesses]:
 def _end(processes: Processes) -> None:
     """Airflow's scheduler and Spark's workers have children of their own, which must not outlive them."""
     families = [
-        child for started in processes.started if started.is_alive() for child in _family(started.pid)
+        child for started in processes.started if started.is_alive() for child in descendants(started.pid)
     ]
     processes.close()
     _kill(families)
@@ -169,17 +169,6 @@ def _kill(family: list[psutil.Process]) -> None:
     for process in family:
         with suppress(psutil.NoSuchProcess):  # it may have ended with its parent
             process.kill()
-
-
-def _family(pid: int) -> list[psutil.Process]:
-    return psutil.Process(pid).children(recursive=True)
-
-
-def _is_executor(process: psutil.Process) -> bool:
-    try:
-        return any("CoarseGrainedExecutorBackend" in word for word in process.cmdline())
-    except psutil.Error:
-        return False  # it has just ended
 
 
 def _like_the_image(folder: Path) -> dict[str, str]:

@@ -12,8 +12,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from tools.simulated_cluster import Layout, Size, generate
 
 if TYPE_CHECKING:
@@ -114,16 +112,3 @@ class Days:
     judged: Ledger
     tuesday: Ledger
     contents: tuple[Sequence[str], Sequence[str]]
-
-
-def descendants(process: subprocess.Popen[str], word: str) -> list[psutil.Process]:
-    """The living processes that a process has started, with theirs, whose command line has a word."""
-    family = psutil.Process(process.pid).children(recursive=True)
-    return [each for each in family if _has(each, word)]
-
-
-def _has(process: psutil.Process, word: str) -> bool:
-    try:
-        return any(word in part for part in process.cmdline())
-    except psutil.Error:
-        return False  # it has just ended

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import psutil
 import pytest
-from ledger_process import descendants
 
 from tests.e2e.conftest import Project
+from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, SETTINGS, fingerprint
 from tests.e2e_cluster.postgresql import postgresql
-from tests.real_cluster.processes import FreePorts, Processes, wait_until
+from tests.real_cluster.processes import FreePorts, Processes, descendants, have_ended, wait_until
 
 if TYPE_CHECKING:
     import subprocess
+    from pathlib import Path
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
 
-SETTINGS = Path(__file__).resolve().parents[2] / "conf" / "ledger.yaml"
 PATIENCE_S = 900
 DAY = "2026-11-16"
 RUN = f"backfill__{DAY}T00:00:00+00:00"
@@ -42,7 +41,7 @@ def test_a_scheduler_that_is_killed_with_its_tasks_publishes_the_day_once_when_i
     assert not (project.warehouse / "gold").exists()
 
     with project.airflow():
-        assert project.wait_for([RUN], seconds=PATIENCE_S) == ["success"]
+        assert project.api.wait_for([RUN], PATIENCE_S) == ["success"]
     assert_published_once_and_as_without_airflow(project, tmp_path)
 
 
@@ -60,12 +59,12 @@ def test_a_day_that_is_computed_while_the_metadata_database_is_gone_is_published
                 project.backfill(DAY, DAY)
                 computation = wait_for_the_computation(server)
                 with metadata.gone():
+                    # A scheduler without a database ends, and whatever watches it starts it again.
+                    assert server.wait(timeout=PATIENCE_S) == 1
                     # Nobody can be told how it ended.
                     wait_until(lambda: have_ended(computation), PATIENCE_S)
-            # A scheduler without a database ends, and whatever watches it starts it again.
-            assert server.returncode == 1
             with project.airflow():
-                assert project.wait_for([RUN], seconds=PATIENCE_S) == ["success"]
+                assert project.api.wait_for([RUN], PATIENCE_S) == ["success"]
             assert_published_once_and_as_without_airflow(project, tmp_path)
     finally:
         processes.close()
@@ -73,39 +72,23 @@ def test_a_day_that_is_computed_while_the_metadata_database_is_gone_is_published
 
 def scheduler_of(server: subprocess.Popen[str]) -> psutil.Process:
     # Its children that wait for tasks have its name.
-    return min(descendants(server, "scheduler"), key=psutil.Process.create_time)
+    return min(descendants(server.pid, "scheduler"), key=psutil.Process.create_time)
 
 
 def wait_for_the_computation(server: subprocess.Popen[str]) -> list[psutil.Process]:
     """Everything that the scheduler has started, as soon as the day's Spark application is among it."""
 
     def missing() -> str | None:
-        is_there = descendants(server, "spark_jobs/build.py")
+        is_there = descendants(server.pid, "spark_jobs/build.py")
         return None if is_there else "no task has started the Spark application yet"
 
     wait_until(missing, PATIENCE_S)
-    return scheduler_of(server).children(recursive=True)
-
-
-def have_ended(processes: list[psutil.Process]) -> str | None:
-    alive = [process.pid for process in processes if _is_alive(process)]
-    return f"{alive} still run" if alive else None
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    return descendants(scheduler_of(server).pid)
 
 
 def assert_published_once_and_as_without_airflow(project: Project, folder: Path) -> None:
     [published] = project.rows("SELECT ds, replaced_version FROM publication")
     assert published == {"ds": DAY, "replaced_version": None}
-    day = ["--cluster=shop-prod", f"--ds={DAY}", f"--exports={project.exports}", f"--settings={SETTINGS}"]
+    day = [f"--cluster={CLUSTER}", f"--ds={DAY}", f"--exports={EXPORTS}", f"--settings={SETTINGS}"]
     project.run("ledger", "run", *day, f"--warehouse={folder / 'clean'}")
-    of_airflow, of_the_command_line = (
-        project.run("ledger", "fingerprint", "--cluster=shop-prod", f"--warehouse={warehouse}")
-        for warehouse in (project.warehouse, folder / "clean")
-    )
-    assert of_airflow == of_the_command_line
+    assert fingerprint(project.warehouse) == fingerprint(folder / "clean")

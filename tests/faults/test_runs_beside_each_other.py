@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from ledger_process import CLUSTER, MONDAY, TUESDAY, descendants
+from ledger_process import CLUSTER, MONDAY, TUESDAY
 from struck import Strike
 
-from tests.real_cluster.processes import wait_until
+from tests.real_cluster.processes import descendants, wait_until
 
 if TYPE_CHECKING:
     import subprocess
@@ -125,7 +125,7 @@ def test_a_jvm_that_dies_is_a_crash_and_the_next_run_ends_right(days: Days, tmp_
     ledger = days.monday.copied_to(tmp_path)
     run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"))
     wait_until(is_stopped(run), PATIENCE_S)
-    for jvm in descendants(run, "SparkSubmit"):
+    for jvm in descendants(run.pid, "SparkSubmit"):
         jvm.kill()
     run.send_signal(signal.SIGCONT)
     code, told = ends(run)
@@ -140,7 +140,7 @@ def test_a_lost_executor_costs_time_and_no_row(days: Days, tmp_path: Path) -> No
     ledger = days.monday.copied_to(tmp_path)
     run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"), **_two_executors(tmp_path))
     wait_until(is_stopped(run), PATIENCE_S)
-    executors = descendants(run, "CoarseGrainedExecutorBackend")
+    executors = descendants(run.pid, "CoarseGrainedExecutorBackend")
     assert len(executors) == 2
     executors[0].kill()
     run.send_signal(signal.SIGCONT)

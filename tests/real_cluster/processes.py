@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from ledger.processes import is_alive
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 # Below what Linux hands out to outgoing connections, which could otherwise take a port between probe and start.
 _FIRST_PORT = 20_000
@@ -147,6 +149,24 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def descendants(pid: int, word: str = "") -> list[psutil.Process]:
+    """The living processes that a process has started, with theirs; only those whose command line has a word, if one is given."""
+    return [each for each in psutil.Process(pid).children(recursive=True) if _has(each, word)]
+
+
+def _has(process: psutil.Process, word: str) -> bool:
+    try:
+        return any(word in part for part in process.cmdline())
+    except psutil.Error:
+        return False  # it has just ended
+
+
+def have_ended(processes: Iterable[psutil.Process]) -> str | None:
+    """Which of them still run, or None."""
+    left = [process.pid for process in processes if is_alive(process)]
+    return f"processes {left} still run" if left else None
 
 
 def wait_until(

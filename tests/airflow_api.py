@@ -1,0 +1,124 @@
+"""Airflow's REST API, as a test asks it of a server that it has started.
+
+Belongs here: asking Airflow and waiting for it. Does not belong here: how it is started.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.parse import quote
+from urllib.request import ProxyHandler, Request, build_opener
+
+from tests.real_cluster.processes import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DAG_ID = "queue_ledger"
+# On two cores that other work shares, a day takes one to two minutes here.
+_DAY_S = 600
+
+
+class AirflowApi:
+    """Airflow's REST API, asked as the administrator.
+
+    Args:
+        address: Such as `http://127.0.0.1:8080`.
+        password: The administrator's; None where everybody is one.
+    """
+
+    def __init__(self, address: str, password: str | None) -> None:
+        self._address = address
+        self._password = password
+        self._token = ""
+
+    def log_in(self, password: str | None) -> int:
+        """The HTTP status that a password gets; the token is kept if it is the right one."""
+        method, body = (
+            ("GET", None) if password is None else ("POST", {"username": "admin", "password": password})
+        )
+        status, answer = self._send(method, "/auth/token", body)
+        self._token = answer.get("access_token", "")
+        return status
+
+    def is_healthy(self) -> str | None:
+        """What is still missing until every part is well, or None."""
+        try:
+            _, parts = self._send("GET", "/api/v2/monitor/health")
+        except OSError as error:
+            return str(error)
+        unwell = [name for name, part in parts.items() if (part or {}).get("status") != "healthy"]
+        return f"not healthy: {unwell}" if unwell else None
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer to a call that must succeed; `path` begins after `/api/v2/`."""
+        if not self._token:
+            assert self.log_in(self._password) == 201
+        status, answer = self._send(method, f"/api/v2/{path}", body)
+        assert status < 300, f"{method} {path}: {status} {answer}"
+        return answer
+
+    def unpause(self) -> None:
+        self.ask("PATCH", f"dags/{DAG_ID}", {"is_paused": False})
+
+    def knows_dag(self) -> str | None:
+        """What is missing until the DAG processor has brought the DAG, or None."""
+        known = [dag["dag_id"] for dag in self.ask("GET", "dags")["dags"]]
+        return None if DAG_ID in known else f"the DAGs are {known}"
+
+    def trigger(self, day: str) -> str:
+        """Start a run at noon of the day, so that a backfill does not take the day for done; gives its id."""
+        run = self.ask("POST", f"dags/{DAG_ID}/dagRuns", {"logical_date": f"{day}T12:00:00Z"})
+        run_id: str = run["dag_run_id"]
+        return run_id
+
+    def backfill(self, first: str, last: str) -> None:
+        """Begin to run some days, one after the other."""
+        dates = {"from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
+        self.ask("POST", "backfills", {"dag_id": DAG_ID, "max_active_runs": 1, **dates})
+
+    def states(self) -> dict[str, str]:
+        """State by run id."""
+        runs = self.ask("GET", f"dags/{DAG_ID}/dagRuns")["dag_runs"]
+        return {run["dag_run_id"]: run["state"] for run in runs}
+
+    def wait_for(self, run_ids: Sequence[str], day_s: float = _DAY_S) -> list[str]:
+        """Wait until these runs have ended, each in so many seconds at most, and say how."""
+
+        def running() -> str | None:
+            states = self.states()
+            still = [run_id for run_id in run_ids if states.get(run_id) not in {"success", "failed"}]
+            return f"still running: {still}" if still else None
+
+        wait_until(running, day_s * len(run_ids), between_looks_s=2)
+        states = self.states()
+        return [states[run_id] for run_id in run_ids]
+
+    def build(self, run_id: str) -> dict[str, Any]:
+        """The task instance `build` of a run."""
+        run = quote(run_id, safe="")
+        tasks = self.ask("GET", f"dags/{DAG_ID}/dagRuns/{run}/taskInstances")["task_instances"]
+        return next(task for task in tasks if task["task_id"] == "cluster_day.build")
+
+    def build_log(self, run_id: str) -> str:
+        """What the first try of `build` wrote, the Spark driver's own output included."""
+        run = quote(run_id, safe="")
+        path = f"dags/{DAG_ID}/dagRuns/{run}/taskInstances/cluster_day.build/logs/1?map_index=0&full_content=true"
+        return "\n".join(str(entry.get("event")) for entry in self.ask("GET", path)["content"])
+
+    def _send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        request = Request(  # noqa: S310  # http on loopback, or in a container's network
+            f"{self._address}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", "Accept": "application/json"},
+        )
+        if self._token:
+            request.add_header("Authorization", f"Bearer {self._token}")
+        try:
+            with build_opener(ProxyHandler({})).open(request, timeout=60) as answer:
+                return answer.status, json.loads(answer.read())
+        except HTTPError as error:
+            return error.code, {"detail": error.read().decode(errors="replace")}
