@@ -170,3 +170,12 @@ def page(said: Any) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}/health"
         server.shutdown()
         serving.join()
+
+
+def test_a_shell_that_works_on_this_checkout_does_not_change_where_containers_look() -> None:
+    # Compose takes a variable of the shell before the same one of deploy/.env.
+    of_checkout = set(
+        re.findall(r"^ *export (\w+)=", (DEPLOY.parent / "conf" / "environment.sh").read_text(), re.MULTILINE)
+    )
+    assert "LEDGER_EXPORTS" in of_checkout
+    assert not of_checkout & set(re.findall(r"(?<!\$)\$\{(\w+)", COMPOSE_FILE.read_text(encoding="utf-8")))
