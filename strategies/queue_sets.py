@@ -9,6 +9,7 @@ Source: `MQClientInstance.topicRouteData2TopicSubscribeInfo` and `...2TopicPubli
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -165,6 +166,23 @@ def publish_queues(topic: str, route: Route, *, client_version: str = DEFAULT_VE
     return PublishList(tuple(_writable_queues(topic, route)), order_topic=False)
 
 
+def longest_list(route: Route) -> int:
+    """How many queues the longer of a client's two lists has at most; nothing is made of them.
+
+    A client makes an object of each, however many a name server tells. Whoever reads routes of others can ask here first.
+    """
+    queue_datas = route.queue_datas or ()
+    of_scopes: dict[str | None, int] = {}
+    for mapping in (route.topic_queue_mapping_by_broker or {}).values():
+        of_scopes[mapping.scope] = max(of_scopes.get(mapping.scope, 0), mapping.total_queues)
+    return max(
+        sum(max(data.read_queue_nums, 0) for data in queue_datas if data.is_readable()),
+        sum(max(data.write_queue_nums, 0) for data in queue_datas if data.is_writable()),
+        sum(count for _, count in _ordered_brokers_until_java_throws(route.order_topic_conf or "")),
+        sum(max(count, 0) for count in of_scopes.values()),
+    )
+
+
 def static_endpoints(topic: str, route: Route) -> dict[MessageQueue, str]:
     """The logical queues of a static topic, each with the broker that serves it, `NO_ENDPOINT` for none.
 
@@ -222,14 +240,25 @@ def _queue_datas(route: Route) -> Sequence[QueueData]:
 
 
 def _ordered_queues(topic: str, order_topic_conf: str) -> Iterator[MessageQueue]:
+    for broker_name, queue_count in _ordered_brokers(order_topic_conf):
+        for number in range(queue_count):
+            yield MessageQueue(topic, broker_name, number)
+
+
+def _ordered_brokers(order_topic_conf: str) -> Iterator[tuple[str, int]]:
     for item in java.split(order_topic_conf, ";"):
         parts = java.split(item, ":")
         if len(parts) < 2:  # noqa: PLR2004  a name and a count
             raise RocketMQError(
                 "ArrayIndexOutOfBoundsException", f"{item!r} in the order configuration has no count"
             )
-        for number in range(java.parse_int(parts[1])):
-            yield MessageQueue(topic, parts[0], number)
+        yield parts[0], java.parse_int(parts[1])
+
+
+def _ordered_brokers_until_java_throws(order_topic_conf: str) -> Iterator[tuple[str, int]]:
+    with suppress(RocketMQError):
+        for broker_name, queue_count in _ordered_brokers(order_topic_conf):
+            yield broker_name, max(queue_count, 0)
 
 
 def _writable_queues(topic: str, route: Route) -> Iterator[MessageQueue]:

@@ -14,7 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from strategies import RocketMQError, strategy_of_class_name, version_of_ordinal
 from strategies.producer import broker_places
@@ -24,6 +24,7 @@ from strategies.queue_sets import (
     QueueData,
     Route,
     TopicQueueMapping,
+    longest_list,
     publish_queues,
     subscribe_queues,
 )
@@ -48,6 +49,9 @@ class Fact(NamedTuple):
 class PayloadError(ValueError):
     """The payload cannot be read. `str()` is one sentence that says where in it and why."""
 
+
+MAX_QUEUES_OF_TOPIC: Final = 100_000
+"""Longest list of queues that is made of a route. RocketMQ sets no limit, but every client of the topic holds such a list in memory."""
 
 _CONSUMER_NOT_ONLINE = 206
 """`ResponseCode.CONSUMER_NOT_ONLINE`: the broker knows nobody of the group."""
@@ -285,6 +289,11 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     ]
     order_topic_conf = payload.text_or_none("orderTopicConf")
     route = Route(queue_datas, broker_datas, order_topic_conf, _static_mapping(payload))
+    queue_count = longest_list(route)
+    if queue_count > MAX_QUEUES_OF_TOPIC:
+        raise PayloadError(
+            f"the payload tells of {queue_count} queues; a topic has at most {MAX_QUEUES_OF_TOPIC} here"
+        )
     readable = subscribe_queues(str(envelope.topic), route)
     counts = Counter(str(queue.broker_name) for queue in readable)
     readable_ids = frozenset((queue.broker_name, queue.queue_id) for queue in readable)

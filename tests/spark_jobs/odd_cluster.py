@@ -23,12 +23,15 @@ class OddCluster:
         self._export = ExportBuilder(CLUSTER)
         self.broken_lines: set[tuple[str, int]] = set()
         """File and line number of each record that cannot be read."""
+        self.bombs: set[tuple[str, str]] = set()
+        """File and text of those that would fill the memory."""
         self._name_servers_that_differ()
         self._routes_that_fail()
         self._brokers_that_differ()
         self._brokers_that_fail()
         self._members()
         self._broken_records()
+        self._bombs()
 
     def seal(self, exports: Path) -> Path:
         """Write the export; gives its directory."""
@@ -131,6 +134,21 @@ class OddCluster:
         self._export.client("g-torn-client", "c1", ["orders"])
         text = '{"properties":{"allocateMessageQueueStrategy":7},"mqTable":{}}'
         self._broken("consumer_running_info", text, group="g-torn-client", client_id="c2")
+
+    def _bombs(self) -> None:
+        """Short or simple texts that stand for more than memory holds."""
+        queues = '"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":2147483647,"writeQueueNums":4}]'
+        self._bomb("nameserver_route", f'{{"brokerDatas":[],{queues}}}', nameserver="ns-1:9876", topic="bomb")
+        doubled = [f'"a{n}":[{{"$ref":"$.a{n - 1}"}},{{"$ref":"$.a{n - 1}"}}]' for n in range(1, 100)]
+        self._bomb(
+            "nameserver_route", '{"a0":[1,2],' + ",".join(doubled) + "}", nameserver="ns-2:9876", topic="bomb"
+        )
+        self._bomb("consume_stats", '{"offsetTable":' + "[" * 1_000, broker="a", group="g-bomb")
+        self._export.group("g-bomb", ["bomb"], ["c1"], "a")
+
+    def _bomb(self, kind: str, text: str, **asked: str) -> None:
+        self._broken(kind, text, **asked)
+        self.bombs.add((KIND_BY_NAME[kind].file_name, text))
 
     def _broken(self, kind: str, text: str, **asked: str) -> None:
         line_number = self._export.answer(kind, text, **asked)

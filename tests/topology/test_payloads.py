@@ -312,6 +312,40 @@ def test_where_the_order_configuration_makes_a_producer_throw_nothing_is_known(o
     assert row["subscribe_queue_count"] == 4
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        route([queue_data("b", read=2**31 - 1)]),
+        route([queue_data("b", perm=2, write=2**31 - 1)]),
+        route([queue_data(f"b{number}", read=1_001) for number in range(100)]),
+        route([queue_data("b")], orderTopicConf="b:2147483647"),
+        # A producer throws at the end of this, after it has made the list.
+        route([queue_data("b")], orderTopicConf="b:2147483647;b"),
+        route(
+            [],
+            topicQueueMappingByBroker={
+                "b": {"bname": "b", "scope": "s", "totalQueues": 2**31 - 1, "epoch": 1, "currIdMap": {}}
+            },
+        ),
+    ],
+    ids=["read", "write", "many brokers", "order", "order, and then an error", "static"],
+)
+def test_a_few_characters_that_stand_for_queues_without_end_are_refused(bomb: object) -> None:
+    assert "queues; a topic has at most 100000 here" in refusal("nameserver_route", bomb)
+
+
+def test_what_a_route_says_of_queues_that_nobody_lists_is_no_reason_to_refuse_it() -> None:
+    unlisted = [queue_data("b", perm=4, write=2**31 - 1), queue_data("s", perm=2, read=2**31 - 1)]
+    of_both_brokers = {
+        name: {"bname": name, "scope": "s", "totalQueues": 60_000, "epoch": 1, "currIdMap": {}}
+        for name in "bs"
+    }
+
+    assert len(rows("nameserver_route", route(unlisted))) == 2
+    assert rows("nameserver_route", route([], topicQueueMappingByBroker=of_both_brokers))
+
+
 @pytest.mark.parametrize("empty", [{}, None])
 def test_a_route_without_a_static_mapping_is_plain(empty: object) -> None:
     [row] = rows("nameserver_route", route([queue_data("b")], topicQueueMappingByBroker=empty))
