@@ -96,17 +96,32 @@ class AirflowApi:
         states = self.states()
         return [states[run_id] for run_id in run_ids]
 
-    def build(self, run_id: str) -> dict[str, Any]:
-        """The task instance `build` of a run."""
-        run = quote(run_id, safe="")
-        tasks = self.ask("GET", f"dags/{DAG_ID}/dagRuns/{run}/taskInstances")["task_instances"]
-        return next(task for task in tasks if task["task_id"] == "cluster_day.build")
+    def tasks(self, run_id: str) -> list[dict[str, Any]]:
+        """The task instances of a run."""
+        found: list[dict[str, Any]] = self.ask("GET", _tasks_of(run_id))["task_instances"]
+        return found
 
-    def build_log(self, run_id: str) -> str:
-        """What the first try of `build` wrote, the Spark driver's own output included."""
-        run = quote(run_id, safe="")
-        path = f"dags/{DAG_ID}/dagRuns/{run}/taskInstances/cluster_day.build/logs/1?map_index=0&full_content=true"
-        return "\n".join(str(entry.get("event")) for entry in self.ask("GET", path)["content"])
+    def build(self, run_id: str) -> dict[str, Any]:
+        """The task instance `build` of a run of one cluster."""
+        return next(task for task in self.tasks(run_id) if task["task_id"] == "cluster_day.build")
+
+    def log(self, task: dict[str, Any], try_number: int = 1) -> str:
+        """What a try of a task instance wrote, a Spark driver's own output included."""
+        path = f"{_tasks_of(task['dag_run_id'])}/{task['task_id']}/logs/{try_number}"
+        answer = self.ask("GET", f"{path}?map_index={task['map_index']}&full_content=true")
+        return "\n".join(str(entry.get("event")) for entry in answer["content"])
+
+    def why_failed(self, run_id: str) -> str:
+        """What the tasks of a run wrote that failed."""
+        failed = [task for task in self.tasks(run_id) if task["state"] == "failed"]
+        return "\n".join(f"{task['task_id']}:\n{self.log(task, task['try_number'])}" for task in failed)
+
+    def buttons(self, run_id: str, task_id: str) -> dict[str, str]:
+        """Addresses by what is written on the buttons of a task of the only cluster."""
+        links: dict[str, str] = self.ask("GET", f"{_tasks_of(run_id)}/{task_id}/links?map_index=0")[
+            "extra_links"
+        ]
+        return links
 
     def _send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         request = Request(  # noqa: S310  # http on loopback, or in a container's network
@@ -122,3 +137,7 @@ class AirflowApi:
                 return answer.status, json.loads(answer.read())
         except HTTPError as error:
             return error.code, {"detail": error.read().decode(errors="replace")}
+
+
+def _tasks_of(run_id: str) -> str:
+    return f"dags/{DAG_ID}/dagRuns/{quote(run_id, safe='')}/taskInstances"

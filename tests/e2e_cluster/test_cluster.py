@@ -27,7 +27,7 @@ def test_a_day_on_the_cluster_is_the_day_of_one_machine(
     deployment: Deployment, of_one_machine: list[str]
 ) -> None:
     run_id = deployment.airflow.trigger(_DAY)
-    assert deployment.airflow.wait_for([run_id]) == ["success"], deployment.airflow.build_log(run_id)
+    assert deployment.airflow.wait_for([run_id]) == ["success"], deployment.airflow.why_failed(run_id)
     assert fingerprint(deployment.warehouse) == [line for line in of_one_machine if line.startswith(_DAY)]
 
 
@@ -42,8 +42,9 @@ def test_a_backfill_survives_a_lost_worker_and_publishes_the_same(
     assert deployment.airflow.wait_for(runs) == ["success"] * len(runs)
     assert sorted(spark_workers(deployment)) == ["ALIVE", "DEAD"]
     # Spark itself went on with the executor that was left: no build was tried a second time.
-    assert [deployment.airflow.build(run_id)["try_number"] for run_id in runs] == [1, 1]
-    assert any("Lost executor" in deployment.airflow.build_log(run_id) for run_id in runs)
+    builds = [deployment.airflow.build(run_id) for run_id in runs]
+    assert [build["try_number"] for build in builds] == [1, 1]
+    assert any("Lost executor" in deployment.airflow.log(build) for build in builds)
     assert fingerprint(deployment.warehouse) == of_one_machine
 
 
