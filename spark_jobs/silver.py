@@ -7,16 +7,19 @@ disk, a folder for each table: an export is larger than memory, and every table 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from spark_jobs.session import literal_path, setting_bytes, spark_schema
 from spark_jobs.stage import write_work
 from tables import OFFSET_FILE, SILVER_TABLES
+from tables.silver.export_record import EXPORT_RECORD
+from tables.silver.rejected_record import REJECTED_RECORD
 from topology.contract import EnvelopeError, parse_envelope
 from topology.payloads import PayloadError, error_code, facts, facts_of_unreadable
 
@@ -29,8 +32,20 @@ if TYPE_CHECKING:
     from topology.manifest import Manifest
     from warehouse.layout import Stage
 
-_FACT_SCHEMA = "table_name string, row string"
-_ARROW_FACT_SCHEMA = pa.schema([("table_name", pa.string()), ("row", pa.string())])
+_LINE = ("file_name", "line_number")
+_FACT_SCHEMA = "table_name string, file_name string, line_number long, broker_addr string, row string"
+_ARROW_FACT_SCHEMA = pa.schema(
+    [
+        ("table_name", pa.string()),
+        ("file_name", pa.string()),
+        ("line_number", pa.int64()),
+        ("broker_addr", pa.string()),
+        ("row", pa.string()),
+    ]
+)
+_ADDRESS = "asked at"
+_OF_LINES = (EXPORT_RECORD, REJECTED_RECORD)
+"""Tables that have every line of the export, also those whose answers do not count."""
 
 
 def read_silver(
@@ -46,8 +61,52 @@ def read_silver(
     """
     lines = _read_lines(spark, export_directory, manifest)
     facts_of_lines = lines.mapInArrow(_parse_batches(_kind_by_file(manifest)), _FACT_SCHEMA)
+    asked = Observation()
+    broker = F.get_json_object("row", "$.broker_name")
+    of_address = F.when(F.col("broker_addr").isNotNull(), F.struct(broker.alias("name"), "broker_addr"))
+    facts_of_lines = facts_of_lines.observe(asked, F.collect_set(of_address).alias("brokers"))
     parsed = write_work(spark, stage, "parsed_line", facts_of_lines, folder_by="table_name")
-    return {table.name: _typed(parsed, table, manifest) for table in SILVER_TABLES}
+    silver = {table.name: _typed(parsed, table, manifest) for table in SILVER_TABLES}
+    address_counts = Counter(broker["name"] for broker in asked.get["brokers"])
+    brokers = [name for name, count in address_counts.items() if count > 1]
+    if brokers:
+        outvoted = F.broadcast(_outvoted_lines(parsed, brokers))
+        counted = parsed.join(outvoted, list(_LINE), "left_anti")
+        silver |= {
+            table.name: _typed(counted, table, manifest) for table in SILVER_TABLES if table not in _OF_LINES
+        }
+    return silver
+
+
+def _outvoted_lines(parsed: DataFrame, brokers: list[str]) -> DataFrame:
+    """The lines whose answer does not count, because another address of the same broker was asked the same.
+
+    Name servers that do not know the same master make a collector ask both. An address that answered the question counts
+    before one that did not, and of two the one that answered more of what it was asked in the whole export.
+
+    Args:
+        parsed: lines as `_parse_batches` gives them.
+        brokers: those that were asked at several addresses.
+
+    Returns:
+        Columns file_name, line_number.
+    """
+    records = _rows_of(parsed, EXPORT_RECORD, "broker_addr", *_LINE).where(
+        F.col("broker_addr").isNotNull() & F.col("broker_name").isin(brokers)
+    )
+    of_address = Window.partitionBy("broker_name", "broker_addr")
+    question = ("kind", "broker_name", "consumer_group", "topic")
+    is_answer = (F.col("state") == "payload").cast("int")
+    place = F.dense_rank().over(
+        Window.partitionBy(*question).orderBy(F.desc("is_answered"), F.desc("answer_count"), "broker_addr")
+    )
+    return (
+        records.withColumn("answer_count", F.sum(is_answer).over(of_address))
+        .withColumn("is_answered", F.max(is_answer).over(Window.partitionBy(*question, "broker_addr")))
+        .withColumn("place", place)
+        .where("place > 1")
+        .select(*_LINE)
+    )
 
 
 def _kind_by_file(manifest: Manifest) -> dict[str, str]:
@@ -95,13 +154,15 @@ def _never_split_bytes(spark: SparkSession) -> int:
 def _parse_batches(
     kind_by_file: dict[str, str],
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs on the lines: Arrow batches in, (table_name, row as JSON) out."""
+    """The function that Spark runs on the lines: Arrow batches in, rows of `_FACT_SCHEMA` out.
+
+    `row` is a silver row as JSON; `broker_addr` is there in rows of `export_record` alone: the broker's address that was asked.
+    """
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lines_seen: dict[tuple[str, int], int] = defaultdict(int)
         for batch in batches:
-            names: list[str] = []
-            rows: list[str] = []
+            found: list[tuple[str, str, int, str | None, str]] = []
             columns = (
                 batch.column(name).to_pylist()
                 for name in ("file", "block_start", "first_line_number", "value")
@@ -110,10 +171,15 @@ def _parse_batches(
                 line_number = first_line_number + lines_seen[file, block_start]
                 lines_seen[file, block_start] += 1
                 for name, row in _rows_of_line(file, kind_by_file[file], line_number, text):
-                    names.append(name)
-                    rows.append(json.dumps(row, ensure_ascii=False))
+                    address = row.pop(_ADDRESS, None)
+                    found.append((name, file, line_number, address, json.dumps(row, ensure_ascii=False)))
+            columns_of_facts = zip(*found, strict=True) if found else [[]] * len(_ARROW_FACT_SCHEMA)
             yield pa.RecordBatch.from_arrays(
-                [pa.array(names, pa.string()), pa.array(rows, pa.string())], schema=_ARROW_FACT_SCHEMA
+                [
+                    pa.array(values, field.type)
+                    for values, field in zip(columns_of_facts, _ARROW_FACT_SCHEMA, strict=True)
+                ],
+                schema=_ARROW_FACT_SCHEMA,
             )
 
     return parse
@@ -135,6 +201,7 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
         "consumer_group": envelope.group,
         "topic": envelope.topic,
         "client_id": envelope.client_id,
+        _ADDRESS: envelope.broker_addr,
     }
     try:
         # All or nothing: half a record must not stand in silver beside its rejection.
@@ -164,11 +231,16 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
 
 def _typed(parsed: DataFrame, table: Table, manifest: Manifest) -> DataFrame:
     """The rows of one table with the table's own schema, from its folder alone."""
-    schema = spark_schema(table)
-    row_schema = StructType(schema.fields[2:])
-    rows = parsed.where(F.col("table_name") == table.name)
-    # FAILFAST: a row that does not fit its schema is a bug of ours and must not become a row of nulls.
-    typed = rows.select(F.from_json("row", row_schema, {"mode": "FAILFAST"}).alias("row")).select("row.*")
-    return typed.select(
-        F.lit(manifest.cluster).alias("cluster"), F.lit(manifest.ds).alias("ds"), *row_schema.fieldNames()
+    columns = [column.name for column in spark_schema(table).fields[2:]]
+    return _rows_of(parsed, table).select(
+        F.lit(manifest.cluster).alias("cluster"), F.lit(manifest.ds).alias("ds"), *columns
     )
+
+
+def _rows_of(parsed: DataFrame, table: Table, *beside: str) -> DataFrame:
+    """The columns of one table but cluster and ds, and columns beside them that only parsed lines have."""
+    row_schema = StructType(spark_schema(table).fields[2:])
+    # FAILFAST: a row that does not fit its schema is a bug of ours and must not become a row of nulls.
+    row = F.from_json("row", row_schema, {"mode": "FAILFAST"}).alias("row")
+    own = [name for name in beside if name not in row_schema.fieldNames()]
+    return parsed.where(F.col("table_name") == table.name).select(*own, row).select(*own, "row.*")

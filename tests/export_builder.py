@@ -86,10 +86,11 @@ class ExportBuilder:
         message_model: str = "CLUSTERING",
         language: str = "JAVA",
         others: Mapping[str, tuple[str, int]] | None = None,
+        **asked: str,
     ) -> None:
         """What one broker tells of a group: a connection for each id, and the group's subscriptions.
 
-        `others` are ids with a language and a version ordinal of their own.
+        `others` are ids with a language and a version ordinal of their own; `asked` may name another address of the broker.
         """
         own = others or {}
         payload = {
@@ -106,7 +107,7 @@ class ExportBuilder:
             "messageModel": message_model,
             "consumeType": "CONSUME_PASSIVELY",
         }
-        self.answer("consumer_connection", payload, broker=broker, group=group)
+        self.answer("consumer_connection", payload, broker=broker, group=group, **asked)
 
     def no_members(self, broker: str, group: str) -> None:
         """A broker answers that nobody of the group is connected."""

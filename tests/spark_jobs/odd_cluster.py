@@ -32,6 +32,7 @@ class OddCluster:
         self._members()
         self._broken_records()
         self._bombs()
+        self._two_masters()
 
     def seal(self, exports: Path) -> Path:
         """Write the export; gives its directory."""
@@ -149,6 +150,19 @@ class OddCluster:
     def _bomb(self, kind: str, text: str, **asked: str) -> None:
         self._broken(kind, text, **asked)
         self.bombs.add((KIND_BY_NAME[kind].file_name, text))
+
+    def _two_masters(self) -> None:
+        """The name servers know different masters of one broker, and both were asked."""
+        export = self._export
+        export.route("two-masters", {"d": 2})
+        for group in ("g-old-master-down", "g-two-masters"):
+            export.client(group, "c1", ["two-masters"])
+        export.failure("consumer_connection", NOT_REACHED, broker="d", group="g-old-master-down")
+        export.members("d", "g-old-master-down", ["c1"], ["two-masters"], broker_addr="d-new:10911")
+        # The old one still answers, and nobody tells it any more who comes.
+        export.members("d", "g-two-masters", ["c1"], ["two-masters"])
+        export.members("d", "g-two-masters", ["c1", "c2"], ["two-masters"], broker_addr="d-new:10911")
+        export.client("g-two-masters", "c2", ["two-masters"])
 
     def _broken(self, kind: str, text: str, **asked: str) -> None:
         line_number = self._export.answer(kind, text, **asked)
