@@ -30,8 +30,8 @@ in_scheduler ledger sql "
 cat <<END
 
 Where to look:
-  Airflow       http://localhost:8080   user admin, password AIRFLOW_ADMIN_PASSWORD in deploy/.env
-  Spark         http://localhost:8081
+  Airflow       http://$(compose port airflow-api-server 8080)   user admin, password AIRFLOW_ADMIN_PASSWORD in deploy/.env
+  Spark         http://$(compose port spark-master 8080)
   the tables    docker compose --file deploy/docker-compose.yml exec airflow-scheduler ledger tables
   the end       make down
 END

@@ -9,16 +9,17 @@ import pytest
 from setup.steps import SetUpError
 from tests.e2e_cluster.containers import cluster_of_containers
 from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, SETTINGS, fingerprint, project
+from tests.e2e_cluster.engine import docker_engine
 from tests.e2e_cluster.processes import cluster_of_processes
-from tests.real_cluster.processes import wait_until
+from tests.real_cluster.processes import Processes, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.e2e_cluster.deployment import Deployment
+    from tests.e2e_cluster.engine import Docker
 
 DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
-_KINDS = {"processes": cluster_of_processes, "containers": cluster_of_containers}
 
 
 @pytest.fixture(scope="session")
@@ -33,15 +34,33 @@ def of_one_machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return fingerprint(warehouse)
 
 
-@pytest.fixture(scope="module", params=list(_KINDS))
+@pytest.fixture(scope="session")
+def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
+    """An engine with Compose, for all that runs in containers; images that were built once are there for the next test."""
+    processes = Processes()
+    try:
+        with docker_engine(processes, tmp_path_factory.mktemp("docker")) as engine:
+            yield engine
+    except SetUpError as error:
+        pytest.fail(f"Nothing can be started here as containers. {error}", pytrace=False)
+    finally:
+        processes.close()
+
+
+@pytest.fixture(scope="module", params=["processes", "containers"])
 def deployment(
     request: pytest.FixtureRequest,
     of_one_machine: list[str],  # first, so that it does not run beside what it is compared with
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Deployment]:
     kind: str = request.param
+    folder = tmp_path_factory.mktemp(kind)
     try:
-        with _KINDS[kind](tmp_path_factory.mktemp(kind)) as cluster:
+        with (
+            cluster_of_processes(folder)
+            if kind == "processes"
+            else cluster_of_containers(request.getfixturevalue("docker"), folder)
+        ) as cluster:
             wait_until(cluster.airflow.knows_dag, 120)
             cluster.airflow.unpause()
             yield cluster

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from setup import deployment_secrets
 from tests.airflow_api import AirflowApi
-from tests.e2e_cluster.compose_file import service
 from tests.e2e_cluster.deployment import EXPORTS, ROOT, SETTINGS
-from tests.e2e_cluster.engine import Docker, docker_engine
-from tests.real_cluster.processes import FreePorts, Processes
+from tests.e2e_cluster.images import LEDGER_IMAGE, postgres_image
+from tests.real_cluster.processes import FreePorts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.e2e_cluster.engine import Docker
 
 _PROJECT = "ledger-e2e"
-_HOME_MADE_POSTGRES = "ledger-e2e-postgres:bookworm"
 
 
 class ClusterOfContainers:
@@ -50,8 +50,8 @@ class ClusterOfContainers:
                 f"AIRFLOW_LISTEN=127.0.0.1:{api}\n"
                 f"SPARK_MASTER_LISTEN=127.0.0.1:{page}\n"
                 f"BASE_IMAGE={docker.base_image()}\n"
-                f"LEDGER_IMAGE={_PROJECT}:local\n"
-                f"POSTGRES_IMAGE={_postgres_image(docker)}\n"
+                f"LEDGER_IMAGE={LEDGER_IMAGE}\n"
+                f"POSTGRES_IMAGE={postgres_image(docker)}\n"
                 f"LEDGER_EXPORTS_FROM={shutil.copytree(EXPORTS, folder / 'exports')}\n"
                 f"LEDGER_WAREHOUSE_FROM={self.warehouse}\n"
                 f"LEDGER_SETTINGS_FROM={SETTINGS}\n"
@@ -84,30 +84,14 @@ def _container(worker: int) -> str:
 
 
 @contextmanager
-def cluster_of_containers(folder: Path) -> Iterator[ClusterOfContainers]:
-    """Start it all, and leave nothing behind but images.
-
-    Raises:
-        SetUpError: There is no Docker engine and none can be started.
-    """
-    processes = Processes()
-    with ExitStack() as ends:
-        ends.callback(processes.close)
-        docker = ends.enter_context(docker_engine(processes, folder))
-        cluster = ClusterOfContainers(docker, folder, FreePorts())
-        ends.callback(cluster.down)
+def cluster_of_containers(docker: Docker, folder: Path) -> Iterator[ClusterOfContainers]:
+    """Start it all, and leave nothing behind but images."""
+    cluster = ClusterOfContainers(docker, folder, FreePorts())
+    try:
         cluster.up()
         yield cluster
-
-
-def _postgres_image(docker: Docker) -> str:
-    official: str = service("postgres")["image"]
-    if docker.says("image", "inspect", official) or docker.says("pull", "--quiet", official):
-        return official
-    base = f"--build-arg=BASE_IMAGE={docker.base_image()}"
-    context = Path(__file__).with_name("postgres")
-    docker.run("build", base, f"--tag={_HOME_MADE_POSTGRES}", str(context), DOCKER_BUILDKIT="0")
-    return _HOME_MADE_POSTGRES
+    finally:
+        cluster.down()
 
 
 def _secret(file: Path, name: str) -> str:

@@ -72,10 +72,14 @@ class Docker:
             return False
         return answer.returncode == 0
 
+    def has(self, image: str) -> bool:
+        """Whether an image is there or can be pulled."""
+        return self.says("image", "inspect", image) or self.says("pull", "--quiet", image)
+
     def base_image(self) -> str:
         """An image of Debian 12 that this engine has, can pull, or gets made from packages."""
         official: str = service("airflow-init")["build"]["args"]["BASE_IMAGE"]
-        if self.says("image", "inspect", official) or self.says("pull", "--quiet", official):
+        if self.has(official):
             return official
         if not self.says("image", "inspect", _HOME_MADE_BASE):
             self._make_base_image()

@@ -22,7 +22,9 @@ VERSIONS: Final = ("4.9.7", "5.3.3", "5.5.0")
 OLD_CLIENT: Final = "4.7.1"
 """A release of which only clients are started: the last that divides by MACHINE_ROOM in its first way."""
 
-_PINS: Final = Pins(Path(__file__).with_name("jars.txt"))
+PINS: Final = Pins(Path(__file__).with_name("jars.txt"))
+"""The jars of each release."""
+
 _SOURCES: Final = Path(__file__).with_name("java")
 _COMPILED: Final = LOCAL / "real-cluster"
 _ASM: Final = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
@@ -63,7 +65,7 @@ class JavaProgram:
 
     def __init__(self, version: str) -> None:
         home = java.find_jdk("Running a real cluster")
-        _PINS.ensure(home, version)
+        PINS.ensure(home, version)
         self.version = version
         self._java = home / "bin" / "java"
         compiled = _compiled(version, home)
@@ -120,13 +122,13 @@ def _libraries(version: str) -> list[Path]:
     jackson = [
         shipped_by_pyspark(f"jackson-{part}-[0-9]*.jar") for part in ("core", "databind", "annotations")
     ]
-    return [*jackson, *_PINS.class_path(version)]
+    return [*jackson, *PINS.class_path(version)]
 
 
 def _compiled(version: str, home: Path) -> Path:
     """The folder of the compiled program and its agent; made again when the program or a jar has changed."""
     sources = sorted(_SOURCES.rglob("*.java"))
-    key = content_key(_AGENT, *sources, *(jar.sha256 for jar in _PINS.jars(version)))
+    key = content_key(_AGENT, *sources, *(jar.sha256 for jar in PINS.jars(version)))
     made = _COMPILED / version / key[:12]
     if made.is_dir():
         return made
