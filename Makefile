@@ -61,7 +61,7 @@ fuzz: setup ## a million drawn offset files against the same classes (LEDGER_CAS
 e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters, many days; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m e2e tests
 
-faults: setup ## runs that are killed at any moment, doubled, stopped, out of disk, executors or Airflow's database; half an hour
+faults: setup ## runs that are killed at any moment, doubled, stopped, out of disk, executors or Airflow's database; an hour
 	@$(IN_ENVIRONMENT) pytest -m faults tests/faults
 
 e2e-cluster: setup ## days on Spark workers and in an object store, equal tables; KIND=processes, containers, demo or object_store for one of them

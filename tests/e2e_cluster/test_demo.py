@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,10 +35,11 @@ def test_demo_prints_who_owns_each_queue(docker: Docker, tmp_path: Path) -> None
     try:
         demo = make("demo", environment)
         assert demo.returncode == 0, f"{demo.stdout}\n{demo.stderr}"
-        read = [line for line in demo.stdout.splitlines() if "TopicTest" in line]
-        # Four queues of each broker, and the members of the group divide them.
-        assert len(read) == 8
-        assert all("match" in line for line in read), read
+        read = [line.split() for line in demo.stdout.splitlines() if "TopicTest" in line]
+        assert {(broker, queue_id, ownership) for _, _, broker, queue_id, ownership, *_ in read} == {
+            (broker, str(queue_id), "owned") for broker in ("broker-a", "broker-b") for queue_id in range(4)
+        }
+        assert sorted(Counter(owners for *_, owners, _ in read).values()) == [4, 4]
     finally:
         subprocess.run(
             ["docker", "compose", "--profile=*", "down", "--volumes", "--timeout=5"],
