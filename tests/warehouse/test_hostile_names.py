@@ -24,6 +24,8 @@ from warehouse.layout import Warehouse
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.e2e
+
 CLUSTER: Final = "_it's 50% [x]*{a}? \"q\" ü <b onload=harm()>'; DROP TABLE publication; --"
 TOPICS: Final = ('=HYPERLINK("x")', "../../../etc/cron.d/planted", "%DLQ%'; DELETE FROM finding; --")
 GROUPS: Final = (
