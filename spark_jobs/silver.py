@@ -62,12 +62,12 @@ def read_silver(
     lines = _read_lines(spark, export_directory, manifest)
     facts_of_lines = lines.mapInArrow(_parse_batches(_kind_by_file(manifest)), _FACT_SCHEMA)
     asked = Observation()
-    broker = F.get_json_object("row", "$.broker_name")
-    of_address = F.when(F.col("broker_addr").isNotNull(), F.struct(broker.alias("name"), "broker_addr"))
-    facts_of_lines = facts_of_lines.observe(asked, F.collect_set(of_address).alias("brokers"))
+    broker_name = F.get_json_object("row", "$.broker_name").alias("broker_name")
+    address = F.when(F.col("broker_addr").isNotNull(), F.struct(broker_name, "broker_addr"))
+    facts_of_lines = facts_of_lines.observe(asked, F.collect_set(address).alias("addresses"))
     parsed = write_work(spark, stage, "parsed_line", facts_of_lines, folder_by="table_name")
     silver = {table.name: _typed(parsed, table, manifest) for table in SILVER_TABLES}
-    address_counts = Counter(broker["name"] for broker in asked.get["brokers"])
+    address_counts = Counter(address["broker_name"] for address in asked.get["addresses"])
     brokers = [name for name, count in address_counts.items() if count > 1]
     if brokers:
         outvoted = F.broadcast(_outvoted_lines(parsed, brokers))

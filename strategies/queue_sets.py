@@ -179,7 +179,7 @@ def longest_list(route: Route) -> int:
         sum(max(data.read_queue_nums, 0) for data in queue_datas if data.is_readable()),
         sum(max(data.write_queue_nums, 0) for data in queue_datas if data.is_writable()),
         sum(count for _, count in _ordered_brokers_until_java_throws(route.order_topic_conf or "")),
-        sum(max(count, 0) for count in of_scopes.values()),
+        sum(of_scopes.values()),
     )
 
 

@@ -49,7 +49,7 @@ class ClusterOfContainers:
             settings.write(
                 f"AIRFLOW_LISTEN=127.0.0.1:{api}\n"
                 f"SPARK_MASTER_LISTEN=127.0.0.1:{page}\n"
-                f"BASE_IMAGE={docker.base_image()}\n"
+                f"BASE_IMAGE={docker.base_image}\n"
                 f"LEDGER_IMAGE={LEDGER_IMAGE}\n"
                 f"POSTGRES_IMAGE={postgres_image(docker)}\n"
                 f"LEDGER_EXPORTS_FROM={shutil.copytree(EXPORTS, folder / 'exports')}\n"

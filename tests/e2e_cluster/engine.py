@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,8 +77,9 @@ class Docker:
         """Whether an image is there or can be pulled."""
         return self.says("image", "inspect", image) or self.says("pull", "--quiet", image)
 
+    @cached_property
     def base_image(self) -> str:
-        """An image of Debian 12 that this engine has, can pull, or gets made from packages."""
+        """An image of Debian 12 that this engine has, can pull, or gets made from packages; looked for once."""
         official: str = service("airflow-init")["build"]["args"]["BASE_IMAGE"]
         if self.has(official):
             return official

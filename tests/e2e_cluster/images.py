@@ -59,5 +59,5 @@ def rocketmq_image(docker: Docker, scratch: Path) -> str:
 
 
 def _build(docker: Docker, context: Path, tag: str) -> None:
-    base = f"--build-arg=BASE_IMAGE={docker.base_image()}"
+    base = f"--build-arg=BASE_IMAGE={docker.base_image}"
     docker.run("build", base, f"--tag={tag}", str(context), DOCKER_BUILDKIT="0")

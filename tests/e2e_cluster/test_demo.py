@@ -25,7 +25,7 @@ def test_demo_prints_who_owns_each_queue(docker: Docker, tmp_path: Path) -> None
     environment = {
         **docker.environment,
         "COMPOSE_PROJECT_NAME": "ledger-e2e-demo",
-        "BASE_IMAGE": docker.base_image(),
+        "BASE_IMAGE": docker.base_image,
         "LEDGER_IMAGE": LEDGER_IMAGE,
         "POSTGRES_IMAGE": postgres_image(docker),
         "ROCKETMQ_IMAGE": rocketmq_image(docker, tmp_path / "rocketmq"),
