@@ -34,6 +34,7 @@ _NAME: Final = "publishing.json"
 _RENEWED_EVERY_S: Final = 10.0
 _FORSAKEN_AFTER_S: Final = 60.0
 _LOOKED_AT_EVERY_S: Final = 1.0
+_OF_NO_VERSION: Final = '"00000000000000000000000000000000"'
 
 
 class TurnLostError(OSError):
@@ -70,6 +71,26 @@ class Turn:
             elif time.monotonic() - since > _FORSAKEN_AFTER_S and self._put({"e_tag": tag}):
                 return
             time.sleep(_LOOKED_AT_EVERY_S)
+
+    def prove(self) -> None:
+        """See that the store refuses what a condition forbids, while the object is there and is ours.
+
+        One that ignores conditions says yes to every writer, and loses commits.
+
+        Raises:
+            OSError: it ignores them.
+        """
+        forbidden: dict[str, Literal["create"] | UpdateVersion] = {
+            "If-None-Match": "create",
+            "If-Match": {"e_tag": _OF_NO_VERSION},
+        }
+        for header, condition in forbidden.items():
+            if self._put(condition):
+                self._give_back()
+                raise OSError(
+                    f"the store ignores {header} when an object is put, so nothing keeps two writers apart; "
+                    "use a store, or a release of it, that honours conditional puts"
+                )
 
     @contextmanager
     def renewed(self) -> Iterator[None]:
@@ -137,7 +158,7 @@ def turn(root: str) -> Iterator[Turn]:
         root: the warehouse's root, in an object store.
 
     Raises:
-        OSError: the store cannot be reached, or refuses.
+        OSError: the store cannot be reached, refuses, or ignores conditions.
     """
     bucket, _, prefix = ObjectPath.of(root).key.partition("/")
     said = variables()
@@ -152,6 +173,7 @@ def turn(root: str) -> Iterator[Turn]:
         )
         mine = Turn(store, f"{prefix}/{_NAME}".lstrip("/"))
         mine.take()
+        mine.prove()
     except BaseError as error:
         # What follows is the error once more, for those who mend the library.
         raise OSError(" ".join(str(error).partition("Debug source:")[0].split())) from error

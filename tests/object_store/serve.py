@@ -1,7 +1,7 @@
-"""Serves S3 on a port of loopback, in the server's own environment: `python serve.py PORT`.
+"""Serves S3 on a port of loopback, in the server's own environment: `python serve.py PORT [HEADER…]`.
 
 Moto looks whether an object is there and then puts it; a store that honours conditional puts does both in one step. So requests are
-answered one after the other.
+answered one after the other. A header that is named is ignored, as stores do that know no such condition.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 
 
 class OneAfterTheOther:
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application: Any, ignored: list[str]) -> None:
         self._application = application
+        self._ignored = ["HTTP_" + header.upper().replace("-", "_") for header in ignored]
         self._turn = Lock()
 
     def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
+        for header in self._ignored:
+            environ.pop(header, None)
         with self._turn:
             return list(self._application(environ, start_response))
 
 
 if __name__ == "__main__":
     application = DomainDispatcherApplication(create_backend_app)
-    run_simple("127.0.0.1", int(sys.argv[1]), OneAfterTheOther(application), threaded=True)
+    run_simple("127.0.0.1", int(sys.argv[1]), OneAfterTheOther(application, sys.argv[2:]), threaded=True)

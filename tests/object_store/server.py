@@ -25,15 +25,22 @@ _START_SECONDS = 120
 
 
 @contextmanager
-def object_store(folder: Path, bucket: str) -> Iterator[dict[str, str]]:
-    """A server with one empty bucket; gives the variables by which every engine finds it."""
+def object_store(folder: Path, bucket: str, *ignored_headers: str) -> Iterator[dict[str, str]]:
+    """A server with one empty bucket; gives the variables by which every engine finds it.
+
+    Args:
+        folder: For what the server writes.
+        bucket: The bucket's name.
+        ignored_headers: Conditions that this store does not know.
+    """
     perform(_step())
     perform(jars_step(java_home()))
     port = FreePorts().block(1)
     address = f"http://127.0.0.1:{port}"
     processes = Processes()
     try:
-        server = processes.start([_ENVIRONMENT / "bin" / "python", _SERVER, str(port)], folder / "s3-server")
+        python = _ENVIRONMENT / "bin" / "python"
+        server = processes.start([python, _SERVER, str(port), *ignored_headers], folder / "s3-server")
         wait_until(lambda: None if server.listens_on(port) else server.last_words(), _START_SECONDS)
         made = Request(f"{address}/{bucket}", method="PUT")  # noqa: S310  # http on loopback
         build_opener(ProxyHandler({})).open(made, timeout=60).close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import obstore
 import pyarrow as pa
@@ -12,10 +13,17 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from obstore.store import S3Store
 
+from tests.object_store.server import object_store
 from topology.object_store import ObjectPath
 from warehouse import turn as turns
+from warehouse.commits import one_writer
+from warehouse.errors import WriteError
+from warehouse.layout import Warehouse
 from warehouse.storage import storage_options
 from warehouse.turn import TurnLostError, turn
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -78,6 +86,22 @@ class TestSeveralWriters:
             with pytest.raises(TurnLostError, match="another"):
                 mine.check()
         assert taken_over.open().read() == b'{"writer": "another"}'
+
+
+@pytest.mark.parametrize("condition", ["If-None-Match", "If-Match"])
+def test_a_store_that_ignores_a_condition_is_not_written(
+    condition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with object_store(tmp_path, "lake", condition) as variables:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        warehouse = Warehouse("s3a://lake/warehouse")
+        with (
+            pytest.raises(WriteError, match=f"the store ignores {condition} when an object is put"),
+            one_writer(warehouse),
+        ):
+            pytest.fail("somebody writes")
+        assert not list(ObjectPath.of(warehouse.root).files())
 
 
 def _bucket() -> S3Store:
