@@ -31,7 +31,7 @@ def of_one_machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
             "ledger", "run", f"--cluster={CLUSTER}", f"--ds={day}",
             f"--exports={EXPORTS}", f"--settings={SETTINGS}", f"--warehouse={warehouse}",
         )  # fmt: skip
-    return fingerprint(warehouse)
+    return fingerprint(str(warehouse), {})
 
 
 @pytest.fixture(scope="session")

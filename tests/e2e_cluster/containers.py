@@ -1,68 +1,89 @@
-"""The deployment as the containers of deploy/docker-compose.yml, each from an image that is built here or pulled."""
+"""The deployment as the containers of deploy/docker-compose.yml, each from an image that is built here or pulled.
+
+Exports and tables are in the deployment's own object store, and Spark's history server runs beside it.
+"""
 
 from __future__ import annotations
 
-import shutil
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import obstore
+from obstore.store import S3Store
+
 from setup import deployment_secrets
 from tests.airflow_api import AirflowApi
-from tests.e2e_cluster.deployment import EXPORTS, ROOT, SETTINGS
-from tests.e2e_cluster.images import LEDGER_IMAGE, postgres_image
+from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, ROOT, SETTINGS, project
+from tests.e2e_cluster.images import LEDGER_IMAGE, object_store_image, postgres_image
 from tests.real_cluster.processes import FreePorts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from tests.e2e_cluster.engine import Docker
 
 _PROJECT = "ledger-e2e"
+_BUCKET = "ledger"
+_EXPORTS = f"s3a://{_BUCKET}/exports"
 
 
 class ClusterOfContainers:
-    """The Compose project, up and healthy.
+    """The Compose project, up and healthy; exports and tables are in its object store.
 
     Args:
         docker: The engine.
-        folder: For what the containers share with this test: secrets, exports, warehouse.
-        ports: For the two pages that the test asks.
+        folder: For its secrets and settings.
+        ports: For what this machine asks.
     """
 
     def __init__(self, docker: Docker, folder: Path, ports: FreePorts) -> None:
-        self.warehouse = folder / "warehouse"
+        self.warehouse = f"s3a://{_BUCKET}/warehouse"
         self._docker = docker
-        secrets = folder / "deployment.env"
-        deployment_secrets.write(secrets)
+        env_file = folder / "deployment.env"
+        deployment_secrets.write(env_file)
         self._compose = [
             "compose",
             f"--project-name={_PROJECT}",
             f"--file={ROOT / 'deploy' / 'docker-compose.yml'}",
-            f"--env-file={secrets}",
+            f"--env-file={env_file}",
         ]
-        page, api = ports.block(1), ports.block(1)
-        self.spark_master = f"http://127.0.0.1:{page}"
-        self.airflow = AirflowApi(f"http://127.0.0.1:{api}", _secret(secrets, "AIRFLOW_ADMIN_PASSWORD"))
+        secrets = dict(line.split("=", 1) for line in env_file.read_text().splitlines() if line[:1].isalpha())
+        page, history, api, objects = (f"127.0.0.1:{ports.block(1)}" for _ in range(4))
+        self.spark_master = f"http://{page}"
+        self.spark_history = f"http://{history}"
+        self.airflow = AirflowApi(f"http://{api}", secrets["AIRFLOW_ADMIN_PASSWORD"])
+        self.store = {
+            "AWS_ENDPOINT_URL": f"http://{objects}",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": secrets["AWS_ACCESS_KEY_ID"],
+            "AWS_SECRET_ACCESS_KEY": secrets["AWS_SECRET_ACCESS_KEY"],
+            "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost",
+        }
         # What an installation would write into deploy/.env.
-        with secrets.open("a") as settings:
+        with env_file.open("a") as settings:
             settings.write(
-                f"AIRFLOW_LISTEN=127.0.0.1:{api}\n"
-                f"SPARK_MASTER_LISTEN=127.0.0.1:{page}\n"
+                "COMPOSE_PROFILES=object-store,history\n"
+                f"AIRFLOW_LISTEN={api}\n"
+                f"SPARK_MASTER_LISTEN={page}\n"
+                f"SPARK_HISTORY_LISTEN={history}\n"
+                f"OBJECT_STORE_LISTEN={objects}\n"
                 f"BASE_IMAGE={docker.base_image}\n"
                 f"LEDGER_IMAGE={LEDGER_IMAGE}\n"
                 f"POSTGRES_IMAGE={postgres_image(docker)}\n"
-                f"LEDGER_EXPORTS_FROM={shutil.copytree(EXPORTS, folder / 'exports')}\n"
-                f"LEDGER_WAREHOUSE_FROM={self.warehouse}\n"
+                f"OBJECT_STORE_IMAGE={object_store_image(docker)}\n"
+                f"LEDGER_EXPORTS_AT={_EXPORTS}\n"
+                f"LEDGER_WAREHOUSE_AT={self.warehouse}\n"
                 f"LEDGER_SETTINGS_FROM={SETTINGS}\n"
             )
-        self.warehouse.mkdir()
-        self.warehouse.chmod(0o777)  # for user 50000 of the containers
 
     def up(self) -> None:
-        """Build the image and start every service; returns when all are healthy."""
+        """Build the image, start every service, wait until all are healthy, and land the exports."""
         self.compose("build")
         self.compose("up", "--detach", "--wait")
+        for export in sorted((EXPORTS / CLUSTER).iterdir()):
+            project("ledger", "exports", "land", str(export), f"--exports={_EXPORTS}", **self.store)
 
     def down(self) -> None:
         """End it, and remove its volumes."""
@@ -71,6 +92,20 @@ class ClusterOfContainers:
     def compose(self, *words: str) -> str:
         """Run `docker compose` on the project; gives what it said."""
         return self._docker.run(*self._compose, *words)
+
+    def staged(self, day: str) -> Iterable[str]:
+        bucket = S3Store(
+            _BUCKET,
+            config={
+                "endpoint": self.store["AWS_ENDPOINT_URL"],
+                "region": self.store["AWS_REGION"],
+                "access_key_id": self.store["AWS_ACCESS_KEY_ID"],
+                "secret_access_key": self.store["AWS_SECRET_ACCESS_KEY"],
+            },
+            client_options={"allow_http": True},
+        )
+        stage = f"warehouse/stage/{CLUSTER}/{day}/"
+        return [found["path"].removeprefix(stage) for page in obstore.list(bucket, stage) for found in page]
 
     def computes(self, worker: int) -> bool:
         return self._docker.says("exec", _container(worker), "pgrep", "-f", "CoarseGrainedExecutorBackend")
@@ -92,8 +127,3 @@ def cluster_of_containers(docker: Docker, folder: Path) -> Iterator[ClusterOfCon
         yield cluster
     finally:
         cluster.down()
-
-
-def _secret(file: Path, name: str) -> str:
-    lines = (line.partition("=") for line in file.read_text().splitlines())
-    return next(value for variable, _, value in lines if variable == name)

@@ -1,4 +1,4 @@
-"""What the tests ask of a deployment, whatever it is made of: Airflow by its API, Spark's master by its page, files.
+"""What the tests ask of a deployment, whatever it is made of: Airflow by its API, Spark by its pages, files or objects.
 
 Belongs here: asking. Does not belong here: how its parts are started (`processes`, `containers`).
 """
@@ -6,12 +6,15 @@ Belongs here: asking. Does not belong here: how its parts are started (`processe
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.request import ProxyHandler, build_opener
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from tests.airflow_api import AirflowApi
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +29,15 @@ class Deployment(Protocol):
     airflow: AirflowApi
     spark_master: str
     """The address of the master's page."""
-    warehouse: Path
-    """Where this process finds the tables."""
+    spark_history: str
+    """The address of the history server's pages."""
+    warehouse: str
+    """Where programs of this machine find the tables: a folder, or a place in an object store."""
+    store: Mapping[str, str]
+    """What they have to know of that object store; nothing for a folder."""
+
+    def staged(self, day: str) -> Iterable[str]:
+        """The files of a day's stage, by their names below it: attempt, table, file."""
 
     def computes(self, worker: int) -> bool:
         """Whether this worker, 0 or 1, has an executor."""
@@ -42,16 +52,25 @@ def spark_workers(deployment: Deployment) -> list[str]:
         return [worker["state"] for worker in json.loads(answer.read())["workers"]]
 
 
-def fingerprint(warehouse: Path) -> list[str]:
+def finished_applications(deployment: Deployment) -> list[str]:
+    """The names of the applications that the history server shows as completed."""
+    address = f"{deployment.spark_history}/api/v1/applications?status=completed"
+    with build_opener(ProxyHandler({})).open(address, timeout=30) as answer:
+        return [application["name"] for application in json.loads(answer.read())]
+
+
+def fingerprint(warehouse: str, store: Mapping[str, str]) -> list[str]:
     """A line for each published day and table, with a hash of its rows."""
-    return project("ledger", "fingerprint", f"--cluster={CLUSTER}", f"--warehouse={warehouse}").splitlines()
+    place = [f"--cluster={CLUSTER}", f"--warehouse={warehouse}"]
+    return project("ledger", "fingerprint", *place, **store).splitlines()
 
 
-def project(*words: str) -> str:
-    """Run a program of this checkout as its user does, and give what it said."""
+def project(*words: str, **more: str) -> str:
+    """Run a program of this checkout as its user does, with more variables, and give what it said."""
     answer = subprocess.run(
         [ROOT / "setup" / "in-environment", *words],
         cwd=ROOT,
+        env={**os.environ, **more},
         check=False,
         capture_output=True,
         text=True,

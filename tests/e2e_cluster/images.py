@@ -19,6 +19,7 @@ LEDGER_IMAGE = "ledger-e2e:local"
 
 _HOME_MADE_POSTGRES = "ledger-e2e-postgres:bookworm"
 _HOME_MADE_ROCKETMQ = "ledger-e2e-rocketmq:bookworm"
+_HOME_MADE_OBJECT_STORE = "ledger-e2e-object-store:bookworm"
 _HERE = Path(__file__).parent
 
 
@@ -29,6 +30,16 @@ def postgres_image(docker: Docker) -> str:
         return official
     _build(docker, _HERE / "postgres", _HOME_MADE_POSTGRES)
     return _HOME_MADE_POSTGRES
+
+
+def object_store_image(docker: Docker) -> str:
+    """The Compose file's object store, or the same release of it, built from Go's module registry."""
+    official: str = service("object-store")["image"]
+    if docker.has(official):
+        return official
+    release = official.rpartition(":")[2]
+    _build(docker, _HERE / "object_store", _HOME_MADE_OBJECT_STORE, RELEASE=release)
+    return _HOME_MADE_OBJECT_STORE
 
 
 def rocketmq_image(docker: Docker, scratch: Path) -> str:
@@ -58,6 +69,7 @@ def rocketmq_image(docker: Docker, scratch: Path) -> str:
     return _HOME_MADE_ROCKETMQ
 
 
-def _build(docker: Docker, context: Path, tag: str) -> None:
-    base = f"--build-arg=BASE_IMAGE={docker.base_image}"
-    docker.run("build", base, f"--tag={tag}", str(context), DOCKER_BUILDKIT="0")
+def _build(docker: Docker, context: Path, tag: str, **more: str) -> None:
+    arguments = {"BASE_IMAGE": docker.base_image, **more}
+    words = [f"--build-arg={name}={value}" for name, value in arguments.items()]
+    docker.run("build", *words, f"--tag={tag}", str(context), DOCKER_BUILDKIT="0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -13,13 +14,12 @@ from setup import spark_conf
 from setup.deployment_secrets import drawn
 from tests.airflow_api import AirflowApi
 from tests.e2e_cluster.compose_file import service
-from tests.e2e_cluster.deployment import EXPORTS, ROOT, SETTINGS, project, spark_workers
+from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, ROOT, SETTINGS, project, spark_workers
 from tests.e2e_cluster.postgresql import postgresql
 from tests.real_cluster.processes import FreePorts, Processes, Started, descendants, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
 _VENV = ROOT / ".venv"
 _START_SECONDS = 300
@@ -43,12 +43,14 @@ class ClusterOfProcesses:
     """
 
     def __init__(self, processes: Processes, folder: Path, ports: FreePorts, metadata: str) -> None:
-        self.warehouse = folder / "warehouse"
+        self.warehouse = str(folder / "warehouse")
+        self.store: dict[str, str] = {}
         self._processes = processes
         self._folder = folder
-        page, rpc, api, health = (ports.block(1) for _ in range(4))
+        page, history, rpc, api, health = (ports.block(1) for _ in range(5))
         password = secrets.token_hex(8)
         self.spark_master = f"http://127.0.0.1:{page}"
+        self.spark_history = f"http://127.0.0.1:{history}"
         self.airflow = AirflowApi(f"http://127.0.0.1:{api}", password)
         self._here = {
             "AIRFLOW_HOME": str(folder / "airflow"),
@@ -67,7 +69,8 @@ class ClusterOfProcesses:
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": str(health),
             "AIRFLOW_ADMIN_PASSWORD": password,
             "LEDGER_EXPORTS": str(EXPORTS),
-            "LEDGER_WAREHOUSE": str(self.warehouse),
+            "LEDGER_WAREHOUSE": self.warehouse,
+            "SPARK_HISTORY_OPTS": f"-Dspark.history.ui.port={history}",
             "AIRFLOW_CONN_SPARK_DEFAULT": f'{{"conn_type": "spark", "host": "spark://127.0.0.1", "port": {rpc}}}',
         }
         spark_conf.write(spark_conf.OF_A_CLUSTER, folder / "spark-conf")
@@ -75,8 +78,12 @@ class ClusterOfProcesses:
             defaults.write(_FOR_FEW_ROWS)
         for place in ("airflow", "spark-events"):
             (folder / place).mkdir()
-        self._start_spark(page, rpc)
+        self._start_spark(page, rpc, history)
         self._start_airflow()
+
+    def staged(self, day: str) -> Iterable[str]:
+        stage = Path(self.warehouse, "stage", CLUSTER, day)
+        return [str(file.relative_to(stage)) for file in stage.rglob("*")]
 
     def computes(self, worker: int) -> bool:
         return bool(self._executors(worker))
@@ -89,7 +96,7 @@ class ClusterOfProcesses:
     def _executors(self, worker: int) -> list[psutil.Process]:
         return descendants(self._workers[worker].pid, "CoarseGrainedExecutorBackend")
 
-    def _start_spark(self, page: int, rpc: int) -> None:
+    def _start_spark(self, page: int, rpc: int, history: int) -> None:
         spark = "org.apache.spark.deploy"
         master = self._start(
             "spark-master", "spark-class", f"{spark}.master.Master",
@@ -107,6 +114,10 @@ class ClusterOfProcesses:
             for number in range(_WORKERS)
         ]  # fmt: skip
         wait_until(self._missing_worker, _START_SECONDS)
+        pages = self._start(
+            "spark-history", "spark-class", f"{spark}.history.HistoryServer", like="spark-history"
+        )
+        wait_until(lambda: None if pages.listens_on(history) else "there is no history yet", _START_SECONDS)
 
     def _missing_worker(self) -> str | None:
         try:

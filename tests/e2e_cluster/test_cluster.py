@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e_cluster.deployment import CLUSTER, fingerprint, spark_workers
+from tests.e2e_cluster.deployment import fingerprint, finished_applications, spark_workers
 from tests.real_cluster.processes import wait_until
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def test_a_day_on_the_cluster_is_the_day_of_one_machine(
 ) -> None:
     run_id = deployment.airflow.trigger(_DAY)
     assert deployment.airflow.wait_for([run_id]) == ["success"], deployment.airflow.why_failed(run_id)
-    assert fingerprint(deployment.warehouse) == [line for line in of_one_machine if line.startswith(_DAY)]
+    assert fingerprint(deployment.warehouse, deployment.store) == [
+        line for line in of_one_machine if line.startswith(_DAY)
+    ]
 
 
 def test_a_backfill_survives_a_lost_worker_and_publishes_the_same(
@@ -45,7 +48,19 @@ def test_a_backfill_survives_a_lost_worker_and_publishes_the_same(
     builds = [deployment.airflow.build(run_id) for run_id in runs]
     assert [build["try_number"] for build in builds] == [1, 1]
     assert any("Lost executor" in deployment.airflow.log(build) for build in builds)
-    assert fingerprint(deployment.warehouse) == of_one_machine
+    assert fingerprint(deployment.warehouse, deployment.store) == of_one_machine
+
+
+def test_the_history_server_shows_every_day_that_was_computed(deployment: Deployment) -> None:
+    """It looks for new logs every ten seconds."""
+    days = [_DAY, *_BACKFILLED]
+
+    def missing() -> str | None:
+        shown = finished_applications(deployment)
+        unseen = [day for day in days if not any(day in name for name in shown)]
+        return f"{unseen} among {shown}" if unseen else None
+
+    wait_until(missing, 60)
 
 
 def _until_in_the_middle(deployment: Deployment, worker: int) -> str | None:
@@ -53,7 +68,9 @@ def _until_in_the_middle(deployment: Deployment, worker: int) -> str | None:
     if not deployment.computes(worker):
         return "the worker has no executor"
     for day in _BACKFILLED:
-        for attempt in (deployment.warehouse / "stage" / CLUSTER / day).glob("*/"):
-            if any(attempt.glob("silver.*/_SUCCESS")) and not (attempt / "build.json").exists():
+        files = set(deployment.staged(day))
+        for attempt in {file.partition("/")[0] for file in files}:
+            has_a_table = any(fnmatch(file, f"{attempt}/silver.*/_SUCCESS") for file in files)
+            if has_a_table and f"{attempt}/build.json" not in files:
                 return None
     return "no day is partly staged"
