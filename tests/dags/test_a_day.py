@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.dags.conftest import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,3 +48,24 @@ def test_settings_without_a_cluster_are_an_error_not_a_quiet_success(
     assert outcome["tasks"]["clusters"] == ["failed", 1]
     assert outcome["state"] == "failed"
     assert stand_ins.calls == []
+
+
+@pytest.mark.e2e
+def test_the_callback_that_the_guide_shows_is_told_of_a_refused_day(
+    run_day: Callable[[str], dict[str, Any]], stand_ins: StandIns, tmp_path: Path
+) -> None:
+    guide = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
+    policy = re.search(r"^ +def task_policy\(task\):\n(?: +.+\n)+", guide, re.MULTILINE)
+    assert policy
+    told = tmp_path / "told"
+    (tmp_path / "airflow_local_settings.py").write_text(
+        "def tell_whom_it_concerns(context):\n"
+        f"    with open({str(told)!r}, 'a') as file:\n"
+        "        print(context['task_instance'].task_id, context['exception'], file=file)\n"
+        f"\n{dedent(policy[0])}"
+    )
+    stand_ins.environment["PYTHONPATH"] = str(tmp_path)
+    settings(tmp_path, "east")
+    stand_ins.end({"gate east": (3, "Refused.")})
+    assert run_day("2026-11-17")["state"] == "failed"
+    assert told.read_text() == "cluster_day.gate Refused.\n"
