@@ -1,44 +1,74 @@
-"""The store, what every program is told of it, and the days of one machine to compare with."""
+"""The store, and the programs that are told of it.
+
+It is a server on loopback, unless `LEDGER_TEST_STORE` names a place in another, `s3a://bucket/prefix`, which the `AWS_*` variables reach.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
 from setup import spark_conf
+from setup.java import ensure as java_home
+from setup.object_store import step as jars_step
+from setup.steps import perform
 from tests.object_store.server import object_store
+from topology.object_store import ObjectPath
+from topology.object_store import variables as variables_of_this_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "samples" / "exports"
-BUCKET = "lake"
-EXPORTS = f"s3a://{BUCKET}/exports"
+
+
+@dataclass(frozen=True)
+class Store:
+    """An object store, as programs are told of it.
+
+    Attributes:
+        place: `s3a://…`, with nothing below it at first.
+        variables: By which every engine reaches it.
+    """
+
+    place: str
+    variables: dict[str, str]
 
 
 @pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    with object_store(tmp_path_factory.mktemp("store"), BUCKET) as variables:
-        yield variables
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    perform(jars_step(java_home()))
+    another = os.environ.get("LEDGER_TEST_STORE")
+    if another is None:
+        with object_store(tmp_path_factory.mktemp("store"), "lake") as variables:
+            yield Store("s3a://lake", variables)
+        return
+    place = f"{another}/{uuid4()}"
+    try:
+        yield Store(place, variables_of_this_process())
+    finally:
+        ObjectPath.of(place).remove_all_below()
 
 
 @pytest.fixture
-def in_store(store: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
-    """This process, too, knows the store; gives the bucket."""
-    for name, value in store.items():
+def in_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
+    """This process, too, knows the store; gives its place."""
+    for name, value in store.variables.items():
         monkeypatch.setenv(name, value)
-    return BUCKET
+    return store.place
 
 
 @pytest.fixture(scope="session")
-def spark_conf_dir(store: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Spark's settings with the store's jars, which `object_store` has brought."""
+def spark_conf_dir(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Spark's settings with the jars that `store` has brought."""
     folder = tmp_path_factory.mktemp("conf") / "spark"
     spark_conf.write(target=folder)
     return folder
@@ -47,8 +77,9 @@ def spark_conf_dir(store: dict[str, str], tmp_path_factory: pytest.TempPathFacto
 class Ledger:
     """The program `ledger`, in processes of its own."""
 
-    def __init__(self, variables: dict[str, str], spark_conf_dir: Path) -> None:
-        self.environment = {**os.environ, **variables, "SPARK_CONF_DIR": str(spark_conf_dir)}
+    def __init__(self, store: Store, spark_conf_dir: Path) -> None:
+        self.place = store.place
+        self.environment = {**os.environ, **store.variables, "SPARK_CONF_DIR": str(spark_conf_dir)}
 
     def __call__(self, *words: str, ends_with: int = 0) -> str:
         """Run it; gives what it said on both streams."""
@@ -66,5 +97,5 @@ class Ledger:
 
 
 @pytest.fixture(scope="session")
-def ledger(store: dict[str, str], spark_conf_dir: Path) -> Ledger:
+def ledger(store: Store, spark_conf_dir: Path) -> Ledger:
     return Ledger(store, spark_conf_dir)

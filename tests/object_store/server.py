@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import ProxyHandler, Request, build_opener
 
-from setup.java import ensure as java_home
-from setup.object_store import step as jars_step
 from setup.python_environment import UV_HOME
 from setup.steps import LOCAL, Step, content_key, perform, run_logged
 from tests.real_cluster.processes import FreePorts, Processes, wait_until
@@ -34,7 +32,6 @@ def object_store(folder: Path, bucket: str, *ignored_headers: str) -> Iterator[d
         ignored_headers: Conditions that this store does not know.
     """
     perform(_step())
-    perform(jars_step(java_home()))
     port = FreePorts().block(1)
     address = f"http://127.0.0.1:{port}"
     processes = Processes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.object_store.conftest import EXPORTS, SAMPLE, Ledger
+from tests.object_store.conftest import SAMPLE, Ledger
 from topology.landing import land
 from topology.manifest import ExportError, export_directory, load_manifest, verify
 from topology.object_store import ObjectPath
@@ -17,7 +17,7 @@ _DAY = SAMPLE / "shop-prod" / "2026-11-18"
 @pytest.fixture
 def landed(in_store: str, request: pytest.FixtureRequest) -> ObjectPath:
     """The sample's third day, in a place of the test's own."""
-    exports = ObjectPath.of(f"s3a://{in_store}/{request.node.name}")
+    exports = ObjectPath.of(f"{in_store}/{request.node.name}")
     directory, _ = land(_DAY, exports)
     return directory
 
@@ -39,7 +39,7 @@ def test_another_export_of_the_day_is_refused(landed: ObjectPath) -> None:
 
 
 def test_what_a_landing_that_was_killed_left_is_no_export_and_is_replaced(in_store: str) -> None:
-    exports = ObjectPath.of(f"s3a://{in_store}/killed")
+    exports = ObjectPath.of(f"{in_store}/killed")
     directory = export_directory(exports, "shop-prod", load_manifest(_DAY).ds)
     (directory / "left_behind.jsonl").write(b"half")
     with pytest.raises(ExportError, match=r"there is no manifest\.json"):
@@ -57,8 +57,8 @@ def test_an_object_that_was_changed_is_named(landed: ObjectPath) -> None:
     assert "broker_files/new.json is not in manifest.json" in str(error.value)
 
 
-def test_a_day_that_has_not_landed_says_so(in_store: str, ledger: Ledger) -> None:
-    options = ["--cluster=shop-prod", "--ds=2026-11-10", f"--exports={EXPORTS}"]
+def test_a_day_that_has_not_landed_says_so(ledger: Ledger) -> None:
+    options = ["--cluster=shop-prod", "--ds=2026-11-10", f"--exports={ledger.place}/exports"]
     assert "is not an export" in ledger("exports", "landed", *options, ends_with=2)
 
 
@@ -68,5 +68,6 @@ def test_a_uri_of_something_else_is_refused(ledger: Ledger) -> None:
 
 
 def test_what_needs_a_disk_says_what_to_do(ledger: Ledger) -> None:
-    said = ledger("exports", "prune", "--cluster=c", "--keep-days=3", f"--exports={EXPORTS}", ends_with=2)
+    exports = f"--exports={ledger.place}/exports"
+    said = ledger("exports", "prune", "--cluster=c", "--keep-days=3", exports, ends_with=2)
     assert "lifecycle rules" in " ".join(said.split())

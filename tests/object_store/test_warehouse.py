@@ -6,14 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.object_store.conftest import EXPORTS, ROOT, SAMPLE, Ledger
+from tests.object_store.conftest import ROOT, SAMPLE, Ledger
 from topology.object_store import ObjectPath
 from warehouse.commits import PUBLISHED_TABLES
 
 pytestmark = [pytest.mark.e2e_cluster, pytest.mark.timeout(2400)]
 
 _SETTINGS = str(ROOT / "conf" / "ledger.yaml")
-_WAREHOUSE = "s3a://lake/warehouse"
 # The second is compared with the first, in its owners and in its offset files.
 _DAYS = ("2026-11-16", "2026-11-17")
 
@@ -21,10 +20,11 @@ _DAYS = ("2026-11-16", "2026-11-17")
 @pytest.fixture(scope="module")
 def in_the_store(ledger: Ledger) -> str:
     """The sample's first two days, exports and tables in the store; gives the warehouse."""
+    warehouse = f"{ledger.place}/warehouse"
     for day in _DAYS:
-        ledger("exports", "land", str(SAMPLE / "shop-prod" / day), f"--exports={EXPORTS}")
-        _run(ledger, day, EXPORTS, _WAREHOUSE)
-    return _WAREHOUSE
+        ledger("exports", "land", str(SAMPLE / "shop-prod" / day), f"--exports={_exports(ledger)}")
+        _run(ledger, day, _exports(ledger), warehouse)
+    return warehouse
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +33,10 @@ def on_a_disk(ledger: Ledger, tmp_path_factory: pytest.TempPathFactory) -> str:
     for day in _DAYS:
         _run(ledger, day, str(SAMPLE), warehouse)
     return warehouse
+
+
+def _exports(ledger: Ledger) -> str:
+    return f"{ledger.place}/exports"
 
 
 def _run(ledger: Ledger, day: str, exports: str, warehouse: str) -> None:
@@ -53,7 +57,7 @@ def test_the_rows_are_those_of_a_disk(ledger: Ledger, in_the_store: str, on_a_di
 def test_publishing_again_changes_nothing(ledger: Ledger, in_the_store: str) -> None:
     before = _fingerprint(ledger, in_the_store)
     said = ledger(
-        "stage", "publish", "--cluster=shop-prod", f"--ds={_DAYS[1]}", f"--exports={EXPORTS}",
+        "stage", "publish", "--cluster=shop-prod", f"--ds={_DAYS[1]}", f"--exports={_exports(ledger)}",
         f"--warehouse={in_the_store}",
     )  # fmt: skip
     assert "0 tables changed" in said
@@ -63,7 +67,7 @@ def test_publishing_again_changes_nothing(ledger: Ledger, in_the_store: str) -> 
 def test_two_days_that_are_published_at_the_same_time_are_both_there(
     ledger: Ledger, in_the_store: str, in_store: str
 ) -> None:
-    new = f"s3a://{in_store}/published-at-once"
+    new = f"{in_store}/published-at-once"
     # What has been computed and judged, in a warehouse that has no tables yet.
     stages = ObjectPath.of(f"{in_the_store}/stage")
     for path in stages.files():
@@ -71,7 +75,7 @@ def test_two_days_that_are_published_at_the_same_time_are_both_there(
 
     def publish(day: str) -> str:
         return ledger(
-            "stage", "publish", "--cluster=shop-prod", f"--ds={day}", f"--exports={EXPORTS}",
+            "stage", "publish", "--cluster=shop-prod", f"--ds={day}", f"--exports={_exports(ledger)}",
             f"--warehouse={new}",
         )  # fmt: skip
 
@@ -95,4 +99,4 @@ def test_maintenance_leaves_every_row(ledger: Ledger, in_the_store: str) -> None
 
 
 def test_a_place_without_a_warehouse_says_so(ledger: Ledger) -> None:
-    assert "There is no warehouse at" in ledger("summary", "--warehouse=s3a://lake/none", ends_with=2)
+    assert "There is no warehouse at" in ledger("summary", f"--warehouse={ledger.place}/none", ends_with=2)
