@@ -26,24 +26,22 @@ from topology.payloads import PayloadError, error_code, facts, facts_of_unreadab
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from tables import Table
     from topology.manifest import Manifest
     from warehouse.layout import Stage
 
 _LINE = ("file_name", "line_number")
-_FACT_SCHEMA = "table_name string, file_name string, line_number long, broker_addr string, row string"
+_FACT_SCHEMA = "table_name string, file_name string, line_number long, row string"
 _ARROW_FACT_SCHEMA = pa.schema(
     [
         ("table_name", pa.string()),
         ("file_name", pa.string()),
         ("line_number", pa.int64()),
-        ("broker_addr", pa.string()),
         ("row", pa.string()),
     ]
 )
-_ADDRESS = "asked at"
 _OF_LINES = (EXPORT_RECORD, REJECTED_RECORD)
 """Tables that have every line of the export, also those whose answers do not count."""
 
@@ -62,8 +60,10 @@ def read_silver(
     lines = _read_lines(spark, export_directory, manifest)
     facts_of_lines = lines.mapInArrow(_parse_batches(_kind_by_file(manifest)), _FACT_SCHEMA)
     asked = Observation()
-    broker_name = F.get_json_object("row", "$.broker_name").alias("broker_name")
-    address = F.when(F.col("broker_addr").isNotNull(), F.struct(broker_name, "broker_addr"))
+    address = F.when(
+        (F.col("table_name") == EXPORT_RECORD.name) & _in_row("broker_addr").isNotNull(),
+        F.struct(_in_row("broker_name").alias("broker_name"), _in_row("broker_addr").alias("broker_addr")),
+    )
     facts_of_lines = facts_of_lines.observe(asked, F.collect_set(address).alias("addresses"))
     parsed = write_work(spark, stage, "parsed_line", facts_of_lines, folder_by="table_name")
     silver = {table.name: _typed(parsed, table, manifest) for table in SILVER_TABLES}
@@ -91,11 +91,12 @@ def _outvoted_lines(parsed: DataFrame, brokers: list[str]) -> DataFrame:
     Returns:
         Columns file_name, line_number.
     """
+    parsed = parsed.withColumn("broker_addr", _in_row("broker_addr"))
     records = _rows_of(parsed, EXPORT_RECORD, "broker_addr", *_LINE).where(
         F.col("broker_addr").isNotNull() & F.col("broker_name").isin(brokers)
     )
     of_address = Window.partitionBy("broker_name", "broker_addr")
-    question = ("kind", "broker_name", "consumer_group", "topic")
+    question = ("kind", "broker_name", "consumer_group", "topic", "client_id")
     is_answer = (F.col("state") == "payload").cast("int")
     place = F.dense_rank().over(
         Window.partitionBy(*question).orderBy(F.desc("is_answered"), F.desc("answer_count"), "broker_addr")
@@ -156,13 +157,13 @@ def _parse_batches(
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs on the lines: Arrow batches in, rows of `_FACT_SCHEMA` out.
 
-    `row` is a silver row as JSON; `broker_addr` is there in rows of `export_record` alone: the broker's address that was asked.
+    `row` is a silver row as JSON; one of `export_record` has a `broker_addr` more than its table: the broker's address that was asked.
     """
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lines_seen: dict[tuple[str, int], int] = defaultdict(int)
         for batch in batches:
-            found: list[tuple[str, str, int, str | None, str]] = []
+            found: list[tuple[str, str, int, str]] = []
             columns = (
                 batch.column(name).to_pylist()
                 for name in ("file", "block_start", "first_line_number", "value")
@@ -171,8 +172,7 @@ def _parse_batches(
                 line_number = first_line_number + lines_seen[file, block_start]
                 lines_seen[file, block_start] += 1
                 for name, row in _rows_of_line(file, kind_by_file[file], line_number, text):
-                    address = row.pop(_ADDRESS, None)
-                    found.append((name, file, line_number, address, json.dumps(row, ensure_ascii=False)))
+                    found.append((name, file, line_number, json.dumps(row, ensure_ascii=False)))
             columns_of_facts = zip(*found, strict=True) if found else [[]] * len(_ARROW_FACT_SCHEMA)
             yield pa.RecordBatch.from_arrays(
                 [
@@ -201,7 +201,7 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
         "consumer_group": envelope.group,
         "topic": envelope.topic,
         "client_id": envelope.client_id,
-        _ADDRESS: envelope.broker_addr,
+        "broker_addr": envelope.broker_addr,
     }
     try:
         # All or nothing: half a record must not stand in silver beside its rejection.
@@ -227,6 +227,10 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
                 "error_message": envelope.error.message,
             },
         )
+
+
+def _in_row(key: str) -> Column:
+    return F.get_json_object("row", f"$.{key}")
 
 
 def _typed(parsed: DataFrame, table: Table, manifest: Manifest) -> DataFrame:

@@ -136,6 +136,16 @@ def test_of_two_masters_of_one_broker_the_one_counts_that_answered_more(stage: S
     assert sorted(presence) == [("g-old-master-down", "online"), ("g-two-masters", "online")]
 
 
+def test_of_two_masters_each_counts_for_the_members_that_it_alone_reached(stage: Stage) -> None:
+    offsets = {
+        row["client_id"]: row["memory_offset"]
+        for row in staged_rows(stage, "memory_offset")
+        if row["consumer_group"] == "g-two-masters"
+    }
+
+    assert offsets == {"c1": 5, "c2": 7}
+
+
 def test_every_line_of_the_export_is_accounted_for(staged_odd_day: Day, stage: Stage) -> None:
     manifest = load_manifest(
         export_directory(staged_odd_day.exports, staged_odd_day.cluster, staged_odd_day.ds)
