@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from datetime import date
@@ -53,6 +54,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+    # It tells of its end when the interpreter ends, and pytest has closed by then what it would be told on.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 def _options_for_long(defaults: Path) -> str:
