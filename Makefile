@@ -65,7 +65,7 @@ faults: setup ## runs that are killed at any moment, doubled, stopped, out of di
 	@$(IN_ENVIRONMENT) pytest -m faults tests/faults
 
 e2e-cluster: setup ## days on Spark workers and in an object store, equal tables; KIND=processes, containers, demo or object_store for one of them
-	@$(IN_ENVIRONMENT) pytest -m e2e_cluster tests/e2e_cluster tests/object_store $(if $(KIND),-k $(KIND))
+	@$(IN_ENVIRONMENT) pytest -m "e2e_cluster or e2e" tests/e2e_cluster tests/object_store $(if $(KIND),-k $(KIND))
 
 bench: setup ## the hot paths beside what they are compared with: table, docs/benchmarks; wants a JDK and a quiet machine
 	@$(IN_ENVIRONMENT) python -m bench
