@@ -15,6 +15,7 @@ from setup import deployment_secrets
 from tests.airflow_api import AirflowApi
 from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, ROOT, SETTINGS, project
 from tests.e2e_cluster.images import LEDGER_IMAGE, object_store_image, postgres_image
+from tests.object_store.server import on_loopback
 from tests.real_cluster.processes import FreePorts
 
 if TYPE_CHECKING:
@@ -53,14 +54,9 @@ class ClusterOfContainers:
         self.spark_master = f"http://{page}"
         self.spark_history = f"http://{history}"
         self.airflow = AirflowApi(f"http://{api}", secrets["AIRFLOW_ADMIN_PASSWORD"])
-        self.store = {
-            "AWS_ENDPOINT_URL": f"http://{objects}",
-            "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": secrets["AWS_ACCESS_KEY_ID"],
-            "AWS_SECRET_ACCESS_KEY": secrets["AWS_SECRET_ACCESS_KEY"],
-            "NO_PROXY": "127.0.0.1,localhost",
-            "no_proxy": "127.0.0.1,localhost",
-        }
+        self.store = on_loopback(
+            f"http://{objects}", secrets["AWS_ACCESS_KEY_ID"], secrets["AWS_SECRET_ACCESS_KEY"]
+        )
         # What an installation would write into deploy/.env.
         with env_file.open("a") as settings:
             settings.write(

@@ -79,6 +79,7 @@ class Ledger:
 
     def __init__(self, store: Store, spark_conf_dir: Path) -> None:
         self.place = store.place
+        self.exports = f"{store.place}/exports"
         self.environment = {**os.environ, **store.variables, "SPARK_CONF_DIR": str(spark_conf_dir)}
 
     def __call__(self, *words: str, ends_with: int = 0) -> str:

@@ -41,16 +41,21 @@ def object_store(folder: Path, bucket: str, *ignored_headers: str) -> Iterator[d
         wait_until(lambda: None if server.listens_on(port) else server.last_words(), _START_SECONDS)
         made = Request(f"{address}/{bucket}", method="PUT")  # noqa: S310  # http on loopback
         build_opener(ProxyHandler({})).open(made, timeout=60).close()
-        yield {
-            "AWS_ENDPOINT_URL": address,
-            "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "of-the-test",
-            "AWS_SECRET_ACCESS_KEY": "of-the-test",
-            "NO_PROXY": "127.0.0.1,localhost",
-            "no_proxy": "127.0.0.1,localhost",
-        }
+        yield on_loopback(address, "of-the-test", "of-the-test")
     finally:
         processes.close()
+
+
+def on_loopback(address: str, access_key_id: str, secret_access_key: str) -> dict[str, str]:
+    """The variables by which every engine finds a store on loopback, and asks no proxy for it."""
+    return {
+        "AWS_ENDPOINT_URL": address,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": access_key_id,
+        "AWS_SECRET_ACCESS_KEY": secret_access_key,
+        "NO_PROXY": "127.0.0.1,localhost",
+        "no_proxy": "127.0.0.1,localhost",
+    }
 
 
 def _step() -> Step:

@@ -58,7 +58,7 @@ def test_an_object_that_was_changed_is_named(landed: ObjectPath) -> None:
 
 
 def test_a_day_that_has_not_landed_says_so(ledger: Ledger) -> None:
-    options = ["--cluster=shop-prod", "--ds=2026-11-10", f"--exports={ledger.place}/exports"]
+    options = ["--cluster=shop-prod", "--ds=2026-11-10", f"--exports={ledger.exports}"]
     assert "is not an export" in ledger("exports", "landed", *options, ends_with=2)
 
 
@@ -68,6 +68,6 @@ def test_a_uri_of_something_else_is_refused(ledger: Ledger) -> None:
 
 
 def test_what_needs_a_disk_says_what_to_do(ledger: Ledger) -> None:
-    exports = f"--exports={ledger.place}/exports"
-    said = ledger("exports", "prune", "--cluster=c", "--keep-days=3", exports, ends_with=2)
+    options = ["--cluster=c", "--keep-days=3", f"--exports={ledger.exports}"]
+    said = ledger("exports", "prune", *options, ends_with=2)
     assert "lifecycle rules" in " ".join(said.split())

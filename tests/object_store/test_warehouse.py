@@ -22,8 +22,8 @@ def in_the_store(ledger: Ledger) -> str:
     """The sample's first two days, exports and tables in the store; gives the warehouse."""
     warehouse = f"{ledger.place}/warehouse"
     for day in _DAYS:
-        ledger("exports", "land", str(SAMPLE / "shop-prod" / day), f"--exports={_exports(ledger)}")
-        _run(ledger, day, _exports(ledger), warehouse)
+        ledger("exports", "land", str(SAMPLE / "shop-prod" / day), f"--exports={ledger.exports}")
+        _run(ledger, day, ledger.exports, warehouse)
     return warehouse
 
 
@@ -33,10 +33,6 @@ def on_a_disk(ledger: Ledger, tmp_path_factory: pytest.TempPathFactory) -> str:
     for day in _DAYS:
         _run(ledger, day, str(SAMPLE), warehouse)
     return warehouse
-
-
-def _exports(ledger: Ledger) -> str:
-    return f"{ledger.place}/exports"
 
 
 def _run(ledger: Ledger, day: str, exports: str, warehouse: str) -> None:
@@ -57,7 +53,7 @@ def test_the_rows_are_those_of_a_disk(ledger: Ledger, in_the_store: str, on_a_di
 def test_publishing_again_changes_nothing(ledger: Ledger, in_the_store: str) -> None:
     before = _fingerprint(ledger, in_the_store)
     said = ledger(
-        "stage", "publish", "--cluster=shop-prod", f"--ds={_DAYS[1]}", f"--exports={_exports(ledger)}",
+        "stage", "publish", "--cluster=shop-prod", f"--ds={_DAYS[1]}", f"--exports={ledger.exports}",
         f"--warehouse={in_the_store}",
     )  # fmt: skip
     assert "0 tables changed" in said
@@ -75,7 +71,7 @@ def test_two_days_that_are_published_at_the_same_time_are_both_there(
 
     def publish(day: str) -> str:
         return ledger(
-            "stage", "publish", "--cluster=shop-prod", f"--ds={day}", f"--exports={_exports(ledger)}",
+            "stage", "publish", "--cluster=shop-prod", f"--ds={day}", f"--exports={ledger.exports}",
             f"--warehouse={new}",
         )  # fmt: skip
 

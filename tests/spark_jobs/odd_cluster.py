@@ -164,25 +164,12 @@ class OddCluster:
         export.members("d", "g-two-masters", ["c1", "c2"], ["two-masters"], broker_addr="d-new:10911")
         export.client("g-two-masters", "c2", ["two-masters"])
         # Each reaches one of the two members.
-        reached = {"d:10911": {"c1": 5}, "d-new:10911": {"c2": 7}}
-        for address, offsets in reached.items():
-            for client_id in ("c1", "c2"):
-                asked = {
-                    "broker": "d",
-                    "broker_addr": address,
-                    "group": "g-two-masters",
-                    "topic": "two-masters",
-                    "client_id": client_id,
-                }
-                if client_id in offsets:
-                    queue = '{"brokerName": "d", "queueId": 0, "topic": "two-masters"}'
-                    export.answer(
-                        "consumer_status",
-                        f'{{"consumerTable": {{"{client_id}": {{{queue}: {offsets[client_id]}}}}}}}',
-                        **asked,
-                    )
-                else:
-                    export.failure("consumer_status", NOT_REACHED, **asked)
+        for address, reached, other, offset in (("d:10911", "c1", "c2", 5), ("d-new:10911", "c2", "c1", 7)):
+            asked = {"broker": "d", "broker_addr": address, "group": "g-two-masters", "topic": "two-masters"}
+            queue = '{"brokerName": "d", "queueId": 0, "topic": "two-masters"}'
+            told = f'{{"consumerTable": {{"{reached}": {{{queue}: {offset}}}}}}}'
+            export.answer("consumer_status", told, client_id=reached, **asked)
+            export.failure("consumer_status", NOT_REACHED, client_id=other, **asked)
 
     def _broken(self, kind: str, text: str, **asked: str) -> None:
         line_number = self._export.answer(kind, text, **asked)
