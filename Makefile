@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector object-store run test lint differential fuzz e2e faults e2e-cluster bench airflow docs lock audit clean image up down demo
+.PHONY: help setup collector object-store run test lint differential fuzz e2e e2e-ci faults e2e-cluster bench airflow docs lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -60,6 +60,9 @@ fuzz: setup ## a million drawn offset files against the same classes (LEDGER_CAS
 
 e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters, many days; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m e2e tests
+
+e2e-ci: setup ## the same with real clusters of one release of RocketMQ (the mark `every_release` has the others); wants a JDK
+	@$(IN_ENVIRONMENT) pytest -m "e2e and not every_release" tests
 
 faults: setup ## runs that are killed at any moment, doubled, stopped, out of disk, executors or Airflow's database; an hour
 	@$(IN_ENVIRONMENT) pytest -m faults tests/faults

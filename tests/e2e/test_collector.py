@@ -28,8 +28,8 @@ from ledger.collecting import collector_jars, java_program
 from settings import CollectTls
 from tests.e2e.tcp_proxy import TcpProxy
 from tests.real_cluster import RealCluster
-from tests.real_cluster.java_program import VERSIONS
 from tests.real_cluster.processes import have_ended, wait_until
+from tests.real_cluster.releases import each_release
 from topology.collect.admin import Answer, Credentials, Question, admin_client
 from topology.collect.errors import UnusableConnectionError
 from topology.contract import KIND_BY_NAME
@@ -151,7 +151,7 @@ def errors(lines: list[dict[str, Any]]) -> set[str]:
     return {f"{each['type'].rpartition('.')[2]} {each['message'].partition('  ')[0]}" for each in found}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", each_release())
 def test_every_release_is_collected_and_each_member_holds_what_it_says_itself(
     version: str, tmp_path: Path, collector: Collector
 ) -> None:

@@ -30,6 +30,7 @@ from tests.e2e.real_groups import (
 from tests.e2e.started_ledger import PATIENTLY, ask, ledger
 from tests.real_cluster import Queue, RealCluster
 from tests.real_cluster.java_program import VERSIONS
+from tests.real_cluster.releases import each_release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,7 +93,7 @@ class Seen:
     folder: Path
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="module", params=each_release())
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
     version: str = request.param
     folder = tmp_path_factory.mktemp(f"real-{version}")

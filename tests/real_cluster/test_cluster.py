@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from .cluster import Queue, RealCluster
-from .java_program import VERSIONS
 from .processes import wait_until
+from .releases import each_release
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -29,7 +29,7 @@ with RealCluster("5.3.3", Path(sys.argv[1]), brokers=["broker-a"]) as cluster:
 """
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", each_release())
 def test_every_release_runs_on_loopback_alone_and_its_clients_say_what_they_own(
     version: str, tmp_path: Path
 ) -> None:
