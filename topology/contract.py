@@ -110,11 +110,23 @@ KINDS: Final = (
         "groups switched between PULL and POP (`MessageRequestModeSerializeWrapper`)",
     ),
     Kind(
+        "broker_runtime_info",
+        "broker_runtime_infos.jsonl",
+        _BROKER,
+        "a broker's release and counters (`KVTable`)",
+    ),
+    Kind(
         "consumer_connection",
         "consumer_connections.jsonl",
         (*_BROKER, "group"),
         "the members of a group that a broker sees (`ConsumerConnection`)",
         is_required=True,
+    ),
+    Kind(
+        "proxy_consumer_connection",
+        "proxy_consumer_connections.jsonl",
+        ("proxy", "group"),
+        "the members of a group that a proxy sees (`ConsumerConnection`)",
     ),
     Kind(
         "consumer_running_info",
@@ -176,6 +188,10 @@ KIND_BY_NAME: Final = {kind.name: kind for kind in KINDS}
 KIND_BY_FILE_NAME: Final = {kind.file_name: kind for kind in KINDS}
 
 
+NOT_ASKED: Final = "NotAsked"
+"""Type of an error that is no failure: the source cannot know the answer, so it was not asked; the message says why."""
+
+
 class EnvelopeError(ValueError):
     """A line is not an envelope of the contract.
 
@@ -232,12 +248,14 @@ class Envelope:
         nameserver: Address of the name server.
         broker: Name of the broker.
         broker_addr: Address of the broker.
+        proxy: Address at which a proxy speaks the remoting protocol, `host:port`.
         group: Consumer or producer group.
         topic: Topic.
         client_id: Client id.
         process: The collector's name for one process.
         host: Host that a file was read on.
         moment: Which of several snapshots of the same files this is, from 0.
+        attempt: Which attempt at the day's capture the line is of, from 1; None where there was one alone.
         payload: The text exactly as RocketMQ gave it, except that half a surrogate pair is U+FFFD.
         error: What came instead.
         file: The file that the line is about.
@@ -250,19 +268,31 @@ class Envelope:
     nameserver: str | None = None
     broker: str | None = None
     broker_addr: str | None = None
+    proxy: str | None = None
     group: str | None = None
     topic: str | None = None
     client_id: str | None = None
     process: str | None = None
     host: str | None = None
     moment: int | None = None
+    attempt: int | None = None
     payload: str | None = None
     error: SourceError | None = None
     file: IndexedFile | None = None
     note: str | None = None
 
 
-_TEXT_KEYS: Final = ("nameserver", "broker", "broker_addr", "group", "topic", "client_id", "process", "host")
+_TEXT_KEYS: Final = (
+    "nameserver",
+    "broker",
+    "broker_addr",
+    "proxy",
+    "group",
+    "topic",
+    "client_id",
+    "process",
+    "host",
+)
 
 # A file's content is several fields: the hash stands for them, as an error may say which path it is about.
 _CONTENT_FIELD: Final = {
@@ -311,6 +341,7 @@ def parse_envelope(line: str | bytes, kind: str) -> Envelope:
         captured_at=_instant(fields, "at" if expected.content is Content.NOTE else "captured_at"),
         **{name: _text(fields, name) for name in _TEXT_KEYS if fields.get(name) is not None},
         moment=None if fields.get("moment") is None else _count(fields, "moment"),
+        attempt=None if fields.get("attempt") is None else _count(fields, "attempt"),
         payload=_payload(fields) if content_field == "payload" else None,
         error=_error(fields) if content_field == "error" else None,
         file=_file(fields, expected) if content_field == "sha256" else None,

@@ -62,6 +62,20 @@ def test_a_payload_keeps_its_text_and_what_was_asked() -> None:
     assert (envelope.error, envelope.file, envelope.note, envelope.group) == (None, None, None, None)
 
 
+def test_a_line_of_a_proxy_says_which_one_was_asked() -> None:
+    proxy = {
+        **ROUTE,
+        "kind": "proxy_consumer_connection",
+        "nameserver": None,
+        "topic": None,
+        "group": "carts",
+    }
+    envelope = parse_envelope(line(proxy, proxy="10.0.0.7:8080"), "proxy_consumer_connection")
+    assert (envelope.proxy, envelope.group, envelope.broker) == ("10.0.0.7:8080", "carts", None)
+    with pytest.raises(EnvelopeError, match="'proxy' is missing"):
+        parse_envelope(line(proxy), "proxy_consumer_connection")
+
+
 def test_an_empty_payload_is_a_payload() -> None:
     assert parse_envelope(line(ROUTE, payload=""), "nameserver_route").payload == ""
 
