@@ -37,6 +37,19 @@ def owner(queue_id: int, client_id: str | None) -> Row:
     }
 
 
+def held_queue(queue_id: int, *client_ids: str, state: str = "match") -> Row:
+    """A row of `ownership_drift`: a queue that these clients were seen to hold."""
+    return owner(queue_id, None) | {
+        "state": state,
+        "strategy": "AVG",
+        "group_state": "online",
+        "observed_client_ids": list(client_ids),
+        "observed_process_count": len(client_ids),
+        "expected_client_ids": list(client_ids),
+        "unasked_client_count": 0,
+    }
+
+
 def owners(*client_ids: str) -> list[Row]:
     """A queue for each client."""
     return [owner(queue_id, client_id) for queue_id, client_id in enumerate(client_ids)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Rows = list[dict[str, Any]]
+CAPTURED_AT = datetime(2026, 11, 18, 2, tzinfo=UTC)
 
 TABLES = {table.name: table for table in ALL_TABLES}
 
@@ -233,6 +234,9 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
             *({**orders, "client_id": client, "state": "online"} for client in order_clients),
             {**members, "client_id": twin, "state": "unknown"},
         ],
+        "client_process": [
+            {**members, "client_id": twin, "process": process, "state": "online"} for process in ("p1", "p2")
+        ],
         "consumer_connection": [
             {**members, "client_id": twin, "client_addr": "10.1.0.101:4001"},
             {**members, "client_id": twin, "client_addr": "10.1.0.101:4002"},
@@ -241,6 +245,10 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
         "consume_progress": [
             {**orders, "queue_id": 0, "broker_offset": 120, "consumer_offset": 100},
             {**orders, "queue_id": 1, "broker_offset": 50, "consumer_offset": -1},
+        ],
+        "queue_offset": [
+            {**orders, "queue_id": queue, "min_offset": 5, "max_offset": 50, "captured_at": CAPTURED_AT}
+            for queue in (1, 2)
         ],
         "topic_route": [
             {"nameserver": "ns-1:9876", "topic": "order-events", "broker_name": "hz@broker-a", "perm": 6},
@@ -287,6 +295,14 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
         "export_record": [
             {"kind": "consumer_connection", "file": "a.jsonl", "line_number": 1, "state": "payload"},
             {
+                "kind": "consume_stats",
+                "file": "b.jsonl",
+                "line_number": 1,
+                "state": "payload",
+                "broker_name": "hz@broker-a",
+                "consumer_group": "order-service",
+            },
+            {
                 "kind": "consumer_connection",
                 "file": "a.jsonl",
                 "line_number": 2,
@@ -317,7 +333,17 @@ def _drift(queue: dict[str, Any], expected: list[str] | None, observed: list[str
     """A row of `ownership_drift` that is a match, for a queue with other columns that do not matter here."""
     subject = {name: queue[name] for name in ("consumer_group", "topic", "broker_name", "queue_id")}
     owners = {"expected_client_ids": expected, "observed_client_ids": observed}
-    return subject | owners | {"state": "match", "observed_process_count": len(observed), "strategy": "AVG"}
+    return (
+        subject
+        | owners
+        | {
+            "state": "match",
+            "observed_process_count": len(observed),
+            "strategy": "AVG_BY_CIRCLE",
+            "group_state": "online",
+            "unasked_client_count": 0,
+        }
+    )
 
 
 def _broadcaster(host: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -193,7 +194,7 @@ def _register(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: s
     tables = [table for table in ALL_TABLES if table.name in words]
     if not tables:
         tables, words = list(ALL_TABLES), {LATEST, PREVIOUS, QUARANTINE, *view_texts}
-    named_views = {name: view_text for name, view_text in view_texts.items() if name in words}
+    named_views = _in_order_of_use({name: text for name, text in view_texts.items() if name in words})
 
     published = {table: snapshot.published(table) for table in tables}
     for table, found in published.items():
@@ -226,12 +227,19 @@ def _create_views(
 
 
 def _words_with_those_of_named_views(text: str, view_texts: dict[str, str]) -> set[str]:
-    """The words of the query and of every view that it names, in lower case: table names are among them."""
+    """Return the words of the query and of every view that it uses, in lower case: table names are among them."""
     words = _words(text)
-    for name, view_text in view_texts.items():
-        if name in words:
-            words |= _words(view_text)
+    unread = set(view_texts)
+    while named := unread & words:
+        words = words.union(*(_words(view_texts[name]) for name in named))
+        unread -= named
     return words
+
+
+def _in_order_of_use(view_texts: dict[str, str]) -> dict[str, str]:
+    """Return the views so that each comes after those that it uses."""
+    uses = {name: (_words(text) & view_texts.keys()) - {name} for name, text in view_texts.items()}
+    return {name: view_texts[name] for name in TopologicalSorter(uses).static_order()}
 
 
 def _words(text: str) -> set[str]:

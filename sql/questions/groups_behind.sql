@@ -1,17 +1,20 @@
 -- Which groups are behind, and where?
 --
 -- One row per group x topic of the newest published day of each cluster with messages left to consume, the most first.
--- queues_without_offset_count: queues where the broker has no offset of the group, whose lag is unknown.
+-- waiting_count: messages that wait, in queues with a committed offset (lag_count) and in those that nobody ever read, of which
+-- never_read_queue_count says how many. unknown_queue_count: queues whose backlog cannot be told; they are in no sum.
 SELECT
     cluster,
     ds,
     consumer_group,
     topic,
+    sum(waiting_count) AS waiting_count,
     sum(lag_count) AS lag_count,
-    max(lag_count) AS largest_lag_of_a_queue,
-    count(*) FILTER (lag_count IS NULL) AS queues_without_offset_count,
+    max(waiting_count) AS most_waiting_in_a_queue,
+    count(*) FILTER (is_never_read) AS never_read_queue_count,
+    count(*) FILTER (waiting_count IS NULL) AS unknown_queue_count,
     max(last_consumed_at) AS last_consumed_at
 FROM latest.queue_lag
 GROUP BY cluster, ds, consumer_group, topic
-HAVING sum(lag_count) > 0
-ORDER BY lag_count DESC, cluster, consumer_group, topic
+HAVING sum(waiting_count) > 0
+ORDER BY waiting_count DESC, cluster, consumer_group, topic

@@ -12,10 +12,11 @@ SELECT
     queue_id,
     state,
     likely_cause,
-    expected_client_ids AS should_own,
-    list_filter(observed_client_ids, lambda client_id: NOT list_contains(expected_client_ids, client_id)) AS own_unexpectedly
-FROM latest.ownership_drift
-WHERE strategy IS DISTINCT FROM 'POP'
-    AND expected_client_ids IS NOT NULL
-    AND len(own_unexpectedly) > 0
+    expected_owners,
+    observed_owners,
+    list_filter(observed_owners, lambda client_id: NOT list_contains(expected_owners, client_id)) AS unexpected_owners
+FROM latest.queue_ownership
+WHERE ownership <> 'shared'
+    AND expected_owners IS NOT NULL
+    AND len(unexpected_owners) > 0
 ORDER BY cluster, consumer_group, topic, broker_name, queue_id

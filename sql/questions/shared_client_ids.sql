@@ -1,20 +1,34 @@
--- Which client ids are shared by several processes?
+-- Which client ids are shared by several processes, or may be?
 --
--- One row per group x client id of the newest published day of each cluster. A broker has one connection per
--- process, so two on one broker are two processes: both consume the same queues, and others have no owner.
+-- One row per group x client id of the newest published day of each cluster; certain ones first. process_count: processes with
+-- this id that answered when they were asked themselves: two of them consume the same queues, and others have no owner. It is null
+-- where no process was asked and every broker that lists the id lists it several times: that is several processes, or one with
+-- connections that died unnoticed, which a broker forgets after two minutes. least_connection_count: connections of the id at the
+-- broker that lists fewest.
 WITH connections AS (
     SELECT cluster, ds, consumer_group, client_id, broker_name, count(*) AS connection_count
     FROM latest.consumer_connection
     GROUP BY cluster, ds, consumer_group, client_id, broker_name
+),
+listed AS (
+    SELECT
+        cluster,
+        ds,
+        consumer_group,
+        client_id,
+        min(connection_count) AS least_connection_count,
+        list(broker_name ORDER BY broker_name) AS seen_by_brokers
+    FROM connections
+    GROUP BY cluster, ds, consumer_group, client_id
+),
+processes AS (
+    SELECT cluster, ds, consumer_group, client_id, count(*) AS process_count
+    FROM latest.client_process
+    WHERE state = 'online'
+    GROUP BY cluster, ds, consumer_group, client_id
 )
-SELECT
-    cluster,
-    ds,
-    consumer_group,
-    client_id,
-    max(connection_count) AS process_count,
-    list(broker_name ORDER BY broker_name) AS seen_by_brokers
-FROM connections
-WHERE connection_count > 1
-GROUP BY cluster, ds, consumer_group, client_id
-ORDER BY cluster, consumer_group, client_id
+SELECT cluster, ds, consumer_group, client_id, process_count, least_connection_count, seen_by_brokers
+FROM listed
+FULL JOIN processes USING (cluster, ds, consumer_group, client_id)
+WHERE coalesce(process_count, least_connection_count) > 1
+ORDER BY process_count IS NULL, cluster, consumer_group, client_id

@@ -1,8 +1,8 @@
 -- Which queues changed hands, came or went since the published day before?
 --
--- One row per group x topic x queue of each cluster with two published days, the newest two compared. Owners are those of
--- the strategy in effect. A queue whose owner was or is unknown is left out, and so is a group that one of the days was published
--- without (quarantined_group): nobody can say whether it moved.
+-- One row per group x topic x queue of each cluster with two published days, the newest two compared. Owners are those that
+-- were observed: clients that had the queue in their own process table. A queue whose owner was not observed on either day is
+-- not listed, nor is a group that one of the days was published without (quarantined_group): whether it moved is unknown.
 SELECT
     cluster,
     before.ds AS ds_before,
@@ -12,8 +12,8 @@ SELECT
     broker_name,
     queue_id,
     CASE WHEN before.ds IS NULL THEN 'added' WHEN now.ds IS NULL THEN 'removed' ELSE 'moved' END AS change,
-    before.owners AS owners_before,
-    now.owners AS owners_now,
+    before.observed_owners AS observed_owners_before,
+    now.observed_owners AS observed_owners_now,
     before.strategy AS strategy_before,
     now.strategy AS strategy_now
 FROM latest.queue_ownership AS now
@@ -24,7 +24,7 @@ ANTI JOIN (
     SELECT cluster, consumer_group FROM previous.quarantined_group
 ) AS left_out USING (cluster, consumer_group)
 WHERE cluster IN (SELECT cluster FROM previous.publication)
-    AND before.owners IS DISTINCT FROM now.owners
+    AND before.observed_owners IS DISTINCT FROM now.observed_owners
     AND before.ownership IS DISTINCT FROM 'unknown'
     AND now.ownership IS DISTINCT FROM 'unknown'
 ORDER BY cluster, consumer_group, topic, broker_name, queue_id

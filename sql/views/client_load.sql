@@ -1,9 +1,15 @@
--- One row per group x client of a day: what the client carries over all topics of its group, by the strategies in effect.
--- Members that own nothing are there with 0 queues. queue_share: of all that the members of the group own, a queue once for each
--- owner; load_rank: 1 owns most, and who owns as much has the same rank. Both are null where untold_topic_count is not 0: of
--- so many topics of the group nobody can tell who owns which queue, and those queues are in no count.
+-- One row per group x client of a day: what the client was seen to carry over all topics of its group, beside what it should.
+-- Members that own nothing are there with 0 queues; a client of which a broker says that it is not connected is no member.
+-- observed_queue_count: queues in its own process table, null for a client that did not answer; expected_queue_count: queues that
+-- the strategies in effect give it. queue_share: of all that the members of the group own, a queue once for each owner;
+-- load_rank: 1 owns most, and who owns as much has the same rank. Both are null where undetermined_topic_count is not 0: of so
+-- many topics of the group it cannot be told which client owns which queue, or clients pop from the same queues.
 -- lag_count: messages that wait in its queues; null where a broker does not tell this of each, lag_unknown_queue_count of how many.
-WITH owned AS (
+WITH held AS (
+    SELECT cluster, ds, consumer_group, topic, broker_name, queue_id, unnest(observed_client_ids) AS client_id
+    FROM ownership_drift
+),
+observed AS (
     SELECT
         cluster,
         ds,
@@ -11,27 +17,51 @@ WITH owned AS (
         client_id,
         count(*) AS queue_count,
         count(DISTINCT topic) AS topic_count,
-        sum(broker_offset - consumer_offset) FILTER (consumer_offset >= 0) AS lag_count,
-        count(*) FILTER (coalesce(consumer_offset, -1) < 0 OR broker_offset IS NULL) AS lag_unknown_queue_count
-    FROM queue_assignment
-    LEFT JOIN consume_progress USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
-    WHERE is_effective AND client_id IS NOT NULL
+        sum(waiting_count) AS lag_count,
+        count(*) FILTER (waiting_count IS NULL) AS lag_unknown_queue_count
+    FROM held
+    LEFT JOIN queue_lag USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
     GROUP BY cluster, ds, consumer_group, client_id
 ),
-members AS (
-    SELECT cluster, ds, consumer_group, client_id FROM consumer_connection
-    UNION
-    SELECT cluster, ds, consumer_group, client_id FROM owned
+expected AS (
+    SELECT cluster, ds, consumer_group, client_id, count(*) AS queue_count
+    FROM (SELECT cluster, ds, consumer_group, unnest(expected_client_ids) AS client_id FROM ownership_drift)
+    GROUP BY cluster, ds, consumer_group, client_id
 ),
-untold AS (
-    SELECT cluster, ds, consumer_group, count(DISTINCT topic) AS untold_topic_count
-    FROM queue_assignment
-    WHERE
-        is_effective
-        AND reason IN (
-            'members_unknown', 'settings_missing', 'strategy_unknown', 'shared_by_pop', 'member_strategy_unknown',
-            'strategy_failed'
-        )
+answered AS (
+    SELECT cluster, ds, consumer_group, client_id FROM consumer_client WHERE state = 'online'
+    UNION
+    SELECT cluster, ds, consumer_group, client_id FROM client_process WHERE state = 'online'
+),
+members AS (
+    SELECT cluster, ds, consumer_group, client_id
+    FROM consumer_connection
+    ANTI JOIN (SELECT * FROM consumer_client WHERE state = 'offline') AS gone
+        USING (cluster, ds, consumer_group, client_id)
+    UNION
+    SELECT cluster, ds, consumer_group, client_id FROM observed
+    UNION
+    SELECT cluster, ds, consumer_group, client_id FROM answered
+),
+topics AS (
+    SELECT
+        cluster,
+        ds,
+        consumer_group,
+        topic,
+        bool_or(ownership IN ('unknown', 'shared')) AS is_undetermined,
+        bool_or(expected_owners IS NULL) AS is_expectation_unknown
+    FROM queue_ownership
+    GROUP BY cluster, ds, consumer_group, topic
+),
+undetermined AS (
+    SELECT
+        cluster,
+        ds,
+        consumer_group,
+        count(*) FILTER (is_undetermined) AS undetermined_topic_count,
+        bool_or(is_expectation_unknown) AS is_expectation_unknown
+    FROM topics
     GROUP BY cluster, ds, consumer_group
 ),
 loads AS (
@@ -40,16 +70,22 @@ loads AS (
         ds,
         consumer_group,
         client_id,
-        coalesce(queue_count, 0) AS queue_count,
-        coalesce(topic_count, 0) AS topic_count,
-        sum(coalesce(queue_count, 0)) OVER of_group AS group_queue_count,
-        rank() OVER (of_group ORDER BY coalesce(queue_count, 0) DESC) AS place,
-        coalesce(untold_topic_count, 0) AS untold_topic_count,
+        CASE WHEN answered.client_id IS NOT NULL OR observed.client_id IS NOT NULL
+            THEN coalesce(observed.queue_count, 0) END AS observed_queue_count,
+        CASE WHEN answered.client_id IS NOT NULL OR observed.client_id IS NOT NULL
+            THEN coalesce(observed.topic_count, 0) END AS observed_topic_count,
+        CASE WHEN NOT coalesce(is_expectation_unknown, TRUE)
+            THEN coalesce(expected.queue_count, 0) END AS expected_queue_count,
+        sum(observed.queue_count) OVER of_group AS group_queue_count,
+        rank() OVER (of_group ORDER BY coalesce(observed.queue_count, 0) DESC) AS place,
+        coalesce(undetermined_topic_count, 0) AS undetermined_topic_count,
         CASE WHEN coalesce(lag_unknown_queue_count, 0) = 0 THEN coalesce(lag_count, 0) END AS lag_count,
         coalesce(lag_unknown_queue_count, 0) AS lag_unknown_queue_count
     FROM members
-    LEFT JOIN owned USING (cluster, ds, consumer_group, client_id)
-    LEFT JOIN untold USING (cluster, ds, consumer_group)
+    LEFT JOIN observed USING (cluster, ds, consumer_group, client_id)
+    LEFT JOIN expected USING (cluster, ds, consumer_group, client_id)
+    LEFT JOIN answered USING (cluster, ds, consumer_group, client_id)
+    LEFT JOIN undetermined USING (cluster, ds, consumer_group)
     WINDOW of_group AS (PARTITION BY cluster, ds, consumer_group)
 )
 SELECT
@@ -57,11 +93,12 @@ SELECT
     ds,
     consumer_group,
     client_id,
-    queue_count,
-    topic_count,
-    CASE WHEN untold_topic_count = 0 THEN queue_count / nullif(group_queue_count, 0) END AS queue_share,
-    CASE WHEN untold_topic_count = 0 THEN place END AS load_rank,
-    untold_topic_count,
-    lag_count::BIGINT AS lag_count,
+    observed_queue_count,
+    expected_queue_count,
+    observed_topic_count,
+    CASE WHEN undetermined_topic_count = 0 THEN observed_queue_count / nullif(group_queue_count, 0) END AS queue_share,
+    CASE WHEN undetermined_topic_count = 0 AND observed_queue_count IS NOT NULL THEN place END AS load_rank,
+    undetermined_topic_count,
+    CASE WHEN observed_queue_count IS NOT NULL THEN lag_count::BIGINT END AS lag_count,
     lag_unknown_queue_count
 FROM loads

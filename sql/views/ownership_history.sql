@@ -1,10 +1,10 @@
--- One row per queue, owner and unbroken stretch of days, by the strategy in effect: since when a client has owned a queue, and
--- until when. A day without a publication, or published without the group (quarantined_group), ends a stretch, because nobody knows
--- who owned the queue on it; so does a day on which the owners cannot be told.
+-- One row per queue, owner and unbroken stretch of days: since when a client was seen to own a queue (it had the queue in its own
+-- process table), and until when. A day without a publication, or published without the group (quarantined_group), ends a stretch,
+-- because nobody knows who owned the queue on it; so does a day on which the owner was not observed (queue_ownership: `unknown`).
 -- begins: `changed` (the day before is published, and the client did not own the queue on it); `first_day` (what is known of the
--- group begins there: it may have owned it longer); `after_gap` (the day before is not published, or without the group).
--- missing_day_count: such days right before the stretch. is_owner_before_gap: whether the client owned the queue on the last
--- day before them; null without a gap.
+-- queue begins there: it may have owned it longer); `after_gap` (the day before is not published, without the group, or does not
+-- say who owned the queue). missing_day_count: such days right before the stretch. is_owner_before_gap: whether the client owned
+-- the queue on the last day before them; null without a gap.
 -- is_latest: whether the stretch goes on to the newest published day of the cluster.
 WITH published AS (
     SELECT
@@ -14,31 +14,48 @@ WITH published AS (
         max(ds) OVER (PARTITION BY cluster) AS newest_ds
     FROM publication
 ),
--- The published days that have a group, of those groups that some day is without.
-day_of_group AS (
+undetermined AS (
+    SELECT cluster, ds, consumer_group, topic, broker_name, queue_id
+    FROM queue_ownership
+    WHERE ownership = 'unknown'
+),
+queue_with_gap AS (
+    SELECT DISTINCT cluster, consumer_group, topic, broker_name, queue_id FROM undetermined
+    UNION
+    SELECT DISTINCT cluster, consumer_group, topic, broker_name, queue_id
+    FROM ownership_drift
+    SEMI JOIN quarantined_group USING (cluster, consumer_group)
+),
+-- The published days that say who owned the queue, for those queues of which some day does not.
+day_of_queue AS (
     SELECT
         cluster,
         ds,
         consumer_group,
-        lag(ds) OVER (PARTITION BY cluster, consumer_group ORDER BY ds) AS ds_before
+        topic,
+        broker_name,
+        queue_id,
+        lag(ds) OVER (PARTITION BY cluster, consumer_group, topic, broker_name, queue_id ORDER BY ds) AS ds_before
     FROM published
-    JOIN (SELECT DISTINCT cluster, consumer_group FROM quarantined_group) AS once_left_out USING (cluster)
+    JOIN queue_with_gap USING (cluster)
     ANTI JOIN quarantined_group USING (cluster, ds, consumer_group)
+    ANTI JOIN undetermined USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
 ),
 owned AS (
     SELECT
         owner.* EXCLUDE (ds_before),
-        CASE WHEN day_of_group.ds IS NULL THEN owner.ds_before ELSE day_of_group.ds_before END AS ds_before,
+        CASE WHEN day_of_queue.ds IS NULL THEN owner.ds_before ELSE day_of_queue.ds_before END AS ds_before,
         lag(ds) OVER (
             PARTITION BY cluster, consumer_group, topic, broker_name, queue_id, client_id ORDER BY ds
         ) AS owned_before
     FROM (
-        SELECT DISTINCT cluster, ds, consumer_group, topic, broker_name, queue_id, client_id, ds_before, newest_ds
-        FROM queue_assignment
+        SELECT
+            cluster, ds, consumer_group, topic, broker_name, queue_id, unnest(observed_owners) AS client_id, ds_before, newest_ds
+        FROM queue_ownership
         JOIN published USING (cluster, ds)
-        WHERE is_effective AND client_id IS NOT NULL
+        WHERE ownership <> 'unknown'
     ) AS owner
-    LEFT JOIN day_of_group USING (cluster, ds, consumer_group)
+    LEFT JOIN day_of_queue USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
 ),
 numbered AS (
     SELECT
@@ -59,7 +76,7 @@ stretches AS (
         min(ds) AS owned_from,
         max(ds) AS owned_to,
         count(*) AS day_count,
-        first(ds_before ORDER BY ds) AS published_before,
+        first(ds_before ORDER BY ds) AS known_before,
         first(owned_before ORDER BY ds) AS owned_before,
         any_value(newest_ds) AS newest_ds
     FROM numbered
@@ -77,11 +94,11 @@ SELECT
     day_count,
     owned_to = newest_ds AS is_latest,
     CASE
-        WHEN published_before IS NULL THEN 'first_day'
-        WHEN published_before < owned_from - 1 THEN 'after_gap'
+        WHEN known_before IS NULL THEN 'first_day'
+        WHEN known_before < owned_from - 1 THEN 'after_gap'
         ELSE 'changed'
     END AS begins,
-    owned_from - published_before - 1 AS missing_day_count,
-    CASE WHEN published_before < owned_from - 1 THEN owned_before IS NOT DISTINCT FROM published_before END
+    owned_from - known_before - 1 AS missing_day_count,
+    CASE WHEN known_before < owned_from - 1 THEN owned_before IS NOT DISTINCT FROM known_before END
         AS is_owner_before_gap
 FROM stretches

@@ -1,5 +1,35 @@
 -- One row per group x queue of a day: how many messages the group has yet to consume, as the queue's broker says.
--- lag_count: messages; null where the broker has no offset of the group.
+-- lag_count: messages after the group's committed offset; null where the broker has none.
+-- waiting_count: messages that the broker keeps and the group has not committed. Where the broker answered that the group has no
+-- committed offset, nobody has read the queue and all that it keeps waits (is_never_read). Null where that cannot be told: the
+-- broker did not answer, the group keeps its offsets elsewhere (BROADCASTING, pull consumers), or it is offline.
+WITH answered AS (
+    SELECT DISTINCT cluster, ds, consumer_group, broker_name
+    FROM export_record
+    WHERE kind = 'consume_stats' AND state = 'payload'
+),
+queues AS (
+    SELECT
+        cluster,
+        ds,
+        consumer_group,
+        topic,
+        broker_name,
+        queue_id,
+        coalesce(progress.broker_offset, queue_offset.max_offset) AS broker_offset,
+        progress.consumer_offset,
+        queue_offset.min_offset,
+        progress.last_consumed_at,
+        coalesce(progress.consumer_offset, -1) < 0
+        AND (progress.cluster IS NOT NULL OR answered.cluster IS NOT NULL)
+        AND drift.group_state = 'online'
+        AND drift.unknown_reason IS DISTINCT FROM 'pull_consumer_reports_no_queues'
+        AND drift.unknown_reason IS DISTINCT FROM 'assigned_by_hand' AS is_never_read
+    FROM consume_progress AS progress
+    FULL JOIN ownership_drift AS drift USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
+    LEFT JOIN queue_offset USING (cluster, ds, topic, broker_name, queue_id)
+    LEFT JOIN answered USING (cluster, ds, consumer_group, broker_name)
+)
 SELECT
     cluster,
     ds,
@@ -10,5 +40,10 @@ SELECT
     broker_offset,
     consumer_offset,
     CASE WHEN consumer_offset >= 0 THEN broker_offset - consumer_offset END AS lag_count,
+    CASE
+        WHEN consumer_offset >= 0 THEN broker_offset - greatest(consumer_offset, coalesce(min_offset, 0))
+        WHEN is_never_read THEN broker_offset - min_offset
+    END AS waiting_count,
+    coalesce(is_never_read, FALSE) AS is_never_read,
     last_consumed_at
-FROM consume_progress
+FROM queues

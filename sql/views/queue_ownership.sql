@@ -1,6 +1,9 @@
--- One row per group x topic x queue of a day: who owns the queue by the strategy in effect.
--- ownership: `owned`; `multi_owned` (several clients, or one client id that several processes share); `unowned`;
--- `broadcast` (every member reads it); `unknown` where the export does not tell. Only `unowned` means nobody.
+-- One row per group x topic x queue of a day: who was seen to own the queue, beside who should.
+-- observed_owners: the clients that have the queue in their own process table; expected_owners: those that the strategy in
+-- effect chose, null where that cannot be computed. observed_process_count counts processes, never connections.
+-- ownership says what was observed: `owned` by one process; `multi_owned` by several; `unowned`: nobody has it; `broadcast`: every
+-- member reads it; `shared`: several clients pop from it; `unknown`: the export does not say, see reason. Only `unowned` means
+-- nobody. state and likely_cause, as in ownership_drift, say whether that is as expected.
 SELECT
     cluster,
     ds,
@@ -9,20 +12,25 @@ SELECT
     broker_name,
     queue_id,
     strategy,
-    strategy_source,
     CASE
-        WHEN strategy = 'BROADCASTING' THEN 'broadcast'
-        WHEN count(client_id) > 1 OR max(client_connection_count) > 1 THEN 'multi_owned'
-        WHEN count(client_id) = 1 THEN 'owned'
-        WHEN any_value(reason) IN (
-            'group_offline', 'duplicate_client_id', 'room_without_consumers', 'not_in_configured_list',
-            'mixed_strategies', 'mixed_clients', 'owner_not_subscribed', 'left_out_by_strategy'
-        ) THEN 'unowned'
-        ELSE 'unknown'
+        WHEN
+            state = 'unknown'
+            AND (
+                len(observed_client_ids) = 0
+                OR coalesce(unasked_client_count, 1) > 0
+                OR unknown_reason = 'process_count_unknown'
+            )
+            THEN 'unknown'
+        WHEN state = 'shared' OR strategy = 'POP' OR unknown_reason = 'shared_by_pop' THEN 'shared'
+        WHEN len(observed_client_ids) = 0 THEN 'unowned'
+        WHEN group_state = 'broadcasting' OR strategy = 'BROADCASTING' THEN 'broadcast'
+        WHEN observed_process_count > 1 THEN 'multi_owned'
+        ELSE 'owned'
     END AS ownership,
-    coalesce(list(client_id ORDER BY client_id) FILTER (client_id IS NOT NULL), []) AS owners,
-    max(client_connection_count) AS processes_per_owner,
-    any_value(reason) AS reason
-FROM queue_assignment
-WHERE is_effective
-GROUP BY cluster, ds, consumer_group, topic, broker_name, queue_id, strategy, strategy_source
+    observed_client_ids AS observed_owners,
+    observed_process_count,
+    expected_client_ids AS expected_owners,
+    state,
+    likely_cause,
+    coalesce(unknown_reason, expected_reason) AS reason
+FROM ownership_drift

@@ -1,6 +1,7 @@
 -- One row per group x strategy of a day: how the strategy shares all topics of the group, beside the one in effect.
 -- is_effective: in effect for all of these topics; topic_count: topics that it was computed for. moved_queue_count: queues that
--- would have other owners than by the strategy in effect. Loads count a queue once for each owner; members that own nothing count.
+-- would have other owners than by the strategy in effect. Loads count a queue once for each owner; members that own nothing count:
+-- client_count is of the member lists that the ledger takes.
 -- A number is null where it cannot be told: of untold_topic_count topics this strategy's owners are not known, of
 -- untold_effective_topic_count topics (for moved_queue_count) those in effect.
 WITH owners AS (
@@ -67,8 +68,8 @@ loads AS (
     GROUP BY cluster, ds, consumer_group, strategy
 ),
 members AS (
-    SELECT cluster, ds, consumer_group, count(DISTINCT client_id) AS client_count
-    FROM consumer_connection
+    SELECT cluster, ds, consumer_group, max(client_count) AS client_count
+    FROM assignment_fairness
     GROUP BY cluster, ds, consumer_group
 ),
 states AS (
@@ -79,7 +80,7 @@ states AS (
 told AS (
     SELECT
         queues.*,
-        CASE WHEN is_known THEN coalesce(client_count, 0) END AS client_count,
+        CASE WHEN is_known THEN greatest(coalesce(client_count, 0), coalesce(owner_count, 0)) END AS client_count,
         coalesce(owner_count, 0) AS owner_count,
         least,
         coalesce(most, 0) AS most,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import defaultdict
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -387,3 +389,129 @@ def test_the_summary_has_a_line_for_each_day(
         ["2026-11-17", "15", "167", "1090"],
         ["2026-11-18", "15", "139", "927"],
     ]
+
+
+SEVERAL_PROCESSES = {("member-sync", "10.1.0.101@member"), ("feature-flags", "10.1.1.30@DEFAULT")}
+"""The client ids of the sample behind which two processes answered, each for itself."""
+BROADCASTING = {"config-listeners", "feature-flags", "inventory-cache"}
+QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
+OF_DAY = {"observed_owners": 0, "did_own": 0, "observed_owners_now": 0, "observed_owners_before": 1}
+"""Columns that say who owned a queue -> of how many days before."""
+
+
+def answer_of_day(warehouse: Warehouse, path: Path, ds: str) -> list[dict[str, object]]:
+    """What a question would have answered when this day was the newest."""
+    day = date.fromisoformat(ds)
+    text = path.read_text(encoding="utf-8")
+    for schema, of in (("latest", day), ("previous", day - timedelta(days=1))):
+        text = re.sub(rf"\b{schema}\.(\w+)", rf"(SELECT * FROM \1 WHERE ds = DATE '{of}')", text)  # noqa: S608 - our own days
+    with query(warehouse.root, text) as result:
+        return [dict(zip(result.column_names, row, strict=True)) for row in result.rows]
+
+
+def key_of(row: dict[str, object]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in QUEUE)
+
+
+@pytest.mark.parametrize("ds", DAYS)
+@pytest.mark.parametrize("path", QUESTIONS, ids=lambda path: path.stem)
+def test_whatever_a_question_says_of_owners_is_what_was_observed(
+    sample_warehouse: Warehouse, path: Path, ds: str
+) -> None:
+    truth = [
+        observed(str(date.fromisoformat(ds) - timedelta(days=back)))
+        for back in (0, 1)
+        if back == 0 or ds != DAYS[0]
+    ]
+
+    for row in answer_of_day(sample_warehouse, path, ds):
+        if row.get("ds") is not None and str(row["ds"]) != ds:
+            continue
+        if not set(QUEUE) <= row.keys():
+            continue
+        for column, back in OF_DAY.items():
+            if row.get(column) is not None:
+                assert set(row[column]) == truth[back].get(key_of(row), set())  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("ds", DAYS)
+def test_the_queues_without_one_owner_are_those_that_were_observed_so(
+    sample_warehouse: Warehouse, ds: str
+) -> None:
+    truth = observed(ds)
+    twice = {
+        key
+        for key, owners in truth.items()
+        if key[0] not in BROADCASTING
+        and (len(owners) > 1 or any((key[0], owner) in SEVERAL_PROCESSES for owner in owners))
+    }
+    known = [
+        tuple(key)
+        for day, *key in asked(
+            sample_warehouse,
+            "SELECT ds::VARCHAR, consumer_group, topic, broker_name, queue_id::VARCHAR FROM ownership_drift "
+            "WHERE consumer_group <> 'audit-offline'",
+        )
+        if day == ds
+    ]
+
+    answered = {
+        (key_of(row), row["ownership"])
+        for row in answer_of_day(sample_warehouse, question("queues_without_one_owner"), ds)
+    }
+
+    assert answered == {(key, "multi_owned") for key in twice} | {
+        (key, "unowned") for key in known if not truth.get(key)
+    }
+
+
+@pytest.mark.parametrize("ds", DAYS[1:])
+def test_what_changed_is_the_difference_of_what_was_observed(sample_warehouse: Warehouse, ds: str) -> None:
+    now, before = observed(ds), observed(str(date.fromisoformat(ds) - timedelta(days=1)))
+    moved = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
+
+    answered = {
+        key_of(row) for row in answer_of_day(sample_warehouse, question("what_changed_since_yesterday"), ds)
+    }
+
+    # A queue that nobody holds on one of the days may have come or gone with its route.
+    assert {key for key in answered if now.get(key) or before.get(key)} == moved
+
+
+def test_since_when_names_the_owners_that_were_observed_last(sample_warehouse: Warehouse) -> None:
+    owners: Owners = defaultdict(set)
+    for row in answer_of_day(sample_warehouse, question("since_when_is_it_owned"), DAYS[-1]):
+        owners[key_of(row)].add(str(row["client_id"]))
+
+    assert owners == observed(DAYS[-1])
+
+
+@pytest.mark.parametrize("ds", DAYS)
+def test_clients_carry_what_they_were_seen_to_hold(sample_warehouse: Warehouse, ds: str) -> None:
+    carried: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for (group, *_), owners in observed(ds).items():
+        for client_id in owners:
+            carried[group, client_id] += 1
+
+    answered = {
+        (row["consumer_group"], row["client_id"]): row["observed_queue_count"]
+        for row in answer_of_day(sample_warehouse, question("clients_with_most_queues"), ds)
+    }
+
+    assert answered == carried
+
+
+@pytest.mark.parametrize("ds", DAYS)
+def test_the_shared_ids_are_those_behind_which_two_processes_answered(
+    sample_warehouse: Warehouse, ds: str
+) -> None:
+    answered = {
+        (row["consumer_group"], row["client_id"], row["process_count"])
+        for row in answer_of_day(sample_warehouse, question("shared_client_ids"), ds)
+    }
+
+    assert answered == {(*shared, 2) for shared in SEVERAL_PROCESSES}
+
+
+def question(name: str) -> Path:
+    return ROOT / "sql" / "questions" / f"{name}.sql"

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_line import ledger
 from computed_days import asked
-from hand_staged import owner, stage_day
+from hand_staged import held_queue, owner, stage_day
 
 from spark_jobs.offset_readings import LOOK_BACK_EXPORTS
-from tables import GATE_RESULT, QUEUE_ASSIGNMENT
+from tables import GATE_RESULT, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT
 from tables.silver.consumer_connection import CONSUMER_CONNECTION
 from warehouse import commits
 from warehouse.earlier import newest_earlier_day
@@ -28,8 +28,8 @@ STALE = "SELECT ds::VARCHAR, reasons FROM stale_day ORDER BY ds"
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse where a day is three tables: all are published alike, and each takes its time."""
-    monkeypatch.setattr(commits, "PUBLISHED_TABLES", (*COMPARED, GATE_RESULT))
+    """A warehouse where a day is four tables: all are published alike, and each takes its time."""
+    monkeypatch.setattr(commits, "PUBLISHED_TABLES", (*COMPARED, OWNERSHIP_DRIFT, GATE_RESULT))
     return Warehouse.at(str(tmp_path / "warehouse"))
 
 
@@ -43,15 +43,23 @@ def publish_day(
     client_id: str | None = "c1",
     exports: list[str] | None = None,
     manifest: str = "m",
+    state: str | None = None,
 ) -> None:
-    """Publish a day on which the client owns the one queue, as the build would record it."""
+    """Publish a day on which the client was seen to own the one queue, as the build would record it."""
     ds = november(day)
     earlier = newest_earlier_day(warehouse, "shop", ds, COMPARED)
     build: dict[str, Any] = {"manifest_sha256": manifest, "compared_exports": exports}
     if earlier:
         build |= {"compared_ds": earlier.ds, "compared_content": list(earlier.content)}
-    rows = [{**owner(0, client_id), "is_effective": True, "strategy": "AVG"}]
-    stage_day(warehouse, ds, run_id=f"{day} {client_id} {manifest}", build=build, queue_assignment=rows)
+    observed = [client_id] if client_id else []
+    stage_day(
+        warehouse,
+        ds,
+        run_id=f"{day} {client_id} {manifest}",
+        build=build,
+        queue_assignment=[{**owner(0, client_id), "is_effective": True, "strategy": "AVG"}],
+        ownership_drift=[held_queue(0, *observed, state=state or ("match" if observed else "unowned"))],
+    )
     publish(warehouse, "shop", ds)
 
 
@@ -88,11 +96,38 @@ def test_a_day_that_comes_later_closes_the_gap(warehouse: Warehouse) -> None:
     assert history(warehouse) == [("c1", 16, 18, 3, True, "first_day", None, None)]
 
 
-def test_a_day_without_a_known_owner_ends_a_stretch(warehouse: Warehouse) -> None:
+def test_a_day_on_which_nobody_owned_the_queue_ends_a_stretch(warehouse: Warehouse) -> None:
     for day, client_id in ((16, "c1"), (17, None), (18, "c1")):
         publish_day(warehouse, day, client_id)
 
     assert history(warehouse)[-1] == ("c1", 18, 18, 1, True, "changed", 0, None)
+
+
+def test_a_day_on_which_the_owner_was_not_observed_is_a_gap_of_that_queue(warehouse: Warehouse) -> None:
+    publish_day(warehouse, 16, "c1")
+    publish_day(warehouse, 17, None, state="unknown")
+    publish_day(warehouse, 18, "c1")
+
+    assert history(warehouse) == [
+        ("c1", 16, 16, 1, False, "first_day", None, None),
+        ("c1", 18, 18, 1, True, "after_gap", 1, True),
+    ]
+
+
+def test_since_when_is_by_what_was_observed_and_not_by_what_a_strategy_computes(warehouse: Warehouse) -> None:
+    """The strategy gives the queue to c2 from the second day on; c1 keeps it."""
+    for day, chosen in ((16, "c1"), (17, "c2")):
+        stage_day(
+            warehouse,
+            november(day),
+            run_id=str(day),
+            build={"manifest_sha256": "m"},
+            queue_assignment=[{**owner(0, chosen), "is_effective": True, "strategy": "AVG"}],
+            ownership_drift=[held_queue(0, "c1") | {"expected_client_ids": [chosen]}],
+        )
+        publish(warehouse, "shop", november(day))
+
+    assert history(warehouse) == [("c1", 16, 17, 2, True, "first_day", None, None)]
 
 
 def test_days_in_order_are_up_to_date(warehouse: Warehouse) -> None:

@@ -29,12 +29,43 @@ def progress(topic: str, queue_id: int, waiting: int | None) -> Row:
     return {"consumer_group": "g", "topic": topic, "broker_name": "b", "queue_id": queue_id, **offsets}
 
 
+def held(assignment: list[Row]) -> list[Row]:
+    """Rows of `ownership_drift`: each client has what the strategy in effect gives it; who owns the rest is unknown."""
+    return [
+        {
+            "consumer_group": "g",
+            "topic": row["topic"],
+            "broker_name": "b",
+            "queue_id": row["queue_id"],
+            "state": "unknown" if row["reason"] in UNKNOWN else "match",
+            "strategy": "AVG",
+            "group_state": "online",
+            "observed_client_ids": [row["client_id"]] if row["client_id"] else [],
+            "observed_process_count": 1 if row["client_id"] else 0,
+            "expected_client_ids": None
+            if row["reason"] in UNKNOWN
+            else [row["client_id"]]
+            if row["client_id"]
+            else [],
+            "unasked_client_count": 0,
+        }
+        for row in assignment
+        if row["is_effective"]
+    ]
+
+
+UNKNOWN = ("members_unknown", "member_strategy_unknown")
 MEMBERS = [
     {"consumer_group": "g", "client_id": client_id, "broker_name": broker}
-    for client_id in ("c1", "c2", "idle")
+    for client_id in ("c1", "c2", "idle", "dead")
     for broker in ("b", "b2")
 ]
-KNOWN = [{"consumer_group": "g", "topic": "x", "strategy": "AVG", "group_state": "online"}]
+"""The brokers list a connection of a client that is gone, and one of them says so when it is asked."""
+ASKED = [
+    {"consumer_group": "g", "client_id": client_id, "state": "offline" if client_id == "dead" else "online"}
+    for client_id in ("c1", "c2", "idle", "dead")
+]
+KNOWN = [{"consumer_group": "g", "topic": "x", "strategy": "AVG", "group_state": "online", "client_count": 3}]
 EFFECTIVE = [
     queue("x", 0, "c1"),
     queue("x", 1, "c1"),
@@ -57,13 +88,21 @@ def publisher(tmp_path: Path) -> Publisher:
     return Publisher(tmp_path / "warehouse")
 
 
-def publish(publisher: Publisher, assignment: list[Row], waiting: list[Row] | None = None) -> Warehouse:
+def publish(
+    publisher: Publisher,
+    assignment: list[Row],
+    waiting: list[Row] | None = None,
+    clients: list[Row] = ASKED,
+    observed: list[Row] | None = None,
+) -> Warehouse:
     publisher.publish(
         "shop",
         DAY,
         queue_assignment=assignment,
         assignment_fairness=KNOWN,
+        ownership_drift=held(assignment) if observed is None else observed,
         consumer_connection=MEMBERS,
+        consumer_client=clients,
         consume_progress=waiting or [],
     )
     return Warehouse(publisher.root)
@@ -72,7 +111,8 @@ def publish(publisher: Publisher, assignment: list[Row], waiting: list[Row] | No
 def loads(warehouse: Warehouse) -> list[tuple[Any, ...]]:
     return asked(
         warehouse,
-        "SELECT client_id, queue_count, topic_count, queue_share, load_rank FROM client_load ORDER BY client_id",
+        "SELECT client_id, observed_queue_count, observed_topic_count, queue_share, load_rank FROM client_load "
+        "ORDER BY client_id",
     )
 
 
@@ -80,6 +120,25 @@ def test_a_client_carries_all_topics_of_its_group_and_an_idle_one_none(publisher
     warehouse = publish(publisher, EFFECTIVE + IN_A_CIRCLE)
 
     assert loads(warehouse) == [("c1", 3, 2, 0.75, 1), ("c2", 1, 1, 0.25, 2), ("idle", 0, 0, 0.0, 3)]
+
+
+def test_a_load_is_what_the_client_holds_beside_what_it_should(publisher: Publisher) -> None:
+    """c1 keeps a queue that the strategy gives to c2."""
+    observed = held(EFFECTIVE)
+    observed[2]["observed_client_ids"] = ["c1"]
+    warehouse = publish(publisher, EFFECTIVE, observed=observed)
+
+    counts = (
+        "SELECT client_id, observed_queue_count, expected_queue_count FROM client_load ORDER BY client_id"
+    )
+    assert asked(warehouse, counts) == [("c1", 4, 3), ("c2", 0, 1), ("idle", 0, 0)]
+
+
+def test_what_a_client_carries_that_did_not_answer_is_unknown(publisher: Publisher) -> None:
+    silent = [row | {"state": "unknown"} if row["client_id"] == "idle" else row for row in ASKED]
+    warehouse = publish(publisher, EFFECTIVE, clients=silent)
+
+    assert loads(warehouse)[-1] == ("idle", None, None, None, None)
 
 
 def test_clients_that_carry_as_much_have_the_same_rank(publisher: Publisher) -> None:

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from computed_days import ROOT, asked
-from hand_staged import MONDAY, TUESDAY, owner, quarantined_row, stage_day
+from hand_staged import MONDAY, TUESDAY, held_queue, owner, quarantined_row, stage_day
 
 from expectations import day_over_day
 from expectations.judgement import weigh
 from expectations.rules import Rules
 from settings import GateSettings
-from tables import EXPORT_RECORD, FINDING, GATE_RESULT, QUARANTINED_GROUP, QUEUE_ASSIGNMENT, TABLES_OF_GROUPS
+from tables import (
+    EXPORT_RECORD,
+    FINDING,
+    GATE_RESULT,
+    OWNERSHIP_DRIFT,
+    QUARANTINED_GROUP,
+    QUEUE_ASSIGNMENT,
+    TABLES_OF_GROUPS,
+)
 from tables.silver.group_presence import GROUP_PRESENCE
 from warehouse import commits
 from warehouse.fingerprint import fingerprint
@@ -31,12 +39,20 @@ Row = dict[str, Any]
 HOSTILE = "x' OR '1'='1\n<script>"
 ONE_GROUP = {"consumer_group": "g", "broker_name": "b", "state": "online"}
 WHAT_CHANGED = (ROOT / "sql" / "questions" / "what_changed_since_yesterday.sql").read_text(encoding="utf-8")
-FEW_TABLES = (EXPORT_RECORD, GROUP_PRESENCE, QUEUE_ASSIGNMENT, FINDING, QUARANTINED_GROUP, GATE_RESULT)
+FEW_TABLES = (
+    EXPORT_RECORD,
+    GROUP_PRESENCE,
+    QUEUE_ASSIGNMENT,
+    OWNERSHIP_DRIFT,
+    FINDING,
+    QUARANTINED_GROUP,
+    GATE_RESULT,
+)
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse where a day is six tables: all are published alike, and each takes its time."""
+    """A warehouse where a day is seven tables: all are published alike, and each takes its time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return Warehouse.at(str(tmp_path / "warehouse"))
 
@@ -53,6 +69,7 @@ def rows(*groups: str) -> dict[str, list[Row]]:
             owner(0, "c1") | {"consumer_group": group, "strategy": "AVG", "is_effective": True}
             for group in groups
         ],
+        "ownership_drift": [held_queue(0, "c1") | {"consumer_group": group} for group in groups],
         "finding": [
             *({"kind": "clients_idle", "consumer_group": group} for group in groups),
             {"kind": "source_failed"},
