@@ -187,6 +187,20 @@ def fingerprint(
         )
 
 
+@app.command("verify")
+def verify_published(
+    cluster: Annotated[str | None, typer.Option(help="The days of this cluster alone.")] = None,
+    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
+    warehouse: WarehousePlace = _WAREHOUSE,
+) -> None:
+    """Compare the rows of published days with the counts and hashes that their publication recorded."""
+    from ledger.verifying import published_days, verify_days
+
+    root = Warehouse.at(warehouse).root
+    for line in verify_days(root, published_days(root, cluster, ds.date() if ds else None)):
+        typer.echo(line)
+
+
 @app.command()
 def rollback(
     cluster: Cluster,

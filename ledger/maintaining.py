@@ -8,14 +8,18 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from ledger.verifying import sample_of, verify_days
 from settings import LedgerSettings, load_settings
+from warehouse.errors import NoWarehouseError
 from warehouse.maintenance import Keep, maintain
+from warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from warehouse.layout import Warehouse
+    from warehouse.snapshot import PublishedDay
 
 _DONE = {
     "compact": "files merged",
@@ -28,9 +32,10 @@ _DONE = {
 def maintain_warehouse(
     warehouse: Warehouse, settings_file: Path | None, *, is_applied: bool
 ) -> Iterator[str]:
-    """Maintain a warehouse; yields a line for each thing that was done, or would be.
+    """Maintain a warehouse; yields a line for each thing that was done, or would be, and for each day that was verified.
 
     Raises:
+        QueryError: rows of a verified day are not those that were published.
         SettingsError: the settings file is wrong.
         StageError: another release has written a table.
         WriteError: something cannot be written or removed.
@@ -41,10 +46,22 @@ def maintain_warehouse(
         stages=timedelta(days=settings.stage_keep_days),
         data_docs=timedelta(days=settings.data_docs_keep_days),
     )
-    tidied = maintain(warehouse, keep, now=datetime.now(UTC), is_applied=is_applied)
+    now = datetime.now(UTC)
+    tidied = maintain(warehouse, keep, now=now, is_applied=is_applied)
     for each in tidied:
         yield f"{each.place}: {each.file_count} {_DONE[each.what]}"
     if not tidied:
         yield "There is nothing to do."
     elif not is_applied:
         yield "Nothing was changed; say --apply to do it."
+    yield from verify_days(
+        warehouse.root, sample_of(_days(warehouse), settings.verified_day_count, now.date())
+    )
+
+
+def _days(warehouse: Warehouse) -> Collection[PublishedDay]:
+    """Return the published days; none where nothing has been published yet."""
+    try:
+        return Snapshot(warehouse.root).days
+    except NoWarehouseError:
+        return ()

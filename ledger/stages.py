@@ -113,7 +113,7 @@ def gate(day: Day) -> Verdict:
 
     Raises:
         SettingsError: the settings file is wrong.
-        StageError: there is no whole stage.
+        StageError: there is no whole stage, or its files are not those that the build wrote.
         RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
     """
     from expectations.gate import judge
@@ -121,10 +121,11 @@ def gate(day: Day) -> Verdict:
     from ledger.gate_report import data_docs_index
     from ledger.judging import to_judge
     from warehouse.publish import quarantine
-    from warehouse.staging import newest_stage, read_build, write_verdict
+    from warehouse.staging import check_inventory, newest_stage, read_build, write_verdict
 
     settings = day.settings.gate
     stage = newest_stage(day.warehouse, day.cluster, day.ds)
+    check_inventory(stage)
     judged = to_judge(day.warehouse, day.cluster, day.ds, stage, settings)
     docs = data_docs_index(day.warehouse, day.cluster, day.ds)
     verdict = judge(

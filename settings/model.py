@@ -251,12 +251,15 @@ class MaintenanceSettings(Strict):
         stage_keep_days: stages of days, for inspection.
         data_docs_keep_days: the gate's pages.
         dry_run: whether the DAG only says what would go.
+        verified_day_count: how many published days each maintenance compares with the hashes of their publication; other
+            days each time.
     """
 
     unreferenced_keep_days: int = Field(default=30, ge=7)
     stage_keep_days: int = Field(default=14, ge=1)
     data_docs_keep_days: int = Field(default=90, ge=1)
     dry_run: bool = True
+    verified_day_count: int = Field(default=3, ge=0)
 
 
 class LedgerSettings(Strict):

@@ -56,6 +56,7 @@ from topology.object_store import BadPlaceError, place_of
 from warehouse.earlier import newest_earlier_day
 from warehouse.errors import QueryError
 from warehouse.identity import RunIdentity, code_version
+from warehouse.inventory import inventory_of_tables
 from warehouse.layout import Warehouse
 from warehouse.staging import attempt, finish
 from warehouse.two_days import compare
@@ -106,6 +107,8 @@ def build(
     export_bytes = sum(file.size_bytes for file in manifest.files)
     with attempt(warehouse, cluster, ds) as stage, suited_to(spark, export_bytes):
         staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
+        # Before the measures: a file that changes from here on is not what was measured.
+        inventory = inventory_of_tables(stage)
         measures = write_measures(spark, stage, staged, manifest, cluster, ds, before)
         if settings.gate.quarantine_groups:
             left_out = _refused_groups(warehouse, manifest, stage, measures, settings)
@@ -115,7 +118,7 @@ def build(
         if verify(directory, cluster=cluster, ds=ds).sha256 != manifest.sha256:
             problem = f"{directory} is not the export that this computation began with; run the day again"
             raise ExportError("The export was landed again while it was read", [problem])
-        finish(warehouse, cluster, ds, stage, identity.build)
+        finish(warehouse, cluster, ds, stage, identity.build, inventory)
     return identity
 
 

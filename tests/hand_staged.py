@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 
 from tables import ALL_TABLES, COMPUTED_GOLD_TABLES, SILVER_TABLES, Table
 from warehouse.arrow_schema import arrow_schema
-from warehouse.staging import Build, finish, write_verdict
+from warehouse.inventory import inventory_of_tables
+from warehouse.staging import Build, finish, read_build, write_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from warehouse.layout import Warehouse
+    from warehouse.layout import Stage, Warehouse
 
 TABLES = {table.name: table for table in ALL_TABLES}
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
@@ -102,12 +103,17 @@ def stage_day(
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         write_staged(stage.table(table), table, cluster, ds, rows_of.get(table.name, []))
     usual = {"run_id": run_id, "manifest_sha256": "m", "settings_sha256": "s", "code_version": "c"}
-    finish(warehouse, cluster, ds, stage, Build(**usual | (build or {})))
+    finish(warehouse, cluster, ds, stage, Build(**usual | (build or {})), inventory_of_tables(stage))
     if verdict is None:
         Path(stage.gate_verdict).unlink(missing_ok=True)
     else:
         quarantined = [quarantined_row(group) for group in left_out]
         write_verdict(warehouse, cluster, ds, stage, verdict, [result(run_id=run_id)], quarantined)
+
+
+def record_again(warehouse: Warehouse, cluster: str, ds: date, stage: Stage) -> None:
+    """Record the files of a stage as they are now, as if the build had written them so."""
+    finish(warehouse, cluster, ds, stage, read_build(stage), inventory_of_tables(stage))
 
 
 def write_staged(place: str, table: Table, cluster: str, ds: date, rows: list[Row]) -> None:

@@ -100,6 +100,11 @@ class Stage:
         return f"{self.root}/gate_verdict.json"
 
     @property
+    def inventory(self) -> str:
+        """The files that the build wrote, with their hashes; a JSON file."""
+        return f"{self.root}/inventory.json"
+
+    @property
     def build(self) -> str:
         """What was computed from what; a JSON file, written last, so its presence means a whole stage."""
         return f"{self.root}/build.json"

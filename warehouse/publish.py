@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from tables import Table
     from warehouse.layout import Stage, Warehouse
+    from warehouse.staging import JudgedStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,27 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
             for table in commits.PUBLISHED_TABLES
         }
         versions, changed = commits.replace_changed(connection, warehouse, day, rows, still_ours)
+        if not left_out:
+            _refuse_other_row_counts(judged, versions)
         _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
         remove_superseded(warehouse, cluster, ds)
     return Publication(judged.build.run_id, changed, sum(row["row_count"] for row in versions))
+
+
+def _refuse_other_row_counts(judged: JudgedStage, versions: list[dict[str, Any]]) -> None:
+    """Refuse a day of which other rows were written than were judged, before readers see it.
+
+    Raises:
+        StageError: a table has another number of rows.
+    """
+    written = {version["table_name"]: version["row_count"] for version in versions}
+    for table in judged.inventory:
+        if table.name in written and written[table.name] != table.row_count:
+            raise StageError(
+                f"{table.name} has {table.row_count} judged rows, and {written[table.name]} were read from the stage at "
+                f"{judged.stage.root}; nothing is published: run the build of this day again."
+            )
 
 
 def _record(warehouse: Warehouse, day: DayRows, record: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ import pyarrow.fs as pafs
 
 from topology.object_store import is_object_store
 from warehouse.errors import StageError
+from warehouse.inventory import StagedTable, inventory_of_measures, refuse_changed
 from warehouse.storage import file_system_of
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class JudgedStage:
         verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine` or `refused`.
         results: rows of `gate_result`, without cluster and ds.
         quarantined: rows of `quarantined_group`, likewise: whom the stage is accepted without.
+        inventory: the files that were judged.
     """
 
     stage: Stage
@@ -72,6 +74,7 @@ class JudgedStage:
     verdict: str
     results: list[dict[str, Any]]
     quarantined: list[dict[str, Any]]
+    inventory: tuple[StagedTable, ...]
 
 
 class Rest(NamedTuple):
@@ -107,8 +110,21 @@ def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[Stage]:
         yield stage
 
 
-def finish(warehouse: Warehouse, cluster: str, ds: date, stage: Stage, build: Build) -> None:
-    """Record that every row of a stage is written; from now on it is the day's newest."""
+def finish(
+    warehouse: Warehouse, cluster: str, ds: date, stage: Stage, build: Build, staged: Sequence[StagedTable]
+) -> None:
+    """Record that every row of a stage is written; from now on it is the day's newest.
+
+    Args:
+        warehouse: where the stage is.
+        cluster: of the day.
+        ds: the day.
+        stage: the stage, with its measures.
+        build: what it was computed from.
+        staged: its tables as they were before they were measured (`inventory_of_tables`).
+    """
+    inventory = (*staged, *inventory_of_measures(stage))
+    _write_json(stage.inventory, {"tables": [table.document() for table in inventory]})
     _write_json(stage.build, asdict(build))
     _write_json(f"{warehouse.attempts(cluster, ds)}/{_NEWEST}", {"attempt": stage.attempt})
 
@@ -138,6 +154,24 @@ def read_build(stage: Stage) -> Build:
         raise StageError(f"There is no whole stage at {stage.root}: run the build of this day first.")
     compared_ds = found.pop("compared_ds")
     return Build(**found, compared_ds=compared_ds and date.fromisoformat(compared_ds))
+
+
+def check_inventory(stage: Stage) -> None:
+    """Compare the files of a whole stage with those that the build recorded.
+
+    Raises:
+        StageError: they are not the same.
+    """
+    refuse_changed(stage, _read_inventory(stage))
+
+
+def _read_inventory(stage: Stage) -> tuple[StagedTable, ...]:
+    document = _read_json(stage.inventory)
+    if document is None:
+        raise StageError(
+            f"The stage at {stage.root} has no inventory of its files, so another release computed it: run the build again."
+        )
+    return tuple(StagedTable.of(table) for table in document["tables"])
 
 
 def read_measures(stage: Stage) -> list[dict[str, Any]]:
@@ -175,8 +209,13 @@ def write_verdict(
     results: list[dict[str, Any]],
     quarantined: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Record the gate's verdict beside the rows that it judged."""
-    document = {"verdict": verdict, "results": results, "quarantined": list(quarantined)}
+    """Record the gate's verdict beside the rows that it judged, with the files that hold them."""
+    document = {
+        "verdict": verdict,
+        "results": results,
+        "quarantined": list(quarantined),
+        "inventory": [table.document() for table in _read_inventory(stage)],
+    }
     _write_json(stage.gate_verdict, document)
     _write_json(f"{warehouse.attempts(cluster, ds)}/{_JUDGED}", {"attempt": stage.attempt})
 
@@ -186,7 +225,7 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
 
     Raises:
         StageError: there is no whole stage, or the gate has not judged it, or refused it, or the day has since been
-            computed from another input.
+            computed from another input, or the files are not those that were judged.
     """
     newest = newest_stage(warehouse, cluster, ds)
     judged = judged_stage(warehouse, cluster, ds)
@@ -199,6 +238,11 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
         )
     if judged.verdict == "refused":
         raise StageError(f"The gate refused the stage at {judged.stage.root}: see quarantine.gate_result.")
+    if not judged.inventory:
+        raise StageError(
+            f"The verdict on the stage at {judged.stage.root} names no files: run the gate again."
+        )
+    refuse_changed(judged.stage, judged.inventory)
     return judged
 
 
@@ -211,7 +255,8 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
     results = [_with_date(row) for row in document["results"]]
     # A release that left nobody out wrote no list of them.
     quarantined = document.get("quarantined", [])
-    return JudgedStage(stage, read_build(stage), document["verdict"], results, quarantined)
+    inventory = tuple(StagedTable.of(table) for table in document.get("inventory", ()))
+    return JudgedStage(stage, read_build(stage), document["verdict"], results, quarantined, inventory)
 
 
 def _with_date(row: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ledger import stages
 from ledger.stages import Day, SetUpMissingError
 from tables import ALL_TABLES
 from warehouse.arrow_schema import arrow_schema
+from warehouse.inventory import inventory_of_tables
 from warehouse.layout import Warehouse
 from warehouse.staging import Build, finish, write_verdict
 
@@ -337,7 +338,7 @@ def staged(tmp_path: Path) -> Day:
         Path(place).mkdir(parents=True)
         pq.write_table(rows, f"{place}/part.parquet")
         Path(place, "_SUCCESS").touch()
-    finish(day.warehouse, CLUSTER, DS, stage, Build("run-1", "m", "s", "c"))
+    finish(day.warehouse, CLUSTER, DS, stage, Build("run-1", "m", "s", "c"), inventory_of_tables(stage))
     return day
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from computed_days import asked, compute_and_publish, published_state
 from deltalake import DeltaTable
-from hand_staged import MONDAY, TUESDAY, owners, stage_day, write_staged
+from hand_staged import MONDAY, TUESDAY, owners, record_again, result, stage_day, write_staged
 
 from ledger.stages import Day
 from tables import ALL_TABLES, FINDING, QUEUE_ASSIGNMENT, Column, Table
@@ -22,6 +22,7 @@ from warehouse.arrow_schema import COMMENT_KEY
 from warehouse.errors import StageError
 from warehouse.layout import Warehouse
 from warehouse.publish import publish, quarantine
+from warehouse.staging import write_verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,8 +142,11 @@ def publish_as(
             "PUBLISHED_TABLES",
             tuple(table if own.name == table.name else own for own in commits.PUBLISHED_TABLES),
         )
-        stage_day(warehouse, ds)
-        write_staged(warehouse.stage("shop", ds, "only").table(table), table, "shop", ds, [row])
+        stage_day(warehouse, ds, verdict=None)
+        stage = warehouse.stage("shop", ds, "only")
+        write_staged(stage.table(table), table, "shop", ds, [row])
+        record_again(warehouse, "shop", ds, stage)
+        write_verdict(warehouse, "shop", ds, stage, "passed", [result()])
         publish(warehouse, "shop", ds)
 
 

@@ -18,7 +18,7 @@ from computed_days import (
     sample_day,
     staged_rows,
 )
-from hand_staged import MONDAY, TABLES, write_staged
+from hand_staged import MONDAY, TABLES, record_again, write_staged
 
 from ledger import stages
 from ledger.cli import REFUSED
@@ -73,6 +73,7 @@ def measure(spark: SparkSession, day: Day) -> None:
     }
     manifest = load_manifest(export_directory(day.exports, day.cluster, day.ds))
     write_measures(spark, stage, staged, manifest, day.cluster, day.ds, before=None)
+    record_again(day.warehouse, day.cluster, day.ds, stage)
 
 
 def is_order_queue(row: Row) -> bool:
@@ -173,6 +174,7 @@ def test_what_the_gate_did_not_see_is_a_refusal(published: Day) -> None:
     [measured] = Path(newest(day).gate_measure).glob("*.parquet")
     rows = pq.read_table(measured)
     pq.write_table(rows.slice(0, rows.num_rows - 1), measured)
+    record_again(day.warehouse, day.cluster, day.ds, newest(day))
 
     with pytest.raises(RefusedError, match="it was not measured"):
         stages.gate(day)
