@@ -387,6 +387,32 @@ def prune_exports(
         typer.echo(sentence)
 
 
+@exports_app.command("redact")
+def redact_exports_of_cluster(
+    cluster: Cluster,
+    exports: Exports = _EXPORTS,
+    ds: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="This UTC day alone.")] = None,
+    *,
+    is_all: Annotated[bool, typer.Option("--all", help="All days of the cluster.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Redact; without this, only count what would be redacted.")
+    ] = False,
+) -> None:
+    """Remove values that may be secrets from exports that older releases have sealed, and seal them again."""
+    from ledger.redacting import redact_exports
+
+    if (ds is None) is not is_all:
+        raise typer.BadParameter("Give either --ds with one day, or --all for every day of the cluster.")
+    place = place_of(exports)
+    if not isinstance(place, Path):
+        raise typer.BadParameter(
+            f"{place} is in an object store, where an export cannot be replaced in one step: copy it into a folder, redact "
+            "it there, remove it from the store with all versions, and `ledger exports land` it again."
+        )
+    for sentence in redact_exports(place, cluster, ds.date() if ds else None, is_applied=apply):
+        typer.echo(sentence)
+
+
 @exports_app.command()
 def seal(
     directory: Directory,

@@ -33,6 +33,7 @@ from topology.landing import land as land_in_object_store
 from topology.landing import refuse_landed
 from topology.manifest import export_directory
 from topology.object_store import ObjectPath
+from topology.redaction import redact_text
 from topology.retention import outdated_exports, remove_export
 
 if TYPE_CHECKING:
@@ -110,7 +111,12 @@ def collect_export(
         refuse_landed(export_directory(exports, cluster, today))
     with _folder_to_grow_in(exports) as folder:
         with (
-            ExportWriter(folder, cluster, today) as writer,
+            ExportWriter(
+                folder,
+                cluster,
+                today,
+                known_secrets=(credentials.secret_key, credentials.tls_key_password),
+            ) as writer,
             admin_client(
                 jars,
                 java,
@@ -279,9 +285,9 @@ def _kept_days(file: Path | None, cluster: str | None, keep_days: int | None) ->
 
 def _tell(collected: Collected, console: Console) -> None:
     for address, reason in sorted(collected.silent.items()):
-        console.print(f"warning: {address} was {reason}", soft_wrap=True)
+        console.print(f"warning: {address} was {redact_text(reason)}", soft_wrap=True)
     for remark in collected.remarks:
-        console.print(f"warning: {remark}", soft_wrap=True)
+        console.print(f"warning: {redact_text(remark)}", soft_wrap=True)
 
 
 @contextmanager

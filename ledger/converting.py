@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from topology.collect.offline import Sources, convert
 from topology.manifest import ExportError, export_directory
+from topology.redaction import redact_text
 
 if TYPE_CHECKING:
     from datetime import date
@@ -54,5 +55,5 @@ def convert_sources(
         raise ExportError(f"{directory} is not written", [problem]) from None
     made = convert(exports, cluster, ds, replace(sources, zone=zone))
     for notice in made.notices:
-        console.print(f"notice: {notice}", soft_wrap=True)
+        console.print(f"notice: {redact_text(notice)}", soft_wrap=True)
     return directory, made.manifest

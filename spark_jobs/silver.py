@@ -22,6 +22,7 @@ from tables.silver.export_record import EXPORT_RECORD
 from tables.silver.rejected_record import REJECTED_RECORD
 from topology.contract import EnvelopeError, parse_envelope
 from topology.payloads import PayloadError, error_code, facts, facts_of_unreadable
+from topology.redaction import redact_envelope, redact_text, redact_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -191,9 +192,14 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
     try:
         envelope = parse_envelope(text, kind)
     except EnvelopeError as error:
-        yield "rejected_record", where | {"reason": str(error), "text": text}
+        yield (
+            "rejected_record",
+            where | {"reason": redact_text(str(error)), "text": redact_unreadable(kind, text)},
+        )
         yield "export_record", where | {"state": "rejected"}
         return
+    # An export of a release that did not redact may hold secrets; tables never do.
+    envelope = redact_envelope(envelope)
     record = where | {
         "captured_at": envelope.captured_at.isoformat(),
         "nameserver": envelope.nameserver,
@@ -207,7 +213,8 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
         # All or nothing: half a record must not stand in silver beside its rejection.
         rows = list(facts(envelope))
     except PayloadError as error:
-        yield "rejected_record", where | {"reason": str(error), "text": envelope.payload or ""}
+        payload = redact_text(envelope.payload or "")
+        yield "rejected_record", where | {"reason": redact_text(str(error)), "text": payload}
         yield "export_record", record | {"state": "rejected"}
         yield from facts_of_unreadable(envelope)
         return

@@ -4,8 +4,8 @@ An export is `<exports>/<cluster>/<ds>/` with a `manifest.json` that names every
 reading and hashing such a directory, and the manifest. What does not: what a single line must be (`contract`), what a
 payload says (`payloads`).
 
-The seal is the last thing that happens to a directory, so nothing here ever writes another file than the manifest, and
-that one appears whole or not at all.
+The seal is the last thing that happens to a directory. Before it, values that may be secrets are redacted; the manifest
+itself appears whole or not at all.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ from topology.contract import (
     parse_envelope,
 )
 from topology.object_store import ObjectPath, Place
+from topology.redacted_files import EXPORT_FILE_MODE, MARKER, unclean_files, write_redacted
+from topology.redaction import POLICY_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from io import BufferedReader
 
 MANIFEST_NAME: Final = "manifest.json"
@@ -98,6 +100,22 @@ class ManifestFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """What a manifest says of the values that are not in an export because they may be secrets.
+
+    Attributes:
+        policy_version: Version of the rules that all files were redacted by.
+        value_counts: File -> how many of its values are redacted; files without any are not in it.
+        replaces_sha256: SHA-256 of the manifest of the export that this one was made of by redacting it; None if it was
+            sealed without such values from the beginning.
+    """
+
+    policy_version: int
+    value_counts: Mapping[str, int]
+    replaces_sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What is in an export.
 
@@ -109,6 +127,7 @@ class Manifest:
         last_captured_at: Latest capture (UTC).
         files: Every file but the manifest, sorted by path.
         sha256: SHA-256 of the manifest file's own bytes: the name of this input, in lower-case hexadecimal digits.
+        redaction: What was redacted; None in an export of a release that did not redact.
     """
 
     contract_version: int
@@ -118,6 +137,7 @@ class Manifest:
     last_captured_at: datetime
     files: tuple[ManifestFile, ...]
     sha256: str
+    redaction: Redaction | None = None
 
     @property
     def envelope_files(self) -> tuple[ManifestFile, ...]:
@@ -152,9 +172,17 @@ def export_day(folder_name: str) -> date | None:
 
 
 def seal(
-    directory: Path, *, cluster: str | None = None, ds: date | None = None, replace: bool = False
+    directory: Path,
+    *,
+    cluster: str | None = None,
+    ds: date | None = None,
+    replace: bool = False,
+    is_redacted: bool = False,
+    replaces_sha256: str | None = None,
 ) -> Manifest:
     """Writes the manifest of a directory that someone collected, or refuses it and writes nothing.
+
+    Files that hold values that may be secrets are redacted before; the manifest counts such values.
 
     Every line of every file of the contract is read, and every file is hashed; memory grows with the number of files,
     not with their size. A payload's text is not judged: what a broker gave is evidence, however broken. The bytes of
@@ -165,6 +193,8 @@ def seal(
         cluster: The cluster that all lines must be of. By default the one that the first line names.
         ds: The UTC day on which all sources must have been captured. By default the directory's name.
         replace: Whether a manifest that says otherwise may be replaced.
+        is_redacted: Whether the caller has redacted every file, so that they are not searched again.
+        replaces_sha256: SHA-256 of the manifest of the sealed export that this one is the redacted copy of.
 
     Raises:
         ExportError: The directory is malformed, was sealed with other content, or cannot be written to.
@@ -174,22 +204,25 @@ def seal(
         raise ExportError(
             summary, [f"{directory} is not a directory; give the directory of one cluster and day"]
         )
-    survey = _Survey(directory, cluster=cluster, ds=ds)
-    survey.check_day_of_name(directory.resolve().name)
-    if not survey.problems:
-        survey.read()
-    if survey.problems:
-        raise ExportError(summary, survey.sentences())
-    manifest, content = survey.manifest()
+    survey = _surveyed(directory, cluster, ds)
+    if not is_redacted and (unclean := _unclean(directory, survey.paths, summary)):
+        if survey.is_sealed:
+            replaces_sha256 = _unseal(directory, summary, replace=replace)
+        _redact(directory, unclean, summary)
+        survey = _surveyed(directory, cluster, ds)
+    redaction = Redaction(
+        policy_version=POLICY_VERSION, value_counts=survey.value_counts, replaces_sha256=replaces_sha256
+    )
+    manifest, content = survey.manifest(redaction)
     if len(content) > _MAX_MANIFEST_BYTES:
         raise ExportError(
             summary, [f"{len(manifest.files)} files are more than one manifest can hold; leave some out"]
         )
     path = directory / MANIFEST_NAME
     if survey.is_sealed:
-        differences = _sealed_differences(directory, manifest, survey)
+        differences = _sealed_differences(directory, survey)
         if not differences:
-            return manifest
+            return load_manifest(directory)
         if not replace:
             problem = (
                 f"{MANIFEST_NAME} is already there and says otherwise; a sealed export does not change, so collect "
@@ -201,6 +234,58 @@ def seal(
     except OSError as error:
         raise ExportError(summary, [f"{MANIFEST_NAME} cannot be written: {error.strerror}"]) from error
     return manifest
+
+
+_UNCLEAN: Final = "the sealed export holds values that may be secrets; redact them with `ledger exports redact`, which seals it again"
+
+
+def _surveyed(directory: Path, cluster: str | None, ds: date | None) -> _Survey:
+    """Reads a directory that is to be sealed.
+
+    Raises:
+        ExportError: It is malformed.
+    """
+    survey = _Survey(directory, cluster=cluster, ds=ds)
+    survey.check_day_of_name(directory.resolve().name)
+    if not survey.problems:
+        survey.read()
+    if survey.problems:
+        raise ExportError(f"{directory} is not sealed", survey.sentences())
+    return survey
+
+
+def _unclean(directory: Path, paths: list[str], summary: str) -> dict[str, int]:
+    """Returns the files that hold values that may be secrets."""
+    try:
+        return unclean_files(directory, paths)
+    except OSError as error:
+        raise ExportError(
+            summary, [f"{error.filename or directory} cannot be read: {_reason(error)}"]
+        ) from error
+
+
+def _redact(directory: Path, unclean: Collection[str], summary: str) -> None:
+    """Redacts files where they lie."""
+    try:
+        write_redacted(directory, unclean, directory)
+    except OSError as error:
+        raise ExportError(
+            summary, [f"{error.filename or directory} cannot be redacted: {_reason(error)}"]
+        ) from error
+
+
+def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
+    """Removes the manifest before files change, and returns its SHA-256: until the new one is there, this is no export.
+
+    Raises:
+        ExportError: The manifest is not to be replaced.
+    """
+    if not replace:
+        raise ExportError(summary, [_UNCLEAN])
+    path = directory / MANIFEST_NAME
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.unlink()
+    return sha256
 
 
 def verify(directory: Place, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
@@ -275,6 +360,7 @@ class _Survey:
         paths: Every regular file but the manifest, sorted.
         files: What was read to its end, by path.
         is_sealed: Whether there is a manifest.
+        value_counts: File -> how many of its values are redacted, for files that have any.
     """
 
     directory: Place
@@ -284,6 +370,7 @@ class _Survey:
     paths: list[str] = field(default_factory=list)
     files: dict[str, ManifestFile] = field(default_factory=dict)
     is_sealed: bool = False
+    value_counts: dict[str, int] = field(default_factory=dict)
     _first_captured_at: datetime | None = None
     _last_captured_at: datetime | None = None
     _indexed: dict[str, _Indexed] = field(default_factory=dict)
@@ -327,7 +414,7 @@ class _Survey:
         """Returns the problems as sentences."""
         return [sentence for _, sentence in self.problems]
 
-    def manifest(self) -> tuple[Manifest, bytes]:
+    def manifest(self, redaction: Redaction | None) -> tuple[Manifest, bytes]:
         """Returns the manifest of a directory without problems, and its file's bytes."""
         if (
             self.cluster is None
@@ -337,7 +424,8 @@ class _Survey:
         ):
             raise AssertionError("a directory without problems has envelopes")
         files = tuple(self.files[path] for path in sorted(self.files))
-        content = _encoded(self.cluster, self.ds, self._first_captured_at, self._last_captured_at, files)
+        captured = (self._first_captured_at, self._last_captured_at)
+        content = _encoded(self.cluster, self.ds, captured, files, redaction)
         manifest = Manifest(
             contract_version=CONTRACT_VERSION,
             cluster=self.cluster,
@@ -346,6 +434,7 @@ class _Survey:
             last_captured_at=self._last_captured_at,
             files=files,
             sha256=hashlib.sha256(content).hexdigest(),
+            redaction=redaction,
         )
         return manifest, content
 
@@ -403,7 +492,7 @@ class _Survey:
 
     def _read_envelopes(self, kind: Kind) -> None:
         digest = hashlib.sha256()
-        line_count = error_count = size_bytes = 0
+        line_count = error_count = size_bytes = value_count = 0
         last_problem_count = len(self.problems) + _MAX_PROBLEM_COUNT_OF_FILE
         path = kind.file_name
         try:
@@ -412,6 +501,7 @@ class _Survey:
                     line_count += 1
                     size_bytes += len(line)
                     digest.update(line)
+                    value_count += line.count(MARKER)
                     envelope = self._read_line(kind, line_count, line)
                     if envelope is not None:
                         error_count += envelope.error is not None
@@ -424,6 +514,8 @@ class _Survey:
             self._problem(
                 path, "is empty; a source that failed leaves lines with errors, so collect it again"
             )
+        if value_count:
+            self.value_counts[path] = value_count
         self.files[path] = ManifestFile(
             path=path,
             kind=kind.name,
@@ -490,7 +582,7 @@ class _Survey:
             with _open_regular(self.directory / path) as file:
                 start = file.read(_START_BYTES)
                 file.seek(0)
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                sha256, value_count = _digest(file)
                 size_bytes = file.tell()
         except OSError as error:
             self._problem(path, f"cannot be read: {_reason(error)}")
@@ -504,6 +596,8 @@ class _Survey:
                 self._problem(path, f"needs a line in {index.file_name}, which is not there")
         elif kind := _kind_that_starts(start):
             self._problem(path, f"holds lines of kind {kind.name!r}; only {kind.file_name} is read for them")
+        if value_count:
+            self.value_counts[path] = value_count
         self.files[path] = ManifestFile(
             path=path,
             kind=ATTACHMENT if indexed is None else indexed.kind.name,
@@ -536,6 +630,7 @@ class _TooManyProblemsError(Exception):
 
 
 _START_BYTES: Final = 4096
+_PIECE_BYTES: Final = 1 << 20
 _KIND_FIELD: Final = re.compile(rb'\s*\{[^\n]*?"kind"\s*:\s*"([a-z_]+)"')
 
 
@@ -543,6 +638,18 @@ def _kind_that_starts(start: bytes) -> Kind | None:
     """Returns the kind whose envelopes a file seems to hold under a name that the contract does not know."""
     match = _KIND_FIELD.match(start)
     return None if match is None else KIND_BY_NAME.get(match[1].decode())
+
+
+def _digest(file: BufferedReader) -> tuple[str, int]:
+    """Returns a file's SHA-256, and how many of its values are redacted."""
+    digest = hashlib.sha256()
+    value_count = 0
+    end = b""
+    while piece := file.read(_PIECE_BYTES):
+        digest.update(piece)
+        value_count += (end + piece).count(MARKER)
+        end = (end + piece)[1 - len(MARKER) :]
+    return digest.hexdigest(), value_count
 
 
 def _bounded_lines(file: BufferedReader) -> Iterator[bytes]:
@@ -565,7 +672,8 @@ def _open_regular(path: Place) -> BufferedReader:
 def _write_atomically(path: Path, content: bytes) -> None:
     temporary = path.parent / f"{_TEMPORARY_PREFIX}{secrets.token_hex(8)}"
     try:
-        with temporary.open("xb") as file:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, EXPORT_FILE_MODE)
+        with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -579,14 +687,17 @@ def _write_atomically(path: Path, content: bytes) -> None:
         os.close(directory)
 
 
-def _sealed_differences(directory: Path, manifest: Manifest, survey: _Survey) -> list[str]:
-    """Says how a manifest that is there differs from the one that would be written."""
+def _sealed_differences(directory: Path, survey: _Survey) -> list[str]:
+    """Says how a manifest that is there differs from the one that would be written.
+
+    What it says of redaction is taken as it is: a release that did not redact may have sealed a clean directory.
+    """
     try:
         sealed = load_manifest(directory)
     except ExportError as error:
         return error.problems
     differences = _differences(sealed, survey)
-    if not differences and sealed.sha256 != manifest.sha256:
+    if not differences and sealed.sha256 != survey.manifest(sealed.redaction)[0].sha256:
         differences.append(f"{MANIFEST_NAME} says the same in other bytes, or is of another cluster or day")
     return differences
 
@@ -636,16 +747,16 @@ class _ManifestError(ValueError):
 def _encoded(
     cluster: str,
     ds: date,
-    first_captured_at: datetime,
-    last_captured_at: datetime,
+    captured: tuple[datetime, datetime],
     files: tuple[ManifestFile, ...],
+    redaction: Redaction | None,
 ) -> bytes:
-    document = {
+    document: dict[str, object] = {
         "contract_version": CONTRACT_VERSION,
         "cluster": cluster,
         "ds": ds.isoformat(),
-        "first_captured_at": _instant_text(first_captured_at),
-        "last_captured_at": _instant_text(last_captured_at),
+        "first_captured_at": _instant_text(captured[0]),
+        "last_captured_at": _instant_text(captured[1]),
         "files": [
             {
                 "path": file.path,
@@ -658,6 +769,12 @@ def _encoded(
             for file in files
         ],
     }
+    if redaction is not None:
+        document["redaction"] = {
+            "policy_version": redaction.policy_version,
+            "value_counts": dict(sorted(redaction.value_counts.items())),
+            **({} if redaction.replaces_sha256 is None else {"replaces_sha256": redaction.replaces_sha256}),
+        }
     return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
 
 
@@ -705,6 +822,18 @@ def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
             for file in fields.objects("files")
         ),
         sha256=sha256,
+        redaction=_decoded_redaction(fields.object_or_none("redaction")),
+    )
+
+
+def _decoded_redaction(fields: _Fields | None) -> Redaction | None:
+    if fields is None:
+        return None
+    counts = fields.object_or_none("value_counts")
+    return Redaction(
+        policy_version=fields.integer("policy_version"),
+        value_counts={} if counts is None else counts.integers(),
+        replaces_sha256=fields.text_or_none("replaces_sha256"),
     )
 
 
@@ -738,6 +867,16 @@ class _Fields:
         except ValueError:
             raise _ManifestError(f"{name!r} is not an instant such as 2026-11-16T01:58:38.273000Z") from None
         return instant
+
+    def text_or_none(self, name: str) -> str | None:
+        return None if self._document.get(name) is None else self.text(name)
+
+    def integers(self) -> dict[str, int]:
+        return {name: self.integer(name) for name in self._document}
+
+    def object_or_none(self, name: str) -> _Fields | None:
+        value = self._document.get(name)
+        return None if value is None else _Fields(value)
 
     def objects(self, name: str) -> list[_Fields]:
         value = self._document.get(name)

@@ -35,10 +35,18 @@ from topology.contract import (
     EnvelopeError,
     parse_envelope,
 )
-from topology.manifest import MANIFEST_NAME, ExportError, Manifest, export_directory, seal
+from topology.manifest import EXPORT_FILE_MODE, MANIFEST_NAME, ExportError, Manifest, export_directory, seal
+from topology.redaction import (
+    MAX_CHECKED_BYTES,
+    REDACTED,
+    redact_attachment,
+    redact_broker_file,
+    redact_payload,
+    redact_text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -46,6 +54,7 @@ _PARTIAL: Final = re.compile(r"\.[0-9]{4}-[0-9]{2}-[0-9]{2}\.partial")
 _DISCARDED: Final = re.compile(r"\.[0-9]{4}-[0-9]{2}-[0-9]{2}\.[0-9a-f]{16}\.discarded")
 _COPY_BYTES: Final = 1 << 20
 _HASH_TO_COME: Final = "0" * 64
+_SHORTEST_SECRET: Final = 4
 _FEW_FILES: Final = 100
 """Up to here each file is synced by itself; it takes milliseconds, of which a million files would need too many."""
 
@@ -55,24 +64,27 @@ class ExportWriter:
 
     A context manager: the end of its block seals the export and gives it its name, an exception removes it. Nothing is
     kept in memory, lines go to the disk as they come. Every line is judged by the contract when it is written, so a call
-    that could not be sealed fails where it is made.
+    that could not be sealed fails where it is made. Secrets are redacted before anything is written.
 
     Attributes:
         directory: Where the export lies when it is done.
         manifest: Its manifest; None until then.
     """
 
-    def __init__(self, exports: Path, cluster: str, ds: date) -> None:
+    def __init__(self, exports: Path, cluster: str, ds: date, *, known_secrets: Iterable[str] = ()) -> None:
         """Names the export; nothing is written before the block is entered.
 
         Args:
             exports: The folder of all clusters; made if it is not there.
             cluster: Name of the cluster.
             ds: The UTC day on which every source is asked.
+            known_secrets: Texts that no message or event may quote, such as the collector's own secret key; one of less
+                than four characters is no secret.
 
         Raises:
             ExportError: The cluster's name cannot be a folder's name.
         """
+        self._known_secrets = tuple(secret for secret in known_secrets if len(secret) >= _SHORTEST_SECRET)
         self.directory = export_directory(exports, cluster, ds)
         self.manifest: Manifest | None = None
         self._cluster = cluster
@@ -134,7 +146,7 @@ class ExportWriter:
         Args:
             kind: Name of a kind of the contract.
             captured_at: When the answer came; an aware datetime on the export's day.
-            payload: The text exactly as it came.
+            payload: The text exactly as it came; values that may be secrets are redacted here.
             asked: The fields that say what was asked: `nameserver`, `broker`, `broker_addr`, `topic`, …
 
         Raises:
@@ -142,7 +154,7 @@ class ExportWriter:
             ExportError: The capture is not of the export's day, or the line cannot be written.
             KeyError: There is no such kind.
         """
-        self._add(kind, captured_at, {**asked, "payload": payload})
+        self._add(kind, captured_at, {**asked, "payload": redact_payload(kind, payload)})
 
     def error(
         self, kind: str, captured_at: datetime, error_type: str, message: str, **asked: str | int
@@ -161,7 +173,9 @@ class ExportWriter:
             ExportError: The capture is not of the export's day, or the line cannot be written.
             KeyError: There is no such kind.
         """
-        self._add(kind, captured_at, {**asked, "error": {"type": error_type, "message": message}})
+        self._add(
+            kind, captured_at, {**asked, "error": {"type": error_type, "message": self._redacted(message)}}
+        )
 
     def event(self, at: datetime, text: str) -> None:
         """Writes a sentence for people.
@@ -174,7 +188,7 @@ class ExportWriter:
             EnvelopeError: The text is empty.
             ExportError: The line cannot be written.
         """
-        self._append("event", {"at": _instant_text(at), "event": text})
+        self._append("event", {"at": _instant_text(at), "event": self._redacted(text)})
 
     def file(
         self,
@@ -185,7 +199,7 @@ class ExportWriter:
         mtime: datetime,
         **asked: str | int,
     ) -> None:
-        """Writes a file of a host, byte for byte, and its line in the index.
+        """Writes a file of a host and its line in the index: offset files byte for byte, others without secrets.
 
         Args:
             kind: `offset_file` or `broker_file`.
@@ -206,11 +220,14 @@ class ExportWriter:
         if KIND_BY_NAME[kind].content is not Content.FILE:
             raise EnvelopeError(f"a line of kind {kind!r} names no file")
         _line(kind, self._cluster, captured | fields)
+        if kind == "broker_file":
+            with self._whole_or_broken():
+                content = redact_broker_file(path, _bytes_of(content))
         fields["size"], fields["sha256"] = self._store(path, content)
         self._add(kind, captured_at, fields)
 
     def attach(self, name: str, content: bytes | Path) -> None:
-        """Adds a file that the contract does not know: sealed with the rest, read by nobody.
+        """Adds a file that the contract does not know: sealed with the rest, read by nobody, without secrets.
 
         Args:
             name: Where it lies in the export, with `/` between names; not where the contract's own files lie.
@@ -229,7 +246,14 @@ class ExportWriter:
         folders = {folder for kind in KINDS for folder in kind.folders}
         if name in KIND_BY_FILE_NAME or name.startswith(MANIFEST_NAME) or parts[0] in folders:
             raise EnvelopeError(f"{name!r} is a place of the contract's own files; attach under another name")
+        with self._whole_or_broken():
+            content = redact_attachment(name, _bytes_of(content))
         self._store(name, content)
+
+    def _redacted(self, text: str) -> str:
+        for secret in self._known_secrets:
+            text = text.replace(secret, REDACTED)
+        return redact_text(text)
 
     def _add(self, kind: str, captured_at: datetime, fields: dict[str, object]) -> None:
         captured_text = _instant_text(captured_at)
@@ -248,7 +272,7 @@ class ExportWriter:
             file_name = KIND_BY_NAME[kind].file_name
             with self._whole_or_broken():
                 if file_name not in self._files:
-                    self._files[file_name] = (self._growing / file_name).open("xb")
+                    self._files[file_name] = _create(self._growing / file_name)
                 self._files[file_name].write(line)
 
     def _store(self, path: str, content: bytes | Path) -> tuple[int, str]:
@@ -264,7 +288,7 @@ class ExportWriter:
         ):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
-                file = target.open("xb")
+                file = _create(target)
             except FileExistsError:
                 raise EnvelopeError(f"{path!r} is already there; a file is written once") from None
             with file:
@@ -316,16 +340,13 @@ class ExportWriter:
                 f"{self.directory} is not written",
                 ["a line or file could not be written; see the first failure"],
             )
-        manifest = seal(self._growing, cluster=self._cluster, ds=self._ds)
+        manifest = seal(self._growing, cluster=self._cluster, ds=self._ds, is_redacted=True)
         if self._stored_count > _FEW_FILES:
             os.sync()  # All at once. It tells no failure; those below do, and have nothing left to write.
-        for folder, _, names in os.walk(self._growing):
-            for name in names:
-                _sync(f"{folder}/{name}")
-            _sync(folder)
+        sync_tree(self._growing)
         self._refuse_existing()
         self._growing.rename(self.directory)
-        _sync(self.directory.parent)
+        sync(self.directory.parent)
         self.manifest = manifest
 
     def _discard(self) -> None:
@@ -340,6 +361,48 @@ class ExportWriter:
     def _failure(self, error: OSError) -> ExportError:
         place = error.filename or self._partial
         return ExportError(f"{self.directory} is not written", [f"{place}: {error.strerror or error}"])
+
+
+@contextmanager
+def partial_folder(directory: Path) -> Iterator[Path]:
+    """Hold the folder in which an export's successor grows, empty, and remove it with what is then in it.
+
+    No writer and no other holder has the same export meanwhile; what dead ones of the cluster have left is removed.
+
+    Args:
+        directory: Where the export lies, or will.
+
+    Raises:
+        ExportError: Another process holds it.
+        OSError: It cannot be made.
+    """
+    _remove_leftovers(directory.parent)
+    partial = directory.parent / f".{directory.name}.partial"
+    try:
+        held = _take(partial)
+    except _TakenError:
+        problem = f"{partial} is being written by another process; wait for its end, or end it"
+        raise ExportError(f"{directory} is not written", [problem]) from None
+    try:
+        shutil.rmtree(partial / "export", ignore_errors=True)
+        (partial / "export").mkdir()
+        yield partial / "export"
+    finally:
+        _remove(partial)
+        os.close(held)
+
+
+def _create(path: Path) -> BinaryIO:
+    """Opens a new file of an export, which others may not read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, EXPORT_FILE_MODE), "wb")
+
+
+def _bytes_of(content: bytes | Path) -> bytes:
+    """Returns a file's bytes; of one that is too long to be searched for secrets only enough to show that."""
+    if isinstance(content, bytes):
+        return content
+    with content.open("rb") as file:
+        return file.read(MAX_CHECKED_BYTES + 1)
 
 
 def _line(kind: str, cluster: str, fields: dict[str, object]) -> bytes:
@@ -453,7 +516,15 @@ def _remove(partial: Path) -> None:
         shutil.rmtree(discarded, ignore_errors=True)
 
 
-def _sync(path: str | Path) -> None:
+def sync_tree(directory: Path) -> None:
+    """Wait until a folder with all that is in it is on the disk."""
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            sync(f"{folder}/{name}")
+        sync(folder)
+
+
+def sync(path: str | Path) -> None:
     """Waits until a file or folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -398,3 +398,31 @@ except ExportError as error:
         assert (process.returncode, process.stderr) == (0, "")
         assert "could not be written" in process.stdout
         assert names(tmp_path) == set()
+
+
+def test_no_secret_gets_into_an_export(tmp_path: Path) -> None:
+    with ExportWriter(tmp_path, "prod", DS, known_secrets=["own-secret-key", "x"]) as writer:
+        write_required(writer)
+        writer.payload(
+            "broker_config",
+            NOON,
+            'brokerName=broker-a\ninitAuthenticationUser={"password":"hunter2"}\n',
+            **BROKER,
+        )
+        writer.error("broker_config", NOON, "E", "CODE: 1  DESC: own-secret-key, password=hunter2", **BROKER)
+        writer.event(NOON, "asked with own-secret-key; secretKey: hunter2")
+        writer.attach("mqadmin/a.txt", b"$ mqadmin getAcl -n ns:9876\nhunter2\n")
+        for name, content in {"plain_acl.yml": b"hunter2", "topics.json": b"{}"}.items():
+            writer.file("broker_file", NOON, f"broker_files/a/{name}", content, NOON, broker="a")
+    files = [path for path in writer.directory.rglob("*") if path.is_file()]
+    for path in files:
+        assert not re.search(rb"hunter2|own-secret-key", path.read_bytes()), path
+        assert path.stat().st_mode & 0o007 == 0
+    assert writer.manifest == verify(writer.directory)
+    assert lines(writer.directory, "broker_configs.jsonl")[0]["payload"] == (
+        "brokerName=broker-a\ninitAuthenticationUser=<redacted>\n"
+    )
+    assert lines(writer.directory, "broker_configs.jsonl")[1]["error"] == {
+        "type": "E",
+        "message": "CODE: 1  DESC: <redacted>, password=<redacted>",
+    }
