@@ -94,6 +94,15 @@ def test_there_is_a_row_of_gate_result_for_each_expectation() -> None:
     }
 
 
+def test_the_verdict_is_the_same_with_pages_and_without(tmp_path: Path) -> None:
+    rows = measures(queue_assignment__one_owner={"observed": 2.0}, rejected_record__few={"observed": 0.5})
+
+    without, with_pages = judged(rows), judged(rows, docs=tmp_path / "docs")
+
+    assert (without.verdict, without.results) == (with_pages.verdict, with_pages.results)
+    assert (len(without.reasons), len(without.warnings)) == (1, 1)
+
+
 def test_a_broken_blocking_expectation_refuses_the_day_and_is_named_with_its_examples() -> None:
     verdict = judged(
         measures(queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0", "queue a/1"]})
