@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+    from three_days import ThreeDays
 
     from warehouse.layout import Warehouse
 
@@ -78,3 +79,13 @@ def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
     for ds in SAMPLE_DAYS:
         compute_and_publish(spark, sample_day(ds, warehouse))
     return warehouse
+
+
+@pytest.fixture(scope="session")
+def three_days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
+    """The days of `three_days`, computed and published in order; tests only read it."""
+    from three_days import DAYS, MONDAY, THURSDAY, ThreeDays
+
+    computed = ThreeDays.below(tmp_path_factory.mktemp("three-days"), spark)
+    assert computed.backfill(MONDAY, THURSDAY) == list(DAYS)
+    return computed
