@@ -76,71 +76,53 @@ def measure(spark: SparkSession, day: Day) -> None:
     record_again(day.warehouse, day.cluster, day.ds, stage)
 
 
-def is_order_queue(row: Row) -> bool:
-    """The effective row of one queue of a group that shares by AVG."""
+def order_queue(queue_id: int, row: Row) -> bool:
+    """Whether it is the effective row of this queue of a group that shares by AVG."""
     return (
         row["is_effective"]
         and (row["consumer_group"], row["topic"]) == ("order-service", "order-events")
-        and (row["broker_name"], row["queue_id"]) == ("hz@broker-a", 0)
+        and (row["broker_name"], row["queue_id"]) == ("hz@broker-a", queue_id)
     )
 
 
-def one_row(rows: list[Row]) -> Row:
-    [row] = [row for row in rows if is_order_queue(row)]
+def the_row(rows: list[Row], queue_id: int) -> Row:
+    [row] = [row for row in rows if order_queue(queue_id, row)]
     return row
 
 
-def duplicated_owner(rows: list[Row]) -> list[Row]:
-    return [*rows, {**one_row(rows), "client_id": "10.1.0.9@order-1"}]
-
-
-def dropped_queue(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if not is_order_queue(row)]
-
-
-def foreign_client(rows: list[Row]) -> list[Row]:
-    return [{**row, "client_id": STRANGER} if is_order_queue(row) else row for row in rows]
-
-
-def another_day(rows: list[Row]) -> list[Row]:
-    return [*rows, {**one_row(rows), "ds": MONDAY.replace(day=15)}]
-
-
-def another_cluster(rows: list[Row]) -> list[Row]:
-    return [*rows, {**one_row(rows), "cluster": "pay-prod"}]
-
-
-@pytest.mark.parametrize(
-    ("fault", "expectation", "example"),
-    [
-        (duplicated_owner, "queue_assignment.one_owner", "10.1.0.9@order-1"),
-        pytest.param(
-            dropped_queue, "queue_assignment.queues_equal_route", "group order-service", marks=pytest.mark.e2e
+def with_every_fault(rows: list[Row]) -> list[Row]:
+    """A second owner, a queue of nobody, an owner who is no member, and rows of another day and another cluster."""
+    foreign, elsewhere = the_row(rows, 2), the_row(rows, 3)
+    return [
+        *(
+            {**row, "client_id": STRANGER} if row is foreign else row
+            for row in rows
+            if not order_queue(1, row)
         ),
-        pytest.param(foreign_client, "queue_assignment.owner_is_member", STRANGER, marks=pytest.mark.e2e),
-        pytest.param(
-            another_day, "queue_assignment.one_cluster_and_day", "day 2026-11-15", marks=pytest.mark.e2e
-        ),
-        pytest.param(
-            another_cluster, "queue_assignment.one_cluster_and_day", "cluster pay-prod", marks=pytest.mark.e2e
-        ),
-    ],
-    ids=lambda value: getattr(value, "__name__", None),
-)
-def test_a_planted_fault_is_refused_and_leaves_what_was_published(
-    spark: SparkSession,
-    published: Day,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    fault: Callable[[list[Row]], list[Row]],
-    expectation: str,
-    example: str,
+        {**the_row(rows, 0), "client_id": "10.1.0.9@order-1"},
+        {**elsewhere, "ds": MONDAY.replace(day=15)},
+        {**elsewhere, "cluster": "pay-prod"},
+    ]
+
+
+FAULTS = {
+    ("queue_assignment.one_owner", "10.1.0.9@order-1"),
+    ("queue_assignment.queues_equal_route", "group order-service"),
+    ("queue_assignment.owner_is_member", STRANGER),
+    ("queue_assignment.one_cluster_and_day", "day 2026-11-15"),
+    ("queue_assignment.one_cluster_and_day", "cluster pay-prod"),
+}
+"""What refuses the day above, and what it has to name."""
+
+
+def test_planted_faults_are_refused_each_by_name_and_leave_what_was_published(
+    spark: SparkSession, published: Day, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     day = published
     before = published_state(day.warehouse)
     kept = tmp_path / "stage"
     shutil.copytree(newest(day).root, kept)
-    spoil(day, "queue_assignment", fault)
+    spoil(day, "queue_assignment", with_every_fault)
     measure(spark, day)
 
     words = ["stage", "gate", "--cluster", day.cluster, "--ds", str(day.ds), "--exports", str(day.exports)]
@@ -148,13 +130,14 @@ def test_a_planted_fault_is_refused_and_leaves_what_was_published(
 
     assert code == REFUSED == 3
     told = capsys.readouterr().err
-    assert f"gold.queue_assignment fails {expectation}" in told
-    assert example in told
     refused = asked(
         day.warehouse,
         "SELECT expectation_id, array_to_string(examples, ' ') FROM quarantine.gate_result WHERE NOT is_success",
     )
-    assert [name for name, examples in refused if name.startswith(expectation) and example in examples]
+    for expectation, example in FAULTS:
+        assert f"gold.queue_assignment fails {expectation}" in told
+        assert example in told
+        assert [name for name, examples in refused if name.startswith(expectation) and example in examples]
     with pytest.raises(StageError, match="The gate refused the stage"):
         stages.publish(day)
     assert published_state(day.warehouse) == before
