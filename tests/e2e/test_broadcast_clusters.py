@@ -1,6 +1,6 @@
 """Broadcasting consumers on real disks: what the ledger says of their offset files, and what the clients then do.
 
-Clients of three releases write their files beside one another, on disks of their own. After the first day some of the files
+Clients write their files, on disks of their own; where several releases are tested, beside one another. After the first day some of the files
 are damaged, lost or put back; on the second day the ledger is computed, every process is killed, and every client is
 started again with the very files that landed. The files are written by RocketMQ alone; the test only removes,
 copies and cuts them.
@@ -23,6 +23,7 @@ from tests.e2e.started_ledger import PATIENTLY, ask, ledger
 from tests.real_cluster import Broker, Group, Member, NoAnswerError, Queue, RealCluster
 from tests.real_cluster.java_program import VERSIONS
 from tests.real_cluster.processes import wait_until
+from tests.real_cluster.releases import IN_CI
 from topology.rocketmq_json import loads
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ WRITES_IN_PLACE: Final = frozenset(VERSIONS) - {"4.9.7"}
 CORRECTED_AT_ONCE: Final = frozenset(VERSIONS) - {"4.9.7"}
 """Releases that a broker sends to the end of a log at once (from 5.2.0); older ones wait, and go on from what they have
 stored if the log has grown past it meanwhile, which it does here."""
+
+TOGETHER: Final = {
+    (IN_CI,): [],
+    tuple(release for release in VERSIONS if release != IN_CI): [pytest.mark.every_release],
+}
+"""The releases whose clients are on one cluster, with the marks of its tests."""
 
 
 @dataclass(frozen=True)
@@ -263,13 +270,15 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """One cluster with clients of some releases, one of `TOGETHER`."""
+    releases: tuple[str, ...] = request.param
     folder = tmp_path_factory.mktemp("broadcast")
     drop = folder / "drop"
     with RealCluster(BROKER_RELEASE, folder / "cluster", brokers=[BROKER]) as cluster:
         cluster.create_topic("notices", QUEUE_COUNT)
         cluster.create_topic("remade", QUEUE_COUNT)
-        sites = {release: Site(cluster, release, drop) for release in VERSIONS}
+        sites = {release: Site(cluster, release, drop) for release in releases}
         for site in sites.values():
             _start(site)
         _live_the_first_day(cluster, sites.values())
@@ -449,7 +458,16 @@ def _behind(cluster: RealCluster, started: Mapping[str, Member]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("release", VERSIONS)
+@pytest.mark.parametrize(
+    ("seen", "release"),
+    [
+        pytest.param(releases, release, marks=marks, id=release)
+        for releases, marks in TOGETHER.items()
+        for release in releases
+    ],
+    indirect=["seen"],
+    scope="module",  # all tests of one cluster follow one another
+)
 class TestOfClientsOfARelease:
     def test_files_are_in_the_state_that_they_were_put_in(self, seen: Seen, release: str) -> None:
         found = seen.by_name(release, lambda client_id: seen.files[client_id]["state"])
@@ -506,6 +524,11 @@ class TestOfClientsOfARelease:
         assert began == foretold
 
 
+@pytest.mark.parametrize(
+    "seen",
+    [pytest.param(releases, marks=marks, id=" and ".join(releases)) for releases, marks in TOGETHER.items()],
+    indirect=True,
+)
 def test_nothing_is_found_that_is_not_of_a_client(seen: Seen) -> None:
     assert seen.kinds.keys() <= seen.files.keys()
 
