@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "samples" / "exports"
 
 
 class Project:
@@ -38,7 +39,7 @@ class Project:
         self.environment = {
             **os.environ,
             "LEDGER_WAREHOUSE": str(self.warehouse),
-            "LEDGER_EXPORTS": str(ROOT / "samples" / "exports"),
+            "LEDGER_EXPORTS": str(SAMPLE),
             "LEDGER_AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW_PORT": str(free_port()),
             **environment,
@@ -48,12 +49,12 @@ class Project:
         for pool in ("ledger_publish", "ledger_build"):
             self.run("airflow", "pools", "set", pool, "1", "one at a time")
 
-    def run(self, *words: str, expect: int = 0) -> str:
-        """Run a program and return what it wrote to standard output."""
+    def run(self, *words: str, expect: int = 0, **environment: str) -> str:
+        """Run a program, with more in its environment, and return what it wrote to standard output."""
         answer = subprocess.run(
             [ROOT / "setup" / "in-environment", *words],
             cwd=ROOT,
-            env=self.environment,
+            env={**self.environment, **environment},
             check=False,
             capture_output=True,
             text=True,

@@ -1,0 +1,99 @@
+"""The sample's days through Airflow, as people start it: by `make run` while they watch, and by the scheduler of `make airflow`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from computed_days import published_state
+
+from tests.e2e.conftest import SAMPLE, Project
+from tests.real_cluster.processes import descendants, have_ended
+from warehouse.fingerprint import fingerprint
+from warehouse.layout import Warehouse
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
+
+FIRST, SECOND, THIRD = "2026-11-16", "2026-11-17", "2026-11-18"
+
+
+@pytest.fixture(scope="module")
+def output(project: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the first run printed, of two days; the scheduler has all three below."""
+    return make_run(project, tmp_path_factory.mktemp("two-days"))
+
+
+def make_run(project: Project, exports: Path, *, damaged: str | None = None, expect: int = 0) -> str:
+    """`make run` of the sample's first two days, landed in a folder; returns what it printed."""
+    for day in (FIRST, SECOND):
+        shutil.copytree(SAMPLE / "shop-prod" / day, exports / "shop-prod" / day)
+    if damaged is not None:
+        routes = exports / "shop-prod" / damaged / "nameserver_routes.jsonl"
+        routes.write_bytes(routes.read_bytes()[:-100])
+    return project.run("python", "-m", "ledger.sample_run", expect=expect, LEDGER_EXPORTS=str(exports))
+
+
+def test_it_shows_every_step_of_every_day_and_ends_with_what_to_try_next(output: str) -> None:
+    for day in (FIRST, SECOND):
+        assert f"\n{day}\n" in output
+    for step in ("verify_export", "build", "gate", "publish"):
+        assert output.count(f" {step} ") == 2
+    assert "failed" not in output
+    assert output.rstrip().endswith("make airflow")
+
+
+@pytest.mark.usefixtures("output")
+def test_every_day_is_published_with_its_verdict(project: Project) -> None:
+    published = project.rows("SELECT cluster, ds, gate_verdict FROM publication ORDER BY ds")
+    assert [(row["cluster"], row["ds"]) for row in published] == [("shop-prod", FIRST), ("shop-prod", SECOND)]
+    assert {row["gate_verdict"] for row in published} <= {"passed", "passed_with_warnings"}
+
+
+@pytest.mark.usefixtures("output")
+def test_a_second_run_changes_no_row_and_a_damaged_export_stops_it_and_is_named(
+    project: Project, tmp_path: Path
+) -> None:
+    before = published_state(Warehouse.at(str(project.warehouse)))
+    assert before
+
+    said = make_run(project, tmp_path / "exports", damaged=SECOND, expect=2)
+
+    for step in ("build", "gate", "publish"):
+        assert said.count(f" {step} ") == 1
+    assert f"verify_export of shop-prod failed for {SECOND} (exit code 2)" in said
+    assert "nameserver_routes.jsonl" in said
+    assert published_state(Warehouse.at(str(project.warehouse))) == before
+
+
+@pytest.mark.usefixtures("output")
+def test_a_backfill_publishes_both_its_dates_and_all_between_with_the_rows_of_make_run(
+    project: Project, tmp_path: Path
+) -> None:
+    """A scheduler with a home and a warehouse of its own publishes days that are asked for later, and leaves nothing behind."""
+    by_make_run = list(fingerprint(str(project.warehouse), "shop-prod"))
+    scheduled = Project(tmp_path)
+    with scheduled.airflow() as server:
+        days = scheduled.backfill(FIRST, THIRD)
+        assert sorted(days) == [f"backfill__{day}T00:00:00+00:00" for day in (FIRST, SECOND, THIRD)]
+        assert scheduled.api.wait_for(days) == ["success"] * len(days)
+        pages = [
+            page_behind(scheduled.api.buttons(day, "cluster_day.gate")["Data Docs"]) for day in sorted(days)
+        ]
+        family = descendants(server.pid)
+    assert server.returncode == 0
+    assert have_ended(family) is None
+    published = scheduled.rows("SELECT ds FROM publication ORDER BY ds")
+    assert [row["ds"] for row in published] == [FIRST, SECOND, THIRD]
+    for page, row in zip(pages, published, strict=True):
+        assert row["ds"] in page
+    by_scheduler = list(fingerprint(str(scheduled.warehouse), "shop-prod"))
+    assert [table for table in by_scheduler if f"{table.ds}" != THIRD] == by_make_run
+
+
+def page_behind(address: str) -> str:
+    """What a browser is shown that is given the address of a file."""
+    parts = urlsplit(address)
+    assert parts.scheme == "file"
+    return Path(unquote(parts.path)).read_text(encoding="utf-8")
