@@ -1,6 +1,6 @@
 """The command line `ledger`.
 
-Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate. The reason is the last thing on stderr.
+Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one. The reason is the last thing on stderr.
 
 What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `stages`, `sql`).
 """
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 CRASHED = 1
 BAD_INPUT = 2
 REFUSED = 3
+OF_QUALITY = {"degraded": 4, "failed": 5}
+"""Exit codes of `exports collect` by the quality of the capture, which is sealed all the same."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -304,7 +306,10 @@ def collect(
     ] = None,
     offset_files: OffsetFiles = None,
 ) -> None:
-    """Ask a live cluster everything, and land and seal today's export of it."""
+    """Ask a live cluster everything, and land and seal today's export of it.
+
+    Where today's export is degraded or failed, ask again what it lacks. Exit code 4: it is degraded; 5: it has failed.
+    """
     from ledger.collecting import collect_export
 
     directory, manifest = collect_export(
@@ -318,6 +323,15 @@ def collect(
         console=_told,
     )
     _tell_manifest("collected and sealed", directory, manifest)
+    if manifest.quality in OF_QUALITY:
+        last = manifest.attempts[-1]
+        _told.print(
+            f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed, or no broker answered for "
+            "a group. What depends on them is unknown; see capture_attempts.jsonl for where they failed. Fix the cause and run "
+            "the same again today (UTC): only what is missing is asked again.",
+            soft_wrap=True,
+        )
+        raise typer.Exit(OF_QUALITY[last.quality])
 
 
 @exports_app.command("convert")
@@ -449,8 +463,8 @@ def landed(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
     from topology.manifest import export_directory, load_manifest
 
     directory = export_directory(place_of(exports), cluster, ds.date())
-    load_manifest(directory)
-    typer.echo(f"{directory} has landed.")
+    quality = load_manifest(directory).quality
+    typer.echo(f"{directory} has landed{f'; its capture is {quality}' if quality else ''}.")
 
 
 @exports_app.command("land")

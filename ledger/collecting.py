@@ -25,13 +25,15 @@ from rich.progress import Progress as Bars
 from ledger.stages import SetUpMissingError
 from settings import CollectSettings, SettingsError, is_host_and_port, load_settings
 from topology.collect.admin import Credentials, admin_client
+from topology.collect.earlier_answers import EarlierAnswers
 from topology.collect.errors import CollectError
 from topology.collect.export_writer import ExportWriter
 from topology.collect.live import Collected, collect
 from topology.collect.offset_trees import land
+from topology.collect.tls_causes import tls_cause
 from topology.landing import land as land_in_object_store
 from topology.landing import refuse_landed
-from topology.manifest import export_directory
+from topology.manifest import MANIFEST_NAME, QUALITIES, ExportError, export_directory, verify
 from topology.object_store import ObjectPath
 from topology.redaction import redact_text
 from topology.retention import outdated_exports, remove_export
@@ -80,7 +82,8 @@ def collect_export(
         console: Is told how far it is, and what is missing in the export.
 
     Returns:
-        Where the export lies, and its manifest.
+        Where the export lies, and its manifest, which says how good it is. If today's export is there and is degraded or
+        failed, this is a further attempt at it: what it lacks is asked again.
 
     Raises:
         AdminClientError: RocketMQ's admin client does not run.
@@ -104,17 +107,18 @@ def collect_export(
         raise CollectError(f"{offset_files} is not a folder; give the one that has a folder for each host.")
     # A missing folder of the settings is a mount that failed: unknown, and no reason to lose the rest of the day.
     drop = offset_files or (Path(settings.offset_files) if settings.offset_files else None)
+    earlier_manifest = _replaceable(exports, cluster, today)
     jars, java = collector_jars(), java_program()
     # py4j would print a traceback through the root logger where we say a sentence.
     logging.getLogger().addHandler(logging.NullHandler())
-    if isinstance(exports, ObjectPath):
-        refuse_landed(export_directory(exports, cluster, today))
+    started_at = datetime.now(UTC)
     with _folder_to_grow_in(exports) as folder:
         with (
             ExportWriter(
                 folder,
                 cluster,
                 today,
+                replaces=earlier_manifest,
                 known_secrets=(credentials.secret_key, credentials.tls_key_password),
             ) as writer,
             admin_client(
@@ -127,20 +131,135 @@ def collect_export(
             ) as client,
             _progress(console) as progress,
         ):
-            remarks: tuple[str, ...] = ()
-            if drop is not None:
-                # Before the brokers tell their last offsets: a file that was read later could be ahead of them.
-                progress.begin("trees of offset files", 1)
-                remarks = land(writer, drop, limit_bytes=settings.offset_file_limit_bytes).remarks
-                progress.advance()
-            collected = collect(client, writer, addresses, settings, ds=today, progress=progress)
+            earlier = None
+            if earlier_manifest is not None:
+                earlier = EarlierAnswers(
+                    writer.directory,
+                    earlier_manifest,
+                    asks_everything=earlier_manifest.quality == QUALITIES[-1],
+                )
+                console.print(
+                    f"The export of today is {earlier_manifest.quality}; this is attempt {earlier.attempt_count + 1}.",
+                    soft_wrap=True,
+                )
+            remarks = _offset_files(writer, drop, settings, earlier, progress)
+            collected = collect(
+                client,
+                writer,
+                addresses,
+                settings,
+                ds=today,
+                progress=progress,
+                earlier=earlier,
+                cause_of_silence=lambda address: tls_cause(address, settings.tls),
+            )
             collected.remarks[:0] = remarks
+            is_better = _end_attempt(writer, collected, settings, earlier, earlier_manifest, started_at)
+        _tell(collected, console)
+        if not is_better and earlier_manifest is not None:
+            console.print(
+                "This attempt brought no answer that the export lacks; it stays as it was.", soft_wrap=True
+            )
+            return writer.directory, earlier_manifest
         if writer.manifest is None:
             raise AssertionError("a writer that ends well has sealed")
-        _tell(collected, console)
         if isinstance(exports, ObjectPath):
             return land_in_object_store(writer.directory, exports)
     return writer.directory, writer.manifest
+
+
+def _replaceable(exports: Place, cluster: str, today: date) -> Manifest | None:
+    """The manifest of today's export if a further attempt may replace it, or None if there is no export.
+
+    Raises:
+        ExportError: There is one that is not to be replaced, or that is not what was sealed.
+    """
+    directory = export_directory(exports, cluster, today)
+    if isinstance(directory, ObjectPath):
+        refuse_landed(directory)
+        return None
+    if not os.path.lexists(directory):
+        return None
+    if not (directory / MANIFEST_NAME).exists():
+        problem = f"{directory} is there without a seal; seal it with `ledger exports seal`, or remove it"
+        raise ExportError(f"{directory} is not written", [problem])
+    manifest = verify(directory, cluster=cluster, ds=today)
+    if manifest.quality in {None, QUALITIES[0]}:
+        problem = (
+            f"{directory} is already an export, and an export does not change; take another day or folder"
+        )
+        raise ExportError(f"{directory} is not written", [problem])
+    return manifest
+
+
+def _offset_files(
+    writer: ExportWriter,
+    drop: Path | None,
+    settings: CollectSettings,
+    earlier: EarlierAnswers | None,
+    progress: _Bar | _Lines,
+) -> tuple[str, ...]:
+    """Lands the offset files, or keeps those of an earlier attempt whose last offsets of queues are kept."""
+    if earlier is not None and not earlier.asks_everything:
+        for line in earlier.lines_of("offset_file"):
+            writer.copy("offset_file", line, earlier.directory, attempt=1)
+        return ()
+    if drop is None:
+        return ()
+    # Before the brokers tell their last offsets: a file that was read later could be ahead of them.
+    progress.begin("trees of offset files", 1)
+    remarks = land(writer, drop, limit_bytes=settings.offset_file_limit_bytes).remarks
+    progress.advance()
+    return remarks
+
+
+def _end_attempt(  # all that an attempt is
+    writer: ExportWriter,
+    collected: Collected,
+    settings: CollectSettings,
+    earlier: EarlierAnswers | None,
+    earlier_manifest: Manifest | None,
+    started_at: datetime,
+) -> bool:
+    """Completes the export with what earlier attempts have, and says how good it is now.
+
+    Returns:
+        Whether it is better than before; if not, the export that lies there stays.
+    """
+    if earlier is not None:
+        for line, text in earlier.rest():
+            collected.tally.add(line.question, line.answer)
+            writer.copy(line.question.kind, text, earlier.directory, attempt=1)
+        for kind in ("capture_attempt", "event"):
+            for text in earlier.lines_of(kind):
+                writer.copy(kind, text, earlier.directory, attempt=1)
+    quality, ended_at = collected.tally.verdict(settings.quality), datetime.now(UTC)
+    document = {
+        "started_at": _instant_text(started_at),
+        "ended_at": _instant_text(ended_at),
+        "quality": quality,
+        **collected.tally.document(),
+    }
+    writer.payload(
+        "capture_attempt",
+        ended_at,
+        json.dumps(document, ensure_ascii=False),
+        attempt=1 if earlier is None else earlier.attempt_count + 1,
+    )
+    if earlier_manifest is None:
+        return True
+    before = earlier_manifest.attempts[-1]
+    is_better = (QUALITIES.index(quality), collected.tally.failed_count) < (
+        QUALITIES.index(before.quality),
+        before.failed_count,
+    )
+    if not is_better:
+        writer.abandon()
+    return is_better
+
+
+def _instant_text(instant: datetime) -> str:
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 @contextmanager
@@ -316,7 +435,7 @@ class _Bar:
 
 
 class _Lines:
-    """For a log: a line for each part, and one every ten seconds while it lasts."""
+    """For a log: a line as a part begins and ends, and one every ten seconds while it lasts."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -326,12 +445,13 @@ class _Lines:
     def begin(self, what: str, total: int) -> None:
         with self._lock:
             self._what, self._done, self._total = what, 0, total
-            self._tell()
+            if total:
+                self._tell()
 
     def advance(self) -> None:
         with self._lock:
             self._done += 1
-            if time.monotonic() - self._told_at >= _TELL_EVERY_S:
+            if self._done == self._total or time.monotonic() - self._told_at >= _TELL_EVERY_S:
                 self._tell()
 
     def _tell(self) -> None:

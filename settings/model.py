@@ -133,11 +133,32 @@ class Retention(Strict):
     dry_run: bool = True
 
 
+class CaptureQuality(Strict):
+    """When a capture is not good enough. A share is that of failed questions among all that were asked.
+
+    Attributes:
+        degraded_above: a capture with a larger share is `degraded`, and so is one with a group of which no broker answered.
+        failed_above: a capture with a larger share is `failed`.
+    """
+
+    degraded_above: float = Field(default=0.05, ge=0, le=1)
+    failed_above: float = Field(default=0.5, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> CaptureQuality:
+        if self.degraded_above > self.failed_above:
+            raise ValueError("degraded_above must not be above failed_above")
+        return self
+
+
 class CollectSettings(Strict):
     """How a live cluster is asked, and how hard.
 
     Attributes:
         nameservers: addresses, `host:port`; each is asked for itself. Empty if the Airflow connection has them.
+        proxies: addresses, `host:port`, at which RocketMQ 5 proxies in CLUSTER mode speak the remoting protocol. Empty: they are
+            found by their connections to the brokers, and asked at `proxy_port` of the hosts that they come from.
+        proxy_port: the proxies' `remotingListenPort`.
         connection: id of the Airflow connection with the credentials; None for a cluster without access control.
         tls: how to encrypt; None for plain connections.
         parallelism: calls under way at a time, over all servers.
@@ -151,10 +172,13 @@ class CollectSettings(Strict):
         leave_out: kinds of sources that are not asked at all; what depends on them is unknown.
         offset_files: the drop folder of broadcasting clients' offset files, an absolute path; None if nobody ships them.
         offset_file_limit_bytes: a larger offset file is not copied.
+        quality: when a capture is degraded or failed, so that the day's next attempt asks again.
         retention: how long exports are kept; None for ever.
     """
 
     nameservers: list[str] = Field(default_factory=list)
+    proxies: list[str] = Field(default_factory=list)
+    proxy_port: int = Field(default=8080, ge=1, le=65535)
     connection: str | None = Field(default=None, min_length=1)
     tls: CollectTls | None = None
     parallelism: int = Field(default=16, ge=1, le=256)
@@ -177,6 +201,7 @@ class CollectSettings(Strict):
     ] = Field(default_factory=list)
     offset_files: str | None = None
     offset_file_limit_bytes: int = Field(default=16 * 1024 * 1024, ge=1, le=1024 * 1024 * 1024)
+    quality: CaptureQuality = Field(default_factory=CaptureQuality)
     retention: Retention | None = None
 
     @field_validator("offset_files")
@@ -187,15 +212,15 @@ class CollectSettings(Strict):
             raise ValueError(f"{folder!r} is not an absolute path")
         return folder
 
-    @field_validator("nameservers")
+    @field_validator("nameservers", "proxies")
     @classmethod
-    def _host_and_port(cls, nameservers: list[str]) -> list[str]:
-        for address in nameservers:
+    def _host_and_port(cls, addresses: list[str]) -> list[str]:
+        for address in addresses:
             if not is_host_and_port(address):
                 raise ValueError(f"{address!r} is not host:port")
-        if len(set(nameservers)) < len(nameservers):
-            raise ValueError("a name server is there twice")
-        return nameservers
+        if len(set(addresses)) < len(addresses):
+            raise ValueError("an address is there twice")
+        return addresses
 
 
 def is_host_and_port(address: str) -> bool:

@@ -180,6 +180,12 @@ KINDS: Final = (
         content=Content.FILE,
         folders=("broker_files",),
     ),
+    Kind(
+        "capture_attempt",
+        "capture_attempts.jsonl",
+        ("attempt",),
+        "an attempt at the capture: when, and how much of the export had failed after it",
+    ),
     Kind("event", "events.jsonl", (), "what was done to the cluster, for people", content=Content.NOTE),
 )
 """Every kind of contract v1."""

@@ -116,6 +116,27 @@ class Redaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureAttempt:
+    """One attempt at a capture, and what the export was like after it.
+
+    Attributes:
+        attempt: Its number, from 1.
+        started_at: When it began (UTC).
+        ended_at: When it ended.
+        quality: `complete`, `degraded` or `failed`.
+        asked_count: Questions whose answers, or failures, the export then held.
+        failed_count: How many of them had failed.
+    """
+
+    attempt: int
+    started_at: datetime
+    ended_at: datetime
+    quality: str
+    asked_count: int
+    failed_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """What is in an export.
 
@@ -126,6 +147,7 @@ class Manifest:
         first_captured_at: Earliest capture (UTC).
         last_captured_at: Latest capture (UTC).
         files: Every file but the manifest, sorted by path.
+        attempts: The attempts at the capture, in their order; empty where the collector does not say.
         sha256: SHA-256 of the manifest file's own bytes: the name of this input, in lower-case hexadecimal digits.
         redaction: What was redacted; None in an export of a release that did not redact.
     """
@@ -138,6 +160,12 @@ class Manifest:
     files: tuple[ManifestFile, ...]
     sha256: str
     redaction: Redaction | None = None
+    attempts: tuple[CaptureAttempt, ...] = ()
+
+    @property
+    def quality(self) -> str | None:
+        """How good the capture is, after its last attempt; None where the collector does not say."""
+        return self.attempts[-1].quality if self.attempts else None
 
     @property
     def envelope_files(self) -> tuple[ManifestFile, ...]:
@@ -361,6 +389,7 @@ class _Survey:
         files: What was read to its end, by path.
         is_sealed: Whether there is a manifest.
         value_counts: File -> how many of its values are redacted, for files that have any.
+        attempts: The attempts at the capture, by number.
     """
 
     directory: Place
@@ -371,6 +400,7 @@ class _Survey:
     files: dict[str, ManifestFile] = field(default_factory=dict)
     is_sealed: bool = False
     value_counts: dict[str, int] = field(default_factory=dict)
+    attempts: dict[int, CaptureAttempt] = field(default_factory=dict)
     _first_captured_at: datetime | None = None
     _last_captured_at: datetime | None = None
     _indexed: dict[str, _Indexed] = field(default_factory=dict)
@@ -424,8 +454,9 @@ class _Survey:
         ):
             raise AssertionError("a directory without problems has envelopes")
         files = tuple(self.files[path] for path in sorted(self.files))
+        attempts = self.attempts_in_order()
         captured = (self._first_captured_at, self._last_captured_at)
-        content = _encoded(self.cluster, self.ds, captured, files, redaction)
+        content = _encoded(self.cluster, self.ds, captured, files, attempts, redaction)
         manifest = Manifest(
             contract_version=CONTRACT_VERSION,
             cluster=self.cluster,
@@ -433,6 +464,7 @@ class _Survey:
             first_captured_at=self._first_captured_at,
             last_captured_at=self._last_captured_at,
             files=files,
+            attempts=attempts,
             sha256=hashlib.sha256(content).hexdigest(),
             redaction=redaction,
         )
@@ -568,6 +600,28 @@ class _Survey:
         self._last_captured_at = max(self._last_captured_at or captured_at, captured_at)
         if envelope.file is not None:
             self._index(kind, where, envelope.file)
+        if kind.name == _ATTEMPTS.name:
+            self._read_attempt(where, envelope)
+
+    def _read_attempt(self, where: str, envelope: Envelope) -> None:
+        try:
+            document = json.loads(envelope.payload or "")
+            attempt = _attempt(_Fields(document), envelope.attempt or 0)
+        except (ValueError, RecursionError) as error:
+            self._problem(
+                _ATTEMPTS.file_name, f"{where}: does not describe an attempt ({error}); collect the day again"
+            )
+            return
+        if attempt.attempt in self.attempts or attempt.attempt < 1:
+            self._problem(
+                _ATTEMPTS.file_name,
+                f"{where}: attempt {attempt.attempt} is there twice, or is not counted from 1",
+            )
+        self.attempts[attempt.attempt] = attempt
+
+    def attempts_in_order(self) -> tuple[CaptureAttempt, ...]:
+        """Returns the attempts, the first one first."""
+        return tuple(attempt for _, attempt in sorted(self.attempts.items()))
 
     def _index(self, kind: Kind, where: str, file: IndexedFile) -> None:
         earlier = self._indexed.get(file.path)
@@ -628,6 +682,10 @@ class _Survey:
 class _TooManyProblemsError(Exception):
     """Stops a reading that has found enough."""
 
+
+_ATTEMPTS: Final = KIND_BY_NAME["capture_attempt"]
+QUALITIES: Final = ("complete", "degraded", "failed")
+"""What `quality` may be, the best first."""
 
 _START_BYTES: Final = 4096
 _PIECE_BYTES: Final = 1 << 20
@@ -718,6 +776,10 @@ def _differences(manifest: Manifest, survey: _Survey) -> list[str]:
         sentences.append(
             f"{MANIFEST_NAME}: the capture times are not those of the lines; seal the directory again"
         )
+    if not sentences and survey.attempts_in_order() != manifest.attempts:
+        sentences.append(
+            f"{MANIFEST_NAME}: the attempts are not those of {_ATTEMPTS.file_name}; seal the directory again"
+        )
     return sentences
 
 
@@ -749,14 +811,31 @@ def _encoded(
     ds: date,
     captured: tuple[datetime, datetime],
     files: tuple[ManifestFile, ...],
+    attempts: tuple[CaptureAttempt, ...],
     redaction: Redaction | None,
 ) -> bytes:
+    # Without attempts a manifest has the bytes that it has always had.
+    capture: dict[str, object] = {}
+    if attempts:
+        capture["quality"] = attempts[-1].quality
+        capture["attempts"] = [
+            {
+                "attempt": attempt.attempt,
+                "started_at": _instant_text(attempt.started_at),
+                "ended_at": _instant_text(attempt.ended_at),
+                "quality": attempt.quality,
+                "asked_count": attempt.asked_count,
+                "failed_count": attempt.failed_count,
+            }
+            for attempt in attempts
+        ]
     document: dict[str, object] = {
         "contract_version": CONTRACT_VERSION,
         "cluster": cluster,
         "ds": ds.isoformat(),
         "first_captured_at": _instant_text(captured[0]),
         "last_captured_at": _instant_text(captured[1]),
+        **capture,
         "files": [
             {
                 "path": file.path,
@@ -821,6 +900,9 @@ def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
             )
             for file in fields.objects("files")
         ),
+        attempts=tuple(
+            _attempt(each, each.integer("attempt")) for each in fields.objects_or_none("attempts")
+        ),
         sha256=sha256,
         redaction=_decoded_redaction(fields.object_or_none("redaction")),
     )
@@ -834,6 +916,20 @@ def _decoded_redaction(fields: _Fields | None) -> Redaction | None:
         policy_version=fields.integer("policy_version"),
         value_counts={} if counts is None else counts.integers(),
         replaces_sha256=fields.text_or_none("replaces_sha256"),
+    )
+
+
+def _attempt(fields: _Fields, number: int) -> CaptureAttempt:
+    quality = fields.text("quality")
+    if quality not in QUALITIES:
+        raise _ManifestError(f"'quality' is not one of {', '.join(QUALITIES)}")
+    return CaptureAttempt(
+        attempt=number,
+        started_at=fields.instant("started_at"),
+        ended_at=fields.instant("ended_at"),
+        quality=quality,
+        asked_count=fields.integer("asked_count"),
+        failed_count=fields.integer("failed_count"),
     )
 
 
@@ -877,6 +973,9 @@ class _Fields:
     def object_or_none(self, name: str) -> _Fields | None:
         value = self._document.get(name)
         return None if value is None else _Fields(value)
+
+    def objects_or_none(self, name: str) -> list[_Fields]:
+        return [] if self._document.get(name) is None else self.objects(name)
 
     def objects(self, name: str) -> list[_Fields]:
         value = self._document.get(name)

@@ -15,6 +15,7 @@ from rich.console import Console
 from ledger import collecting
 from tests.topology.collect.simulated_cluster import SimulatedCluster, silence, small_cluster
 from topology.collect.errors import AdminClientError
+from topology.contract import KIND_BY_NAME
 from topology.manifest import verify
 
 if TYPE_CHECKING:
@@ -71,13 +72,17 @@ def test_todays_export_is_landed_sealed_and_summed_up(
 ) -> None:
     assert collect(tmp_path, *BOTH) == 0
     directory = tmp_path / "exports" / "c" / f"{TODAY}"
-    assert len(verify(directory, cluster="c", ds=TODAY).envelope_files) == 12
+    assert len(verify(directory, cluster="c", ds=TODAY).envelope_files) == 14
     said = capsys.readouterr()
     assert said.out == (
-        f"{directory} is collected and sealed: cluster c, {TODAY}, 12 files, 36 lines (2 errors), 0 attachments that no "
+        f"{directory} is collected and sealed: cluster c, {TODAY}, 14 files, 39 lines (2 errors), 0 attachments that no "
         "table reads.\n"
     )
-    assert "routes: 0 of 6\n" in said.err
+    for part in ("name servers", "brokers", "routes", "groups", "topic offsets"):
+        lines = [line for line in said.err.splitlines() if line.startswith(f"{part}: ")]
+        # Without a terminal, too, each part reaches its end.
+        assert lines[0].startswith(f"{part}: 0 of ")
+        assert len(set(lines[-1].removeprefix(f"{part}: ").split(" of "))) == 1
 
 
 def test_what_did_not_answer_is_told(
@@ -87,7 +92,7 @@ def test_what_did_not_answer_is_told(
         return silence() if asked.address == "10.0.0.1:10911" else None
 
     clients.cluster.instead = mute
-    assert collect(tmp_path, *BOTH, settings(tmp_path, {"retries": 0, "dead_after_s": 0.0001})) == 0
+    assert collect(tmp_path, *BOTH, settings(tmp_path, {"retries": 0, "dead_after_s": 0.0001})) == 4
     told = capsys.readouterr().err
     assert "warning: 10.0.0.1:10911 was not called any more in this run, after" in told
     assert "groups that only it knows were not asked for" in told
@@ -201,11 +206,148 @@ def test_a_person_at_a_terminal_sees_a_bar_for_each_part(
     assert len(clients.started) == 1
 
 
-@pytest.mark.usefixtures("clients")
-def test_an_export_is_not_collected_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_good_export_is_not_collected_again_and_nobody_is_asked(
+    clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert collect(tmp_path, *BOTH) == 0
     assert collect(tmp_path, *BOTH) == 2
     assert "is already an export, and an export does not change" in capsys.readouterr().err
+    assert len(clients.started) == 1
+
+
+QUICK = {"retries": 0, "dead_after_s": 0.0001}
+MUTE = "10.0.0.1:10911"
+
+
+def directory(folder: Path) -> Path:
+    return folder / "exports" / "c" / f"{TODAY}"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(directory(folder).iterdir())}
+
+
+def lines(folder: Path, kind: str) -> list[dict[str, Any]]:
+    file = directory(folder) / KIND_BY_NAME[kind].file_name
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def mute(cluster: SimulatedCluster, *addresses: str) -> None:
+    cluster.instead = lambda asked: silence() if asked.address in addresses else None
+
+
+def test_a_further_attempt_asks_what_the_first_one_lacks(
+    clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mute(clients.cluster, MUTE)
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
+    first = verify(directory(tmp_path))
+    assert first.quality == "degraded"
+    assert "The capture is degraded: " in capsys.readouterr().err
+    before = clients.cluster.calls[:]
+    clients.cluster.instead = lambda _: None
+    clients.cluster.calls.clear()
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 0
+    manifest = verify(directory(tmp_path))
+    assert [(each.attempt, each.quality) for each in manifest.attempts] == [(1, "degraded"), (2, "complete")]
+    assert manifest.quality == "complete"
+    assert manifest.attempts[0] == first.attempts[0]
+    assert manifest.attempts[1].started_at >= manifest.attempts[0].ended_at
+    # What was answered is not asked again, apart from groups of which a part failed: their members belong together.
+    asked = {call.kind for call in clients.cluster.calls if call.address != MUTE}
+    assert asked == {"consumer_connection", "consume_stats", "consumer_running_info"}
+    assert {call.kind for call in clients.cluster.calls_of("broker_topic_config")} == {"broker_topic_config"}
+    assert any(call.kind == "broker_config" and call.address != MUTE for call in before)
+    for kind in ("broker_config", "broker_topic_config"):
+        assert {
+            (line["broker_addr"], line["attempt"], "payload" in line) for line in lines(tmp_path, kind)
+        } == {
+            (MUTE, 2, True),
+            ("10.0.0.2:10911", 1, True),
+        }
+    assert collect(tmp_path, *BOTH) == 2
+
+
+def test_an_answer_of_an_earlier_attempt_outlives_a_failure_of_a_later_one(
+    clients: AdminClients, tmp_path: Path
+) -> None:
+    mute(clients.cluster, MUTE)
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
+    mute(clients.cluster, "10.0.0.2:10911")
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 0
+    of = {
+        (line["broker_addr"], line["group"]): (line["attempt"], "payload" in line)
+        for line in lines(tmp_path, "consumer_connection")
+    }
+    assert of["10.0.0.1:10911", "biller"] == (2, True)
+    assert of["10.0.0.2:10911", "biller"] == (1, True)
+
+
+def test_an_attempt_that_brings_nothing_leaves_the_export_as_it_was(
+    clients: AdminClients, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mute(clients.cluster, MUTE)
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
+    before = content(tmp_path)
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
+    assert content(tmp_path) == before
+    assert "brought no answer that the export lacks" in capsys.readouterr().err
+    assert [path.name for path in directory(tmp_path).parent.iterdir()] == [f"{TODAY}"]
+
+
+def test_an_attempt_that_breaks_off_leaves_the_export_as_it_was(
+    clients: AdminClients, tmp_path: Path
+) -> None:
+    mute(clients.cluster, MUTE)
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
+    before = content(tmp_path)
+
+    def ends(asked: Question) -> Answer | None:
+        if asked.kind == "consume_stats":
+            raise AdminClientError("The JVM has ended.")
+        return None
+
+    clients.cluster.instead = ends
+    assert collect(tmp_path, *BOTH) == 1
+    assert content(tmp_path) == before
+    verify(directory(tmp_path))
+
+
+def test_a_failed_capture_is_asked_anew_as_a_whole(clients: AdminClients, tmp_path: Path) -> None:
+    strict = settings(tmp_path, {**QUICK, "quality": {"degraded_above": 0.1, "failed_above": 0.2}})
+    mute(clients.cluster, MUTE)
+    assert collect(tmp_path, *BOTH, strict) == 5
+    assert verify(directory(tmp_path)).quality == "failed"
+    clients.cluster.instead = lambda _: None
+    clients.cluster.calls.clear()
+    assert collect(tmp_path, *BOTH, strict) == 0
+    assert {call.address for call in clients.cluster.calls_of("broker_config")} == {MUTE, "10.0.0.2:10911"}
+    assert {line["attempt"] for line in lines(tmp_path, "broker_config")} == {2}
+
+
+def test_an_export_that_says_nothing_of_its_quality_is_not_replaced(
+    clients: AdminClients, tmp_path: Path
+) -> None:
+    mute(clients.cluster, MUTE)
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
+    (directory(tmp_path) / "capture_attempts.jsonl").unlink()
+    assert ledger("exports", "seal", "--replace", str(directory(tmp_path))) == 0
+    assert verify(directory(tmp_path)).quality is None
+    assert collect(tmp_path, *BOTH) == 2
+    assert len(clients.started) == 1
+
+
+def test_offset_files_of_the_first_attempt_stay_beside_the_last_offsets_of_queues_that_it_brought(
+    clients: AdminClients, tmp_path: Path, drop: Path
+) -> None:
+    mute(clients.cluster, MUTE)
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK), f"--offset-files={drop}") == 4
+    before = of_offset_files(tmp_path)
+    next(drop.rglob("offsets.json")).write_bytes(b"later")
+    clients.cluster.instead = lambda _: None
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK), f"--offset-files={drop}") == 0
+    assert of_offset_files(tmp_path) == [line | {"attempt": 1} for line in before]
+    verify(directory(tmp_path))
 
 
 def of_offset_files(folder: Path) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """RocketMQ's own admin client, in a JVM of its own that this process drives through py4j on loopback.
 
-What belongs here: starting and ending that JVM, handing it what it must not find on a command line, one question at a time
-and its answer. What does not: whom to ask what, how often and how hard (`live`).
+What belongs here: starting and ending that JVM, handing it what it must not find on a command line, which request of
+RocketMQ's a question is, and the bytes of its answer. What does not: whom to ask what, how often and how hard (`live`), and
+what stands in an answer (`answered_names`).
 
 The program in the JVM is `java/ledger/AdminGateway.java`. Janino, which Spark brings along, compiles it as the JVM starts,
 because the Java that the set-up installs has no compiler.
@@ -56,6 +57,31 @@ _OPTIONS: Final = (
 )
 
 
+_ASKED: Final = ("nameserver", "broker", "broker_addr", "proxy", "group", "topic", "client_id")
+
+# RocketMQ's RequestCode, and the fields of the request's header by their names there. Brokers of every release answer these
+# whole; the admin client's own methods for the first two of brokers take pages since 5.4.
+_REQUESTS: Final[dict[str, tuple[int, dict[str, str]]]] = {
+    "nameserver_topic_list": (206, {}),
+    "nameserver_cluster_info": (106, {}),
+    "nameserver_route": (105, {"topic": "topic"}),
+    "broker_runtime_info": (28, {}),
+    "broker_topic_config": (21, {}),
+    "broker_subscription_group": (201, {}),
+    "broker_config": (26, {}),
+    "broker_message_request_mode": (402, {}),
+    "broker_producer_table": (328, {}),
+    "broker_topic_stats": (202, {"topic": "topic"}),
+    "consumer_connection": (203, {"consumerGroup": "group"}),
+    "proxy_consumer_connection": (203, {"consumerGroup": "group"}),
+    "consumer_running_info": (307, {"consumerGroup": "group", "clientId": "client_id"}),
+    "consumer_status": (223, {"topic": "topic", "group": "group", "clientAddr": "client_id"}),
+    "consume_stats": (208, {"consumerGroup": "group"}),
+}
+# A thread dump of each client is nothing that the ledger reads.
+_CONSTANT_FIELDS: Final = {"consumer_running_info": {"jstackEnable": "false"}}
+
+
 @dataclass(frozen=True, slots=True)
 class Credentials:
     """What a cluster with access control wants to see; never in an argument list, a file or a log.
@@ -80,6 +106,7 @@ class Question:
         nameserver: The name server; empty if a broker is asked.
         broker: Name of the broker.
         broker_addr: Its address.
+        proxy: Address of the proxy; empty if another server is asked.
         group: Consumer group.
         topic: Topic.
         client_id: Client id; the broker passes the question on to that client.
@@ -89,6 +116,7 @@ class Question:
     nameserver: str = ""
     broker: str = ""
     broker_addr: str = ""
+    proxy: str = ""
     group: str = ""
     topic: str = ""
     client_id: str = ""
@@ -96,13 +124,12 @@ class Question:
     @property
     def address(self) -> str:
         """Who is called."""
-        return self.nameserver or self.broker_addr
+        return self.nameserver or self.proxy or self.broker_addr
 
     @property
     def asked(self) -> dict[str, str | int]:
         """The fields of the line that say what was asked."""
-        names = ("nameserver", "broker", "broker_addr", "group", "topic", "client_id")
-        return {name: getattr(self, name) for name in names if getattr(self, name)}
+        return {name: getattr(self, name) for name in _ASKED if getattr(self, name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +138,15 @@ class Answer:
 
     Attributes:
         payload: The response's body, byte for byte; None if there was none, or the response was an error.
-        error_type: Java class of the exception. With a payload: the admin client could not read it.
+        error_type: Java class of the exception.
         error_message: Its message.
-        response_code: RocketMQ's response code; None if nobody responded.
-        names: What the admin client found in the payload: topics of a list or a broker's configuration, groups that
-            are not RocketMQ's own, of a cluster's brokers name, id and address one after the other; of a connection
-            list the client ids, an empty text, and the topics that they subscribe to.
+        response_code: RocketMQ's response code; None if there was no response.
     """
 
     payload: bytes | None = None
     error_type: str = ""
     error_message: str = ""
     response_code: int | None = None
-    names: tuple[str, ...] = ()
 
 
 class AdminClient:
@@ -155,12 +178,10 @@ class AdminClient:
         """
         try:
             record: bytes = self._ask(
-                question.kind,
+                _REQUESTS[question.kind][0],
                 question.nameserver or self._nameservers[0],
-                question.broker_addr or None,
-                question.group or None,
-                question.topic or None,
-                question.client_id or None,
+                question.proxy or question.broker_addr or None,
+                _header(question),
                 timeout_ms,
             )
         except Py4JError:
@@ -321,6 +342,19 @@ def _ended(how: str, said: IO[bytes]) -> AdminClientError:
     return AdminClientError(f"The JVM of RocketMQ's admin client {how}: {words or 'it said nothing'}")
 
 
+def _header(question: Question) -> bytes:
+    """Return the fields of a request's header: names and values, each after its length in bytes."""
+    _, names = _REQUESTS[question.kind]
+    fields = {name: getattr(question, own) for name, own in names.items()}
+    fields |= _CONSTANT_FIELDS.get(question.kind, {})
+    encoded = b""
+    for name, value in fields.items():
+        for text in (name, value):
+            utf8 = text.encode(errors="replace")
+            encoded += struct.pack(">i", len(utf8)) + utf8
+    return encoded
+
+
 def _decoded(record: bytes) -> Answer:
     """Reads what `AdminGateway.ask` returns."""
     is_payload, is_response, code = struct.unpack_from(">??i", record)
@@ -333,13 +367,9 @@ def _decoded(record: bytes) -> Answer:
         return record[place - length : place].decode()
 
     error_type, error_message = text(), text()
-    (name_count,) = struct.unpack_from(">i", record, place)
-    place += 4
-    names = tuple(text() for _ in range(name_count))
     return Answer(
         payload=record[place:] if is_payload else None,
         error_type=error_type,
         error_message=error_message,
         response_code=code if is_response else None,
-        names=names,
     )

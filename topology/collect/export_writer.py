@@ -6,12 +6,17 @@ ask, and how.
     <exports>/<cluster>/.<ds>.partial/lock       held (flock) for as long as the writer lives
     <exports>/<cluster>/.<ds>.partial/export/    what becomes <exports>/<cluster>/<ds>
 
+An export that is replaced changes places with the new one in one step of the file system, and is removed with the partial.
+Where the file system has no such step, the old one is moved to `.<ds>.replaced` for a moment; a writer that was killed then
+has it moved back by the next one.
+
 The kernel drops the lock of a process that dies, however it dies: a partial whose lock is free belongs to nobody, and the
 next writer of the cluster removes it.
 """
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import hashlib
 import io
@@ -35,7 +40,15 @@ from topology.contract import (
     EnvelopeError,
     parse_envelope,
 )
-from topology.manifest import EXPORT_FILE_MODE, MANIFEST_NAME, ExportError, Manifest, export_directory, seal
+from topology.manifest import (
+    EXPORT_FILE_MODE,
+    MANIFEST_NAME,
+    ExportError,
+    Manifest,
+    export_directory,
+    load_manifest,
+    seal,
+)
 from topology.redaction import (
     MAX_CHECKED_BYTES,
     REDACTED,
@@ -52,6 +65,9 @@ if TYPE_CHECKING:
 
 _PARTIAL: Final = re.compile(r"\.[0-9]{4}-[0-9]{2}-[0-9]{2}\.partial")
 _DISCARDED: Final = re.compile(r"\.[0-9]{4}-[0-9]{2}-[0-9]{2}\.[0-9a-f]{16}\.discarded")
+_REPLACED: Final = re.compile(r"\.([0-9]{4}-[0-9]{2}-[0-9]{2})\.replaced")
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
 _COPY_BYTES: Final = 1 << 20
 _HASH_TO_COME: Final = "0" * 64
 _SHORTEST_SECRET: Final = 4
@@ -71,19 +87,30 @@ class ExportWriter:
         manifest: Its manifest; None until then.
     """
 
-    def __init__(self, exports: Path, cluster: str, ds: date, *, known_secrets: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        exports: Path,
+        cluster: str,
+        ds: date,
+        *,
+        replaces: Manifest | None = None,
+        known_secrets: Iterable[str] = (),
+    ) -> None:
         """Names the export; nothing is written before the block is entered.
 
         Args:
             exports: The folder of all clusters; made if it is not there.
             cluster: Name of the cluster.
             ds: The UTC day on which every source is asked.
+            replaces: The manifest of the export that lies there and is to be replaced; None if none may be there.
             known_secrets: Texts that no message or event may quote, such as the collector's own secret key; one of less
                 than four characters is no secret.
 
         Raises:
             ExportError: The cluster's name cannot be a folder's name.
         """
+        self._replaces = replaces
+        self._is_abandoned = False
         self._known_secrets = tuple(secret for secret in known_secrets if len(secret) >= _SHORTEST_SECRET)
         self.directory = export_directory(exports, cluster, ds)
         self.manifest: Manifest | None = None
@@ -133,12 +160,16 @@ class ExportWriter:
         try:
             with self._writing:
                 self._close_files(is_kept=kind is None)
-            if kind is None:
+            if kind is None and not self._is_abandoned:
                 self._finish()
         except OSError as failure:
             raise self._failure(failure) from failure
         finally:
             self._discard()
+
+    def abandon(self) -> None:
+        """Let the end of the block remove what was written, as an exception does: an export that lies there stays."""
+        self._is_abandoned = True
 
     def payload(self, kind: str, captured_at: datetime, payload: str, **asked: str | int) -> None:
         """Writes what a source answered.
@@ -226,6 +257,28 @@ class ExportWriter:
         fields["size"], fields["sha256"] = self._store(path, content)
         self._add(kind, captured_at, fields)
 
+    def copy(self, kind: str, line: bytes, earlier: Path, attempt: int) -> None:
+        """Writes a line of the day's earlier export once more, with the file that it names.
+
+        Args:
+            kind: The line's kind.
+            line: The line.
+            earlier: The directory of that export.
+            attempt: Which attempt the line is of, if it does not say so itself.
+
+        Raises:
+            EnvelopeError: The contract does not know such a line, or its file is there already.
+            ExportError: Nothing can be written.
+        """
+        envelope = parse_envelope(line, kind)
+        document: dict[str, object] = json.loads(line)
+        fields = {name: value for name, value in document.items() if name not in {"kind", "cluster"}}
+        if KIND_BY_NAME[kind].content is not Content.NOTE:
+            fields.setdefault("attempt", attempt)
+        if envelope.file is not None:
+            self._store(envelope.file.path, earlier / envelope.file.path)
+        self._append(kind, fields)
+
     def attach(self, name: str, content: bytes | Path) -> None:
         """Adds a file that the contract does not know: sealed with the rest, read by nobody, without secrets.
 
@@ -311,6 +364,11 @@ class ExportWriter:
             raise RuntimeError("an ExportWriter can only be written to inside its `with` block")
 
     def _refuse_existing(self) -> None:
+        if self._replaces is not None:
+            if load_manifest(self.directory).sha256 == self._replaces.sha256:
+                return
+            problem = "another process has replaced the export that was there; collect again if it is still degraded"
+            raise ExportError(f"{self.directory} is not written", [problem])
         if not os.path.lexists(self.directory):
             return
         if (self.directory / MANIFEST_NAME).exists():
@@ -345,7 +403,10 @@ class ExportWriter:
             os.sync()  # All at once. It tells no failure; those below do, and have nothing left to write.
         sync_tree(self._growing)
         self._refuse_existing()
-        self._growing.rename(self.directory)
+        if self._replaces is None:
+            self._growing.rename(self.directory)
+        else:
+            _exchange(self._growing, self.directory)
         sync(self.directory.parent)
         self.manifest = manifest
 
@@ -479,7 +540,9 @@ def _remove_leftovers(cluster_folder: Path) -> None:
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     for name in names:
         path = cluster_folder / name
-        if _DISCARDED.fullmatch(name):
+        if match := _REPLACED.fullmatch(name):
+            _restore(path, match[1])
+        elif _DISCARDED.fullmatch(name):
             shutil.rmtree(path, ignore_errors=True)
         elif _PARTIAL.fullmatch(name):
             with suppress(FileNotFoundError):  # Somebody else has removed it.
@@ -514,6 +577,27 @@ def _remove(partial: Path) -> None:
     with suppress(OSError):
         partial.rename(discarded)
         shutil.rmtree(discarded, ignore_errors=True)
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Lets a new export and the one that lies in its place change places."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None and not rename(_AT_FDCWD, bytes(new), _AT_FDCWD, bytes(old), _RENAME_EXCHANGE):
+        return
+    replaced = old.with_name(f".{old.name}.replaced")
+    shutil.rmtree(replaced, ignore_errors=True)
+    old.rename(replaced)
+    new.rename(old)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _restore(replaced: Path, day: str) -> None:
+    """Moves an export back that a writer was replacing when it was killed, or removes it if the new one is in its place."""
+    if os.path.lexists(replaced.with_name(day)):
+        shutil.rmtree(replaced, ignore_errors=True)
+    else:
+        with suppress(FileNotFoundError):
+            replaced.rename(replaced.with_name(day))
 
 
 def sync_tree(directory: Path) -> None:

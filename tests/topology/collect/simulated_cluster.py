@@ -21,8 +21,40 @@ NO_CONNECTION = "org.apache.rocketmq.remoting.exception.RemotingConnectException
 NO_ANSWER_IN_TIME = "org.apache.rocketmq.remoting.exception.RemotingTimeoutException"
 
 
-def said(document: Any, *names: str) -> Answer:
-    return Answer(payload=json.dumps(document).encode(), response_code=0, names=names)
+def said(document: Any) -> Answer:
+    return Answer(payload=json.dumps(document).encode(), response_code=0)
+
+
+def topic_list(topics: list[str]) -> Answer:
+    return said({"topicList": topics})
+
+
+def topic_configs(topics: list[str]) -> Answer:
+    return said({"topicConfigTable": {topic: {"topicName": topic} for topic in topics}})
+
+
+def group_configs(groups: list[str]) -> Answer:
+    return said({"subscriptionGroupTable": {group: {"groupName": group} for group in groups}})
+
+
+def connections(client_ids: list[str], topics: list[str], **more: Any) -> Answer:
+    """A connection list; `hosts` gives the address of each connection."""
+    hosts = more.pop("hosts", ["10.1.0.1"] * len(client_ids))
+    return said(
+        {
+            "connectionSet": [
+                {"clientId": client_id, "clientAddr": f"{host}:{50000 + number}", "language": "JAVA"}
+                for number, (client_id, host) in enumerate(zip(client_ids, hosts, strict=True))
+            ],
+            "messageModel": "CLUSTERING",
+            "subscriptionTable": {topic: {"topic": topic} for topic in topics},
+            **more,
+        }
+    )
+
+
+def runtime_info(release: str) -> Answer:
+    return said({"table": {"brokerVersionDesc": f"V{release.replace('.', '_')}"}})
 
 
 def refused(code: int, text: str, kind: str = BROKER_ERROR) -> Answer:
@@ -43,6 +75,7 @@ class SimulatedCluster:
         groups: By broker address.
         members: By group: client id -> addresses of the brokers that see it.
         subscribed: The topics of every group that has members.
+        release: Of each broker.
         instead: Asked first: an answer that replaces the usual one, or None.
         calls: Every question, in the order of their coming.
         most_at_once: How many calls were under way at a time, at most.
@@ -53,6 +86,7 @@ class SimulatedCluster:
     groups: dict[str, list[str]]
     members: dict[str, dict[str, list[str]]]
     subscribed: list[str] = field(default_factory=list)
+    release: str = "5.3.3"
     instead: Callable[[Question], Answer | None] = lambda _: None
     calls: list[Question] = field(default_factory=list)
     called_at: list[float] = field(default_factory=list)
@@ -76,12 +110,26 @@ class SimulatedCluster:
         return [call for call in self.calls if call.kind == kind and asked.items() <= call.asked.items()]
 
     def _usual(self, asked: Question) -> Answer:
-        here = asked.broker_addr
+        return self._of_name_server(asked) if asked.nameserver else self._of_broker(asked)
+
+    def _of_name_server(self, asked: Question) -> Answer:
         match asked.kind:
             case "nameserver_topic_list":
-                return said("topics", *self.topics[asked.nameserver])
+                return topic_list(self.topics[asked.nameserver])
             case "nameserver_cluster_info":
-                return said("cluster", *(word for each in self.brokers[asked.nameserver] for word in each))
+                table: dict[str, Any] = {}
+                for name, broker_id, address in self.brokers[asked.nameserver]:
+                    broker = table.setdefault(name, {"brokerName": name, "brokerAddrs": {}})
+                    broker["brokerAddrs"][broker_id] = address
+                return said({"brokerAddrTable": table})
+            case _:
+                return said(asked.kind)
+
+    def _of_broker(self, asked: Question) -> Answer:
+        here = asked.broker_addr
+        match asked.kind:
+            case "broker_runtime_info":
+                return runtime_info(self.release)
             case "nameserver_route":
                 if asked.topic in self.topics[asked.nameserver]:
                     return said(f"route of {asked.topic}")
@@ -89,14 +137,16 @@ class SimulatedCluster:
                     17, f"No topic route info in name server for the topic: {asked.topic}", CLIENT_ERROR
                 )
             case "broker_topic_config":
-                return said("topics", *sorted({topic for known in self.topics.values() for topic in known}))
+                return topic_configs(sorted({topic for known in self.topics.values() for topic in known}))
             case "broker_subscription_group":
-                return said("groups", *self.groups[here])
+                return group_configs(self.groups[here])
             case "consumer_connection":
                 seen = [
                     client for client, where in self.members.get(asked.group, {}).items() if here in where
                 ]
-                return said("members", *seen, "", *self.subscribed) if seen else refused(206, "not online")
+                return connections(seen, self.subscribed) if seen else refused(206, "not online")
+            case "proxy_consumer_connection":
+                return refused(206, "not online")
             case "consumer_running_info":
                 return said(f"what {asked.client_id} holds")
             case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ from tests.topology.collect.simulated_cluster import (
     Lines,
     SimulatedCluster,
     Steps,
+    connections,
     refused,
+    runtime_info,
     said,
     silence,
     small_cluster,
@@ -25,7 +28,7 @@ from topology.collect import live
 from topology.collect.admin import Answer, Question
 from topology.collect.errors import AdminClientError, CollectError, UnreachableError
 from topology.collect.live import NO_ANSWER, Collected, collect
-from topology.contract import EnvelopeError
+from topology.contract import NOT_ASKED, EnvelopeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +74,7 @@ def test_each_server_is_asked_for_itself_and_each_answer_is_a_line() -> None:
         "nameserver_topic_list": 2,
         "nameserver_cluster_info": 2,
         "nameserver_route": 2 * 3,
+        "broker_runtime_info": 2,
         "broker_topic_config": 2,
         "broker_subscription_group": 2,
         "broker_config": 2,
@@ -127,7 +131,7 @@ def test_members_are_those_that_any_broker_sees_each_asked_once() -> None:
     cluster = small_cluster()
     cluster.members["biller"] = {"both@x": [A, B], "ghost@x": [B]}
     cluster.instead = lambda asked: (
-        said("twins", "both@x", "both@x", "", "orders")
+        connections(["both@x", "both@x"], ["orders"])
         if (asked.kind, asked.address) == ("consumer_connection", A)
         else None
     )
@@ -171,8 +175,7 @@ def broadcasting(members: dict[str, list[str]]) -> SimulatedCluster:
         seen = [client for client, where in members.items() if asked.broker_addr in where]
         if asked.kind != "consumer_connection" or asked.group != "biller" or not seen:
             return None
-        payload = b'{"connectionSet":[],"messageModel":"BROADCASTING","subscriptionTable":{}}'
-        return Answer(payload=payload, response_code=0, names=(*seen, "", "stock", "orders"))
+        return connections(seen, ["stock", "orders"], messageModel="BROADCASTING")
 
     cluster.instead = answer
     return cluster
@@ -203,7 +206,7 @@ def test_a_group_that_only_names_broadcasting_in_a_text_is_not_asked_for_offsets
     expression = 'x","messageModel":"BROADCASTING'
     cluster = answering(
         lambda asked: (
-            said({"subString": expression}, "10.1.0.1@one", "", "orders")
+            connections(["10.1.0.1@one"], ["orders"], subString=expression)
             if asked.kind == "consumer_connection"
             else None
         )
@@ -343,9 +346,7 @@ def test_a_cluster_without_groups_is_one_sentence() -> None:
 
 
 def test_what_the_client_cannot_read_is_kept_and_told() -> None:
-    cut = Answer(
-        payload=b'{"connectionSet":[{"cli', error_type="com.alibaba.fastjson2.JSONException", response_code=0
-    )
+    cut = Answer(payload=b'{"connectionSet":[{"cli', response_code=0)
     cluster = answering(
         lambda asked: cut if (asked.kind, asked.address) == ("consumer_connection", A) else None
     )
@@ -354,9 +355,7 @@ def test_what_the_client_cannot_read_is_kept_and_told() -> None:
         ('{"connectionSet":[{"cli', None, None)
     ]
     assert run.collected.error_counts["consumer_connection"] == 1  # of the group without members
-    assert any(
-        "for group 'biller' cannot be read by RocketMQ's client" in event for event in run.lines.events
-    )
+    assert any("for group 'biller' cannot be read (" in event for event in run.lines.events)
     assert run.lines.counts()["consumer_running_info"] == 2  # the other broker named them
 
 
@@ -474,3 +473,265 @@ def test_when_the_client_ends_the_capture_ends() -> None:
 
     with pytest.raises(AdminClientError, match=r"^The JVM has ended\.$"):
         Run(answering(ends))
+
+
+def of_471(asked: Question) -> Answer | None:
+    """A broker of 4.7.1 does not respond to what it does not know."""
+    unknown = {"broker_producer_table", "broker_message_request_mode"}
+    if asked.address == A and asked.kind in unknown:
+        return silence(NO_ANSWER_IN_TIME)
+    return runtime_info("4.7.1") if (asked.address, asked.kind) == (A, "broker_runtime_info") else None
+
+
+def test_a_broker_is_not_asked_what_its_release_does_not_know() -> None:
+    cluster = answering(of_471)
+    run = Run(cluster, retries=0, dead_after_s=1e-6)
+    for kind in ("broker_producer_table", "broker_message_request_mode"):
+        assert {call.address for call in cluster.calls_of(kind)} == {B}
+        assert run.lines.of(kind, broker="broker-a") == [
+            (None, NOT_ASKED, "not asked: release 4.7.1 does not know this question")
+        ]
+    assert run.collected.silent == {}
+    assert run.collected.tally.failed_count == 0
+
+
+@pytest.mark.parametrize("release", [(4, 9, 3), (4, 9, 4), (5, 0, 0)])
+def test_each_release_is_asked_what_it_knows(release: tuple[int, int, int]) -> None:
+    cluster = small_cluster()
+    cluster.release = ".".join(map(str, release))
+    Run(cluster)
+    assert bool(cluster.calls_of("broker_producer_table")) == (release >= (4, 9, 4))
+    assert bool(cluster.calls_of("broker_message_request_mode")) == (release >= (5, 0, 0))
+
+
+@pytest.mark.parametrize(
+    "answer", [refused(16, "no permission"), said({"table": {"brokerVersionDesc": "unheard-of"}}), said({})]
+)
+def test_silence_on_a_question_that_a_release_may_not_know_is_no_sign_of_a_dead_broker(
+    answer: Answer,
+) -> None:
+    cluster = answering(
+        lambda asked: answer if asked.kind == "broker_runtime_info" and asked.address == A else of_471(asked)
+    )
+    run = Run(cluster, retries=3, dead_after_s=1e-6)
+    assert len(cluster.calls_of("broker_producer_table", broker_addr=A)) == 1
+    ((_, error_type, message),) = run.lines.of("broker_producer_table", broker_addr=A)
+    assert error_type == NO_ANSWER_IN_TIME
+    assert message is not None
+    assert "release is not known" in message
+    assert run.collected.silent == {}
+    assert run.lines.of("consumer_connection", broker_addr=A, group="biller")[0][0] is not None
+
+
+def test_groups_that_no_broker_lists_are_taken_from_their_retry_topics() -> None:
+    cluster = small_cluster()
+    names = [
+        "%RETRY%payer",
+        "%RETRY%biller_orders",
+        "%RETRY%biller+orders",
+        "%RETRY%TOOLS_CONSUMER",
+        "%RETRY%",
+    ]
+    cluster.topics["ns-1:9876"] += names
+    cluster.instead = lambda asked: (
+        refused(16, "no permission") if asked.kind == "broker_subscription_group" else None
+    )
+    lines = Run(cluster).lines
+    # A name that ends with a topic's is of POP's retry topics, and may be of another group.
+    assert {line[1]["group"] for line in lines.all if line[0] == "consumer_connection"} == {"payer"}
+
+
+def test_a_retry_topic_names_no_group_where_every_broker_lists_its_groups() -> None:
+    cluster = small_cluster()
+    cluster.topics["ns-1:9876"].append("%RETRY%deleted-long-ago")
+    lines = Run(cluster).lines
+    assert "deleted-long-ago" not in {line[1].get("group") for line in lines.all}
+
+
+def test_every_group_has_a_line_of_every_broker_also_of_those_that_refuse_or_die() -> None:
+    cluster = answering(
+        lambda asked: (
+            refused(16, "Group:biller is denied")
+            if asked.group == "biller"
+            else silence()
+            if asked.group == "idler" and asked.address == B
+            else None
+        )
+    )
+    lines = Run(cluster, retries=0).lines
+    for group in ("biller", "idler"):
+        asked = [line for line in lines.all if line[0] == "consumer_connection" and line[1]["group"] == group]
+        assert {line[1]["broker"] for line in asked} == {"broker-a", "broker-b"}
+
+
+def test_names_are_read_from_what_rocketmqs_client_cannot_decode() -> None:
+    # Of a broker of 5.3.3 with a static topic, cut to one topic; fastjson2 refuses the mapping's integer keys.
+    payload = (
+        b'{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":1760000000000},"mappingDataVersion":{"counter":1},'
+        b'"topicConfigTable":{"fixed":{"attributes":{},"order":false,"perm":6,"readQueueNums":2,"topicName":"fixed"}},'
+        b'"topicQueueMappingDetailMap":{"fixed":{"bname":"broker-a","currIdMap":{},"epoch":1,"hostedQueues":'
+        b'{0:[{"bname":"broker-a","endOffset":-1,"gen":0,"logicOffset":0,"queueId":0}]},"scope":"__global__"}},'
+        b'"topicQueueMappingInfoMap":{"fixed":{"bname":"broker-a","currIdMap":{0:0},"dirty":false,"totalQueues":2}}}'
+    )
+    cluster = answering(
+        lambda asked: (
+            Answer(payload=payload, response_code=0)
+            if (asked.kind, asked.address) == ("broker_topic_config", A)
+            else None
+        )
+    )
+    run = Run(cluster)
+    assert [call.topic for call in cluster.calls_of("broker_topic_stats", broker_addr=A)] == ["fixed"]
+    assert not run.collected.remarks
+
+
+def running_info(start: int) -> Answer:
+    return said({"properties": {"PROP_CONSUMER_START_TIMESTAMP": f"{start}"}, "mqTable": {}})
+
+
+def doubled(start_at: dict[str, int]) -> SimulatedCluster:
+    """Both brokers list one id twice; each passes a question on to the process that started then."""
+
+    def answer(asked: Question) -> Answer | None:
+        if (asked.kind, asked.group) == ("consumer_connection", "biller"):
+            return connections(["twice@x", "twice@x"], ["orders"])
+        return running_info(start_at[asked.address]) if asked.kind == "consumer_running_info" else None
+
+    return answering(answer)
+
+
+def test_processes_that_share_an_id_are_told_apart_by_their_start() -> None:
+    cluster = doubled({A: 1_000, B: 2_000})
+    lines = Run(cluster).lines
+    assert {call.address for call in cluster.calls_of("consumer_running_info")} == {A, B}
+    assert len(lines.of("consumer_running_info")) == 1
+    processes = [line[1] for line in lines.all if line[0] == "process_assignment"]
+    assert {(line["process"], line["broker_addr"]) for line in processes} == {
+        ("started 1000", A),
+        ("started 2000", B),
+    }
+
+
+def test_one_process_behind_an_id_that_is_listed_twice_is_no_proof_of_two() -> None:
+    lines = Run(doubled({A: 1_000, B: 1_000})).lines
+    assert len(lines.of("consumer_running_info")) == 1
+    assert not lines.of("process_assignment")
+
+
+def test_a_grpc_client_is_not_asked_what_it_cannot_answer() -> None:
+    cluster = small_cluster()
+    grpc = "worker-7@4711@0@kd4a1x9z"
+    cluster.members["biller"] = {grpc: [A, B], "10.1.0.1@4711#12": [A]}
+    run = Run(cluster)
+    assert [call.client_id for call in cluster.calls_of("consumer_running_info")] == ["10.1.0.1@4711#12"]
+    ((payload, error_type, message),) = run.lines.of("consumer_running_info", client_id=grpc)
+    assert (payload, error_type) == (None, NOT_ASKED)
+    assert message is not None
+    assert "gRPC" in message
+    assert run.collected.remarks == []
+
+
+def test_members_are_asked_at_the_same_time_but_no_broker_passes_on_more_than_half_of_what_it_can() -> None:
+    cluster = small_cluster()
+    cluster.members["biller"] = {f"10.1.0.1@{number}": [A] for number in range(40)}
+    under_way, most = [0], [0]
+    lock = threading.Lock()
+    started = time.monotonic()
+
+    def slow(asked: Question) -> Answer | None:
+        if asked.kind != "consumer_running_info":
+            return None
+        with lock:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        while time.monotonic() - started < 5 and most[0] < 8:
+            time.sleep(0.001)
+        with lock:
+            under_way[0] -= 1
+        return refused(207, "Timeout")
+
+    cluster.instead = slow
+    Run(cluster, parallelism=32)
+    assert most[0] == 8
+
+
+def with_proxies(*hosts: str) -> SimulatedCluster:
+    cluster = small_cluster()
+    cluster.groups = {A: ["biller", "CID_DefaultHeartBeatSyncerTopic"], B: ["biller"]}
+
+    def answer(asked: Question) -> Answer | None:
+        if asked.group == "CID_DefaultHeartBeatSyncerTopic":
+            ids = [f"{host}@1" for host in hosts]
+            return connections(ids, ["DefaultHeartBeatSyncerTopic"], hosts=list(hosts))
+        if asked.kind == "proxy_consumer_connection":
+            return connections(["worker@1@0@a"], ["orders"])
+        return None
+
+    cluster.instead = answer
+    return cluster
+
+
+def test_proxies_are_found_by_their_connections_and_asked_for_each_group() -> None:
+    cluster = with_proxies("10.0.7.1", "10.0.7.2")
+    run = Run(cluster)
+    assert {(call.address, call.group) for call in cluster.calls_of("proxy_consumer_connection")} == {
+        ("10.0.7.1:8080", "biller"),
+        ("10.0.7.2:8080", "biller"),
+    }
+    assert len(run.lines.of("proxy_consumer_connection", proxy="10.0.7.1:8080", group="biller")) == 1
+    # The proxies' own group is asked for its members alone, where it is known.
+    own = [call for call in cluster.calls if call.group == "CID_DefaultHeartBeatSyncerTopic"]
+    assert [(call.kind, call.address) for call in own] == [("consumer_connection", A)]
+
+
+def test_proxies_of_the_settings_come_before_those_that_are_found() -> None:
+    cluster = with_proxies("172.17.0.2", "172.17.0.3")
+    run = Run(cluster, proxies=["proxy.example:18080"])
+    assert {call.address for call in cluster.calls_of("proxy_consumer_connection")} == {"proxy.example:18080"}
+    assert any("Proxies are connected from 2 hosts" in remark for remark in run.collected.remarks)
+
+
+@pytest.mark.parametrize("configured", [[], ["10.0.7.1:8080"]])
+def test_a_proxy_that_does_not_answer_is_an_error_and_a_sentence_and_counts_if_it_was_named(
+    configured: list[str],
+) -> None:
+    cluster = with_proxies("10.0.7.1")
+    cluster.groups[A] += [f"group-{number}" for number in range(10)]
+    usual = cluster.instead
+    cluster.instead = lambda asked: silence() if asked.proxy else usual(asked)
+    run = Run(cluster, retries=0, dead_after_s=1e-6, proxies=configured)
+    assert {line[0] for line in run.lines.of("proxy_consumer_connection")} == {None}
+    (remark,) = [each for each in run.collected.remarks if "proxy at 10.0.7.1:8080" in each]
+    assert "collect.proxy_port" in remark
+    assert (run.collected.tally.failed_count > 0) == bool(configured)
+
+
+def test_refused_permissions_are_warned_of_by_kind_with_what_to_grant() -> None:
+    cluster = answering(
+        lambda asked: refused(16, "User:me has no permission to access Group:biller") if asked.group else None
+    )
+    run = Run(cluster)
+    (remark,) = [each for each in run.collected.remarks if "consumer_connection" in each]
+    assert remark.startswith(
+        "4 of 4 questions of kind consumer_connection were refused for lack of permission"
+    )
+    assert "Get and List on Group:*" in remark
+    assert run.lines.events.count(remark) == 1
+
+
+def test_a_topic_list_that_cannot_be_read_leaves_what_others_know() -> None:
+    cluster = answering(
+        lambda asked: (
+            said(["not an object"])
+            if (asked.kind, asked.address) == ("nameserver_topic_list", "ns-1:9876")
+            else None
+        )
+    )
+    run = Run(cluster)
+    assert run.lines.counts()["nameserver_route"] == 2 * 3
+    assert any(
+        "nameserver_topic_list cannot be read (it is not an object)" in each for each in run.lines.events
+    )
+    assert run.lines.of("nameserver_topic_list", nameserver="ns-1:9876") == [
+        ('["not an object"]', None, None)
+    ]

@@ -1,0 +1,47 @@
+"""What to grant to an account whose questions were refused.
+
+What belongs here: which permission of RocketMQ's access control a kind of question needs. What does not: which answers are
+refusals (`tally`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Resources of ACL 2.0 (RocketMQAction and RocketMQResource of each request's header, 5.3.3). What is of a broker as a whole
+# is of its cluster.
+_RESOURCES: Final = {
+    "nameserver_topic_list": ("Cluster:*",),
+    "nameserver_cluster_info": ("Cluster:*",),
+    "nameserver_route": ("Cluster:*", "Topic:*"),
+    "broker_runtime_info": ("Cluster:*",),
+    "broker_topic_config": ("Topic:*",),
+    "broker_subscription_group": ("Group:*",),
+    "broker_config": ("Cluster:*",),
+    "broker_message_request_mode": ("Cluster:*",),
+    "broker_producer_table": ("Cluster:*",),
+    "broker_topic_stats": ("Topic:*",),
+    "consumer_connection": ("Group:*",),
+    "proxy_consumer_connection": ("Group:*",),
+    "consumer_running_info": ("Group:*",),
+    "consumer_status": ("Group:*", "Topic:*"),
+    "consume_stats": ("Group:*",),
+}
+
+
+def refusal_sentences(refused: Mapping[str, int], asked: Mapping[str, int]) -> list[str]:
+    """Return one sentence for each kind of question that the account was refused.
+
+    Args:
+        refused: Refusals, by kind.
+        asked: Questions, by kind.
+    """
+    return [
+        f"{count} of {asked.get(kind, count)} questions of kind {kind} were refused for lack of permission; with ACL 2.0 grant the "
+        f"account the actions Get and List on {' and '.join(_RESOURCES.get(kind, ('Cluster:*',)))} (mqadmin createAcl or updateAcl), "
+        "with ACL 1 check its access key, secret key and white list."
+        for kind, count in sorted(refused.items())
+    ]
