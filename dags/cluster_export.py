@@ -6,14 +6,15 @@ what they know, and lands the answers as that day's sealed export. The DAG `queu
 | task | does | when it fails |
 |---|---|---|
 | `clusters` | reads from the settings file which clusters are collected | the settings file is wrong: mend it. Skipped where no cluster is collected |
-| `collect` | lands today's export, unless it is there already | a cluster out of reach is tried again; the message names who did not answer. Nothing that looks like an export is left |
+| `collect` | lands today's export, unless a complete one is there already | a cluster out of reach is tried again; the message names who did not answer, and nothing that looks like an export is left. A degraded or failed capture has landed; each retry asks again what it lacks. After the last one a degraded export is taken as it is, and a failed one fails the task |
 | `prune` | names the exports that are older than the settings keep; removes them only with `dry_run: false` | an export could not be removed: see the message |
 
 **Which date is `ds`?** The UTC day of the run's logical date. **A day in the past is never asked of a live cluster**: its run
 finds the export that was landed on that day, or fails with a sentence that says which is missing.
 
-A name server, broker or client that does not answer does not fail the run: its answers are errors in the export, and what
-depends on them is unknown in the ledger. Clearing a run whose export has landed changes nothing: an export is written once.
+A name server, broker or client that does not answer does not fail the run by itself: its answers are errors in the export, and what
+depends on them is unknown in the ledger. Clearing a run whose export has landed and is complete changes nothing; while the day
+(UTC) lasts, a degraded or failed one is completed.
 
 Credentials are an Airflow connection, named in the settings. The slots of the pool `cluster_export` are the clusters that
 are asked at a time. Each landed export is an event of the asset `ledger://exports`, with `cluster` and `ds`.

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
-from dags.ledger_operators import ClusterOperator, day_of, places, settings_now
+from dags.ledger_operators import (
+    FAILED_CAPTURE,
+    ClusterOperator,
+    LackingCaptureError,
+    day_of,
+    places,
+    settings_now,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -38,34 +46,57 @@ def collect_settings(cluster: str) -> CollectSettings:
 
 
 class CollectExportOperator(ClusterOperator):
-    """Lands today's export of one cluster, `ledger exports collect`, unless it has landed already.
+    """Lands today's export of one cluster, `ledger exports collect`, unless a complete one has landed already.
 
-    For a past day it only looks: a live cluster tells of now, and is never asked about the past.
+    For a past day it only looks: a live cluster tells of now, and is never asked about the past. A degraded or failed capture is
+    tried again as long as the task has retries, and then taken as it is, unless it failed.
     """
 
     def execute(self, context: Context) -> None:
         """Collect, or find the export landed, and announce it.
 
         Raises:
-            AirflowFailException: If the day is over and has no export, or the connection is not what it should be.
+            AirflowFailException: If the day is over and has no export, or the connection is not what it should be, or the
+                last attempt's capture has failed.
+            LackingCaptureError: If the capture is degraded or failed, and the task is tried again.
             StageRefusedError: If `ledger` ends with 2: the same attempt would fail again.
             StageCrashedError: If it ends in another way.
         """
         ds = day_of(context)
         where = places(_PLACES)
-        if self.has_landed(ds):
+        is_today = ds == f"{datetime.now(UTC):%Y-%m-%d}"
+        if self.has_landed(ds) and not (is_today and self._is_lacking(ds)):
             self.log.info(
                 "The export of %s for %s has landed already in %s.", self.cluster, ds, where["exports"]
             )
-        elif ds != f"{datetime.now(UTC):%Y-%m-%d}":
+        elif not is_today:
             raise AirflowFailException(
                 f"No export of {self.cluster} for {ds} has landed in {where['exports']} and that day is over: a live "
                 "cluster only tells of now. Land that day's export there, or leave the day out."
             )
         else:
-            self._collect(ds, where)
+            try:
+                self._collect(ds, where)
+            except LackingCaptureError as error:
+                task = context.get("ti")
+                if task is not None and task.try_number <= task.max_tries:
+                    raise
+                if error.exit_code == FAILED_CAPTURE:
+                    raise AirflowFailException(str(error)) from error
+                self.log.warning("The export has landed all the same: %s", error)
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = {"cluster": self.cluster, "ds": ds}
+
+    def _is_lacking(self, ds: str) -> bool:
+        """Whether the export of a day says that its capture is degraded or failed; one in an object store is not replaced."""
+        exports = places(("exports",))["exports"]
+        if "://" in exports:
+            return False
+        try:
+            manifest = json.loads((Path(exports) / self.cluster / ds / "manifest.json").read_text())
+            return manifest.get("quality") in {"degraded", "failed"}
+        except (OSError, ValueError, AttributeError):
+            return False  # Its readers say what is wrong with it.
 
     def _collect(self, ds: str, where: dict[str, str]) -> None:
         options = [

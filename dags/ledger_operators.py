@@ -4,8 +4,8 @@ Belongs here: argument lists for `ledger` and `spark-submit`, and the line betwe
 is not. Does not belong here: any rule about queues, and any import of Spark, Delta or Great Expectations; the
 stages are other programs.
 
-Exit codes of a stage: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate. The reason is the last thing
-that the program says.
+Exit codes of a stage: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate; of `exports collect` also 4, the capture is
+degraded, and 5, it has failed. The reason is the last thing that the program says.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 BAD_INPUT = 2
 REFUSED = 3
+DEGRADED_CAPTURE = 4
+FAILED_CAPTURE = 5
 _NEVER_RETRIED = {BAD_INPUT, REFUSED}
 _REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
 # Stack frames and log lines (as conf/spark/log4j2.properties writes them) around what a Spark application says.
@@ -61,6 +63,18 @@ class StageRefusedError(AirflowFailException):
         self.exit_code = exit_code
 
 
+class LackingCaptureError(AirflowException):
+    """An export has landed, and its capture is degraded or failed: another attempt today may complete it.
+
+    Attributes:
+        exit_code: 4 (degraded) or 5 (failed).
+    """
+
+    def __init__(self, reason: str, exit_code: int) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+
+
 def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> AirflowException:
     """The exception for a stage that did not end well, its message being the stage's own last words.
 
@@ -70,6 +84,8 @@ def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> Airflo
     said = [line for line in last_lines if line.strip()] or ["It said nothing."]
     if exit_code in _NEVER_RETRIED:
         return StageRefusedError("\n".join(said), exit_code)
+    if exit_code in {DEGRADED_CAPTURE, FAILED_CAPTURE}:
+        return LackingCaptureError(said[-1], exit_code)
     ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"crashed with exit code {exit_code}"
     return StageCrashedError(f"{stage} {ending}: {said[-1]}")
 
@@ -188,6 +204,7 @@ class LedgerOperator(BaseOperator):
 
         Raises:
             StageRefusedError: On exit code 2 or 3.
+            LackingCaptureError: On 4 or 5.
             StageCrashedError: On any other that is not 0.
         """
         command = ["ledger", *words, *options]

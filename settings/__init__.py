@@ -9,6 +9,7 @@ from __future__ import annotations
 from settings.gate import FairnessLimits, GateNames, GateRule, GateSettings, Severity, Waiver
 from settings.load import SettingsError, load_settings
 from settings.model import (
+    CaptureQuality,
     ClusterSettings,
     CollectSettings,
     CollectTls,
@@ -27,6 +28,7 @@ from settings.model import (
 )
 
 __all__ = [
+    "CaptureQuality",
     "ClusterSettings",
     "CollectSettings",
     "CollectTls",

@@ -11,7 +11,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from dags.export_operators import CollectExportOperator, PruneExportsOperator
-from dags.ledger_operators import StageCrashedError, StageRefusedError
+from dags.ledger_operators import LackingCaptureError, StageCrashedError, StageRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,16 +42,17 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return define
 
 
-def collect(day: datetime = TODAY) -> None:
+def collect(day: datetime = TODAY, *, try_number: int = 3, max_tries: int = 2) -> None:
     run = SimpleNamespace(logical_date=day, run_type="scheduled")
+    task = SimpleNamespace(try_number=try_number, max_tries=max_tries)
     operator = CollectExportOperator(task_id="collect", cluster="c")
-    operator.execute({"dag_run": run, "outlet_events": {}})  # type: ignore[typeddict-item]
+    operator.execute({"dag_run": run, "outlet_events": {}, "ti": task})  # type: ignore[typeddict-item]
 
 
-def land(tmp_path: Path, day: datetime) -> None:
+def land(tmp_path: Path, day: datetime, quality: str | None = None) -> None:
     directory = tmp_path / "exports" / "c" / f"{day:%Y-%m-%d}"
     directory.mkdir(parents=True)
-    (directory / "manifest.json").touch()
+    (directory / "manifest.json").write_text(json.dumps({"quality": quality} if quality else {}))
 
 
 def options(stand_ins: StandIns) -> list[str]:
@@ -77,6 +78,45 @@ def test_what_has_landed_is_left_alone(stand_ins: StandIns, tmp_path: Path, day:
     land(tmp_path, day)
     collect(day)
     assert stand_ins.calls == []
+
+
+@pytest.mark.usefixtures("settings")
+@pytest.mark.parametrize(
+    ("day", "quality", "is_asked"),
+    [
+        (TODAY, "complete", False),
+        (TODAY, "degraded", True),
+        (TODAY, "failed", True),
+        (YESTERDAY, "degraded", False),
+        (YESTERDAY, "failed", False),
+    ],
+)
+def test_a_bad_capture_is_completed_while_its_day_lasts(
+    stand_ins: StandIns, tmp_path: Path, day: datetime, quality: str, *, is_asked: bool
+) -> None:
+    land(tmp_path, day, quality)
+    collect(day)
+    assert bool(stand_ins.calls) == is_asked
+
+
+@pytest.mark.usefixtures("settings")
+@pytest.mark.parametrize("code", [4, 5])
+def test_a_bad_capture_is_tried_again_while_there_are_retries(stand_ins: StandIns, code: int) -> None:
+    stand_ins.end({"collect c": (code, "The capture is bad.")})
+    with pytest.raises(LackingCaptureError, match=r"^The capture is bad\.$"):
+        collect(try_number=2)
+
+
+@pytest.mark.usefixtures("settings")
+def test_after_the_last_retry_a_degraded_export_is_taken_and_a_failed_one_is_not(
+    stand_ins: StandIns, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_ins.end({"collect c": (4, "The capture is degraded.")})
+    collect()
+    assert "The export has landed all the same: The capture is degraded." in capsys.readouterr().out
+    stand_ins.end({"collect c": (5, "The capture is failed.")})
+    with pytest.raises(AirflowFailException, match=r"^The capture is failed\.$"):
+        collect()
 
 
 @pytest.mark.usefixtures("settings")

@@ -31,6 +31,7 @@ from tests.real_cluster import RealCluster
 from tests.real_cluster.processes import have_ended, wait_until
 from tests.real_cluster.releases import each_release
 from topology.collect.admin import Answer, Credentials, Question, admin_client
+from topology.collect.answered_names import topics_of_list
 from topology.collect.errors import UnusableConnectionError
 from topology.contract import KIND_BY_NAME
 from topology.manifest import MANIFEST_NAME, verify
@@ -299,15 +300,16 @@ def test_a_connection_that_breaks_once_is_made_again_and_nothing_is_missing(
 def test_a_broker_that_stops_answering_half_way_owes_its_lines(
     cluster: RealCluster, collector: Collector
 ) -> None:
-    settings = {"calls_per_second": 4, "parallelism": 2, "dead_after_s": 6, "retries": 1}
+    settings: dict[str, Any] = {"calls_per_second": 4, "parallelism": 2, "dead_after_s": 6, "retries": 1}
+    settings["quality"] = {"degraded_above": 0}
     frozen = cluster.broker_addresses["broker-b"]
     with collector.started(*cluster.name_servers, **settings) as process:
         collector.wait_for_lines(process, 1, "broker_topic_stats")
         assert process.poll() is None
         with cluster.frozen("broker-b"):
             _, told = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0, told
-    verify(collector.directory, cluster="c")
+        assert process.returncode == 4, told
+    assert verify(collector.directory, cluster="c").quality == "degraded"
     assert f"warning: {frozen} was not called any more in this run" in told
     stats = collector.lines("broker_topic_stats")
     of_each = {
@@ -322,6 +324,21 @@ def test_a_broker_that_stops_answering_half_way_owes_its_lines(
     topics = loads(config["payload"])["topicConfigTable"]
     assert sorted(line["topic"] for line in of_each[frozen]) == sorted(name for name, _ in topics.items())
     assert "ServerNotAnswering " in {each.partition(" ")[0] + " " for each in errors(of_each[frozen])}
+
+    # The broker is back: a further attempt brings what it owes, and keeps the rest as it was.
+    earlier = {line["topic"]: line["captured_at"] for line in answered}
+    collector.run(*cluster.name_servers, quality={"degraded_above": 0})
+    manifest = verify(collector.directory, cluster="c")
+    assert [attempt.quality for attempt in manifest.attempts] == ["degraded", "complete"]
+    stats = collector.lines("broker_topic_stats")
+    assert not errors(stats)
+    now = {
+        line["topic"]: (line["attempt"], line["captured_at"])
+        for line in stats
+        if line["broker_addr"] == frozen
+    }
+    assert {topic: now[topic] for topic in earlier} == {topic: (1, at) for topic, at in earlier.items()}
+    assert {attempt for topic, (attempt, _) in now.items() if topic not in earlier} == {2}
 
 
 def test_a_collector_that_is_killed_leaves_nothing_that_looks_like_an_export(
@@ -478,12 +495,18 @@ def ask_name_server(address: str, **connection: Any) -> Answer:
         return client.ask(Question(kind="nameserver_topic_list", nameserver=address), 5_000)
 
 
+def topics_at(address: str, **connection: Any) -> list[str]:
+    answer = ask_name_server(address, **connection)
+    assert answer.payload is not None
+    return topics_of_list(answer.payload)
+
+
 def test_certificates_are_checked_unless_one_says_otherwise(cluster: RealCluster, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     with TcpProxy(cluster.name_servers[0], tls=authority.context) as proxy:
         trusting = CollectTls(trusted_certificates=str(authority.file))
-        assert "orders" in ask_name_server(proxy.address, tls=trusting).names
-        assert "orders" in ask_name_server(proxy.address, tls=CollectTls(verify=False)).names
+        assert "orders" in topics_at(proxy.address, tls=trusting)
+        assert "orders" in topics_at(proxy.address, tls=CollectTls(verify=False))
         assert ask_name_server(proxy.address, tls=CollectTls()).response_code is None
         assert ask_name_server(proxy.address).response_code is None
 

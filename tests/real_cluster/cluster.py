@@ -59,11 +59,13 @@ class Broker:
         name: Its broker name.
         name_servers: The numbers of the name servers that it registers with; None for all.
         properties: Lines of its configuration file, beside those that it needs to be small and on loopback.
+        version: Its release; None for that of the cluster.
     """
 
     name: str
     name_servers: tuple[int, ...] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -585,7 +587,7 @@ class RealCluster:
                 **broker.properties,
             },
         )
-        words = self._programs[self.version].server(
+        words = self._program(broker.version or self.version).server(
             "org.apache.rocketmq.broker.BrokerStartup",
             "-c",
             str(conf),
@@ -593,6 +595,11 @@ class RealCluster:
             folder=folder,
         )
         self._servers[broker.name] = self._processes.start(words, folder)
+
+    def _program(self, version: str) -> JavaProgram:
+        if version not in self._programs:
+            self._programs[version] = JavaProgram(version)
+        return self._programs[version]
 
     def _wait_for_port(self, name: str, address: str) -> None:
         port = int(address.rpartition(":")[2])
@@ -610,10 +617,8 @@ class RealCluster:
     def _host(self, name: str, version: str | None, disk: str | None = None) -> _Host:
         if name not in self._hosts:
             release = version or self.version
-            if release not in self._programs:
-                self._programs[release] = JavaProgram(release)
             folder = self.directory / name
-            words = self._programs[release].other(
+            words = self._program(release).other(
                 "ledger.cluster.ClientHost",
                 heap_mib=_HOST_HEAP_MIB,
                 folder=folder,

@@ -20,7 +20,7 @@ VERSIONS: Final = ("4.9.7", "5.3.3", "5.5.0")
 """Releases whose servers are started."""
 
 OLD_CLIENT: Final = "4.7.1"
-"""A release of which only clients are started: the last that divides by MACHINE_ROOM in its first way."""
+"""A release of which most tests start only clients: the last that divides by MACHINE_ROOM in its first way."""
 
 PINS: Final = Pins(Path(__file__).with_name("jars.txt"))
 """The jars of each release."""
@@ -57,7 +57,7 @@ class JavaProgram:
     """What it takes to start JVMs of one release.
 
     Args:
-        version: One of `VERSIONS`, or `OLD_CLIENT`.
+        version: A release whose jars are pinned.
 
     Raises:
         SetUpError: There is no JDK, or the jars cannot be fetched.

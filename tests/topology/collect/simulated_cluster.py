@@ -122,6 +122,12 @@ class SimulatedCluster:
                     broker = table.setdefault(name, {"brokerName": name, "brokerAddrs": {}})
                     broker["brokerAddrs"][broker_id] = address
                 return said({"brokerAddrTable": table})
+            case "nameserver_route":
+                if asked.topic in self.topics[asked.nameserver]:
+                    return said(f"route of {asked.topic}")
+                return refused(
+                    17, f"No topic route info in name server for the topic: {asked.topic}", CLIENT_ERROR
+                )
             case _:
                 return said(asked.kind)
 
@@ -130,12 +136,6 @@ class SimulatedCluster:
         match asked.kind:
             case "broker_runtime_info":
                 return runtime_info(self.release)
-            case "nameserver_route":
-                if asked.topic in self.topics[asked.nameserver]:
-                    return said(f"route of {asked.topic}")
-                return refused(
-                    17, f"No topic route info in name server for the topic: {asked.topic}", CLIENT_ERROR
-                )
             case "broker_topic_config":
                 return topic_configs(sorted({topic for known in self.topics.values() for topic in known}))
             case "broker_subscription_group":

@@ -22,6 +22,8 @@ from topology.manifest import ExportError, export_directory, load_manifest, veri
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from topology.manifest import Manifest
+
 ROOT = Path(__file__).resolve().parents[3]
 DS = date(2026, 11, 16)
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -426,3 +428,102 @@ def test_no_secret_gets_into_an_export(tmp_path: Path) -> None:
         "type": "E",
         "message": "CODE: 1  DESC: <redacted>, password=<redacted>",
     }
+
+
+def first_attempt(exports: Path) -> Manifest:
+    with ExportWriter(exports, "prod", DS) as writer:
+        write_required(writer)
+        writer.attach("of-the-first.txt", b"kept")
+    return load_manifest(writer.directory)
+
+
+def test_an_export_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    with ExportWriter(tmp_path, "prod", DS, replaces=first_attempt(tmp_path)) as writer:
+        write_required(writer)
+        writer.attach("of-the-second.txt", b"new")
+    assert not (writer.directory / "of-the-first.txt").exists()
+    assert (writer.directory / "of-the-second.txt").read_bytes() == b"new"
+    assert verify(writer.directory) == writer.manifest
+    assert names(tmp_path) == {"2026-11-16"}
+
+
+def test_an_abandoned_writer_leaves_what_was_there(tmp_path: Path) -> None:
+    manifest = first_attempt(tmp_path)
+    with ExportWriter(tmp_path, "prod", DS, replaces=manifest) as writer:
+        write_required(writer)
+        writer.abandon()
+    assert verify(writer.directory) == manifest
+    assert names(tmp_path) == {"2026-11-16"}
+
+
+def test_an_export_that_another_process_has_replaced_is_not_replaced_again(tmp_path: Path) -> None:
+    manifest = first_attempt(tmp_path)
+    with ExportWriter(tmp_path, "prod", DS, replaces=manifest) as writer:
+        write_required(writer)
+    assert "another process has replaced" in refusal(ExportWriter(tmp_path, "prod", DS, replaces=manifest))
+
+
+@pytest.mark.parametrize("has_exchange", [True, False])
+@pytest.mark.parametrize("point", ["begun", "sealing", "exchanging", "exchanged", "moved away", "moved in"])
+def test_a_writer_that_is_killed_while_it_replaces_leaves_a_whole_export(
+    tmp_path: Path, point: str, *, has_exchange: bool
+) -> None:
+    manifest = first_attempt(tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "-c", REPLACING, point, str(tmp_path), str(int(has_exchange))], cwd=ROOT, check=False
+    )
+    survives = point in {"moved away", "moved in"} and has_exchange
+    assert ended.returncode == (0 if survives else -signal.SIGKILL)
+    if not (point == "moved away" and not has_exchange):
+        # Whole at every moment, without anybody's help.
+        verify(export_directory(tmp_path, "prod", DS))
+    # The next writer of the cluster finds one of the two, and tidies up.
+    with ExportWriter(tmp_path, "prod", DS + timedelta(days=1)) as writer:
+        writer.abandon()
+    found = verify(export_directory(tmp_path, "prod", DS))
+    is_new = survives or point in {"exchanged", "moved in"}
+    assert (found.sha256 != manifest.sha256) == is_new
+    assert names(tmp_path) == {"2026-11-16"}
+
+
+# A program that replaces an export and dies at the given point; without the exchange as on a file system that has none.
+REPLACING = """
+import os, signal, sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from topology.collect import export_writer
+from topology.manifest import load_manifest
+point, exports, has_exchange = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "1"
+noon = datetime(2026, 11, 16, 13, tzinfo=UTC)
+def dies(*arguments, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+if not has_exchange:
+    class NoExchange:
+        def __init__(self, *arguments, **options):
+            pass
+    export_writer.ctypes.CDLL = NoExchange
+exchange = export_writer._exchange
+if point == "sealing":
+    export_writer.seal = dies
+if point == "exchanging":
+    export_writer._exchange = dies
+if point == "exchanged":
+    export_writer._exchange = lambda *both: (exchange(*both), dies())
+rename = Path.rename
+def renamed(source, target):
+    if point == "moved away" and "partial" in str(source):
+        dies()
+    rename(source, target)
+    if point == "moved in" and "partial" in str(source):
+        dies()
+if point.startswith("moved") and not has_exchange:
+    Path.rename = renamed
+with export_writer.ExportWriter(
+    exports, "prod", date(2026, 11, 16), replaces=load_manifest(exports / "prod" / "2026-11-16")
+) as writer:
+    writer.payload("nameserver_topic_list", noon, "{}", nameserver="ns-1:9876")
+    writer.payload("nameserver_route", noon, "{}", nameserver="ns-1:9876", topic="t")
+    writer.payload("consumer_connection", noon, "{}", broker="a", broker_addr="a:1", group="g")
+    if point == "begun":
+        dies()
+"""

@@ -1,0 +1,132 @@
+"""A server that TLS keeps from answering is told from one that is down, and each cause from the others."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from settings import CollectTls
+from topology.collect.tls_causes import tls_cause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Certificate:
+    """A certificate that has signed itself, and its key."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        now = datetime.now(UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        self.file, self.key = folder / f"{name}.pem", folder / f"{name}.key"
+        self.file.write_bytes(certificate.public_bytes(Encoding.PEM))
+        self.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+@contextmanager
+def server(context: ssl.SSLContext | None) -> Iterator[str]:
+    """Shake hands with whatever connects; without a context, speak plainly and end the connection."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with suppress(OSError), connection:
+                if context is None:
+                    connection.recv(100)
+                    connection.sendall(b"\0\0\0\x10 not what TLS says")
+                else:
+                    with context.wrap_socket(connection, server_side=True) as encrypted:
+                        encrypted.recv(100)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Certificate:
+    return Certificate(tmp_path, "own")
+
+
+def speaking(certificate: Certificate) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.file, certificate.key)
+    return context
+
+
+def test_a_plain_client_at_a_server_that_speaks_tls(own: Certificate) -> None:
+    with server(speaking(own)) as address:
+        assert "add it" in tls_cause(address, None)
+        assert "collect.tls" in tls_cause(address, None)
+
+
+def test_an_authority_that_has_not_signed(own: Certificate, tmp_path: Path) -> None:
+    other = Certificate(tmp_path, "other")
+    with server(speaking(own)) as address:
+        cause = tls_cause(address, CollectTls(trusted_certificates=str(other.file)))
+        assert cause.startswith(f"no authority in {other.file} has signed its certificate (")
+        assert tls_cause(address, CollectTls()).startswith("no authority that is trusted by default")
+
+
+def test_a_client_whose_tls_is_right_has_no_tls_cause(
+    own: Certificate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topology.collect.tls_causes._TIMEOUT_S", 0.2)
+    with server(speaking(own)) as address:
+        assert not tls_cause(address, CollectTls(trusted_certificates=str(own.file)))
+        assert not tls_cause(address, CollectTls(verify=False))
+
+
+def test_a_server_that_wants_a_certificate(own: Certificate) -> None:
+    context = speaking(own)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(own.file)
+    with server(context) as address:
+        assert "certificate of the client" in tls_cause(
+            address, CollectTls(trusted_certificates=str(own.file))
+        )
+
+
+def test_a_server_that_does_not_speak_tls() -> None:
+    with server(None) as address:
+        assert not tls_cause(address, None)
+        assert "not speak TLS" in tls_cause(address, CollectTls(verify=False))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "no such host.invalid:1", "nonsense"])
+def test_a_server_that_is_down_has_no_tls_cause(address: str) -> None:
+    assert not tls_cause(address, None)
+    assert not tls_cause(address, CollectTls())
