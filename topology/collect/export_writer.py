@@ -41,7 +41,6 @@ from topology.contract import (
     parse_envelope,
 )
 from topology.manifest import (
-    EXPORT_FILE_MODE,
     MANIFEST_NAME,
     ExportError,
     Manifest,
@@ -49,6 +48,7 @@ from topology.manifest import (
     load_manifest,
     seal,
 )
+from topology.redacted_files import EXPORT_FILE_MODE
 from topology.redaction import (
     MAX_CHECKED_BYTES,
     REDACTED,
