@@ -1,8 +1,8 @@
 """The SQL that measures the staged tables, for the Spark session that staged them.
 
 It reads views named `<layer>_<table>` over the staged tables, `run` (one row: cluster string, ds date, compared_ds
-date), `before_queue_assignment`, `before_consumer_connection` and `before_quarantined_group` (the rows of compared_ds that the build
-read, without any if it is null), `manifest_file` (path string, kind string, line_count bigint, error_count bigint: what the
+date), `before_queue_assignment`, `before_consumer_connection`, `before_quarantined_group` and `before_consume_progress` (the rows of
+compared_ds that the build read, without any if it is null), `manifest_file` (path string, kind string, line_count bigint, error_count bigint: what the
 export's manifest says) and `left_out_group` (consumer_group string: whose rows the other views are without).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
@@ -22,6 +22,7 @@ from expectations import (
     export,
     finding,
     ownership_drift,
+    presence,
     producer_spread,
     quarantined_group,
     queue_assignment,
@@ -53,6 +54,7 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
     measure_statement(
         ownership_drift.SUITE.expectations, ownership_drift.BREACH_QUERIES, ownership_drift.COMMON_TABLES
     ),
+    measure_statement(presence.SUITE.expectations, presence.QUERIES, presence.COMMON_TABLES),
     measure_statement(
         route_divergence.SUITE.expectations, (route_divergence.BREACH_QUERY,), route_divergence.COMMON_TABLES
     ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.presence import USERS_GROUP
 from expectations.thresholds import (
     DOUBTFUL_OWNER_REASONS,
     DRIFT_CAUSES,
@@ -173,7 +174,7 @@ _QUEUES_IN_NUMBERS: Final = "\n  UNION ALL".join(
         *(
             _rows(
                 _NUMBERS,
-                f"{table} WHERE NOT is_pop",
+                f"{table} WHERE NOT is_pop AND {USERS_GROUP}",
                 **_QUEUE,
                 holder="xxhash64(client_id)",
                 is_plain="NOT coalesce(is_dropped, FALSE)",
@@ -269,7 +270,7 @@ suspect AS (
   )
   -- Where a client's processes were asked themselves, they may say other than the broker's row that numbers go by.
   UNION
-  SELECT consumer_group FROM silver_client_process
+  SELECT consumer_group FROM silver_client_process WHERE {USERS_GROUP}
 ),
 fact AS ({_FACTS}
 ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, subject_columns
+from expectations.presence import USERS_GROUP
 from expectations.recomputed import KEPT, STRATEGY_SUBJECT
 from expectations.thresholds import (
     COVERING_STRATEGIES,
@@ -206,7 +207,7 @@ SELECT
   {quoted(SUBSCRIBED_TOPIC_PRESENT.expectation_id)} AS expectation_id, 1D AS amount,
   concat('group ', consumer_group, ', topic ', topic, ': ', fewest_routed_queues, ' readable queues') AS example,
   {subject_columns(("consumer_group", "topic"))}
-FROM (SELECT DISTINCT consumer_group, topic FROM silver_subscription)
+FROM (SELECT DISTINCT consumer_group, topic FROM silver_subscription WHERE {USERS_GROUP})
 JOIN topic_queues USING (topic)
 LEFT ANTI JOIN gold_queue_assignment USING (consumer_group, topic)
 WHERE fewest_routed_queues > 0""",

@@ -149,6 +149,43 @@ REASONS_WITH_A_CAUSE: Final = (
 )
 """Reasons of an unowned queue in `queue_assignment` that are themselves evidence of a cause."""
 
+GROUP_STATES: Final = ("online", "broadcasting", "offline", "unknown")
+"""The closed list of `group_state`."""
+
+GROUP_STATE_REASONS: Final = (
+    "broker_not_asked",
+    "online_at_other_brokers",
+    "may_be_behind_a_proxy",
+    "pop_retry_topic_exists",
+    "messages_in_flight",
+    "offsets_moved",
+)
+"""The closed list of `group_state_reason`, which says why the state is unknown."""
+
+PROXY_HEARTBEAT_GROUP: Final = "CID_DefaultHeartBeatSyncerTopic"
+"""The group whose members are the proxies."""
+
+SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
+"""How groups begin that RocketMQ keeps for itself."""
+
+SYSTEM_GROUPS: Final = (
+    PROXY_HEARTBEAT_GROUP,
+    "CID_ONS-HTTP-PROXY",
+    "CID_ONSAPI_OWNER",
+    "CID_ONSAPI_PERMISSION",
+    "CID_ONSAPI_PULL",
+    "CLIENT_INNER_PRODUCER",
+    "DEFAULT_CONSUMER",
+    "DEFAULT_PRODUCER",
+    "FILTERSRV_CONSUMER",
+    "SCHEDULE_CONSUMER",
+    "SELF_TEST_C_GROUP",
+    "SELF_TEST_P_GROUP",
+    "TOOLS_CONSUMER",
+    "__MONITOR_CONSUMER",
+)
+"""The others of them, of all releases from 4.7.1 to 5.5.0."""
+
 OFFSET_FILE_STATES: Final = (
     "ok",
     "recovered_from_bak",

@@ -134,7 +134,7 @@ def _stage_day(
     """Compute and write every table of a stage, and return them as they were written."""
     cluster, ds = manifest.cluster, manifest.ds
     silver = write_tables(spark, stage, SILVER_TABLES, read_silver(spark, str(directory), manifest, stage))
-    shared = write_work(spark, stage, "subscription", subscriptions(silver))
+    shared = write_work(spark, stage, "subscription", subscriptions(silver, before))
 
     def write(rows_of: Mapping[Table, DataFrame]) -> dict[str, DataFrame]:
         day = {"cluster": F.lit(cluster), "ds": F.lit(ds)}

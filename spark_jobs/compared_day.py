@@ -1,7 +1,7 @@
 """The rows of the newest earlier published day that a day is compared with.
 
 Belongs here: which tables are read of it, and reading them. Does not belong here: which day that is (`warehouse.earlier`), and
-what is compared (`assignment_churn`).
+what is compared (`assignment_churn`, `presence`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from spark_jobs.session import literal_path, spark_schema
 from tables import QUARANTINED_GROUP, QUEUE_ASSIGNMENT
+from tables.silver.consume_progress import CONSUME_PROGRESS
 from tables.silver.consumer_connection import CONSUMER_CONNECTION
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ COMPARED_TABLES: Final[tuple[Table, ...]] = (
     QUEUE_ASSIGNMENT,
     CONSUMER_CONNECTION,
     QUARANTINED_GROUP,
+    CONSUME_PROGRESS,
 )
 """What is read of the earlier day; their hashes are in `publication.compared_content`."""
 

@@ -31,7 +31,7 @@ def assignment_fairness(
     spread = _per_client(assignments)
     queues = _per_queue(assignments)
     of_group = subscriptions.select(
-        "consumer_group", "topic", "group_state", *_member_counts(), _queue_count()
+        "consumer_group", "topic", "group_state", "group_state_reason", *_member_counts(), _queue_count()
     )
     joined = (
         shown.join(of_group, ["consumer_group", "topic"])
@@ -54,6 +54,7 @@ def assignment_fairness(
         "strategy_source",
         "is_effective",
         "group_state",
+        "group_state_reason",
         F.when(is_known, F.col("client_count"))
         .when(F.col("group_state") == "offline", 0)
         .cast("int")

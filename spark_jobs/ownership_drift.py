@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.allocation import BROADCASTING, MIXED, POP
 from spark_jobs.members import distinct_count, ids_where, twins
+from spark_jobs.presence import is_users_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,6 +87,7 @@ def ownership_drift(
         "is_routed",
         "route_state",
         "group_state",
+        "group_state_reason",
         "client_count",
         F.size("unasked").alias("unasked_client_count"),
         F.size("absent").alias("absent_client_count"),
@@ -129,12 +131,16 @@ def _held(silver: Mapping[str, DataFrame]) -> DataFrame:
     """
 
     def rows(table: str, *, is_process: bool) -> DataFrame:
-        return silver[table].select(
-            *_QUEUE,
-            F.col("client_id").alias("holder_id"),
-            F.lit(is_process).alias("is_process"),
-            F.coalesce("is_dropped", F.lit(col=False)).alias("is_released"),
-            "is_pop",
+        return (
+            silver[table]
+            .where(is_users_group())
+            .select(
+                *_QUEUE,
+                F.col("client_id").alias("holder_id"),
+                F.lit(is_process).alias("is_process"),
+                F.coalesce("is_dropped", F.lit(col=False)).alias("is_released"),
+                "is_pop",
+            )
         )
 
     processes = silver["client_process"].where("state = 'online'")
@@ -165,6 +171,7 @@ def _evidence(subscriptions: DataFrame, held: DataFrame, divergence: DataFrame) 
     of_group_and_topic = subscriptions.select(
         *_SUBSCRIPTION,
         "group_state",
+        "group_state_reason",
         F.when((F.col("route_state") == "known") & ~is_readable, "none")
         .otherwise(F.col("route_state"))
         .alias("route_state"),

@@ -6,7 +6,9 @@ This is the input of every allocation. All of it is facts of silver, put togethe
   in findings.
 * **Members.** A client asks one random broker of the topic's route for the ids of its group. Where the brokers'
   lists differ, the list that most of them give is taken (then the longest, then that of the smallest broker name).
-  A broker lists one id per channel, so an id shared by two processes stands twice.
+  A broker lists one id per channel, so an id shared by two processes stands twice. Where no broker of the route has the
+  group online, those that proxies list are taken.
+* **Groups.** Those of applications: RocketMQ's own have no row.
 * **Order.** Java's: by UTF-16 code units, which is the byte order of the big-endian encoding.
 """
 
@@ -18,12 +20,15 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from spark_jobs.allocation import POP
+from spark_jobs.presence import absence, is_users_group
 from spark_jobs.routes import elected_routes, java_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
+
+    from spark_jobs.compared_day import ComparedRows
 
 _MEMBER_EVIDENCE = (
     "connection_count",
@@ -33,6 +38,9 @@ _MEMBER_EVIDENCE = (
     "process_count",
 )
 """What is known of a member beside how it shares: no strategy asks for it, drift and findings do."""
+
+_PROXIES = ""
+"""Stands for the broker's name in the view that all proxies have together; no broker has such a name."""
 
 _NO_TOPIC_ROUTE = 17
 """`ResponseCode.TOPIC_NOT_EXIST`: the name server knows no route for the topic."""
@@ -72,7 +80,7 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
 def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     """The distinct (consumer_group, topic) pairs.
 
-    What brokers and clients say of subscriptions; for a group without any, the topics in which it has progress.
+    What brokers, proxies and clients say of subscriptions; for a group without any, the topics in which it has progress.
     """
 
     def pairs(table: str, *, is_subscribed: bool) -> DataFrame:
@@ -81,7 +89,9 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     said = (
         pairs("subscription", is_subscribed=True)
         .union(pairs("client_subscription", is_subscribed=True))
+        .union(pairs("proxy_subscription", is_subscribed=True))
         .union(pairs("consume_progress", is_subscribed=False))
+        .where(is_users_group())
         .groupBy("consumer_group", "topic")
         .agg(F.max("is_subscribed").alias("is_subscribed"))
     )
@@ -98,12 +108,22 @@ def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
 
     Columns: consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count>>. A list_id
     stands for one list of members, duplicates included; it is null where the broker does not have the group online.
+    One more view is that of all proxies, if one has the group online.
     """
     views = _member_ids_by_broker(silver).select(
         "consumer_group", "broker_name", "list_id", F.size("member_ids").alias("member_count")
     )
+    at_proxies = (
+        silver["proxy_presence"]
+        .where("state = 'online'")
+        .groupBy("consumer_group")
+        .agg(F.lit("online").alias("state"), F.max("message_model").alias("message_model"))
+        .withColumn("broker_name", F.lit(_PROXIES))
+    )
     return (
         silver["group_presence"]
+        .select("consumer_group", "broker_name", "state", "message_model")
+        .unionByName(at_proxies)
         .join(views, ["consumer_group", "broker_name"], "left")
         .groupBy("consumer_group")
         .agg(
@@ -115,8 +135,15 @@ def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _member_ids_by_broker(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """The ids that each broker lists, and under the name `_PROXIES` those that proxies list."""
+    of_proxies = silver["proxy_connection"].select(
+        "consumer_group", F.lit(_PROXIES).alias("broker_name"), "client_id"
+    )
     ids = (
         silver["consumer_connection"]
+        .select("consumer_group", "broker_name", "client_id")
+        # Proxies tell each other of their clients, so that several list the same connection.
+        .unionByName(of_proxies.distinct())
         .groupBy("consumer_group", "broker_name")
         .agg(_java_sorted(F.collect_list("client_id")).alias("member_ids"))
     )
@@ -184,8 +211,11 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
             F.lit(is_process).alias("is_process"),
         )
 
-    connected = silver["consumer_connection"].select(
-        *of_client, "client_language", F.col("client_version").alias("connected_version")
+    connection = (*of_client, "client_language", F.col("client_version").alias("connected_version"))
+    connected = (
+        silver["consumer_connection"]
+        .select(*connection)
+        .union(silver["proxy_connection"].select(*connection))
     )
     subscribed = silver["client_subscription"].select(*of_client, "topic")
     topics = F.collect_set("topic")
@@ -212,11 +242,12 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The input of every allocation, one row per (group, topic).
+def subscriptions(silver: Mapping[str, DataFrame], before: ComparedRows | None) -> DataFrame:
+    """The input of every allocation, one row per (group, topic); `before` is the baseline day, if there is one.
 
     Columns: consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
-    `broadcasting`, `offline`, `unknown`); member_list_count (different lists among the brokers that were asked);
+    `broadcasting`, `offline`, `unknown`); group_state_reason (why it is unknown); is_absent_since_baseline (see
+    `presence.absence`), baseline_ds; member_list_count (different lists among the brokers that were asked);
     member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array beside
     member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, and the last five of `member_lists`>.
     """
@@ -225,7 +256,9 @@ def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         .join(group_views(silver), "consumer_group", "left")
         .join(routes(silver), "topic", "left")
         .join(_popped(silver), ["consumer_group", "topic"], "left")
+        .join(absence(silver, before), "consumer_group", "left")
         .withColumn("views", _views_of_route())
+        .withColumn("group_state_reason", _unknown_reason())
     )
     online = F.filter("views", lambda view: view["list_id"].isNotNull())
     list_ids = F.array_distinct(F.transform(online, lambda view: view["list_id"]))
@@ -248,6 +281,9 @@ def subscriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         "queue_set_count",
         F.coalesce("is_popped", F.lit(col=False)).alias("is_popped"),
         _group_state().alias("group_state"),
+        F.when(_group_state() == "unknown", F.col("group_state_reason")).alias("group_state_reason"),
+        F.coalesce("is_absent_since_baseline", F.lit(col=False)).alias("is_absent_since_baseline"),
+        F.lit(before.ds if before else None).cast("date").alias("baseline_ds"),
         F.coalesce(F.size(list_ids), F.lit(0)).alias("member_list_count"),
         F.array_min(F.transform(list_ids, ballot))["list_id"].alias("list_id"),
     )
@@ -290,23 +326,39 @@ def _popped(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _views_of_route() -> Column:
-    """The brokers that a client would ask: those of the topic's route.
+    """The brokers that a client would ask: those of the topic's route; the proxies, where none of them has the group.
 
     A topic without a route has no broker to ask; its clients keep the members that they knew, so any broker may speak.
     """
     route = F.transform(F.coalesce("brokers", F.array()), lambda broker: broker["broker_name"])
+    of_brokers = F.filter("views", lambda view: view["broker_name"] != _PROXIES)
     on_route = F.filter("views", lambda view: F.array_contains(route, view["broker_name"]))
-    return F.when(F.size(on_route) > 0, on_route).otherwise(F.col("views"))
+    asked = F.when(F.size(on_route) > 0, on_route).otherwise(of_brokers)
+    at_proxies = F.filter("views", lambda view: view["broker_name"] == _PROXIES)
+    is_online = F.exists(asked, lambda view: view["state"] == "online")
+    return F.when(~is_online & (F.size(at_proxies) > 0), at_proxies).otherwise(asked)
+
+
+def _any_view(column: str, value: str) -> Column:
+    return F.exists("views", lambda view: F.coalesce(view[column] == value, F.lit(col=False)))
+
+
+def _unknown_reason() -> Column:
+    """Why nobody can say that the group is offline although no view has it online; null where it is proven."""
+    is_unasked = F.col("views").isNull() | (F.size("views") == 0) | _any_view("state", "unknown")
+    return (
+        F.when(is_unasked, "broker_not_asked")
+        .when(F.col("is_online_at_a_broker"), "online_at_other_brokers")
+        .when(F.col("has_unasked_broker"), "broker_not_asked")
+        .otherwise(F.col("absence_doubt"))
+    )
 
 
 def _group_state() -> Column:
-    def any_view(column: str, value: str) -> Column:
-        return F.exists("views", lambda view: F.coalesce(view[column] == value, F.lit(col=False)))
-
+    is_online = _any_view("state", "online")
     return (
-        F.when(F.col("views").isNull(), "unknown")
-        .when(any_view("state", "online") & any_view("message_model", "BROADCASTING"), "broadcasting")
-        .when(any_view("state", "online"), "online")
-        .when(any_view("state", "unknown"), "unknown")
+        F.when(is_online & _any_view("message_model", "BROADCASTING"), "broadcasting")
+        .when(is_online, "online")
+        .when(F.col("group_state_reason").isNotNull(), "unknown")
         .otherwise("offline")
     )

@@ -31,6 +31,9 @@ from tables.silver.message_request_mode import MESSAGE_REQUEST_MODE
 from tables.silver.observed_owner import OBSERVED_OWNER
 from tables.silver.offset_file import OFFSET_FILE
 from tables.silver.process_owner import PROCESS_OWNER
+from tables.silver.proxy_connection import PROXY_CONNECTION
+from tables.silver.proxy_presence import PROXY_PRESENCE
+from tables.silver.proxy_subscription import PROXY_SUBSCRIPTION
 from tables.silver.queue_offset import QUEUE_OFFSET
 from tables.silver.rejected_record import REJECTED_RECORD
 from tables.silver.subscription import SUBSCRIPTION
@@ -47,6 +50,9 @@ SILVER_TABLES: tuple[Table, ...] = (
     SUBSCRIPTION_GROUP,
     GROUP_PRESENCE,
     CONSUMER_CONNECTION,
+    PROXY_PRESENCE,
+    PROXY_CONNECTION,
+    PROXY_SUBSCRIPTION,
     SUBSCRIPTION,
     CONSUMER_CLIENT,
     CLIENT_SUBSCRIPTION,

@@ -124,6 +124,55 @@ class ExportBuilder:
         )
         self.answer("consume_stats", f'{{"offsetTable":{{{table}}}}}', broker=broker, group=group)
 
+    def offsets(
+        self, broker: str, group: str, topic: str, *queues: tuple[int, int, int], last_ms: int = 1794794077843
+    ) -> None:
+        """What a broker tells of a group's offsets in a topic: of each queue from 0 max, committed and handed out."""
+        table = ",".join(
+            json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id})
+            + ":"
+            + json.dumps(
+                {
+                    "brokerOffset": most,
+                    "consumerOffset": committed,
+                    "lastTimestamp": last_ms,
+                    "pullOffset": pulled,
+                }
+            )
+            for queue_id, (most, committed, pulled) in enumerate(queues)
+        )
+        self.answer("consume_stats", f'{{"offsetTable":{{{table}}}}}', broker=broker, group=group)
+
+    def subscription_groups(self, broker: str, *groups: str) -> None:
+        """A broker's own configuration of its groups."""
+        table = {group: {"groupName": group, "consumeEnable": True} for group in groups}
+        self.answer("broker_subscription_group", {"subscriptionGroupTable": table}, broker=broker)
+
+    def proxy_members(
+        self, proxy: str, group: str, client_ids: Iterable[str], topics: Iterable[str], **payload: object
+    ) -> None:
+        """What a proxy tells of a group, in the shape in which a broker does."""
+        said = {
+            "connectionSet": [
+                {
+                    "clientId": client_id,
+                    "clientAddr": f"10.0.0.1:{port}",
+                    "language": "JAVA",
+                    "version": JAVA_5_3_3,
+                }
+                for port, client_id in enumerate(client_ids, start=40_000)
+            ],
+            "subscriptionTable": {topic: {"subString": "*", "expressionType": "TAG"} for topic in topics},
+            "messageModel": "CLUSTERING",
+            "consumeType": "CONSUME_PASSIVELY",
+        }
+        self.answer("proxy_consumer_connection", said | payload, proxy=proxy, group=group)
+
+    def no_members_at_proxy(self, proxy: str, group: str) -> None:
+        """A proxy answers that nobody of the group is connected."""
+        message = f"CODE: 206  DESC: the consumer group[{group}] not online"
+        self.failure("proxy_consumer_connection", message, proxy=proxy, group=group)
+
     def client(  # noqa: PLR0913 - a client tells as many things of itself
         self,
         group: str,

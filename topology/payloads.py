@@ -95,7 +95,7 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
 
 def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
     """The silver rows that remain where `facts` raises: the subject was asked about, and its state is unknown."""
-    if envelope.kind == "consumer_connection":
+    if envelope.kind in _PRESENCE_TABLES:
         yield _presence(envelope, "unknown")
     elif envelope.kind in _CLIENT_TABLES:
         yield _client_state(envelope, "unknown")
@@ -104,7 +104,7 @@ def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
 def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
     message = "" if envelope.error is None else envelope.error.message
     is_offline = error_code(message) == _CONSUMER_NOT_ONLINE
-    if envelope.kind == "consumer_connection":
+    if envelope.kind in _PRESENCE_TABLES:
         yield _presence(envelope, "offline" if is_offline else "unknown")
     elif envelope.kind == "consumer_running_info":
         is_offline = is_offline or "> not online" in message.partition("\n")[0]
@@ -114,8 +114,15 @@ def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
 
 
 def _presence(envelope: Envelope, state: str) -> Fact:
-    subject = {"broker_name": envelope.broker, "consumer_group": envelope.group}
-    return Fact("group_presence", subject | {"state": state})
+    return Fact(_PRESENCE_TABLES[envelope.kind], _listed(envelope) | {"state": state})
+
+
+def _listed(envelope: Envelope) -> dict[str, Any]:
+    """The subject of a list of members: a group as a broker or a proxy sees it."""
+    group = {"consumer_group": envelope.group}
+    if envelope.kind == "proxy_consumer_connection":
+        return group | {"proxy": envelope.proxy}
+    return group | {"broker_name": envelope.broker}
 
 
 def _client_state(envelope: Envelope, state: str) -> Fact:
@@ -129,6 +136,15 @@ def _client(envelope: Envelope) -> dict[str, Any]:
     return subject if envelope.kind == "consumer_running_info" else subject | {"process": envelope.process}
 
 
+_PRESENCE_TABLES = {"consumer_connection": "group_presence", "proxy_consumer_connection": "proxy_presence"}
+_CONNECTION_TABLES = {
+    "consumer_connection": "consumer_connection",
+    "proxy_consumer_connection": "proxy_connection",
+}
+_SUBSCRIPTION_TABLES = {
+    "consumer_connection": "subscription",
+    "proxy_consumer_connection": "proxy_subscription",
+}
 _CLIENT_TABLES = {"consumer_running_info": "consumer_client", "process_assignment": "client_process"}
 _OWNER_TABLES = {"consumer_running_info": "observed_owner", "process_assignment": "process_owner"}
 
@@ -422,24 +438,22 @@ def _subscription_group(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _consumer_connection(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`ConsumerConnection`: the channels of a group on one broker, and the group's subscriptions there."""
-    subject = {"broker_name": envelope.broker, "consumer_group": envelope.group}
+    """`ConsumerConnection`: the channels of a group on one broker or proxy, and the group's subscriptions there."""
+    subject = _listed(envelope)
     connections = list(payload.items("connectionSet"))
     is_online = bool(connections)
-    yield Fact(
-        "group_presence",
-        subject
-        | {
-            "state": "online" if is_online else "offline",
-            "message_model": payload.text_or_none("messageModel") if is_online else None,
-            "consume_type": payload.text_or_none("consumeType") if is_online else None,
-            "consume_from_where": payload.text_or_none("consumeFromWhere") if is_online else None,
-        },
-    )
+    presence: dict[str, Any] = {
+        "state": "online" if is_online else "offline",
+        "message_model": payload.text_or_none("messageModel") if is_online else None,
+        "consume_type": payload.text_or_none("consumeType") if is_online else None,
+    }
+    if envelope.kind == "consumer_connection":
+        presence["consume_from_where"] = payload.text_or_none("consumeFromWhere") if is_online else None
+    yield Fact(_PRESENCE_TABLES[envelope.kind], subject | presence)
     for connection in connections:
         ordinal = connection.integer_or_none("version")
         yield Fact(
-            "consumer_connection",
+            _CONNECTION_TABLES[envelope.kind],
             subject
             | {
                 "client_id": connection.text("clientId"),
@@ -450,7 +464,9 @@ def _consumer_connection(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             },
         )
     for topic, subscription in payload.entries("subscriptionTable", required=False):
-        yield Fact("subscription", subject | {"topic": str(topic)} | _expression(subscription))
+        yield Fact(
+            _SUBSCRIPTION_TABLES[envelope.kind], subject | {"topic": str(topic)} | _expression(subscription)
+        )
 
 
 def _expression(subscription: _Node) -> dict[str, Any]:
@@ -549,6 +565,7 @@ def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             | {
                 "broker_offset": offsets.integer_or_none("brokerOffset", bits=64),
                 "consumer_offset": offsets.integer_or_none("consumerOffset", bits=64),
+                "pull_offset": offsets.integer_or_none("pullOffset", bits=64),
                 "last_consumed_at": offsets.instant_or_none("lastTimestamp"),
             },
         )
@@ -638,6 +655,7 @@ _READERS: dict[str, Callable[[Envelope, _Node], Iterator[Fact]]] = {
     "broker_message_request_mode": _message_request_mode,
     "broker_topic_stats": _topic_stats,
     "consumer_connection": _consumer_connection,
+    "proxy_consumer_connection": _consumer_connection,
     "consumer_running_info": _running_info,
     "process_assignment": _running_info,
     "consumer_status": _consumer_status,

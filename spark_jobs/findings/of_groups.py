@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
@@ -10,7 +10,25 @@ from spark_jobs.findings.case import ADVICE_BY_CAUSE, case, few, found, listed, 
 from spark_jobs.members import ids_where, twins
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+_MEANING_OF_REASON: Final[Mapping[str, str]] = {
+    "broker_not_asked": "a broker could not be asked",
+    "online_at_other_brokers": "they are at brokers outside of a topic's route",
+    "may_be_behind_a_proxy": "no broker lists any, but there are proxies that did not answer",
+    "pop_retry_topic_exists": "no broker lists any, but the group has a retry topic of POP, as groups behind a proxy have",
+    "messages_in_flight": "no broker lists any, but messages are handed out that are not consumed yet",
+    "offsets_moved": "no broker lists any, but its offsets have moved since the baseline day: it stopped since then, or it "
+    "consumes through a proxy",
+}
+"""Each reason of `group_state_reason` as part of a sentence."""
+
+
+def _meaning_of_reason(reason: Column) -> Column:
+    meanings = F.create_map(*(F.lit(word) for pair in _MEANING_OF_REASON.items() for word in pair))
+    return F.coalesce(F.try_element_at(meanings, reason), reason)
 
 
 def of_groups(subscriptions: DataFrame) -> DataFrame:
@@ -26,6 +44,9 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
     groups = subscriptions.groupBy("consumer_group").agg(
         F.array_sort(F.array_distinct(F.flatten(F.collect_set(mixed)))).alias("strategies"),
         F.collect_set("group_state").alias("states"),
+        F.array_sort(F.collect_set("group_state_reason")).alias("reasons"),
+        F.max("is_absent_since_baseline").alias("is_absent_since_baseline"),
+        F.max("baseline_ds").alias("baseline_ds"),
         F.max("member_list_count").alias("list_count"),
         F.array_distinct(F.flatten(F.collect_set("member_ids"))).alias("members"),
         F.array_distinct(F.flatten(F.collect_set(unasked))).alias("unasked"),
@@ -51,17 +72,47 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
             "group_offline",
             when=F.array_contains("states", "offline") & (F.size("states") == 1),
             severity="warning",
-            evidence=("No member is connected; the group has progress in ", text("topic_count"), " topics."),
-            advice="Start its consumers, or delete the group (mqadmin deleteSubGroup) if it is gone for good.",
+            evidence=(
+                "No member is connected to any broker or proxy; the group has progress in ",
+                text("topic_count"),
+                " topics.",
+                F.when(
+                    F.col("is_absent_since_baseline"),
+                    F.concat(
+                        F.lit(" It was offline on "),
+                        text("baseline_ds"),
+                        F.lit(" too, and no offset of it has moved since."),
+                    ),
+                ).otherwise(""),
+            ),
+            # Two proofs, of two days: what one day shows may be a deployment.
+            advice=F.when(
+                F.col("is_absent_since_baseline"),
+                "Start its consumers; if those who own it confirm that it is retired, delete it (mqadmin deleteSubGroup).",
+            ).otherwise("Start its consumers, or confirm with those who own it that it is retired."),
             topic_count=F.col("topic_count"),
         ),
         case(
             "members_unknown",
             when=has_unknown,
             severity="warning",
-            evidence=("No broker of a topic's route could be asked for the members.",),
-            advice="See export_record for the errors of the brokers.",
+            evidence=(
+                "Nobody can say whether members are connected: ",
+                listed(F.transform("reasons", _meaning_of_reason)),
+                ".",
+            ),
+            advice=F.when(
+                F.array_contains("reasons", "broker_not_asked"),
+                "See export_record for the errors of the brokers.",
+            )
+            .when(
+                F.array_contains("reasons", "may_be_behind_a_proxy"),
+                "Let the collector ask every proxy (collect.proxies in the settings), or ask them by hand: "
+                "mqadmin consumerConnection -b PROXY:8080 -g GROUP.",
+            )
+            .otherwise("Look at the group's consumers; the next day tells whether its offsets move."),
             topic_count=F.col("topic_count"),
+            seen_values=few(F.col("reasons")),
         ),
         case(
             "client_not_asked",

@@ -1,6 +1,6 @@
 """`gold.assignment_fairness`: how evenly a strategy spreads the queues of a topic over a group."""
 
-from tables.columns import CONSUMER_GROUP, IS_EFFECTIVE, STRATEGY_SOURCE, TOPIC
+from tables.columns import CONSUMER_GROUP, GROUP_STATE_REASON, IS_EFFECTIVE, STRATEGY_SOURCE, TOPIC
 from tables.model import Column, Table
 
 ASSIGNMENT_FAIRNESS = Table(
@@ -29,6 +29,7 @@ ASSIGNMENT_FAIRNESS = Table(
             "`online`, `offline`, `broadcasting`, or `unknown` where the members could not be asked.",
             nullable=False,
         ),
+        GROUP_STATE_REASON,
         Column("client_count", "int", "Distinct client ids in the group; null if unknown."),
         Column(
             "reporting_client_count",

@@ -1,6 +1,6 @@
 """`gold.ownership_drift`: which queues are not owned as they should be, and why, as far as the day's facts show it."""
 
-from tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
+from tables.columns import BROKER_NAME, CONSUMER_GROUP, GROUP_STATE_REASON, QUEUE_ID, TOPIC
 from tables.model import Column, Table
 
 OWNERSHIP_DRIFT = Table(
@@ -79,6 +79,7 @@ OWNERSHIP_DRIFT = Table(
             "`online`, `broadcasting`, `offline` or `unknown`, as in assignment_fairness.",
             nullable=False,
         ),
+        GROUP_STATE_REASON,
         Column(
             "client_count", "int", "Members on the list that the ledger takes, each id once; null if unknown."
         ),

@@ -25,6 +25,11 @@ CONSUME_PROGRESS = Table(
             "Committed offset of the group (messages); -1 where the broker has none.",
         ),
         Column(
+            "pull_offset",
+            "bigint",
+            "Offset up to which the broker has handed messages out to the group, consumed or not (messages); null where it does not say.",
+        ),
+        Column(
             "last_consumed_at", "timestamp", "Store time of the last consumed message (UTC); null if none."
         ),
     ),

@@ -1,0 +1,198 @@
+"""A group is offline only with proof: what brokers and proxies answered, and what its offsets show."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from computed_days import compute, compute_and_publish, newest, staged_rows
+from export_builder import DS, ExportBuilder
+
+from ledger import stages
+from ledger.stages import Day
+from strategies.groups import PROXY_HEARTBEAT_GROUP
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from warehouse.layout import Stage
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+DAY_AFTER = date(2026, 11, 17)
+BROKERS = {broker: {"0": f"{broker}:10911"} for broker in "ab"}
+NOT_REACHED = "connect to 10.0.0.1:10911 failed"
+PROXIES = ("10.0.0.8:8080", "10.0.0.9:8080")
+
+
+def states(stage: Stage) -> dict[str, tuple[str, str | None]]:
+    """Group -> its state and the reason, in which all tables agree."""
+    said: dict[str, set[tuple[str, str | None]]] = {}
+    for table in ("assignment_fairness", "ownership_drift"):
+        for row in staged_rows(stage, table):
+            said.setdefault(row["consumer_group"], set()).add((row["group_state"], row["group_state_reason"]))
+    assert {group for group, of_group in said.items() if len(of_group) > 1} == set()
+    return {group: next(iter(of_group)) for group, of_group in said.items()}
+
+
+def findings(stage: Stage) -> dict[str, dict[str, Row]]:
+    """Group -> kind -> finding."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in staged_rows(stage, "finding"):
+        found.setdefault(row["consumer_group"] or "", {})[row["kind"]] = row
+    return found
+
+
+class TestWithoutProxies:
+    """Two days; on the second each group is a case."""
+
+    @pytest.fixture(scope="class")
+    def stage(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+        folder = tmp_path_factory.mktemp("presence")
+        for ds in (DS, DAY_AFTER):
+            self._export(ds).seal(folder / "exports")
+        warehouse = Warehouse.at(str(folder / "warehouse"))
+        compute_and_publish(spark, Day("shop-test", DS, folder / "exports", warehouse, None))
+        day = Day("shop-test", DAY_AFTER, folder / "exports", warehouse, None)
+        compute(spark, day)
+        assert stages.gate(day).reasons == []
+        return newest(day)
+
+    @staticmethod
+    def _export(ds: date) -> ExportBuilder:
+        export = ExportBuilder(ds=ds)
+        is_second = ds == DAY_AFTER
+        export.brokers("ns-1:9876", BROKERS)
+        export.route("orders", {"a": 1, "b": 1})
+        groups = ["gone", "moved", "lost-yesterday", "in-flight", "leased-forever", "pop_v1", "pop-v2", "pop"]
+        groups += ["half-asked", "elsewhere"]
+        # A broker registers no member of a group that it has no configuration of.
+        export.subscription_groups("a", *groups, "only-a")
+        export.subscription_groups("b", *groups)
+        for group in groups:
+            for broker in "ab":
+                export.no_members(broker, group) if group not in {"half-asked", "elsewhere"} else None
+        # On the first day it could not be asked.
+        offsets = {
+            "moved": (50, 40 + is_second, 40 + is_second),
+            "in-flight": (50, 40, 41 + is_second),
+            "leased-forever": (50, 40, 44),
+        }
+        for group in groups:
+            export.offsets("a", group, "orders", offsets.get(group, (50, 40, 40)))
+        export.offsets("a", "only-a", "orders", (50, 40, 40))
+        export.no_members("a", "only-a")
+        export.configured(
+            "a", {"orders": 1, "%RETRY%pop_v1_orders": 1, "%RETRY%pop-v2+orders": 1, "%RETRY%pop_v1": 1}
+        )
+        export.failure("consumer_connection", NOT_REACHED, broker="a", group="half-asked")
+        export.no_members("b", "half-asked")
+        export.route("payments", {"b": 1})
+        export.members("a", "elsewhere", ["c1"], ["payments"])
+        export.no_members("b", "elsewhere")
+        return export
+
+    def test_nobody_is_called_offline_without_proof(self, stage: Stage) -> None:
+        assert states(stage) == {
+            "gone": ("offline", None),
+            "lost-yesterday": ("offline", None),
+            "only-a": ("offline", None),
+            "leased-forever": ("offline", None),
+            # `%RETRY%pop_v1` is the retry topic of pop_v1 itself, and no trace of a group pop.
+            "pop": ("offline", None),
+            "moved": ("unknown", "offsets_moved"),
+            "in-flight": ("unknown", "messages_in_flight"),
+            "pop_v1": ("unknown", "pop_retry_topic_exists"),
+            "pop-v2": ("unknown", "pop_retry_topic_exists"),
+            "half-asked": ("unknown", "broker_not_asked"),
+            "elsewhere": ("unknown", "online_at_other_brokers"),
+        }
+
+    def test_only_two_days_of_proof_make_a_group_one_to_delete(self, stage: Stage) -> None:
+        gone = findings(stage)["gone"]["group_offline"]
+
+        assert "deleteSubGroup" in gone["advice"]
+        assert "It was offline on 2026-11-16 too" in gone["evidence"]
+
+    def test_a_doubt_is_a_finding_that_says_what_it_is(self, stage: Stage) -> None:
+        [(kind, row)] = findings(stage)["moved"].items()
+
+        assert (kind, row["seen_values"]) == ("members_unknown", ["offsets_moved"])
+        assert "its offsets have moved since the baseline day" in row["evidence"]
+        assert "deleteSubGroup" not in row["advice"]
+
+
+class TestWithProxies:
+    """One day of a cluster with two proxies."""
+
+    @pytest.fixture(scope="class")
+    def stage(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+        folder = tmp_path_factory.mktemp("proxies")
+        self._export(folder)
+        day = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
+        compute(spark, day)
+        assert stages.gate(day).reasons == []
+        return newest(day)
+
+    @staticmethod
+    def _export(folder: Path) -> None:
+        export = ExportBuilder()
+        export.brokers("ns-1:9876", BROKERS)
+        export.route("orders", {"a": 1, "b": 1})
+        groups = ["behind", "gone", "not-all-asked", "popped"]
+        export.configured("a", {"orders": 1, "%RETRY%popped_orders": 1})
+        for broker in "ab":
+            export.subscription_groups(broker, *groups, PROXY_HEARTBEAT_GROUP)
+            export.members(
+                broker,
+                PROXY_HEARTBEAT_GROUP,
+                ["10.0.0.8@1#1", "10.0.0.9@1#1"],
+                ["DefaultHeartBeatSyncerTopic"],
+                "BROADCASTING",
+            )
+            for group in groups:
+                export.no_members(broker, group)
+        for group in groups:
+            export.offsets("a", group, "orders", (50, 40, 40))
+        for proxy in PROXIES:
+            export.proxy_members(proxy, "behind", ["host@7@0@abc", "host@8@0@abd"], ["orders"])
+            export.no_members_at_proxy(proxy, "gone")
+            export.no_members_at_proxy(proxy, "popped")
+        export.no_members_at_proxy(PROXIES[0], "not-all-asked")
+        export.failure("proxy_consumer_connection", "connect failed", proxy=PROXIES[1], group="not-all-asked")
+        export.seal(folder / "exports")
+
+    def test_brokers_alone_prove_nothing_where_proxies_are(self, stage: Stage) -> None:
+        assert states(stage) == {
+            "behind": ("online", None),
+            "gone": ("offline", None),
+            "popped": ("offline", None),
+            "not-all-asked": ("unknown", "may_be_behind_a_proxy"),
+        }
+
+    def test_its_members_are_those_of_the_proxies(self, stage: Stage) -> None:
+        counts = {
+            row["client_count"]
+            for row in staged_rows(stage, "assignment_fairness")
+            if row["consumer_group"] == "behind"
+        }
+
+        assert counts == {2}
+
+    def test_the_proxies_own_group_is_nobodys(self, stage: Stage) -> None:
+        tables = ("queue_assignment", "assignment_fairness", "ownership_drift", "finding")
+        groups = {row["consumer_group"] for table in tables for row in staged_rows(stage, table)}
+
+        assert PROXY_HEARTBEAT_GROUP not in groups
+        assert any(
+            row["consumer_group"] == PROXY_HEARTBEAT_GROUP
+            for row in staged_rows(stage, "consumer_connection")
+        )
+
+    def test_one_day_is_no_reason_to_delete_a_group(self, stage: Stage) -> None:
+        assert "delete" not in findings(stage)["gone"]["group_offline"]["advice"]
