@@ -236,9 +236,9 @@ QUERIES: Final = (
     ),
     breaches_in(
         """(
-  SELECT DISTINCT drift.consumer_group, drift.topic, drift.group_state, drift.group_state_reason, state, reason
-  FROM gold_ownership_drift AS drift JOIN stated_group USING (consumer_group, topic)
-  WHERE NOT drift.group_state <=> state OR NOT drift.group_state_reason <=> reason
+  SELECT DISTINCT consumer_group, topic, group_state, group_state_reason, stated_group.state, stated_group.reason
+  FROM gold_ownership_drift JOIN stated_group USING (consumer_group, topic)
+  WHERE NOT group_state <=> stated_group.state OR NOT group_state_reason <=> stated_group.reason
 )""",
         [
             Breach(

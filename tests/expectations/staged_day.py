@@ -27,7 +27,7 @@ DS = date(2026, 11, 16)
 ROUTE_FILE = "nameserver_routes.jsonl"
 NAMESERVERS = ("127.0.0.1:9876", "127.0.0.1:9877")
 BROKERS = ("broker-a", "broker-b")
-COMPARED = ("queue_assignment", "consumer_connection", "quarantined_group")
+COMPARED = ("queue_assignment", "consumer_connection", "quarantined_group", "consume_progress")
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 
 Row = dict[str, Any]
@@ -249,6 +249,7 @@ class StagedDay:
             "strategy_source": assigned[0]["strategy_source"] if assigned else "observed",
             "is_effective": assigned[0]["is_effective"] if assigned else True,
             "group_state": "unknown",
+            "group_state_reason": "broker_not_asked" if clients is None else None,
             "queue_count": len(queues) if self.of("topic_route", topic=topic) else None,
             "spread_bound": {"AVG": 1, "AVG_BY_CIRCLE": 1, "MACHINE_ROOM": 1}.get(strategy),
         }

@@ -125,6 +125,13 @@ def _drift_of_queue(
         is_routed=bool(assigned) and not is_kept,
         route_state="none" if is_kept else "known",
         group_state=group_state,
+        group_state_reason=next(
+            (
+                row["group_state_reason"]
+                for row in day.of("assignment_fairness", consumer_group=group, topic=topic)
+            ),
+            None,
+        ),
         divergent_broker_count=0,
         is_being_released=False,
     )

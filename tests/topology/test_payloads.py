@@ -25,13 +25,14 @@ READ_KINDS = (
     "broker_subscription_group",
     "broker_message_request_mode",
     "consumer_connection",
+    "proxy_consumer_connection",
     "consumer_running_info",
     "process_assignment",
     "consumer_status",
     "consume_stats",
     "broker_topic_stats",
 )
-NOT_IN_THE_SAMPLE = "consumer_status"
+NOT_IN_THE_SAMPLE = ("consumer_status", "proxy_consumer_connection")
 COLUMNS = {table.name: {column.name: column for column in table.columns} for table in SILVER_TABLES}
 
 
@@ -42,6 +43,7 @@ def envelope(kind: str, payload: object = None, error: str | None = None) -> Env
         captured_at=datetime(2026, 11, 16, 12, tzinfo=UTC),
         nameserver="ns:9876",
         broker="broker-a",
+        proxy="proxy:8080",
         group="g",
         topic="t",
         client_id="c",
@@ -77,7 +79,7 @@ def assert_fits(fact: Fact) -> None:
         assert value is None or type(value) is wanted, f"{fact.table}.{name} is {value!r}"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in READ_KINDS if kind != NOT_IN_THE_SAMPLE])
+@pytest.mark.parametrize("kind", [kind for kind in READ_KINDS if kind not in NOT_IN_THE_SAMPLE])
 def test_every_record_of_the_sample_gives_rows_of_its_tables(kind: str) -> None:
     of_lines = of_sample(kind)
 
@@ -616,6 +618,27 @@ def test_only_a_broker_that_says_so_makes_a_client_offline(message: str, state: 
     assert (fact.table, fact.row["state"]) == ("consumer_client", state)
 
 
+def test_what_a_proxy_lists_is_not_what_a_broker_lists() -> None:
+    payload = {
+        "connectionSet": [
+            {"clientId": "host@7@0@abc", "clientAddr": "10.0.0.1:40000", "language": "JAVA", "version": 479}
+        ],
+        "subscriptionTable": {"orders": {"subString": "*", "expressionType": "TAG"}},
+        "messageModel": "CLUSTERING",
+        "consumeType": "CONSUME_ACTIVELY",
+    }
+    found = list(facts(envelope("proxy_consumer_connection", payload)))
+
+    for fact in found:
+        assert_fits(fact)
+        assert (fact.row["proxy"], fact.row["consumer_group"]) == ("proxy:8080", "g")
+    assert {fact.table: fact.row.get("consume_type") or fact.row.get("client_id") for fact in found} == {
+        "proxy_presence": "CONSUME_ACTIVELY",
+        "proxy_connection": "host@7@0@abc",
+        "proxy_subscription": None,
+    }
+
+
 def test_a_process_that_fails_is_unknown_whatever_it_says() -> None:
     [fact] = facts(envelope("process_assignment", error="CODE: 206  DESC: ?"))
 
@@ -624,7 +647,16 @@ def test_a_process_that_fails_is_unknown_whatever_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", sorted(set(READ_KINDS) - {"consumer_connection", "consumer_running_info", "process_assignment"})
+    "kind",
+    sorted(
+        set(READ_KINDS)
+        - {
+            "consumer_connection",
+            "proxy_consumer_connection",
+            "consumer_running_info",
+            "process_assignment",
+        }
+    ),
 )
 def test_other_errors_say_nothing_of_their_subject(kind: str) -> None:
     assert list(facts(envelope(kind, error="CODE: 206  DESC: ?"))) == []
@@ -635,6 +667,7 @@ def test_other_errors_say_nothing_of_their_subject(kind: str) -> None:
     ("kind", "table"),
     [
         ("consumer_connection", "group_presence"),
+        ("proxy_consumer_connection", "proxy_presence"),
         ("consumer_running_info", "consumer_client"),
         ("process_assignment", "client_process"),
     ],
@@ -694,6 +727,7 @@ WHOLE = {
     "consume_stats": {"offsetTable": {}},
     "broker_topic_stats": {"offsetTable": {}},
 }
+WHOLE["proxy_consumer_connection"] = WHOLE["consumer_connection"]
 ODD_VALUES = (None, True, -1, 2**40, 2**70, 1.5, "", "x", "9" * 30, [], [None], {}, {"x": None}, {"0": {}})
 
 
