@@ -78,7 +78,7 @@ stated_group AS (
   FROM gold_assignment_fairness
   GROUP BY consumer_group, topic
 ),
-registered_broker AS (SELECT DISTINCT broker_name FROM silver_broker),
+registered_broker AS (SELECT DISTINCT broker_name FROM silver_broker WHERE broker_name IS NOT NULL),
 -- A broker of which a group has no answer, unless it has no configuration of the group and so cannot have it.
 unanswered AS (
   SELECT consumer_group, TRUE AS is_unanswered

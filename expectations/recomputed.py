@@ -149,6 +149,10 @@ group_on_broker AS (
       ) AS keeps_rooms_apart
     FROM silver_consumer_connection
     UNION ALL
+    -- Proxies tell each other of their clients: what they list is one list.
+    SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id, client_language, FALSE, FALSE
+    FROM silver_proxy_connection
+    UNION ALL
     SELECT consumer_group, broker_name, NULL, NULL, state = 'online' AND message_model <=> 'CLUSTERING', NULL
     FROM silver_group_presence
   )

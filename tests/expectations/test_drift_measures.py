@@ -426,7 +426,9 @@ def settings_that_nobody_wrote_and_a_queue_that_nobody_holds(day: StagedDay, gro
     for row in day.of("queue_assignment", consumer_group=group):
         row.update(client_id=None, client_connection_count=None, reason="settings_missing")
     day.remove("observed_owner", consumer_group=group, broker_name="broker-a", queue_id=0)
-    day.rate(group, "orders", "CONFIG", None).update(group_state="online", client_count=3)
+    day.rate(group, "orders", "CONFIG", None).update(
+        group_state="online", group_state_reason=None, client_count=3
+    )
 
 
 @excused

@@ -16,6 +16,7 @@ from staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, ke
 from test_broadcast_measures import FAULTS as BROADCAST_FAULTS
 from test_churn_measures import FAULTS as CHURN_FAULTS
 from test_drift_measures import FAULTS as DRIFT_FAULTS
+from test_presence_measures import FAULTS as PRESENCE_FAULTS
 
 from expectations import every_table
 from expectations.suites import EXPECTATIONS, SUITES
@@ -272,7 +273,7 @@ def unrated_strategy(day: StagedDay, group: str) -> None:
 def rated_strategy_without_rows(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     fairness = day.rate(group, "orders", "CONFIG", None)
-    fairness.update(group_state="online", queue_count=8, client_count=3)
+    fairness.update(group_state="online", group_state_reason=None, queue_count=8, client_count=3)
 
 
 @fault("assignment_fairness.unknown_is_null")
@@ -518,7 +519,7 @@ def settings_that_nobody_wrote(day: StagedDay, group: str) -> None:
     for row in day.of("queue_assignment", consumer_group=group):
         row.update(client_id=None, client_connection_count=None, reason="settings_missing")
     fairness = day.rate(group, "orders", "MACHINE_ROOM_NEARBY-AVG", None)
-    fairness.update(group_state="online", client_count=3)
+    fairness.update(group_state="online", group_state_reason=None, client_count=3)
 
 
 @excused
@@ -789,7 +790,7 @@ def test_a_day_in_order_breaks_nothing(expectation_id: str, in_order: list[Row])
 
 
 def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> None:
-    kept_apart = (CHURN_FAULTS, DRIFT_FAULTS, BROADCAST_FAULTS)
+    kept_apart = (CHURN_FAULTS, DRIFT_FAULTS, BROADCAST_FAULTS, PRESENCE_FAULTS)
     faults = [*FAULTS.values(), *(planted for faults in kept_apart for planted in faults.values())]
     planted = set().union(*(expected for _, expected in faults))
     blocking = {
