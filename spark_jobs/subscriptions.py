@@ -211,12 +211,12 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
             F.lit(is_process).alias("is_process"),
         )
 
-    connection = (*of_client, "client_language", F.col("client_version").alias("connected_version"))
-    connected = (
-        silver["consumer_connection"]
-        .select(*connection)
-        .union(silver["proxy_connection"].select(*connection))
-    )
+    def connections(table: str) -> DataFrame:
+        return silver[table].select(
+            *of_client, "client_language", F.col("client_version").alias("connected_version")
+        )
+
+    connected = connections("consumer_connection").union(connections("proxy_connection"))
     subscribed = silver["client_subscription"].select(*of_client, "topic")
     topics = F.collect_set("topic")
     is_online = F.col("state") == "online"
