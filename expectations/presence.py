@@ -40,14 +40,14 @@ STATE_SAME: Final = Expectation(
     "group_state and its reason are those of assignment_fairness.",
 )
 NO_SYSTEM_GROUP: Final = Expectation(
-    ASSIGNMENT_FAIRNESS, "no_system_group", "No row is about a group that RocketMQ keeps for itself."
+    ASSIGNMENT_FAIRNESS, "users_groups_only", "No row is about a group that RocketMQ keeps for itself."
 )
 NO_SYSTEM_GROUP_IN_DRIFT: Final = Expectation(
-    OWNERSHIP_DRIFT, "no_system_group", "No row is about a group that RocketMQ keeps for itself."
+    OWNERSHIP_DRIFT, "users_groups_only", "No row is about a group that RocketMQ keeps for itself."
 )
 NO_SYSTEM_GROUP_IN_FINDING: Final = Expectation(
     FINDING,
-    "no_system_group",
+    "users_groups_only",
     "No finding but that of a rejected record is about a group that RocketMQ keeps for itself.",
 )
 
