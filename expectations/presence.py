@@ -114,7 +114,10 @@ proxies AS (
   SELECT
     greatest(
       (SELECT count(DISTINCT proxy) FROM silver_proxy_presence),
-      (SELECT count(DISTINCT client_id) FROM silver_consumer_connection WHERE {_SYNCER})
+      -- Proxies of one host have one client id, and each has one connection to a broker.
+      (SELECT coalesce(max(connection_count), 0) FROM (
+        SELECT count(*) AS connection_count FROM silver_consumer_connection WHERE {_SYNCER} GROUP BY broker_name
+      ))
     ) AS proxy_count,
     (
       SELECT count(*) FROM (

@@ -130,16 +130,20 @@ def _proxies(silver: Mapping[str, DataFrame]) -> DataFrame:
 def _all_proxies(silver: Mapping[str, DataFrame]) -> DataFrame:
     """One row: how many proxies there are, as far as the export shows.
 
-    Columns: known_proxy_count (asked about any group); connected_proxy_count (clients of the group by which proxies hear of each
-    other); is_a_proxy_unfound (a broker has that group, or may have it, and did not tell its clients).
+    Columns: known_proxy_count (asked about any group); connected_proxy_count (most connections at one broker of the group by which proxies hear of
+    each other); is_a_proxy_unfound (a broker has that group, or may have it, and did not tell its clients).
     """
 
     def of_syncer(table: str) -> DataFrame:
         return silver[table].where(F.col(_GROUP) == PROXY_HEARTBEAT_GROUP)
 
     known = silver["proxy_presence"].agg(F.count_distinct("proxy").alias("known_proxy_count"))
-    connected = of_syncer("consumer_connection").agg(
-        F.count_distinct("client_id").alias("connected_proxy_count")
+    # Proxies of one host have one client id, and each has one connection to a broker.
+    connected = (
+        of_syncer("consumer_connection")
+        .groupBy("broker_name")
+        .count()
+        .agg(F.coalesce(F.max("count"), F.lit(0)).alias("connected_proxy_count"))
     )
     asked = of_syncer("group_presence").select("broker_name", "state")
     unfound = (
