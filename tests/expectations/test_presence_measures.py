@@ -103,7 +103,9 @@ def another_state_in_drift(day: StagedDay, group: str) -> None:
     add_drift(day, group)[0]["group_state"] = "unknown"
 
 
-@fault("assignment_fairness.users_groups_only", "ownership_drift.users_groups_only", "finding.users_groups_only")
+@fault(
+    "assignment_fairness.users_groups_only", "ownership_drift.users_groups_only", "finding.users_groups_only"
+)
 def a_group_of_rocketmqs_own(day: StagedDay, group: str) -> None:
     own = f"{groups.SYSTEM_GROUP_PREFIX}%{group}"
     offline(day, own)
