@@ -107,7 +107,7 @@ def _of_suspects(table: str) -> str:
 _FACT = {
     **dict.fromkeys(_QUEUE, "STRING"),
     **dict.fromkeys(("chosen", "reason", "strategy", "holder", "process"), "STRING"),
-    **dict.fromkeys(("is_silent", "is_absent", "is_routed", "is_source", "drift"), "BOOLEAN"),
+    **dict.fromkeys(("is_silent", "is_absent", "is_repeated", "is_routed", "is_source", "drift"), "BOOLEAN"),
 }
 _HOLDER = "IF(coalesce(is_dropped, FALSE), NULL, client_id)"
 _POPPED = "is_pop AND NOT coalesce(is_dropped, FALSE)"
@@ -128,12 +128,19 @@ _FACTS: Final = "\n  UNION ALL".join(
             chosen="IF(is_effective AND NOT reason <=> 'kept_without_route', client_id, NULL)",
             reason="IF(is_effective, reason, NULL)",
             strategy="IF(is_effective, strategy, NULL)",
-            is_silent="coalesce(state, 'unknown') = 'unknown'",
+            is_silent="coalesce(state, 'unknown') = 'unknown' OR coalesce(is_puller, FALSE)",
             is_absent="state <=> 'offline'",
             is_routed="NOT reason <=> 'kept_without_route'",
             is_source="TRUE",
         ),
-        _rows(_FACT, f"{_BY_BROKER} WHERE NOT is_pop", **_QUEUE, holder=_HOLDER, is_source="TRUE"),
+        _rows(
+            _FACT,
+            f"{_BY_BROKER} LEFT JOIN repeated USING (consumer_group, client_id) WHERE NOT is_pop",
+            **_QUEUE,
+            holder=_HOLDER,
+            is_repeated=f"{_HOLDER} IS NOT NULL AND coalesce(is_repeated, FALSE)",
+            is_source="TRUE",
+        ),
         _rows(
             _FACT,
             f"{_of_suspects('silver_process_owner')} WHERE NOT is_pop",
@@ -195,7 +202,7 @@ _QUEUES_IN_NUMBERS: Final = "\n  UNION ALL".join(
 _TOLD = {
     "consumer_group": "STRING",
     **dict.fromkeys(("list", "variant", "strategy", "client_id"), "STRING"),
-    **dict.fromkeys(("is_doubled", "is_old", "is_new", "is_ghost", "is_silent"), "BOOLEAN"),
+    **dict.fromkeys(("is_doubled", "is_old", "is_new", "is_ghost", "is_silent", "is_by_hand"), "BOOLEAN"),
 }
 _KEEPS_ROOMS_APART = (
     "client_language = 'JAVA' AND transform(split(client_version, '[.]'), part -> try_cast(part AS INT)) "
@@ -220,7 +227,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
             variant="concat_ws(' ', client_language, client_version)",
             is_old=f"NOT coalesce({_KEEPS_ROOMS_APART}, FALSE)",
             is_ghost="state <=> 'offline'",
-            is_silent="coalesce(state, 'unknown') = 'unknown'",
+            is_silent="coalesce(state, 'unknown') = 'unknown' OR coalesce(is_puller, FALSE)",
         ),
         _rows(
             _TOLD,
@@ -229,6 +236,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
             strategy="told_strategy",
             is_doubled="process_count > 1",
             is_new="is_new",
+            is_by_hand="is_by_hand",
         ),
         _rows(
             _TOLD,
@@ -243,22 +251,40 @@ COMMON_TABLES: Final = f"""
 answer AS (
   SELECT
     consumer_group, client_id, min(strategy) AS told_strategy, bool_or(is_new) AS is_new,
+    bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
     count_if(is_process AND state = 'online') AS process_count,
     CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
       ELSE 'unknown' END AS state
   FROM (
     SELECT
-      consumer_group, client_id, state, is_process, coalesce(strategy, strategy_class) AS strategy,
+      consumer_group, client_id, state, is_process, reports_queues,
+      -- What pulls by itself has a strategy set, and never asks it.
+      IF(reports_queues AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
+        coalesce(strategy, strategy_class), NULL) AS strategy,
+      consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0 AS is_by_hand,
       abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
     FROM (
-      SELECT consumer_group, client_id, state, strategy, strategy_class, captured_at, started_at, FALSE AS is_process
+      SELECT consumer_group, client_id, state, strategy, strategy_class, captured_at, started_at, FALSE AS is_process,
+        coalesce(reports_queues, TRUE) AS reports_queues, consume_type, subscription_count
       FROM silver_consumer_client
       UNION ALL
-      SELECT consumer_group, client_id, state, strategy, strategy_class, captured_at, started_at, TRUE
+      SELECT consumer_group, client_id, state, strategy, strategy_class, captured_at, started_at, TRUE,
+        coalesce(reports_queues, TRUE), consume_type, subscription_count
       FROM silver_client_process
     )
   )
   GROUP BY consumer_group, client_id
+),
+-- Ids that every broker which lists them lists more than once: several processes, or one and connections that died.
+repeated AS (
+  SELECT consumer_group, client_id, TRUE AS is_repeated
+  FROM (
+    SELECT consumer_group, client_id, count(*) AS connection_count
+    FROM silver_consumer_connection
+    GROUP BY consumer_group, broker_name, client_id
+  )
+  GROUP BY consumer_group, client_id
+  HAVING min(connection_count) > 1
 ),
 suspect AS (
   SELECT DISTINCT consumer_group
@@ -271,6 +297,8 @@ suspect AS (
   -- Where a client's processes were asked themselves, they may say other than the broker's row that numbers go by.
   UNION
   SELECT consumer_group FROM silver_client_process WHERE {USERS_GROUP}
+  UNION
+  SELECT consumer_group FROM repeated WHERE {USERS_GROUP}
 ),
 fact AS ({_FACTS}
 ),
@@ -281,7 +309,8 @@ queue AS (
     array_sort(collect_set(chosen)) AS chosen,
     collect_set(IF(is_silent, chosen, NULL)) AS silent, collect_set(IF(is_absent, chosen, NULL)) AS absent,
     array_sort(collect_set(holder)) AS holders,
-    size(collect_set(IF(process IS NULL, NULL, struct(holder, process)))) AS seen_process_count,
+    size(collect_set(IF(holder IS NULL, NULL, struct(holder, coalesce(process, ''))))) AS seen_process_count,
+    coalesce(bool_or(is_repeated), FALSE) AS has_repeated_holder,
     max(reason) AS reason, max(strategy) AS strategy, coalesce(bool_or(is_routed), FALSE) AS is_routed
   FROM fact
   GROUP BY {_KEY}
@@ -292,7 +321,8 @@ group_fact AS (
     size(collect_set(list)) AS list_count, size(collect_set(variant)) AS variant_count,
     size(collect_set(strategy)) AS strategy_count, size(collect_set(client_id)) AS answering_count,
     bool_or(is_doubled) AS has_doubled_id, bool_or(is_old) AS has_old_client, bool_or(is_new) AS has_new_client,
-    bool_or(is_ghost) AS has_ghost, bool_or(is_silent) AS has_silent_member
+    bool_or(is_ghost) AS has_ghost, bool_or(is_silent) AS has_silent_member,
+    coalesce(bool_or(is_by_hand), FALSE) AS has_member_by_hand
   FROM ({_TOLD_OF_GROUPS}
   )
   GROUP BY consumer_group
@@ -341,7 +371,6 @@ gathered AS (
     queue.*, group_fact.* EXCEPT (consumer_group), topic_fact.* EXCEPT (topic),
     coalesce(group_state, 'unknown') AS group_state, subscriber_count,
     drift.observed_process_count AS process_count,
-    greatest(drift.observed_process_count, seen_process_count) AS least_process_count,
     strategy <=> 'POP' OR coalesce(size(pops) > 0, FALSE) AS is_popped,
     array_sort(array_distinct(concat(holders, transform(
       filter(coalesce(pops, array()), pop -> pop.broker_name = queue.broker_name AND pop.queue_id IN (queue.queue_id, -1)),
@@ -352,17 +381,23 @@ gathered AS (
   LEFT JOIN topic_fact USING (topic)
   LEFT JOIN subscription_fact USING (consumer_group, topic)
 ),
+-- A group of which no member reports a strategy, and no settings say one.
+told_of AS (
+  SELECT *, is_routed AND strategy IS NULL AND group_state IN ('online', 'broadcasting') AS is_unreported FROM gathered
+),
 compared AS (
   SELECT
     *,
+    is_unreported AND NOT has_member_by_hand AND NOT is_popped AND nameserver_count > 0 AS is_strategy_open,
     array_except(chosen, clients) AS missing,
     size(array_except(clients, chosen)) > 0 AS is_foreign,
     is_popped
       OR coalesce(nameserver_count, 0) = 0
       OR group_state = 'unknown'
       OR coalesce(reason IN {quoted_list(DOUBTFUL_OWNER_REASONS)}, FALSE)
-      OR is_routed AND strategy IS NULL AND group_state IN ('online', 'broadcasting') AS is_untold
-  FROM gathered
+      OR has_member_by_hand AND (strategy IS NULL OR strategy = 'BROADCASTING')
+      OR is_unreported AS is_untold
+  FROM told_of
 ),
 judged AS (
   SELECT
@@ -374,14 +409,15 @@ judged AS (
         WHEN size(chosen) = 0 OR size(array_except(array_except(missing, silent), absent)) > 0 THEN 'unowned'
         WHEN size(array_intersect(missing, silent)) > 0 THEN 'unknown'
         ELSE 'match' END
-      WHEN least_process_count > 1 THEN 'multi_owned'
+      WHEN seen_process_count > 1 THEN 'multi_owned'
       -- Members on a list that the ledger did not take may be silent, and do not count then.
       WHEN is_untold THEN IF(
-        size(clients) = 0 AND reason IN ('settings_missing', 'strategy_unknown', 'strategy_failed')
+        size(clients) = 0
+          AND (coalesce(reason IN ('settings_missing', 'strategy_unknown', 'strategy_failed'), FALSE) OR is_strategy_open)
           AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)),
         'unowned', 'unknown')
       WHEN is_foreign THEN 'foreign_owner'
-      WHEN size(array_intersect(missing, silent)) > 0 THEN 'unknown'
+      WHEN size(array_intersect(missing, silent)) > 0 OR has_repeated_holder THEN 'unknown'
       WHEN size(clients) = 1 THEN 'match'
       ELSE 'unowned'
     END AS state
@@ -449,8 +485,7 @@ BREACH_QUERIES: Final = (
                 "NOT drift.expected_client_ids <=> IF(is_untold, NULL, chosen)"
                 " OR NOT drift.observed_client_ids <=> clients"
                 " OR NOT drift.is_routed <=> is_routed OR NOT drift.strategy <=> strategy"
-                " OR NOT is_popped AND (process_count < greatest(size(clients), seen_process_count)"
-                " OR process_count > size(clients) AND NOT coalesce(has_doubled_id, FALSE)))",
+                " OR NOT is_popped AND process_count <> seen_process_count)",
                 _example(
                     f"concat({_OWNERS.format(chosen='drift.expected_client_ids', seen='drift.observed_client_ids')}, "
                     f"' by ', process_count, ' processes; the sources say ', "

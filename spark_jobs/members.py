@@ -23,22 +23,33 @@ def ids_where(condition: Callable[[Column], Column]) -> Column:
 
 
 def twins() -> Column:
-    """The client ids behind which several processes are: array<struct<client_id, process_count>>.
+    """Return the client ids behind which several processes are: array<struct<client_id, process_count>>.
 
-    Processes that answered when they were asked themselves are counted. Else an id counts that every broker which lists
-    it lists more than once: twice on some brokers only is the mark of a connection that died unnoticed.
+    Only processes that answered when they were asked themselves are counted. Connections are no proof of processes: one that
+    died unnoticed stays on a broker's list for up to two minutes.
     """
+    return _ids_with(lambda member: member["process_count"] > 1, "process_count")
 
-    def process_count(member: Column) -> Column:
-        has_answered = member["process_count"] > 0
-        return F.when(has_answered, member["process_count"]).otherwise(member["least_connection_count"])
 
+def repeated_ids() -> Column:
+    """Return the client ids of which it is open how many processes they have: array<struct<client_id, connection_count>>.
+
+    Every broker that lists such an id lists it more than once, and no process was asked itself: there are several, or one with
+    connections that died. Where some broker lists the id once there is one process, for each connects to every broker.
+    """
+    return _ids_with(
+        lambda member: (member["process_count"] == 0) & (member["least_connection_count"] > 1),
+        "least_connection_count",
+    )
+
+
+def _ids_with(condition: Callable[[Column], Column], count: str) -> Column:
+    name = "process_count" if count == "process_count" else "connection_count"
     return F.array_distinct(
         F.transform(
-            F.filter("variants", lambda member: process_count(member) > 1),
+            F.filter("variants", condition),
             lambda member: F.struct(
-                F.get("member_ids", member["slot"]).alias("client_id"),
-                process_count(member).alias("process_count"),
+                F.get("member_ids", member["slot"]).alias("client_id"), member[count].alias(name)
             ),
         )
     )

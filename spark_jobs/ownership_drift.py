@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from spark_jobs.allocation import BROADCASTING, MIXED, POP
-from spark_jobs.members import distinct_count, ids_where, twins
+from spark_jobs.members import distinct_count, ids_where, repeated_ids, twins
 from spark_jobs.presence import is_users_group
 
 if TYPE_CHECKING:
@@ -76,9 +76,7 @@ def ownership_drift(
         *_QUEUE,
         "state",
         F.when(is_wrong, _cause()).alias("likely_cause"),
-        F.when(F.col("state") == "unknown", F.coalesce("untold", F.lit("client_not_asked"))).alias(
-            "unknown_reason"
-        ),
+        F.when(F.col("state") == "unknown", _unknown_reason()).alias("unknown_reason"),
         "strategy",
         F.when(F.col("untold").isNull(), F.col("chosen")).alias("expected_client_ids"),
         "expected_reason",
@@ -92,6 +90,7 @@ def ownership_drift(
         F.size("unasked").alias("unasked_client_count"),
         F.size("absent").alias("absent_client_count"),
         F.size("twins").alias("shared_client_id_count"),
+        F.size("repeated").alias("repeated_client_id_count"),
         "unsubscribed_client_count",
         "member_list_count",
         F.coalesce("divergent_broker_count", F.lit(0)).alias("divergent_broker_count"),
@@ -176,9 +175,14 @@ def _evidence(subscriptions: DataFrame, held: DataFrame, divergence: DataFrame) 
         .otherwise(F.col("route_state"))
         .alias("route_state"),
         F.size(F.array_distinct("member_ids")).alias("client_count"),
-        ids_where(lambda member: member["client_state"] == "unknown").alias("unasked"),
+        ids_where(lambda member: (member["client_state"] == "unknown") | ~member["reports_queues"]).alias(
+            "unasked"
+        ),
+        ids_where(lambda member: ~member["reports_queues"]).alias("pullers"),
+        F.exists("variants", lambda member: member["is_assigned_by_hand"]).alias("is_assigned_by_hand"),
         ids_where(lambda member: member["client_state"] == "offline").alias("absent"),
         twins().alias("twins"),
+        F.transform(repeated_ids(), lambda repeated: repeated["client_id"]).alias("repeated"),
         F.size(ids_where(lambda member: ~member["is_subscribed"])).alias("unsubscribed_client_count"),
         "member_list_count",
         distinct_count("strategy").alias("strategy_count"),
@@ -206,16 +210,11 @@ def _seen() -> dict[str, Column]:
         F.transform(pops, lambda pop: pop["holder_id"]),
     )
 
-    def processes(holder: Column) -> Column:
-        of_id = F.filter("twins", lambda twin: twin["client_id"] == holder["holder_id"])
-        through_broker = F.coalesce(F.get(of_id, F.lit(0))["process_count"], F.lit(1))
-        return F.when(holder["is_process"], 1).otherwise(through_broker)
-
-    pulled = F.aggregate("holders", F.lit(0), lambda total, holder: total + processes(holder))
     return {
         "is_popped": shares_by_pop,
         "observed_client_ids": F.array_sort(F.array_distinct(ids)),
-        "observed_process_count": pulled + F.size(pops),
+        # A holder is a process that answered for itself, or a client of which one process answered through a broker.
+        "observed_process_count": F.size("holders") + F.size(pops),
         "route_state": F.coalesce("route_state", F.lit("unknown")),
         "group_state": F.coalesce("group_state", F.lit("unknown")),
     }
@@ -224,17 +223,27 @@ def _seen() -> dict[str, Column]:
 def _compared() -> dict[str, Column]:
     """What the two sides have in common, and why nothing is expected where nobody can tell (`untold`)."""
     nobody = F.array().cast("array<string>")
-    unasked = F.coalesce("unasked", nobody)
+    unasked, pullers = F.coalesce("unasked", nobody), F.coalesce("pullers", nobody)
+    repeated = F.coalesce("repeated", nobody)
     missing = F.array_except("chosen", "observed_client_ids")
-    is_unreported = F.col("group_state").isin("online", "broadcasting") & F.col("strategy").isNull()
+    is_online = F.col("group_state").isin("online", "broadcasting")
+    is_unreported = F.col("is_routed") & is_online & F.col("strategy").isNull()
+    is_by_hand = F.coalesce("is_assigned_by_hand", F.lit(col=False)) & (
+        F.col("strategy").isNull() | F.col("strategy").eqNullSafe(BROADCASTING)
+    )
     return {
         "untold": F.when(F.col("is_popped"), F.lit("shared_by_pop"))
         .when(F.col("route_state") == "unknown", F.lit("route_unknown"))
         .when(F.col("group_state") == "unknown", F.lit("members_unknown"))
         .when(F.col("expected_reason").isin(*_CANNOT_TELL), F.col("expected_reason"))
-        .when(F.col("is_routed") & is_unreported, F.lit("client_not_asked")),
+        .when((is_by_hand | is_unreported) & (F.size(pullers) > 0), F.lit("pull_consumer_reports_no_queues"))
+        .when(is_by_hand, F.lit("assigned_by_hand"))
+        .when(is_unreported & (F.size(unasked) > 0), F.lit("client_not_asked"))
+        .when(is_unreported, F.lit("strategy_not_reported")),
         "is_foreign": F.size(F.array_except("observed_client_ids", "chosen")) > 0,
         "is_owner_unasked": F.size(F.array_intersect(missing, unasked)) > 0,
+        "is_owner_puller": F.size(F.array_intersect(missing, pullers)) > 0,
+        "is_owner_repeated": F.arrays_overlap("observed_client_ids", repeated),
         # A ghost reads nothing: a member that is not connected cannot miss a queue of a broadcasting group.
         "is_reader_missing": F.size(F.array_except(missing, F.concat(unasked, F.coalesce("absent", nobody))))
         > 0,
@@ -252,7 +261,9 @@ def _state() -> Column:
     is_surely_unowned = (
         F.col("has_everybody_answered")
         & (processes == 0)
-        & F.col("untold").isin("settings_missing", "strategy_unknown", "strategy_failed")
+        & F.col("untold").isin(
+            "settings_missing", "strategy_unknown", "strategy_failed", "strategy_not_reported"
+        )
     )
     of_broadcast = (
         F.when(F.col("is_foreign"), "foreign_owner")
@@ -267,9 +278,18 @@ def _state() -> Column:
         .when(is_surely_unowned, "unowned")
         .when(F.col("untold").isNotNull(), "unknown")
         .when(F.col("is_foreign"), "foreign_owner")
-        .when(F.col("is_owner_unasked"), "unknown")
+        .when(F.col("is_owner_unasked") | F.col("is_owner_repeated"), "unknown")
         .when(processes == 1, "match")
         .otherwise("unowned")
+    )
+
+
+def _unknown_reason() -> Column:
+    return (
+        F.when(F.col("untold").isNotNull(), F.col("untold"))
+        .when(F.col("is_owner_puller"), "pull_consumer_reports_no_queues")
+        .when(F.col("is_owner_unasked"), "client_not_asked")
+        .otherwise("process_count_unknown")
     )
 
 
@@ -289,8 +309,9 @@ def _cause() -> Column:
     is_mixed_client = (F.col("language_count") > 1) | (F.col("version_count") > 1)
     is_new = F.abs("newest_client_age_ms") < REBALANCE_GRACE_MS
 
+    has_repeated = F.coalesce(F.size("repeated"), F.lit(0)) > 0
     # The division counts an id twice that has one process: the other connection is dead.
-    is_twice_listed = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_twins
+    is_twice_listed = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_twins & ~has_repeated
 
     def unowned_for(name: str) -> Column:
         return is_unowned & (reason == name)
@@ -299,7 +320,7 @@ def _cause() -> Column:
         F.when(is_unowned & (F.col("group_state") == "offline"), "group_offline")
         .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_vanished")
         .when(is_multi_owned & is_shared_id, "duplicate_client_id")
-        .when(unowned_for("duplicate_client_id") & has_twins, "duplicate_client_id")
+        .when(unowned_for("duplicate_client_id") & (has_twins | has_repeated), "duplicate_client_id")
         .when(unowned_for("room_without_consumers"), "room_without_clients")
         .when(unowned_for("not_in_configured_list"), "config_list_gap")
         .when(unowned_for("owner_not_subscribed"), "subscriptions_differ")

@@ -5,7 +5,8 @@ This is the input of every allocation. All of it is facts of silver, put togethe
 * **Route.** A client polls one name server. Where they differ, `routes` says whose queue set is taken; the rest shows
   in findings.
 * **Members.** A client asks one random broker of the topic's route for the ids of its group. Where the brokers'
-  lists differ, the list that most of them give is taken (then the longest, then that of the smallest broker name).
+  lists differ, the list that most of them give is taken; of those with as many votes, the one that least of what is known of
+  the members contradicts (`_fault_counts`), then the longest, then that of the smallest broker name.
   A broker lists one id per channel, so an id shared by two processes stands twice. Where no broker of the route has the
   group online, those that proxies list are taken.
 * **Groups.** Those of applications: RocketMQ's own have no row.
@@ -36,6 +37,8 @@ _MEMBER_EVIDENCE = (
     "client_age_ms",
     "least_connection_count",
     "process_count",
+    "reports_queues",
+    "is_assigned_by_hand",
 )
 """What is known of a member beside how it shares: no strategy asks for it, drift and findings do."""
 
@@ -80,7 +83,8 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
 def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     """The distinct (consumer_group, topic) pairs.
 
-    What brokers, proxies and clients say of subscriptions; for a group without any, the topics in which it has progress.
+    What brokers, proxies and clients say of subscriptions; for a group without any, the topics in which it has progress or a
+    client holds queues.
     """
 
     def pairs(table: str, *, is_subscribed: bool) -> DataFrame:
@@ -91,6 +95,8 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
         .union(pairs("client_subscription", is_subscribed=True))
         .union(pairs("proxy_subscription", is_subscribed=True))
         .union(pairs("consume_progress", is_subscribed=False))
+        .union(pairs("observed_owner", is_subscribed=False))
+        .union(pairs("process_owner", is_subscribed=False))
         .where(is_users_group())
         .groupBy("consumer_group", "topic")
         .agg(F.max("is_subscribed").alias("is_subscribed"))
@@ -106,12 +112,21 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
 def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
     """How each broker sees each group, one row per group.
 
-    Columns: consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count>>. A list_id
-    stands for one list of members, duplicates included; it is null where the broker does not have the group online.
+    Columns: consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count, fault_count>>. A
+    list_id stands for one list of members, duplicates included; it is null where the broker does not have the group online.
+    fault_count: what is known of the members and contradicts the list, see `_fault_counts`.
     One more view is that of all proxies, if one has the group online.
     """
-    views = _member_ids_by_broker(silver).select(
-        "consumer_group", "broker_name", "list_id", F.size("member_ids").alias("member_count")
+    views = (
+        _member_ids_by_broker(silver)
+        .join(_fault_counts(silver), ["consumer_group", "list_id"], "left")
+        .select(
+            "consumer_group",
+            "broker_name",
+            "list_id",
+            F.size("member_ids").alias("member_count"),
+            "fault_count",
+        )
     )
     at_proxies = (
         silver["proxy_presence"]
@@ -128,7 +143,11 @@ def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
         .groupBy("consumer_group")
         .agg(
             F.array_sort(
-                F.collect_list(F.struct("broker_name", "state", "message_model", "list_id", "member_count"))
+                F.collect_list(
+                    F.struct(
+                        "broker_name", "state", "message_model", "list_id", "member_count", "fault_count"
+                    )
+                )
             ).alias("views")
         )
     )
@@ -155,26 +174,14 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
 
     Columns: consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
     client_language, client_version, topics, is_client_rebalance, client_state, client_age_ms, connection_count,
-    least_connection_count, process_count>, where strategy is RocketMQ's name, or the Java class where it has none, or null
+    least_connection_count, process_count, reports_queues, is_assigned_by_hand>, where strategy is RocketMQ's name, or the Java class where it has none, or null
     for a member that could not be asked; topics are the member's own subscriptions or null; client_state is `online`
     (it answered), `offline` (a broker says that it is not connected) or `unknown`; connection_count counts the slots with
     the same id in this list, least_connection_count in the list with fewest of them, process_count the processes with
-    this id that answered when they were asked themselves.
+    this id that answered when they were asked themselves. reports_queues is false for a client whose answer does not say what it
+    holds, is_assigned_by_hand true for one whose application chooses its queues: neither shares by a strategy.
     """
     of_list = ["consumer_group", "list_id"]
-    slots = (
-        _member_ids_by_broker(silver)
-        .groupBy(*of_list)
-        .agg(F.first("member_ids").alias("member_ids"))
-        .select(*of_list, F.posexplode("member_ids").alias("slot", "client_id"))
-        .withColumn(
-            "connection_count", F.count("*").over(Window.partitionBy(*of_list, "client_id")).cast("int")
-        )
-        .withColumn(
-            "least_connection_count",
-            F.min("connection_count").over(Window.partitionBy("consumer_group", "client_id")),
-        )
-    )
     member = F.struct(
         "slot",
         "client_id",
@@ -188,11 +195,66 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
         "connection_count",
         "least_connection_count",
         F.coalesce("process_count", F.lit(0)).alias("process_count"),
+        F.coalesce("reports_queues", F.lit(col=True)).alias("reports_queues"),
+        F.coalesce("is_assigned_by_hand", F.lit(col=False)).alias("is_assigned_by_hand"),
     )
     return (
-        slots.join(_self_descriptions(silver), ["consumer_group", "client_id"], "left")
+        _slots(silver)
+        .join(_self_descriptions(silver), ["consumer_group", "client_id"], "left")
         .groupBy(*of_list)
         .agg(F.array_sort(F.collect_list(member)).alias("members"))
+    )
+
+
+def _slots(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the slots of each list of members: one row for each connection, with how often the lists have its id."""
+    of_list = ["consumer_group", "list_id"]
+    return (
+        _member_ids_by_broker(silver)
+        .groupBy(*of_list)
+        .agg(F.first("member_ids").alias("member_ids"))
+        .select(*of_list, F.posexplode("member_ids").alias("slot", "client_id"))
+        .withColumn(
+            "connection_count", F.count("*").over(Window.partitionBy(*of_list, "client_id")).cast("int")
+        )
+        .withColumn(
+            "least_connection_count",
+            F.min("connection_count").over(Window.partitionBy("consumer_group", "client_id")),
+        )
+    )
+
+
+def _fault_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return what contradicts each list of members: consumer_group, list_id, fault_count.
+
+    A slot is a fault whose id a broker says is not connected, or that is one more connection of an id than it has processes: as
+    many as answered when they were asked themselves, else as another list has. So is a member that answered and is not listed.
+    """
+    of_client = ["consumer_group", "client_id"]
+    clients = _self_descriptions(silver).select(*of_client, "client_state", "process_count")
+    lists = (
+        _slots(silver)
+        .select(*of_client, "list_id", "connection_count", "least_connection_count")
+        .distinct()
+        .join(clients, of_client, "left")
+    )
+    process_count = F.when(F.col("process_count") > 0, F.col("process_count")).otherwise(
+        F.col("least_connection_count")
+    )
+    faults = F.when(F.col("client_state").eqNullSafe("offline"), F.col("connection_count")).otherwise(
+        F.greatest(F.col("connection_count") - process_count, F.lit(0))
+    )
+    listed = lists.groupBy("consumer_group", "list_id").agg(
+        F.sum(faults).alias("faults"), F.count_if(F.col("client_state") == "online").alias("listed_count")
+    )
+    answered = (
+        clients.where("client_state = 'online'")
+        .groupBy("consumer_group")
+        .agg(F.count("*").alias("answered_count"))
+    )
+    missing = F.coalesce("answered_count", F.lit(0)) - F.col("listed_count")
+    return listed.join(answered, "consumer_group", "left").select(
+        "consumer_group", "list_id", (F.col("faults") + missing).cast("int").alias("fault_count")
     )
 
 
@@ -201,10 +263,15 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     of_client = ["consumer_group", "client_id"]
 
     def said(table: str, *, is_process: bool) -> DataFrame:
+        is_by_hand = (F.col("consume_type") == "CONSUME_ACTIVELY") & (F.col("subscription_count") == 0)
+        is_free = F.coalesce(~F.col("reports_queues") | is_by_hand, F.lit(col=False))
         return silver[table].select(
             *of_client,
             "state",
-            F.coalesce("strategy", "strategy_class").alias("strategy"),
+            # A consumer that pulls what its application chooses has a strategy set, and never asks it.
+            F.when(~is_free, F.coalesce("strategy", "strategy_class")).alias("strategy"),
+            "reports_queues",
+            is_by_hand.alias("is_assigned_by_hand"),
             F.col("client_version").alias("own_version"),
             "is_client_rebalance",
             (F.unix_millis("captured_at") - F.unix_millis("started_at")).alias("client_age_ms"),
@@ -229,6 +296,8 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         .agg(
             F.max("strategy").alias("strategy"),
             F.max("client_language").alias("client_language"),
+            F.min("reports_queues").alias("reports_queues"),
+            F.max("is_assigned_by_hand").alias("is_assigned_by_hand"),
             F.coalesce(F.min("is_client_rebalance"), F.lit(col=True)).alias("is_client_rebalance"),
             F.coalesce(F.max("own_version"), F.max("connected_version")).alias("client_version"),
             F.when(F.size(topics) > 0, topics).alias("topics"),
@@ -249,7 +318,7 @@ def subscriptions(silver: Mapping[str, DataFrame], before: ComparedRows | None) 
     `broadcasting`, `offline`, `unknown`); group_state_reason (why it is unknown); is_absent_since_baseline (see
     `presence.absence`), baseline_ds; member_list_count (different lists among the brokers that were asked);
     member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array beside
-    member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, and the last five of `member_lists`>.
+    member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, and the last seven of `member_lists`>.
     """
     shared = (
         group_topics(silver)
@@ -268,6 +337,7 @@ def subscriptions(silver: Mapping[str, DataFrame], before: ComparedRows | None) 
         first = F.get(voters, F.lit(0))
         return F.struct(
             (-F.size(voters)).alias("votes"),
+            F.coalesce(first["fault_count"], F.lit(0)).alias("fault_count"),
             (-first["member_count"]).alias("member_count"),
             first["broker_name"].alias("broker_name"),
             list_id.alias("list_id"),

@@ -178,7 +178,7 @@ class ExportBuilder:
         group: str,
         client_id: str,
         topics: Iterable[str],
-        strategy: str = "AVG",
+        strategy: str | None = "AVG",
         owns: Iterable[Queue] = (),
         version: str = "V5_3_3",
         *,
@@ -187,10 +187,12 @@ class ExportBuilder:
         expression: str = "*",
         age_s: int = 3600,
         process: str | None = None,
+        properties: Mapping[str, str] | None = None,
     ) -> None:
-        """What a client tells of itself; `strategy` is RocketMQ's name or a class.
+        """What a client tells of itself; `strategy` is RocketMQ's name or a class, None for a client that reports none.
 
-        It was started `age_s` seconds before it was asked. With a `process` it is that process that was asked.
+        It was started `age_s` seconds before it was asked. With a `process` it is that process that was asked. `properties` are
+        added to those that every client has.
         """
 
         def told(queues: Iterable[Queue], **process_queue: object) -> list[str]:
@@ -205,16 +207,21 @@ class ExportBuilder:
         table = ",".join([*told(owns, droped=False, **pulled), *told(gives_up, droped=True, **pulled)])
         pop_table = ",".join(told(pops, droped=False, lastPopTimestamp=1794794077843, waitAckCount=0))
         started = self._captured_at() - timedelta(seconds=age_s)
-        properties = {
-            "allocateMessageQueueStrategy": f"{CLASSES.get(strategy, strategy)}@1b2c3d",
+        told_properties = {
+            **(
+                {}
+                if strategy is None
+                else {"allocateMessageQueueStrategy": f"{CLASSES.get(strategy, strategy)}@1b2c3d"}
+            ),
             "PROP_CLIENT_VERSION": version,
             "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
             "PROP_CONSUMER_START_TIMESTAMP": str(int(started.timestamp() * 1000)),
             "clientRebalance": "false" if pops else "true",
+            **(properties or {}),
         }
         subscriptions = [{"topic": topic, "subString": expression} for topic in topics]
         text = (
-            f'{{"properties":{json.dumps(properties)},"subscriptionSet":{json.dumps(subscriptions)},'
+            f'{{"properties":{json.dumps(told_properties)},"subscriptionSet":{json.dumps(subscriptions)},'
             f'"mqTable":{{{table}}},"mqPopTable":{{{pop_table}}}}}'
         )
         asked = {"group": group, "client_id": client_id}

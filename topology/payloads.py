@@ -56,6 +56,9 @@ MAX_QUEUES_OF_TOPIC: Final = 100_000
 _CONSUMER_NOT_ONLINE = 206
 """`ResponseCode.CONSUMER_NOT_ONLINE`: the broker knows nobody of the group."""
 
+_LITE_PULL = "defaultLitePullConsumerImpl"
+"""A field of `DefaultLitePullConsumer`, which running infos list with its others."""
+
 _CODE = re.compile(r"CODE: (\d{1,9})\b", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_YEAR_MS = 253_402_300_799_999
@@ -171,6 +174,10 @@ class _Node:
             what = "missing" if value is None else f"{_kind(value)} where {name} is expected"
             raise PayloadError(f"{self.path}.{key} is {what}")
         return value
+
+    def has(self, key: str) -> bool:
+        """Return whether the object has the field with a value."""
+        return self._field(key) is not None
 
     def text(self, key: str) -> str:
         """A required string."""
@@ -482,6 +489,9 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     properties = payload.node("properties")
     strategy_object = properties.text_or_none("allocateMessageQueueStrategy")
     version = properties.text_or_none("PROP_CLIENT_VERSION")
+    consume_type = properties.text_or_none("PROP_CONSUME_TYPE")
+    queues = list(payload.queue_entries("mqTable"))
+    subscriptions = list(payload.items("subscriptionSet", required=False))
     yield Fact(
         _CLIENT_TABLES[envelope.kind],
         subject
@@ -492,7 +502,12 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             "strategy_class": None if strategy_object is None else strategy_object.partition("@")[0],
             "strategy": None if strategy_object is None else strategy_of_class_name(strategy_object),
             "message_model": properties.text_or_none("messageModel"),
-            "consume_type": properties.text_or_none("PROP_CONSUME_TYPE"),
+            "consume_type": consume_type,
+            # `DefaultMQPullConsumerImpl.consumerRunningInfo` never fills mqTable; that of lite pull and of push does.
+            "reports_queues": bool(queues)
+            or consume_type != "CONSUME_ACTIVELY"
+            or properties.text_or_none(_LITE_PULL) is not None,
+            "subscription_count": len(subscriptions) if payload.has("subscriptionSet") else None,
             "is_orderly": _java_boolean(properties.text_or_none("PROP_CONSUMEORDERLY")),
             "is_client_rebalance": _java_boolean(properties.text_or_none("clientRebalance")),
             "client_version": _release(version),
@@ -501,12 +516,12 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     )
     # Processes that share an id are told apart by what they own; subscriptions are told of the id.
     if envelope.kind == "consumer_running_info":
-        for subscription in payload.items("subscriptionSet", required=False):
+        for subscription in subscriptions:
             yield Fact(
                 "client_subscription",
                 subject | {"topic": subscription.text("topic")} | _expression(subscription),
             )
-    for queue, process_queue in payload.queue_entries("mqTable"):
+    for queue, process_queue in queues:
         yield Fact(
             _OWNER_TABLES[envelope.kind],
             subject

@@ -26,7 +26,8 @@ ADVICE_BY_CAUSE: Final[Mapping[str, str]] = {
     "mixed_strategies": "Give every client of the group the same allocateMessageQueueStrategy; restart the odd ones.",
     "mixed_clients": "Bring all clients of the group to one language and release: these divide by different rules.",
     "old_machine_room": "Take clients of 4.8.0 or later: older ones, and Go, cut MACHINE_ROOM's runs from the whole list.",
-    "duplicate_client_id": "Give each process an instanceName of its own: twins take one share, the other is nobody's.",
+    "duplicate_client_id": "If several processes run under the id, give each an instanceName of its own: all take one share, "
+    "and the others are nobody's. A connection that died goes within two minutes.",
     "subscriptions_differ": "Let every member subscribe to the same topics, or put those that differ in another group.",
     "route_views_differ": "Compare mqadmin topicRoute by name server, and mend the broker or name server that is odd.",
     "room_without_clients": "Add the broker's room to the group's consumeridcs, or use MACHINE_ROOM_NEARBY.",

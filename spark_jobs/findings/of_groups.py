@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from spark_jobs.findings.case import ADVICE_BY_CAUSE, case, few, found, listed, text
-from spark_jobs.members import ids_where, twins
+from spark_jobs.members import ids_where, repeated_ids, twins
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,24 +144,51 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
 
 
 def of_members(subscriptions: DataFrame) -> DataFrame:
-    """Client ids that several processes share."""
+    """Client ids that several processes share, or may share."""
+    online = subscriptions.where("group_state in ('online', 'broadcasting')")
     seen = (
-        subscriptions.where("group_state in ('online', 'broadcasting')")
-        .select("consumer_group", "group_state", F.inline(twins()))
+        online.select("consumer_group", "group_state", F.inline(twins()))
+        .unionByName(
+            online.select("consumer_group", "group_state", F.inline(repeated_ids())), allowMissingColumns=True
+        )
         .groupBy("consumer_group", "client_id")
-        .agg(F.max("process_count").alias("process_count"), F.max("group_state").alias("state"))
+        .agg(
+            F.max("process_count").alias("process_count"),
+            F.max("connection_count").alias("connection_count"),
+            F.max("group_state").alias("state"),
+        )
     )
+    is_certain = F.col("process_count").isNotNull()
     return found(
         seen,
         ("consumer_group", "client_id"),
         case(
             "client_id_duplicated",
             when=F.lit(col=True),
-            severity=F.when(F.col("state") == "online", "critical").otherwise("warning"),
-            evidence=(text("process_count"), " processes share this client id."),
-            advice="Give each process an instanceName of its own (or an address of its own): twins take the same queues and "
-            "leave others to nobody, and broadcasting twins overwrite each other's offsets.",
+            severity=F.when(is_certain & (F.col("state") == "online"), "critical").otherwise("warning"),
+            evidence=(
+                F.when(
+                    is_certain, F.concat(text("process_count"), F.lit(" processes share this client id."))
+                ).otherwise(
+                    F.concat(
+                        F.lit("Every broker that lists this client id lists it at least "),
+                        text("connection_count"),
+                        F.lit(
+                            " times: several processes share it, or one has connections that died unnoticed."
+                        ),
+                    )
+                ),
+            ),
+            advice=F.when(
+                is_certain,
+                "Give each process an instanceName of its own (or an address of its own): they take the same queues and leave "
+                "others to nobody, and in a broadcasting group they overwrite each other's offsets.",
+            ).otherwise(
+                "Compare mqadmin consumerConnection again after two minutes: dead connections are gone then. If the id is still "
+                "listed several times, give each process an instanceName of its own."
+            ),
             process_count=F.col("process_count"),
+            value_count=F.when(~is_certain, F.col("connection_count")),
         ),
     )
 

@@ -135,21 +135,33 @@ def of_queues(drift: DataFrame) -> DataFrame:
 
 
 def of_untold_queues(drift: DataFrame) -> DataFrame:
-    """Groups whose owners cannot be computed, because nobody told the parameters or the rule."""
-    reason = F.col("expected_reason")
+    """Groups whose owners cannot be computed: the parameters or the rule are not known, or no member reports a strategy."""
+    is_open = (
+        F.col("strategy").isNull()
+        & (F.col("group_state") == "online")
+        & F.col("is_routed")
+        & (
+            F.col("unknown_reason").eqNullSafe("strategy_not_reported")
+            | ((F.col("state") == "unowned") & (F.col("unasked_client_count") == 0))
+        )
+    )
+    reason = F.when(is_open, "strategy_not_reported").otherwise(F.col("expected_reason"))
     seen = (
-        drift.where(reason.isin("settings_missing", "strategy_unknown"))
+        drift.withColumn("expected_reason", reason)
+        .where(F.col("expected_reason").isin("settings_missing", "strategy_unknown", "strategy_not_reported"))
         .groupBy("consumer_group", "expected_reason")
         .agg(
             F.max("strategy").alias("strategy"),
             F.count("*").alias("count"),
             F.collect_set("topic").alias("topics"),
+            F.max("client_count").alias("member_count"),
         )
     )
+    reason = F.col("expected_reason")
     columns = {
         "queue_count": F.col("count"),
         "topic_count": F.size("topics"),
-        "seen_values": F.array("strategy"),
+        "seen_values": F.array_compact(F.array("strategy")),
         "examples": few(F.col("topics")),
     }
     evidence = ("Members report the strategy ", F.col("strategy"), ".")
@@ -162,6 +174,19 @@ def of_untold_queues(drift: DataFrame) -> DataFrame:
             severity="info",
             evidence=evidence,
             advice="Give its parameters (list, rooms or virtual nodes) in the settings file: no client tells them.",
+            **columns,
+        ),
+        case(
+            "settings_missing",
+            when=reason == "strategy_not_reported",
+            severity="info",
+            evidence=(
+                "All ",
+                text("member_count"),
+                " members answered, and none reports a strategy (clients in Go and C++ do not).",
+            ),
+            advice="Give the group's strategy in the settings file; until then only what is held is known, not who should hold it.",
+            client_total_count=F.col("member_count"),
             **columns,
         ),
         case(

@@ -32,7 +32,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "unknown_reason",
             "string",
-            "Why the state is `unknown`: `route_unknown`, `members_unknown`, `client_not_asked` (a client that should own it could not be asked), `settings_missing`, `strategy_unknown`, `member_strategy_unknown`, `strategy_failed`, `shared_by_pop`. Null for every other state.",
+            "Why the state is `unknown`: `route_unknown`, `members_unknown`, `client_not_asked` (a client that should own it could not be asked), `pull_consumer_reports_no_queues` (`DefaultMQPullConsumer` does not say what it holds), `assigned_by_hand` (the application chooses its queues: `DefaultLitePullConsumer.assign`), `strategy_not_reported` (every member answered, none with a strategy, and no settings say it), `process_count_unknown` (the chosen client holds it, and brokers list several connections of its id: one process or several), `settings_missing`, `strategy_unknown`, `member_strategy_unknown`, `strategy_failed`, `shared_by_pop`. Null for every other state.",
         ),
         Column(
             "strategy",
@@ -58,7 +58,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "observed_process_count",
             "int",
-            "Processes that hold it. Processes that share a client id count each: as they answered where they were asked themselves, else as every broker that lists the id has connections.",
+            "Processes that were seen to hold it. Processes that share a client id count each where they were asked themselves; an answer through a broker is that of one process. Connections are not counted.",
             nullable=False,
         ),
         Column(
@@ -83,11 +83,24 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "client_count", "int", "Members on the list that the ledger takes, each id once; null if unknown."
         ),
-        Column("unasked_client_count", "int", "Those of them that could not be asked what they hold."),
+        Column(
+            "unasked_client_count",
+            "int",
+            "Those of them that could not be asked what they hold, or whose answer does not say it (pull consumers).",
+        ),
         Column(
             "absent_client_count", "int", "Those of them that another broker says are not connected (ghosts)."
         ),
-        Column("shared_client_id_count", "int", "Those of them whose id several processes share."),
+        Column(
+            "shared_client_id_count",
+            "int",
+            "Those of them whose id several processes share, as these answered themselves.",
+        ),
+        Column(
+            "repeated_client_id_count",
+            "int",
+            "Those of them that every broker which lists them lists more than once, while no process was asked itself: one process with connections that died, or several.",
+        ),
         Column(
             "unsubscribed_client_count", "int", "Those of them that do not subscribe to the topic themselves."
         ),

@@ -17,6 +17,16 @@ SELF_DESCRIPTION = (
         "string",
         "`CONSUME_PASSIVELY` (push), `CONSUME_ACTIVELY` (pull) or `CONSUME_POP`.",
     ),
+    Column(
+        "reports_queues",
+        "boolean",
+        "Whether such an answer lists the queues that the client holds. False for a pull consumer (`DefaultMQPullConsumer`), whose answer has no process table: an empty one says nothing of it.",
+    ),
+    Column(
+        "subscription_count",
+        "int",
+        "Topics that the client subscribes to. A pull consumer (CONSUME_ACTIVELY) with 0 has no strategy: the application chooses its queues (`DefaultLitePullConsumer.assign`).",
+    ),
     Column("is_orderly", "boolean", "Whether the listener consumes orderly."),
     Column(
         "is_client_rebalance",

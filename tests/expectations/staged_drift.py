@@ -86,8 +86,10 @@ def _drift_of_queue(
     strategy = effective[0]["strategy"] if effective else None
     chosen = sorted({row["client_id"] for row in effective if row["client_id"] and not is_kept})
     clients = sorted({row["client_id"] for row in held})
-    connections = {client: _connection_count(day, group, client) for client in clients}
-    processes = sum(1 if "process" in row else connections[row["client_id"]] for row in held)
+    processes = len(held)
+    is_repeated = any(
+        "process" not in row and _connection_count(day, group, row["client_id"]) > 1 for row in held
+    )
     missing = set(chosen) - set(clients)
     untold = "members_unknown" if group_state == "unknown" else reason if reason in CANNOT_TELL else None
     cause = CAUSE_OF_REASON.get(reason or "")
@@ -101,7 +103,7 @@ def _drift_of_queue(
             state = "unowned"
     elif set(clients) - set(chosen):
         state, cause = "foreign_owner", "route_vanished" if is_kept else None
-    elif missing & silent:
+    elif missing & silent or is_repeated:
         state, cause = "unknown", None
     elif clients:
         state, cause = "match", None
@@ -116,7 +118,11 @@ def _drift_of_queue(
         queue_id=queue_id,
         state=state,
         likely_cause=cause,
-        unknown_reason=(untold or "client_not_asked") if state == "unknown" else None,
+        unknown_reason=(
+            untold or ("client_not_asked" if missing & silent else "process_count_unknown")
+            if state == "unknown"
+            else None
+        ),
         strategy=strategy,
         expected_client_ids=None if untold else chosen,
         expected_reason=reason,

@@ -154,7 +154,39 @@ def twins_counted_as_one(day: StagedDay, group: str) -> None:
     row.update(observed_process_count=1, state="match", likely_cause=None)
 
 
-@fault("ownership_drift.owners_equal_sources")
+@fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
+def connections_counted_as_processes(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
+    row = add_drift(day, group)[0]
+    row.update(observed_process_count=2, state="multi_owned", unknown_reason=None)
+
+
+@fault("ownership_drift.state_follows_owners")
+def id_with_several_connections_called_one_process(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
+    add_drift(day, group)[0].update(state="match", unknown_reason=None)
+
+
+@fault("ownership_drift.state_follows_owners")
+def pull_consumer_that_is_said_to_hold_nothing(day: StagedDay, group: str) -> None:
+    """Its answer has no process table: the queues that it should own are not unowned."""
+    day.add_group(group, "orders")
+    for row in day.of("consumer_client", consumer_group=group, client_id="c2"):
+        row.update(reports_queues=False, consume_type="CONSUME_ACTIVELY", subscription_count=1)
+    day.remove("observed_owner", consumer_group=group, client_id="c2")
+    add_drift(day, group)
+
+
+@fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
+def group_that_assigns_by_hand_and_is_expected_to_read_all(day: StagedDay, group: str) -> None:
+    day.add_group(group, "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
+    for row in day.of("consumer_client", consumer_group=group):
+        row.update(reports_queues=True, consume_type="CONSUME_ACTIVELY", subscription_count=0)
+    day.remove("observed_owner", consumer_group=group, broker_name="broker-a", client_id="c3")
+    add_drift(day, group)
+
+
+@fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
 def processes_out_of_nowhere(day: StagedDay, group: str) -> None:
     group_of_three(day, group)[0].update(observed_process_count=2, state="multi_owned", likely_cause=None)
 

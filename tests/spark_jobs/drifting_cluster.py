@@ -82,16 +82,18 @@ class Said:
         *client_ids: str,
         brokers: Iterable[str] = "ab",
         model: str = "CLUSTERING",
+        topics: Iterable[str] | None = None,
         **others: tuple[str, int],
     ) -> None:
+        subscribed = [self.name] if topics is None else list(topics)
         for broker in brokers:
-            self.export.members(broker, self.name, client_ids, [self.name], model, others=others)
+            self.export.members(broker, self.name, client_ids, subscribed, model, others=others)
 
     def client(
         self,
         client_id: str,
         *owns: str,
-        strategy: str = "AVG",
+        strategy: str | None = "AVG",
         topics: Iterable[str] | None = None,
         **more: object,
     ) -> None:
@@ -107,6 +109,11 @@ class Said:
             self.queues(owns),
             **told,  # type: ignore[arg-type]  # as the builder takes them
         )
+
+    def progress(self) -> None:
+        """The group has committed offsets in every queue."""
+        for broker, count in AB.items():
+            self.export.progress(broker, self.name, *((self.name, broker, queue) for queue in range(count)))
 
     def queues(self, names: object) -> list[tuple[str, str, int]]:
         assert isinstance(names, tuple)
@@ -342,8 +349,16 @@ TWINS: Expected = {
 }
 
 
-@case(TWINS)
-def twins_asked_through_a_broker(said: Said) -> None:
+@case(
+    {
+        "a/0": unknown("process_count_unknown"),
+        "a/1": unknown("process_count_unknown"),
+        "b/0": unowned("duplicate_client_id"),
+        "b/1": MATCH,
+    }
+)
+def id_listed_twice_by_every_broker(said: Said) -> None:
+    """Two processes, or one with connections that died: the answer through a broker is that of one process."""
     said.route()
     said.lists("c1", "c1", "c2")
     said.client("c1", "a/0", "a/1")
@@ -352,7 +367,7 @@ def twins_asked_through_a_broker(said: Said) -> None:
 
 @case(TWINS)
 def twins_asked_themselves(said: Said) -> None:
-    twins_asked_through_a_broker(said)
+    id_listed_twice_by_every_broker(said)
     for process in ("p1", "p2"):
         said.client("c1", "a/0", "a/1", process=process)
     said.client("c2", "b/1", process="p3")
@@ -361,14 +376,14 @@ def twins_asked_themselves(said: Said) -> None:
 @case(TWINS | {"a/1": MATCH})
 def twin_that_lost_a_queue(said: Said) -> None:
     """The answer through a broker is that of one process, and does not hide what the other one says."""
-    twins_asked_through_a_broker(said)
+    id_listed_twice_by_every_broker(said)
     said.client("c1", "a/0", "a/1", process="p1")
     said.client("c1", "a/0", process="p2")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": unowned("member_lists_differ"), "b/1": MATCH})
 def id_listed_twice_with_one_process(said: Said) -> None:
-    twins_asked_through_a_broker(said)
+    id_listed_twice_by_every_broker(said)
     said.client("c1", "a/0", "a/1", process="p1")
 
 
@@ -379,6 +394,27 @@ def dead_connection_on_one_broker(said: Said) -> None:
     said.lists("c1", "c2", brokers="b")
     said.client("c1", "a/0", "a/1")
     said.client("c2", "b/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def dead_connection_that_nobody_divides_by(said: Said) -> None:
+    """Each list has one vote, and the longer one has a connection more than the other broker knows of that id."""
+    said.route()
+    said.lists("c1", "c1", "c2", brokers="a")
+    said.lists("c1", "c2", brokers="b")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0", "b/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def list_without_a_member_that_answers(said: Said) -> None:
+    """Each list has one vote; c3 answers and divides by both, and the shorter list does not have it."""
+    said.route()
+    said.lists("c1", "c2", brokers="a")
+    said.lists("c1", "c2", "c3", brokers="b")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0")
+    said.client("c3", "b/1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
@@ -476,6 +512,56 @@ def stranger_that_no_broker_lists(said: Said) -> None:
 
 
 # What cannot be told
+
+PULLS = {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}
+PULLS_LITE = PULLS | {"defaultLitePullConsumerImpl": "org.apache.rocketmq.DefaultLitePullConsumerImpl@1"}
+NOTHING_REPORTED = unknown("pull_consumer_reports_no_queues")
+
+
+@case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
+def pull_consumers(said: Said) -> None:
+    """`DefaultMQPullConsumer`: the application chooses what it pulls, and no answer says it."""
+    said.route()
+    said.lists("c1", "c2", topics=[])
+    said.progress()
+    for client in ("c1", "c2"):
+        said.client(client, topics=[], properties=PULLS)
+
+
+@case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
+def pull_consumers_that_subscribe(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    for client in ("c1", "c2"):
+        said.client(client, properties=PULLS)
+
+
+@case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), unknown("assigned_by_hand")))
+def queues_assigned_by_hand(said: Said) -> None:
+    """`DefaultLitePullConsumer.assign`: the application leaves two queues out on purpose."""
+    said.route()
+    said.lists("c1@STREAM", topics=[])
+    said.client("c1@STREAM", "a/0", "b/1", topics=[], properties=PULLS_LITE)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned(None)})
+def lite_pull_that_lost_a_queue(said: Said) -> None:
+    said.route()
+    said.lists("c1@STREAM", "c2@STREAM")
+    said.client("c1@STREAM", "a/0", "a/1", properties=PULLS_LITE)
+    said.client("c2@STREAM", "b/0", properties=PULLS_LITE)
+
+
+NOT_REPORTED = unknown("strategy_not_reported")
+
+
+@case({"a/0": NOT_REPORTED, "a/1": NOT_REPORTED, "b/0": NOT_REPORTED, "b/1": unowned(None)})
+def members_that_report_no_strategy(said: Said) -> None:
+    """Go clients answer with their queues and without a strategy."""
+    said.route()
+    said.lists("c1", "c2", c1=("GO", JAVA_4_7_1), c2=("GO", JAVA_4_7_1))
+    said.client("c1", "a/0", "a/1", strategy=None)
+    said.client("c2", "b/0", strategy=None)
 
 
 @case(

@@ -123,6 +123,15 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
         ("broadcasting_member_that_lost_a_broker", {"queue_unread_by_member": None}),
         ("broadcasting_twins", {"client_id_duplicated": None}),
         (
+            "id_listed_twice_by_every_broker",
+            {"client_id_duplicated": None, "queue_unowned": "duplicate_client_id"},
+        ),
+        ("pull_consumers", {}),
+        ("pull_consumers_that_subscribe", {}),
+        ("queues_assigned_by_hand", {}),
+        ("members_that_report_no_strategy", {"queue_unowned": None, "settings_missing": None}),
+        ("dead_connection_that_nobody_divides_by", {"member_lists_differ": None}),
+        (
             "strategy_of_their_own",
             {"queue_unowned": None, "queue_owned_twice": None, "strategy_unknown": None},
         ),
@@ -147,6 +156,29 @@ def test_a_finding_has_its_evidence_in_columns(rows: dict[str, list[Row]]) -> No
     assert (row["severity"], row["advice"]) == ("critical", "Take the queue out of all lists but one.")
 
 
+def test_only_processes_that_answered_make_a_shared_id_critical(rows: dict[str, list[Row]]) -> None:
+    told = {
+        row["consumer_group"]: (row["severity"], row["process_count"])
+        for row in rows["finding"]
+        if row["kind"] == "client_id_duplicated"
+    }
+
+    assert told["twins_asked_themselves"] == ("critical", 2)
+    assert told["id_listed_twice_by_every_broker"] == ("warning", None)
+    assert "id_listed_twice_with_one_process" not in told
+
+
+def test_what_an_application_chose_by_hand_is_shown(rows: dict[str, list[Row]]) -> None:
+    seen = drift(rows, "queues_assigned_by_hand")
+
+    assert [seen[queue]["observed_client_ids"] for queue in ("a/0", "a/1", "b/1")] == [
+        ["c1@STREAM"],
+        [],
+        ["c1@STREAM"],
+    ]
+    assert {row["expected_client_ids"] for row in seen.values()} == {None}
+
+
 def test_what_passes_by_itself_wakes_nobody(rows: dict[str, list[Row]]) -> None:
     passing = {row["severity"] for row in rows["finding"] if row["likely_cause"] == "not_yet_rebalanced"}
 
@@ -168,11 +200,15 @@ def test_nobody_is_expected_where_nobody_can_tell(rows: dict[str, list[Row]]) ->
 def test_processes_with_one_id_are_counted(rows: dict[str, list[Row]]) -> None:
     counts = {
         name: drift(rows, name)["a/1"]["observed_process_count"]
-        for name in ("twins_asked_through_a_broker", "twins_asked_themselves", "twin_that_lost_a_queue")
+        for name in (
+            "id_listed_twice_by_every_broker",
+            "twins_asked_themselves",
+            "twin_that_lost_a_queue",
+        )
     }
 
     assert counts == {
-        "twins_asked_through_a_broker": 2,
+        "id_listed_twice_by_every_broker": 1,
         "twins_asked_themselves": 2,
         "twin_that_lost_a_queue": 1,
     }
