@@ -40,6 +40,12 @@ CHANGES_FOLLOW_COUNTS: Final = Expectation(
     "The changes that are named are those that the counts show.",
 )
 
+OBSERVED_MOVES_EQUAL_DAYS: Final = Expectation(
+    ASSIGNMENT_CHURN,
+    "observed_moves_equal_days",
+    "The strategy of the earlier day and the queues that were seen to move are what plain SQL finds in the drift of both days.",
+)
+
 SUITE: Final = Suite(
     "assignment_churn",
     (
@@ -48,6 +54,7 @@ SUITE: Final = Suite(
         COUNTS_EQUAL_DAYS,
         LEAST_MOVES_RECOMPUTED,
         CHANGES_FOLLOW_COUNTS,
+        OBSERVED_MOVES_EQUAL_DAYS,
     ),
 )
 
@@ -156,6 +163,24 @@ went AS (
   GROUP BY consumer_group
 ),
 left_out_before AS (SELECT DISTINCT consumer_group, TRUE AS is_left_out_before FROM before_quarantined_group),
+seen_on_both_days AS (
+  SELECT
+    consumer_group, topic, TRUE AS is_effective,
+    max(old_strategy) AS baseline_strategy,
+    count_if(is_seen AND is_old_seen) AS observed_queue_count,
+    count_if(is_seen AND is_old_seen AND holders <> old_holders) AS observed_moved_queue_count
+  FROM (
+    SELECT consumer_group, topic, broker_name, queue_id, strategy AS old_strategy, observed_client_ids AS old_holders,
+      state <> 'unknown' OR coalesce(unasked_client_count = 0 AND size(observed_client_ids) > 0, FALSE) AS is_old_seen
+    FROM before_ownership_drift
+  )
+  LEFT JOIN (
+    SELECT consumer_group, topic, broker_name, queue_id, observed_client_ids AS holders,
+      state <> 'unknown' OR coalesce(unasked_client_count = 0 AND size(observed_client_ids) > 0, FALSE) AS is_seen
+    FROM gold_ownership_drift
+  ) USING (consumer_group, topic, broker_name, queue_id)
+  GROUP BY consumer_group, topic
+),
 expected_churn AS (
   SELECT
     consumer_group, topic, strategy, strategy_source, is_effective, compared_ds,
@@ -170,13 +195,15 @@ expected_churn AS (
     old_strategy, queue_count, queue_count_before, added_queue_count, removed_queue_count, moved_queue_count,
     IF(is_read_by_many, NULL, shared_queue_count - coalesce(kept, 0) - least(nobodys, nobodys_before)) AS least_move_count,
     coalesce(joined_client_count, 0) AS joined_client_count,
-    coalesce(left_client_count, 0) AS left_client_count
+    coalesce(left_client_count, 0) AS left_client_count,
+    baseline_strategy, observed_queue_count, observed_moved_queue_count
   FROM now_strategy
   LEFT JOIN counted_churn USING (consumer_group, topic, strategy)
   LEFT JOIN kept_in_place USING (consumer_group, topic, strategy)
   LEFT JOIN came USING (consumer_group)
   LEFT JOIN went USING (consumer_group)
   LEFT JOIN left_out_before USING (consumer_group)
+  LEFT JOIN seen_on_both_days USING (consumer_group, topic, is_effective)
   CROSS JOIN (SELECT max(compared_ds) AS compared_ds FROM run)
 ),
 judged_churn AS (
@@ -233,6 +260,8 @@ def _breach(expectation: Expectation, differences: str) -> Breach:
     )
 
 
+_OBSERVED: Final = ("baseline_strategy", "observed_queue_count", "observed_moved_queue_count")
+
 _named_changes = ", ".join(f"IF({is_so}, '{name}', NULL)" for name, is_so in _CHANGES.items())
 _BREACHES: Final = (
     Breach(
@@ -255,6 +284,7 @@ _BREACHES: Final = (
         COUNTS_EQUAL_DAYS,
         _differences({column: f"IF(is_compared, expected.{column}, NULL)" for column in _COUNTS}),
     ),
+    _breach(OBSERVED_MOVES_EQUAL_DAYS, _differences({column: f"expected.{column}" for column in _OBSERVED})),
     _breach(
         LEAST_MOVES_RECOMPUTED,
         _differences({"least_move_count": "IF(is_compared, expected.least_move_count, NULL)"}),

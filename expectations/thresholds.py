@@ -75,6 +75,7 @@ FINDING_KINDS: Final = (
     "member_lists_differ",
     "settings_missing",
     "strategy_unknown",
+    "strategy_changed",
     "route_differs",
     "route_missing",
     "write_route_differs",

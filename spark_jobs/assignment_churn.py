@@ -31,8 +31,20 @@ _NUMBERS: Final = (
 )
 
 
+_OBSERVED: Final = {
+    "baseline_strategy": "string",
+    "observed_queue_count": "int",
+    "observed_moved_queue_count": "int",
+}
+"""What is known of both days even where no strategy can be computed."""
+
+
 def assignment_churn(
-    assignments: DataFrame, fairness: DataFrame, connections: DataFrame, before: ComparedRows | None
+    assignments: DataFrame,
+    fairness: DataFrame,
+    connections: DataFrame,
+    drift: DataFrame,
+    before: ComparedRows | None,
 ) -> DataFrame:
     """The table's own columns.
 
@@ -40,6 +52,7 @@ def assignment_churn(
         assignments: `queue_assignment` of the day.
         fairness: `assignment_fairness`' own columns, whose rows are this table's.
         connections: `consumer_connection` of the day.
+        drift: `ownership_drift` of the day.
         before: the newest earlier published day; None if there is none.
     """
     shown = fairness.select("consumer_group", "topic", "strategy", "strategy_source", "is_effective")
@@ -51,6 +64,7 @@ def assignment_churn(
             F.lit(None).cast("string").alias("strategy_before"),
             *(F.lit(None).cast("int").alias(name) for name in _NUMBERS),
             F.lit(None).cast("array<string>").alias("changes"),
+            *(F.lit(None).cast(kind).alias(name) for name, kind in _OBSERVED.items()),
         )
     queues = _queues(assignments, before.rows["queue_assignment"])
     members = _members(connections, before.rows["consumer_connection"])
@@ -60,6 +74,7 @@ def assignment_churn(
         .join(_kept(queues, members), list(_OF_LINE), "left")
         .join(_clients(members), "consumer_group", "left")
         .join(_left_out(before.rows["quarantined_group"]), "consumer_group", "left")
+        .join(_observed(drift, before.rows["ownership_drift"]), ["consumer_group", "topic"], "left")
         .withColumn("state", _state())
     )
     is_exclusive = (
@@ -87,6 +102,10 @@ def assignment_churn(
         F.when(is_compared, F.col("strategy_before")).alias("strategy_before"),
         *(F.when(is_compared, F.col(name)).cast("int").alias(name) for name in _NUMBERS),
         F.when(is_compared, _changes()).alias("changes"),
+        *(
+            F.when(F.col("is_effective"), F.col(name)).cast(kind).alias(name)
+            for name, kind in _OBSERVED.items()
+        ),
     )
 
 
@@ -154,6 +173,52 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
             F.bool_and(F.col("is_told") | is_now).alias("is_told_before"),
             F.max(F.when(~is_now, F.col("strategy"))).alias("strategy_before"),
         )
+    )
+
+
+def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
+    """Return what was seen on both days, by group and topic: `_OBSERVED`.
+
+    A queue is observed on a day if its state is known, or if every member answered and some client holds it.
+    """
+
+    def rows(day: DataFrame, *, is_now: bool) -> DataFrame:
+        is_seen = (F.size("observed_client_ids") > 0) & (F.col("unasked_client_count") == 0)
+        is_observed = (F.col("state") != "unknown") | F.coalesce(is_seen, F.lit(col=False))
+        return day.select(
+            "consumer_group",
+            "topic",
+            "broker_name",
+            "queue_id",
+            "strategy",
+            F.when(is_observed, F.col("observed_client_ids")).alias("owners"),
+            F.lit(is_now).alias("is_now"),
+        )
+
+    def of(day: Column, column: str) -> Column:
+        return F.max(F.when(day, F.col(column)))
+
+    is_now = F.col("is_now")
+    return (
+        rows(now, is_now=True)
+        .unionByName(rows(before, is_now=False))
+        .groupBy("consumer_group", "topic", "broker_name", "queue_id")
+        .agg(
+            of(is_now, "owners").alias("owners"),
+            of(~is_now, "owners").alias("baseline_owners"),
+            of(~is_now, "strategy").alias("baseline_strategy"),
+            F.bool_or(~is_now).alias("is_before"),
+        )
+        .groupBy("consumer_group", "topic")
+        .agg(
+            F.max("baseline_strategy").alias("baseline_strategy"),
+            F.count_if(F.col("owners").isNotNull() & F.col("baseline_owners").isNotNull()).alias(
+                "observed_queue_count"
+            ),
+            F.count_if(F.col("owners") != F.col("baseline_owners")).alias("observed_moved_queue_count"),
+            F.bool_or("is_before").alias("is_before"),
+        )
+        .where("is_before")
     )
 
 

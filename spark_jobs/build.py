@@ -158,15 +158,19 @@ def _stage_day(
     gold |= write(
         {
             ASSIGNMENT_FAIRNESS: fairness,
-            ASSIGNMENT_CHURN: assignment_churn(
-                gold["queue_assignment"], fairness, silver["consumer_connection"], before
-            ),
             OWNERSHIP_DRIFT: ownership_drift(silver, shared, gold),
             BROADCAST_OFFSET_FILE: broadcast_offset_file(silver, shared, files_read),
         }
     )
     offsets = broadcast_offset(silver, shared, files_read, gold["broadcast_offset_file"])
-    gold |= write({BROADCAST_OFFSET: offsets})
+    churn = assignment_churn(
+        gold["queue_assignment"],
+        gold["assignment_fairness"],
+        silver["consumer_connection"],
+        gold["ownership_drift"],
+        before,
+    )
+    gold |= write({BROADCAST_OFFSET: offsets, ASSIGNMENT_CHURN: churn})
     gold |= write({FINDING: finding(silver, shared, gold)})
     return silver | gold
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql.types import StructType
 
 from spark_jobs.session import literal_path, spark_schema
-from tables import QUARANTINED_GROUP, QUEUE_ASSIGNMENT
+from tables import OWNERSHIP_DRIFT, QUARANTINED_GROUP, QUEUE_ASSIGNMENT
 from tables.silver.consume_progress import CONSUME_PROGRESS
 from tables.silver.consumer_connection import CONSUMER_CONNECTION
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COMPARED_TABLES: Final[tuple[Table, ...]] = (
     QUEUE_ASSIGNMENT,
     CONSUMER_CONNECTION,
+    OWNERSHIP_DRIFT,
     QUARANTINED_GROUP,
     CONSUME_PROGRESS,
 )

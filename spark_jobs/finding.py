@@ -11,6 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from spark_jobs.findings.of_broadcast import of_broadcast_offsets, of_offset_files
+from spark_jobs.findings.of_changes import of_changes
 from spark_jobs.findings.of_export import of_failed_sources, of_rejected_records
 from spark_jobs.findings.of_groups import of_groups, of_members, of_subscriptions
 from spark_jobs.findings.of_queues import of_queues, of_shares, of_untold_queues
@@ -40,6 +41,7 @@ def finding(
         of_queues(drift),
         of_untold_queues(drift),
         of_shares(gold["assignment_fairness"]),
+        of_changes(gold["assignment_churn"]),
         of_routes(subscriptions),
         of_divergent_topics(divergence),
         of_divergent_brokers(divergence),

@@ -149,7 +149,15 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
                 "least_move_count": 2,
                 "left_client_count": 1,
                 "changes": ["clients_left"],
-            }
+            },
+            {
+                **_without(members, "broker_name"),
+                **effective,
+                "state": "unknown_now",
+                "baseline_strategy": "AVG",
+                "observed_queue_count": 2,
+                "observed_moved_queue_count": 1,
+            },
         ],
         "observed_owner": [
             *owned[:7],

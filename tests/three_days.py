@@ -61,8 +61,21 @@ def sealed(exports: Path, **members_of: Sequence[str]) -> Path:
         export.route("stock", {"a": _QUEUES_OF_STOCK[ds]})
         for group, clients in _READERS_OF_STOCK[ds].items():
             export.group(group, ["stock"], clients, "a")
+        _write_changing(export, is_changed=ds == THURSDAY)
         export.seal(exports)
     return exports
+
+
+def _write_changing(export: ExportBuilder, *, is_changed: bool) -> None:
+    """A group that changes to a strategy whose parameters no settings say; c1 held 0 and 2 of the queues, then 0 and 1."""
+    export.route("payments", {"a": 4})
+    export.members("a", "changing", ["c1", "c2"], ["payments"])
+    held = {"c1": (0, 1), "c2": (2, 3)} if is_changed else {"c1": (0, 2), "c2": (1, 3)}
+    for client, queues in held.items():
+        strategy = "CONSISTENT_HASH" if is_changed else "AVG_BY_CIRCLE"
+        export.client(
+            "changing", client, ["payments"], strategy, [("payments", "a", queue) for queue in queues]
+        )
 
 
 def with_a_second_owner(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:

@@ -1,15 +1,18 @@
 -- Which groups moved more queues than they had to, and what changed?
 --
 -- One row per group x topic of each cluster's newest published day that moved queues, the most needless first.
--- needless_move_count: queues that changed owner and need not have for the clients' queue counts of now; null where every member
--- reads every queue or a queue has several owners.
+-- moved_queue_count: by the strategies in effect; observed_moved_queue_count: as clients were seen to hold them, which is known
+-- also where owners cannot be computed. needless_move_count: queues that changed owner and need not have for the clients' queue
+-- counts of now; null where every member reads every queue or a queue has several owners.
 SELECT
     cluster,
     consumer_group,
     topic,
     strategy,
+    baseline_strategy,
     compared_ds,
     moved_queue_count,
+    observed_moved_queue_count,
     least_move_count,
     moved_queue_count - least_move_count AS needless_move_count,
     added_queue_count,
@@ -18,5 +21,5 @@ SELECT
     left_client_count,
     changes
 FROM latest.assignment_churn
-WHERE is_effective AND moved_queue_count > 0
-ORDER BY needless_move_count DESC NULLS LAST, moved_queue_count DESC, cluster, consumer_group, topic
+WHERE is_effective AND (moved_queue_count > 0 OR observed_moved_queue_count > 0)
+ORDER BY needless_move_count DESC NULLS LAST, moved_queue_count DESC NULLS LAST, cluster, consumer_group, topic

@@ -60,5 +60,20 @@ ASSIGNMENT_CHURN = Table(
             "array<string>",
             "What changed that moves queues, in this order: `clients_joined`, `clients_left`, `queues_added`, `queues_removed`, `strategy_changed`. Where queues moved without any of them, look at the parameters of the strategy and the order of the list.",
         ),
+        Column(
+            "baseline_strategy",
+            "string",
+            "The strategy in effect on compared_ds as its ownership_drift has it, also where its owners could not be computed; null where that day has none, and for other strategies than the effective one, like the next two.",
+        ),
+        Column(
+            "observed_queue_count",
+            "int",
+            "Queues of which it was observed on both days who held them, in the clients' own process tables. It needs no computed owners, so it is given whatever `state` says; null where compared_ds does not have the group and topic.",
+        ),
+        Column(
+            "observed_moved_queue_count",
+            "int",
+            "Those of them that other clients held on compared_ds.",
+        ),
     ),
 )

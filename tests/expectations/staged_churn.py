@@ -70,6 +70,8 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
         and (row["is_effective"] if fairness["is_effective"] else row["strategy"] == strategy)
     ]
     values["compared_ds"] = day.compared_ds and day.compared_ds.isoformat()
+    if fairness["is_effective"]:
+        values |= _observed(day, group, topic)
     if day.compared_ds is None:
         return values | {"state": "no_earlier_day"}
     if not now_rows or any(row["reason"] in UNTOLD for row in now_rows):
@@ -113,6 +115,36 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
     }
     named = [name for name, is_so in changes.items() if is_so]
     return values | numbers | {"state": "compared", "strategy_before": strategy_before, "changes": named}
+
+
+def _observed(day: StagedDay, group: str, topic: str) -> Row:
+    """What was seen on both days, whoever should own the queues."""
+    now, before = (
+        {
+            (row["broker_name"], row["queue_id"]): row
+            for row in rows
+            if (row["consumer_group"], row["topic"]) == (group, topic)
+        }
+        for rows in (day.rows["ownership_drift"], day.before["ownership_drift"])
+    )
+    if not before:
+        return {}
+    seen = [queue for queue in now.keys() & before.keys() if _is_seen(now[queue]) and _is_seen(before[queue])]
+    return {
+        "baseline_strategy": max(
+            (row["strategy"] for row in before.values() if row["strategy"]), default=None
+        ),
+        "observed_queue_count": len(seen),
+        "observed_moved_queue_count": sum(
+            now[queue]["observed_client_ids"] != before[queue]["observed_client_ids"] for queue in seen
+        ),
+    }
+
+
+def _is_seen(row: Row) -> bool:
+    return row["state"] != "unknown" or (
+        row["unasked_client_count"] == 0 and bool(row["observed_client_ids"])
+    )
 
 
 def _owners(rows: Iterable[Row]) -> Owners:

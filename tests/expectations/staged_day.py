@@ -27,7 +27,13 @@ DS = date(2026, 11, 16)
 ROUTE_FILE = "nameserver_routes.jsonl"
 NAMESERVERS = ("127.0.0.1:9876", "127.0.0.1:9877")
 BROKERS = ("broker-a", "broker-b")
-COMPARED = ("queue_assignment", "consumer_connection", "quarantined_group", "consume_progress")
+COMPARED = (
+    "queue_assignment",
+    "consumer_connection",
+    "ownership_drift",
+    "quarantined_group",
+    "consume_progress",
+)
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 
 Row = dict[str, Any]

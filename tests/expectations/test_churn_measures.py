@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from staged_churn import add_churn
 from staged_day import Row, StagedDay
+from staged_drift import add_drift
 
 from expectations import assignment_churn, measures
 
@@ -50,6 +51,39 @@ def add_churned(day: StagedDay, group: str) -> Row:
     add_churn(day)
     [row] = day.of("assignment_churn", consumer_group=group, is_effective=True)
     return row
+
+
+def add_observed(day: StagedDay, group: str) -> Row:
+    """A group that went from one strategy to another, with who held its queues on both days; gives its effective row."""
+    other = StagedDay()
+    other.add_topic("orders")
+    other.add_group(group, "orders", clients=("c1", "c2"), strategies=("AVG_BY_CIRCLE", "AVG"))
+    add_drift(other, group)
+    for name in ("queue_assignment", "consumer_connection", "ownership_drift"):
+        day.before[name].extend(row | {"ds": BEFORE.isoformat()} for row in other.rows[name])
+    day.add_group(group, "orders", clients=("c1", "c2"), strategies=("AVG",))
+    for row in add_drift(day, group):
+        row["unasked_client_count"] = 0
+    add_churn(day)
+    [row] = day.of("assignment_churn", consumer_group=group, is_effective=True)
+    return row
+
+
+@fault("observed_moves_equal_days")
+def observed_move_that_is_hidden(day: StagedDay, group: str) -> None:
+    row = add_observed(day, group)
+    assert row["observed_moved_queue_count"]
+    row["observed_moved_queue_count"] = 0
+
+
+@fault("observed_moves_equal_days")
+def change_of_strategy_that_is_hidden(day: StagedDay, group: str) -> None:
+    add_observed(day, group)["baseline_strategy"] = "AVG"
+
+
+@fault("observed_moves_equal_days")
+def observed_move_without_an_earlier_day(day: StagedDay, group: str) -> None:
+    add_churned(day, group)["observed_moved_queue_count"] = 0
 
 
 @fault("rows_equal_fairness")
@@ -170,6 +204,7 @@ def day_in_order() -> StagedDay:
     day.add_group("was-left-out", "orders")
     add_before(day, "is-silent", ("c1",))
     day.add_silent_group("is-silent", "orders", "unknown", "members_unknown")
+    add_observed(day, "seen")
     add_before(day, "idle", ("c1", "c2"), queues_per_broker=1)
     day.add_topic("narrow", queues_per_broker=1)
     day.add_group("idle", "narrow", clients=("c0", "c1", "c2", "c3"))

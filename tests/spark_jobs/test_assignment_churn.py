@@ -86,6 +86,23 @@ def test_moves_are_counted_against_the_newest_published_day(warehouse: Warehouse
 
 
 @WHOLE_DAYS
+def test_a_change_of_strategy_is_told_where_no_owner_can_be_computed(warehouse: Warehouse) -> None:
+    [row] = asked(
+        warehouse,
+        "SELECT state, baseline_strategy, strategy, observed_queue_count, observed_moved_queue_count, moved_queue_count "
+        "FROM assignment_churn WHERE consumer_group = 'changing' AND is_effective AND ds = '2026-11-19'",
+    )
+    findings = asked(
+        warehouse,
+        "SELECT ds::VARCHAR, consumer_group, seen_values, queue_count, queue_total_count FROM finding "
+        "WHERE kind = 'strategy_changed'",
+    )
+
+    assert row == ("unknown_now", "AVG_BY_CIRCLE", "CONSISTENT_HASH", 4, 2, None)
+    assert findings == [("2026-11-19", "changing", ["CONSISTENT_HASH instead of AVG_BY_CIRCLE"], 2, 4)]
+
+
+@WHOLE_DAYS
 def test_a_group_that_is_new_has_moved_nothing_and_not_zero(warehouse: Warehouse) -> None:
     row = churn(warehouse, THURSDAY, "new")
 
@@ -108,6 +125,7 @@ def test_the_publication_says_what_was_read_of_the_earlier_day(warehouse: Wareho
     assert [text.split("=")[0] for text in content] == [
         "gold.queue_assignment",
         "silver.consumer_connection",
+        "gold.ownership_drift",
         "gold.quarantined_group",
     ]
     assert set(content) <= set(named)

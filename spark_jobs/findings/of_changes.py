@@ -1,0 +1,65 @@
+"""What is different from the newest earlier published day."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from spark_jobs.findings.case import case, few, found, text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def of_changes(churn: DataFrame) -> DataFrame:
+    """Return the groups whose strategy is another one than on the earlier day."""
+    seen = (
+        churn.where("is_effective and baseline_strategy <> strategy")
+        .groupBy("consumer_group", "baseline_strategy", "strategy")
+        .agg(
+            F.max("compared_ds").cast("string").alias("compared_ds"),
+            F.collect_set("topic").alias("topics"),
+            F.sum("observed_queue_count").cast("int").alias("observed"),
+            F.sum("observed_moved_queue_count").cast("int").alias("moved"),
+        )
+        # One finding for a group, also where its topics have changed in different ways.
+        .groupBy("consumer_group")
+        .agg(
+            F.array_sort(
+                F.collect_set(F.concat_ws(" instead of ", F.col("strategy"), F.col("baseline_strategy")))
+            ).alias("changes"),
+            F.max("compared_ds").alias("compared_ds"),
+            F.flatten(F.collect_list("topics")).alias("topics"),
+            F.sum("observed").cast("int").alias("observed"),
+            F.sum("moved").cast("int").alias("moved"),
+        )
+    )
+    return found(
+        seen,
+        ("consumer_group",),
+        case(
+            "strategy_changed",
+            when=F.lit(col=True),
+            severity="info",
+            evidence=(
+                "The strategy in effect is ",
+                F.array_join("changes", " and "),
+                " on ",
+                F.col("compared_ds"),
+                ". Of the ",
+                text("observed"),
+                " queues whose owner was observed on both days, ",
+                text("moved"),
+                " have another one.",
+            ),
+            advice="If the change was not meant, give the clients back their allocateMessageQueueStrategy. Parameters in the "
+            "settings file belong to a strategy: check that they are those of the new one.",
+            queue_count=F.col("moved"),
+            queue_total_count=F.col("observed"),
+            topic_count=F.size("topics"),
+            value_count=F.size("changes"),
+            seen_values=few(F.col("changes")),
+            examples=few(F.col("topics")),
+        ),
+    )

@@ -1,0 +1,19 @@
+-- Which groups share their queues by another strategy than the published day before, and how many queues moved?
+--
+-- One row per group x topic of each cluster's newest published day. observed_moved_queue_count: of observed_queue_count queues whose
+-- owner was observed on both days, those that have another one now; it needs no computed owners.
+SELECT
+    cluster,
+    ds,
+    consumer_group,
+    topic,
+    compared_ds,
+    baseline_strategy,
+    strategy,
+    observed_queue_count,
+    observed_moved_queue_count
+FROM latest.assignment_churn
+WHERE is_effective
+    AND baseline_strategy IS NOT NULL
+    AND baseline_strategy <> strategy
+ORDER BY observed_moved_queue_count DESC NULLS LAST, cluster, consumer_group, topic
