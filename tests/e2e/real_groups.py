@@ -113,12 +113,14 @@ class Mistake:
     Attributes:
         states: State and likely cause of the queues that are not in order.
         other_findings: Kind and likely cause of the findings that do not tell of such queues.
+        unknown: Why the state of some queues is unknown.
         is_restless: Whether its clients never come to rest. Then which queues are wrong, and how, changes every second, and
             `states` only says what may be.
     """
 
     states: frozenset[tuple[str, str]] = frozenset()
     other_findings: frozenset[tuple[str, str | None]] = frozenset()
+    unknown: frozenset[str] = frozenset()
     is_restless: bool = False
 
 
@@ -126,12 +128,21 @@ _ANY_STATE: Final = ("unowned", "multi_owned", "foreign_owner")
 
 
 def _mistake(cause: str, *states: str, is_restless: bool = False, **findings: str | None) -> Mistake:
-    return Mistake(frozenset((state, cause) for state in states), frozenset(findings.items()), is_restless)
+    return Mistake(
+        frozenset((state, cause) for state in states),
+        frozenset(findings.items()),
+        is_restless=is_restless,
+    )
 
 
 MISTAKES: Final[Mapping[str, Mistake]] = {
     "mixed": _mistake("mixed_strategies", "unowned", "multi_owned", strategies_mixed=None),
-    "twins": _mistake("duplicate_client_id", "unowned", "multi_owned", client_id_duplicated=None),
+    # A broker lets only one of the processes answer, and connections are no proof of another.
+    "twins": Mistake(
+        frozenset({("unowned", "duplicate_client_id")}),
+        frozenset({("client_id_duplicated", None)}),
+        frozenset({"process_count_unknown"}),
+    ),
     "apart": _mistake("subscriptions_differ", "unowned", subscriptions_differ=None),
     "halved": _mistake("route_views_differ", "unowned", "multi_owned"),
     "one-room": _mistake("room_without_clients", "unowned"),
