@@ -93,6 +93,8 @@ _JUDGED = (
     "observed_process_count",
     "is_routed",
     "is_being_released",
+    "deviating_client_id",
+    "deviating_parameters",
 )
 
 
@@ -315,6 +317,13 @@ queue AS (
   FROM fact
   GROUP BY {_KEY}
 ),
+-- The members of a group and topic that hold another queue than the one they should, or lack one.
+mismatch AS (
+  SELECT consumer_group, topic, collect_set(client_id) AS mismatched
+  FROM queue
+  LATERAL VIEW explode(array_union(array_except(chosen, holders), array_except(holders, chosen))) AS client_id
+  GROUP BY consumer_group, topic
+),
 group_fact AS (
   SELECT
     consumer_group,
@@ -369,7 +378,7 @@ subscription_fact AS (
 gathered AS (
   SELECT
     queue.*, group_fact.* EXCEPT (consumer_group), topic_fact.* EXCEPT (topic),
-    coalesce(group_state, 'unknown') AS group_state, subscriber_count,
+    coalesce(group_state, 'unknown') AS group_state, subscriber_count, mismatched,
     drift.observed_process_count AS process_count,
     strategy <=> 'POP' OR coalesce(size(pops) > 0, FALSE) AS is_popped,
     array_sort(array_distinct(concat(holders, transform(
@@ -380,6 +389,7 @@ gathered AS (
   LEFT JOIN group_fact USING (consumer_group)
   LEFT JOIN topic_fact USING (topic)
   LEFT JOIN subscription_fact USING (consumer_group, topic)
+  LEFT JOIN mismatch USING (consumer_group, topic)
 ),
 -- A group of which no member reports a strategy, and no settings say one.
 told_of AS (
@@ -438,6 +448,9 @@ _HAS_EVIDENCE: Final[dict[str, str]] = {
     "member_lists_differ": "list_count > 1 OR has_ghost OR has_doubled_id",
     "route_views_differ": "has_other_view",
     "not_yet_rebalanced": "has_new_client OR drift.is_being_released",
+    "parameters_differ": "strategy IN ('MACHINE_ROOM', 'CONSISTENT_HASH') AND mismatched = array(drift.deviating_client_id) "
+    "AND drift.deviating_parameters IS NOT NULL AND list_count = 1 AND NOT coalesce(has_other_view, FALSE) "
+    "AND NOT coalesce(has_ghost OR has_silent_member OR has_doubled_id, FALSE)",
 }
 """Cause -> SQL over a row of `judged` that is true where the sources have evidence of it."""
 
@@ -473,7 +486,8 @@ BREACH_QUERIES: Final = (
                 f" OR drift.likely_cause IS NOT NULL AND NOT drift.state IN {_WRONG_STATES}"
                 " OR (drift.state = 'unknown') <> (drift.unknown_reason IS NOT NULL)"
                 f" OR NOT coalesce(drift.unknown_reason, {quoted(DRIFT_UNKNOWN_REASONS[0])}) "
-                f"IN {quoted_list(DRIFT_UNKNOWN_REASONS)})",
+                f"IN {quoted_list(DRIFT_UNKNOWN_REASONS)}"
+                " OR drift.likely_cause <=> 'parameters_differ' <> (drift.deviating_client_id IS NOT NULL))",
                 _example(
                     "concat_ws(', ', drift.state, coalesce(drift.likely_cause, 'no cause'), "
                     "coalesce(drift.unknown_reason, 'no reason'))"

@@ -122,6 +122,7 @@ DRIFT_CAUSES: Final = (
     "member_lists_differ",
     "route_views_differ",
     "not_yet_rebalanced",
+    "parameters_differ",
 )
 """The closed list of `ownership_drift.likely_cause`."""
 

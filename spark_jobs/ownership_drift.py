@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from spark_jobs.allocation import BROADCASTING, MIXED, POP
+from spark_jobs.deviating_members import deviating_members
 from spark_jobs.members import distinct_count, ids_where, repeated_ids, twins
 from spark_jobs.presence import is_users_group
 
@@ -68,14 +69,24 @@ def ownership_drift(
     # Each step reads the columns of the one before.
     judged = queues.join(
         _evidence(subscriptions, held, gold["route_divergence"]), list(_SUBSCRIPTION), "left"
+    ).join(
+        F.broadcast(
+            deviating_members(
+                subscriptions, gold["queue_assignment"], held.where("not is_pop and not is_released")
+            )
+        ),
+        list(_SUBSCRIPTION),
+        "left",
     )
     for columns in (_seen(), _compared(), {"state": _state()}):
         judged = judged.withColumns(columns)
     is_wrong = F.col("state").isin("unowned", "multi_owned", "foreign_owner")
+    judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause()))
+    is_deviation = F.col("likely_cause").eqNullSafe("parameters_differ")
     return judged.select(
         *_QUEUE,
         "state",
-        F.when(is_wrong, _cause()).alias("likely_cause"),
+        "likely_cause",
         F.when(F.col("state") == "unknown", _unknown_reason()).alias("unknown_reason"),
         "strategy",
         F.when(F.col("untold").isNull(), F.col("chosen")).alias("expected_client_ids"),
@@ -99,6 +110,8 @@ def ownership_drift(
         "version_count",
         "newest_client_age_ms",
         "is_being_released",
+        F.when(is_deviation, F.col("deviation.client_id")).alias("deviating_client_id"),
+        F.when(is_deviation, F.col("deviation.parameters")).alias("deviating_parameters"),
     )
 
 
@@ -343,9 +356,14 @@ def _cause() -> Column:
         )
         .when(is_new | F.col("is_being_released"), "not_yet_rebalanced")
     )
+    deviator = F.array("deviation.client_id")
+    is_deviation = ((F.size("unasked") == 0) & ~has_repeated) & (
+        F.arrays_overlap("chosen", deviator) | F.arrays_overlap("observed_client_ids", deviator)
+    )
     return (
         unforeseen.when(strategy.eqNullSafe(MIXED), "mixed_strategies")
         .when(has_twins, "duplicate_client_id")
+        .when(F.coalesce(is_deviation, F.lit(col=False)), "parameters_differ")
         .when(F.col("unsubscribed_client_count") > 0, "subscriptions_differ")
         .when(F.col("language_count") > 1, "mixed_clients")
         .when(is_config & is_unowned, "config_list_gap")

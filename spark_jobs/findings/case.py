@@ -35,6 +35,7 @@ ADVICE_BY_CAUSE: Final[Mapping[str, str]] = {
     "config_list_overlap": "Take the queue out of all lists but one.",
     "member_lists_differ": "Compare mqadmin consumerConnection by broker; a dead connection goes within two minutes.",
     "route_vanished": "Bring the broker back or unsubscribe: without a route clients keep the queues that they hold.",
+    "parameters_differ": "Give every client of the group the same parameters; ownership_drift.deviating_client_id names the odd one.",
     "not_yet_rebalanced": "Look again after a minute: a client has just started or is giving the queue up.",
 }
 """One line for each cause of `ownership_drift` that an owner's mistake can have."""

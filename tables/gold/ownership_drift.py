@@ -127,5 +127,15 @@ OWNERSHIP_DRIFT = Table(
             "Whether a client has the queue as `droped`: given up, not yet removed.",
             nullable=False,
         ),
+        Column(
+            "deviating_client_id",
+            "string",
+            "For the cause `parameters_differ`: the one member that does not hold what the strategy gives it with the group's parameters.",
+        ),
+        Column(
+            "deviating_parameters",
+            "string",
+            "Parameters with which the strategy gives it just what it holds, for example `consumeridcs = hz`.",
+        ),
     ),
 )

@@ -278,6 +278,27 @@ def lists_that_agree_called_different(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)["likely_cause"] = "member_lists_differ"
 
 
+@fault("ownership_drift.cause_has_evidence")
+def parameters_blamed_where_two_members_deviate(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONSISTENT_HASH",))
+    for row in day.of("observed_owner", consumer_group=group, broker_name="broker-a"):
+        row["client_id"] = "c3" if row["client_id"] == "c1" else "c1"
+    for row in add_drift(day, group):
+        if row["state"] == "foreign_owner":
+            row.update(
+                likely_cause="parameters_differ",
+                deviating_client_id="c1",
+                deviating_parameters="virtualNodeCnt = 1",
+            )
+
+
+@fault("ownership_drift.words_known")
+def odd_member_without_the_cause(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group).update(
+        deviating_client_id="c1", deviating_parameters="consumeridcs = hz"
+    )
+
+
 @fault("ownership_drift.cause_given")
 def gap_without_a_cause(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("CONFIG",))

@@ -44,6 +44,15 @@ clusters:
       releases_before_rooms_were_kept_apart:
         strategy: MACHINE_ROOM
         consumer_idcs: [sh]
+      member_with_other_rooms:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [hz]
+      member_with_other_virtual_nodes:
+        strategy: CONSISTENT_HASH
+        virtual_node_count: 10
+      member_that_lost_its_queues:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [hz]
       configured_and_never_asked:
         strategy: AVG
 """
@@ -337,6 +346,81 @@ def strategy_of_their_own(said: Said) -> None:
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1", strategy="com.example.Own")
     said.client("c2", "a/0", "b/1", strategy="com.example.Own")
+
+
+# Members with parameters of their own
+
+
+@case()
+def member_with_other_rooms(said: Said) -> Expected:
+    """c3 serves the other room: its share of the first is nobody's, and what it holds of the second should be nobody's."""
+    return _one_with_other_parameters(
+        said, {"hz@a": 6, "sh@b": 6}, "MACHINE_ROOM", {"consumer_idcs": {"hz"}}, {"consumer_idcs": {"sh"}}
+    )
+
+
+@case()
+def member_with_other_virtual_nodes(said: Said) -> Expected:
+    return _one_with_other_parameters(
+        said,
+        {"a": 16, "b": 16},
+        "CONSISTENT_HASH",
+        {"virtual_node_count": 10},
+        {"virtual_node_count": 100},
+    )
+
+
+def _one_with_other_parameters(
+    said: Said,
+    brokers: Mapping[str, int],
+    strategy: str,
+    parameters: Mapping[str, object],
+    other: Mapping[str, object],
+) -> Expected:
+    """c1 and c2 share by the group's parameters, c3 by others; what is wrong is c3's doing."""
+    queues = [
+        MessageQueue(said.name, broker, queue_id)
+        for broker, count in brokers.items()
+        for queue_id in range(count)
+    ]
+    clients = ["c1", "c2", "c3"]
+    said.route(brokers)
+    said.lists(*clients, brokers=brokers)
+    chosen: dict[MessageQueue, str] = {}
+    holders: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
+    for client in clients:
+        rule = get_strategy(strategy, **parameters)
+        chosen |= dict.fromkeys(rule.allocate(said.name, client, queues, clients) or [], client)
+        own = get_strategy(strategy, **(other if client == "c3" else parameters))
+        held = own.allocate(said.name, client, queues, clients) or []
+        for queue in held:
+            holders[queue].append(client)
+        names = [f"{queue.broker_name}/{queue.queue_id}" for queue in held]
+        said.client(client, *names, strategy=strategy)
+
+    def told(queue: MessageQueue) -> tuple[str, str | None]:
+        match holders[queue]:
+            case []:
+                return unowned("parameters_differ" if queue in chosen else "room_without_clients")
+            case [holder]:
+                return MATCH if chosen.get(queue) == holder else foreign("parameters_differ")
+            case _:
+                return twice("parameters_differ")
+
+    return {f"{queue.broker_name}/{queue.queue_id}": told(queue) for queue in queues}
+
+
+@case(
+    {f"hz@a/{queue}": MATCH for queue in (0, 1)}
+    | {f"hz@a/{queue}": unowned(None) for queue in (2, 3)}
+    | {f"sh@b/{queue}": unowned("room_without_clients") for queue in range(4)}
+)
+def member_that_lost_its_queues(said: Said) -> None:
+    """c2 holds nothing: no parameters are needed to explain that."""
+    said.route({"hz@a": 4, "sh@b": 4})
+    said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
+    said.client("c1", "hz@a/0", "hz@a/1", strategy="MACHINE_ROOM")
+    said.client("c2", strategy="MACHINE_ROOM")
 
 
 # Twins and dead connections

@@ -168,6 +168,22 @@ def test_only_processes_that_answered_make_a_shared_id_critical(rows: dict[str, 
     assert "id_listed_twice_with_one_process" not in told
 
 
+def test_the_member_with_other_parameters_is_named(rows: dict[str, list[Row]]) -> None:
+    named = {
+        name: {
+            (row["deviating_client_id"], row["deviating_parameters"])
+            for row in drift(rows, name).values()
+            if row["likely_cause"] == "parameters_differ"
+        }
+        for name in ("member_with_other_rooms", "member_with_other_virtual_nodes")
+    }
+
+    assert named == {
+        "member_with_other_rooms": {("c3", "consumeridcs = sh")},
+        "member_with_other_virtual_nodes": {("c3", "virtualNodeCnt = 100")},
+    }
+
+
 def test_what_an_application_chose_by_hand_is_shown(rows: dict[str, list[Row]]) -> None:
     seen = drift(rows, "queues_assigned_by_hand")
 
