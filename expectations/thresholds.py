@@ -76,6 +76,7 @@ FINDING_KINDS: Final = (
     "settings_missing",
     "strategy_unknown",
     "strategy_changed",
+    "consumption_stalled",
     "route_differs",
     "route_missing",
     "write_route_differs",

@@ -173,6 +173,16 @@ class ExportBuilder:
         message = f"CODE: 206  DESC: the consumer group[{group}] not online"
         self.failure("proxy_consumer_connection", message, proxy=proxy, group=group)
 
+    def topic_offsets(self, broker: str, *queues: Queue, stored_s_ago: int, max_offset: int = 5) -> None:
+        """What a broker tells of a topic's queues on it: messages 0 to `max_offset`, the newest stored some time ago."""
+        stored = int((self._captured_at() - timedelta(seconds=stored_s_ago)).timestamp() * 1000)
+        ends = {"minOffset": 0, "maxOffset": max_offset, "lastUpdateTimestamp": stored}
+        table = ",".join(
+            json.dumps({"topic": topic, "brokerName": name, "queueId": queue_id}) + ":" + json.dumps(ends)
+            for topic, name, queue_id in queues
+        )
+        self.answer("broker_topic_stats", f'{{"offsetTable":{{{table}}}}}', broker=broker, topic=queues[0][0])
+
     def client(  # noqa: PLR0913 - a client tells as many things of itself
         self,
         group: str,
@@ -188,11 +198,12 @@ class ExportBuilder:
         age_s: int = 3600,
         process: str | None = None,
         properties: Mapping[str, str] | None = None,
+        consumed_s_ago: int = 0,
     ) -> None:
         """What a client tells of itself; `strategy` is RocketMQ's name or a class, None for a client that reports none.
 
         It was started `age_s` seconds before it was asked. With a `process` it is that process that was asked. `properties` are
-        added to those that every client has.
+        added to those that every client has. It pulled just now, and consumed `consumed_s_ago` seconds before.
         """
 
         def told(queues: Iterable[Queue], **process_queue: object) -> list[str]:
@@ -203,7 +214,11 @@ class ExportBuilder:
                 for topic, broker, queue_id in queues
             ]
 
-        pulled = {"commitOffset": 0, "lastPullTimestamp": 1794794077843}
+        pulled = {
+            "commitOffset": 0,
+            "lastPullTimestamp": 1794794077843,
+            "lastConsumeTimestamp": 1794794077843 - 1000 * consumed_s_ago,
+        }
         table = ",".join([*told(owns, droped=False, **pulled), *told(gives_up, droped=True, **pulled)])
         pop_table = ",".join(told(pops, droped=False, lastPopTimestamp=1794794077843, waitAckCount=0))
         started = self._captured_at() - timedelta(seconds=age_s)

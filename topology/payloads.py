@@ -532,6 +532,7 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "is_pop": False,
                 "commit_offset": process_queue.integer_or_none("commitOffset", bits=64),
                 "last_pull_at": process_queue.instant_or_none("lastPullTimestamp"),
+                "last_consumed_at": process_queue.instant_or_none("lastConsumeTimestamp"),
             },
         )
     for queue, process_queue in payload.queue_entries("mqPopTable", required=False):

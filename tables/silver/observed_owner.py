@@ -13,6 +13,11 @@ PROCESS_QUEUE = (
     ),
     Column("commit_offset", "bigint", "`commitOffset` of the process queue (messages)."),
     Column("last_pull_at", "timestamp", "When the client last pulled from it (UTC), by its own clock."),
+    Column(
+        "last_consumed_at",
+        "timestamp",
+        "When the client last consumed a message of it, or was given it (UTC), by its own clock; null for popped queues.",
+    ),
 )
 """What a process table says of one queue."""
 

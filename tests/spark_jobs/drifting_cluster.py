@@ -227,6 +227,39 @@ def broadcasting_member_that_is_gone(said: Said) -> None:
     said.gone("c2")
 
 
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def suspended_consumer(said: Said) -> None:
+    """c2 pulls and consumes nothing: five messages in each of its queues are an hour old."""
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+    for broker in "ab":
+        said.export.topic_offsets(broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=3600)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def quiet_topic_that_just_got_messages(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", consumed_s_ago=3600)
+    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+    for broker in "ab":
+        said.export.topic_offsets(broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=5)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def quiet_topic_without_messages(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", consumed_s_ago=3600)
+    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+    for broker in "ab":
+        said.export.topic_offsets(
+            broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=3600, max_offset=0
+        )
+
+
 # What strategies and lists themselves leave to nobody or to two
 
 

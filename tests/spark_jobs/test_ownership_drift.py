@@ -88,6 +88,8 @@ def test_the_cases_that_the_rules_decide_have_queues_of_each_kind(
         "releases_with_one_rule",
         "shared_by_the_broker",
         "broadcasting_member_that_is_gone",
+        "quiet_topic_that_just_got_messages",
+        "quiet_topic_without_messages",
     ],
 )
 def test_a_group_that_is_well_has_no_finding(name: str, rows: dict[str, list[Row]]) -> None:
@@ -126,6 +128,7 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
             "id_listed_twice_by_every_broker",
             {"client_id_duplicated": None, "queue_unowned": "duplicate_client_id"},
         ),
+        ("suspended_consumer", {"consumption_stalled": None}),
         ("pull_consumers", {}),
         ("pull_consumers_that_subscribe", {}),
         ("queues_assigned_by_hand", {}),
@@ -193,6 +196,15 @@ def test_what_an_application_chose_by_hand_is_shown(rows: dict[str, list[Row]]) 
         ["c1@STREAM"],
     ]
     assert {row["expected_client_ids"] for row in seen.values()} == {None}
+
+
+def test_a_stalled_consumer_is_told_with_what_waits(rows: dict[str, list[Row]]) -> None:
+    [row] = [row for row in rows["finding"] if row["kind"] == "consumption_stalled"]
+
+    assert row["examples"] == ["b/0", "b/1"]
+    assert row["evidence"].startswith(
+        "10 messages wait in 2 queues, of which c2 has consumed nothing for 60 minutes"
+    )
 
 
 def test_what_passes_by_itself_wakes_nobody(rows: dict[str, list[Row]]) -> None:
