@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -204,7 +204,7 @@ def deviation(
 
 def _candidates(
     strategy: str, queues: Sequence[Queue], member_ids: Sequence[str]
-) -> Iterator[tuple[str, dict[str, object]]]:
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the parameters that are tried, each with its text."""
     if strategy == "CONSISTENT_HASH":
         for count in _VIRTUAL_NODE_COUNTS:
@@ -222,7 +222,7 @@ def _candidates(
 
 def _share(
     strategy: str,
-    parameters: dict[str, object],
+    parameters: dict[str, Any],
     client_id: str,
     client: tuple[str | None, str | None],
     topic: str,
