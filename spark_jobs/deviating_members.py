@@ -112,7 +112,7 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
             ),
         )
     )
-    explained = F.udf(_explain, _RESULT)(
+    explained = F.udf(_explain, _RESULT, useArrow=False)(
         "strategy",
         "client_id",
         F.struct(own["client_language"], own["client_version"]),
