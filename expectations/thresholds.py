@@ -84,6 +84,7 @@ FINDING_KINDS: Final = (
     "broker_missing_on_nameserver",
     "broker_address_differs",
     "route_config_differs",
+    "broker_without_master",
     "offset_files_corrupt",
     "offset_file_shared",
     "offset_file_recovered",

@@ -14,6 +14,7 @@ from spark_jobs.findings.of_broadcast import of_broadcast_offsets, of_offset_fil
 from spark_jobs.findings.of_changes import of_changes
 from spark_jobs.findings.of_export import of_failed_sources, of_rejected_records
 from spark_jobs.findings.of_groups import of_groups, of_members, of_subscriptions
+from spark_jobs.findings.of_masters import of_masters
 from spark_jobs.findings.of_progress import of_stalled_queues
 from spark_jobs.findings.of_queues import of_queues, of_shares, of_untold_queues
 from spark_jobs.findings.of_routes import of_divergent_brokers, of_divergent_topics, of_routes
@@ -46,7 +47,8 @@ def finding(
         of_stalled_queues(silver),
         of_routes(subscriptions),
         of_divergent_topics(divergence),
-        of_divergent_brokers(divergence),
+        of_divergent_brokers(divergence, silver["broker"]),
+        of_masters(silver["broker"], divergence),
         of_offset_files(gold["broadcast_offset_file"]),
         of_broadcast_offsets(gold["broadcast_offset"]),
         of_rejected_records(silver["rejected_record"], silver["export_record"]),

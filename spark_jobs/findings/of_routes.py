@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from spark_jobs.findings.case import ADVICE_BY_CAUSE, case, few, found, listed, text
+from spark_jobs.findings.of_masters import follows_from_no_master, masterless
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -91,7 +92,7 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
     )
 
 
-def of_divergent_brokers(divergence: DataFrame) -> DataFrame:
+def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame) -> DataFrame:
     """What name servers say differently of a broker, or than the broker itself, over all of its topics."""
 
     def has(*names: str) -> Column:
@@ -102,11 +103,14 @@ def of_divergent_brokers(divergence: DataFrame) -> DataFrame:
         "written": has("perm", "write_queues") & ~F.col("is_read_affected"),
         "address": has("addresses"),
         # Where the name servers differ among themselves, one of them differs from the broker as well: told once.
-        "config": has("not_configured")
-        | (has("not_routed") & ~has("broker_missing"))
-        | (has("config_perm") & ~has("perm"))
-        | (has("config_read_queues") & ~has("read_queues"))
-        | (has("config_write_queues") & ~has("write_queues")),
+        "config": ~F.col("follows_from_no_master")
+        & (
+            has("not_configured")
+            | (has("not_routed") & ~has("broker_missing"))
+            | (has("config_perm") & ~has("perm"))
+            | (has("config_read_queues") & ~has("read_queues"))
+            | (has("config_write_queues") & ~has("write_queues"))
+        ),
     }
     sides = F.concat_ws(
         " ",
@@ -119,8 +123,12 @@ def of_divergent_brokers(divergence: DataFrame) -> DataFrame:
         "address": F.concat_ws(" ", "nameserver", F.concat_ws(",", "broker_addrs")),
         "config": F.array_join("differences", ", "),
     }
+    no_master = masterless(brokers).select("broker_name", F.lit(col=True).alias("is_masterless"))
+    is_masterless = F.coalesce("is_masterless", F.lit(col=False))
     seen = (
         divergence.where("state = 'differs'")
+        .join(no_master, "broker_name", "left")
+        .withColumn("follows_from_no_master", follows_from_no_master(F.col("differences"), is_masterless))
         .groupBy("broker_name")
         .agg(
             *(

@@ -39,6 +39,8 @@ def divergent_export() -> ExportBuilder:
         "config-grew": 8,
         "config-closed": 4,
         "half-asked": 4,
+        "acting": 4,
+        "acting-and-grown": 8,
     }
     for topic in (*configured, "not-configured"):
         export.configured(
@@ -48,6 +50,8 @@ def divergent_export() -> ExportBuilder:
         )
     for topic in ("agree", "moved", "config-grew", "config-closed", "not-configured", "broker-silent"):
         export.route(topic, {f"{topic}-1": 4})
+    for topic in ("acting", "acting-and-grown"):
+        export.route(topic, {f"{topic}-1": 4}, perm=4)
     export.route("wiped", {"wiped-1": 4}, FIRST)
     export.route("wiped", {"wiped-1": 4}, SECOND, perm=4)
     for nameserver, write in ((FIRST, 4), (SECOND, 2)):
@@ -69,7 +73,16 @@ def divergent_export() -> ExportBuilder:
     export.failure("nameserver_route", NOT_REACHED, nameserver=SECOND, topic="half-asked")
     export.failure("broker_topic_config", NOT_REACHED, broker="broker-silent-1")
     for nameserver, host in ((FIRST, "10.0.0.1"), (SECOND, "10.0.0.2")):
-        export.brokers(nameserver, {"moved-1": {"0": f"{host}:10911"}, "agree-1": {"0": "10.0.0.9:10911"}})
+        slave = {"1": "10.0.0.8:10911"}
+        export.brokers(
+            nameserver,
+            {
+                "moved-1": {"0": f"{host}:10911"},
+                "agree-1": {"0": "10.0.0.9:10911"},
+                "acting-1": slave,
+                "acting-and-grown-1": slave,
+            },
+        )
     return export
 
 
@@ -122,6 +135,7 @@ def findings(day: Day) -> dict[tuple[str, str], Row]:
         ),
         ("config-closed", ["config_perm"], ["config_perm"], False),
         ("not-configured", ["not_configured"], ["not_configured"], False),
+        ("acting", ["config_perm"], ["config_perm"], False),
         ("half-asked", [], [], False),
         ("broker-silent", [], [], False),
     ],
@@ -190,6 +204,9 @@ def test_each_difference_reaches_a_person_once(findings: dict[tuple[str, str], R
         ("route_config_differs", "config-closed-1"),
         ("route_config_differs", "not-configured-1"),
         ("route_config_differs", "unheard-of-1"),
+        ("broker_without_master", "acting-1"),
+        ("broker_without_master", "acting-and-grown-1"),
+        ("route_config_differs", "acting-and-grown-1"),
     }
 
 
@@ -203,6 +220,16 @@ def test_a_finding_on_a_route_has_its_evidence_in_columns(findings: dict[tuple[s
     assert half_known["examples"] == ["half-known-1"]
     assert half_known["seen_values"] == [f"{FIRST} half-known-1 4", f"{SECOND} half-known-1 none"]
     assert missing["seen_values"] == [SECOND]
+
+
+def test_a_slave_that_acts_as_master_is_told_with_the_broker_that_has_none(
+    findings: dict[tuple[str, str], Row],
+) -> None:
+    """Its route takes no messages, otherwise than its configuration says: that alone is no finding of its own."""
+    acting = findings["broker_without_master", "acting-1"]
+
+    assert (acting["topic_count"], acting["seen_values"]) == (1, ["id 1 at 10.0.0.8:10911"])
+    assert acting["examples"] == ["acting"]
 
 
 def test_the_gate_finds_nothing_wrong_with_the_ledger(day: Day) -> None:

@@ -1,0 +1,66 @@
+"""Brokers that have no master."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark_jobs.findings.case import case, few, found, listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_MASTER_ID: Final = 0
+
+_BY_ACTING: Final = ("config_perm", "config_write_queues")
+"""What a slave that acts as master is routed with otherwise than configured: it takes no messages."""
+
+
+def masterless(brokers: DataFrame) -> DataFrame:
+    """Return the brokers of which no name server lists a master, only slaves: broker_name, slaves array<string>."""
+    slave = F.concat(F.lit("id "), F.col("broker_id").cast("string"), F.lit(" at "), F.col("broker_addr"))
+    return (
+        brokers.groupBy("broker_name")
+        .agg(
+            F.min("broker_id").alias("least_id"),
+            F.array_sort(F.collect_set(slave)).alias("slaves"),
+        )
+        .where(F.col("least_id") != _MASTER_ID)
+        .select("broker_name", "slaves")
+    )
+
+
+def follows_from_no_master(differences: Column, is_masterless: Column) -> Column:
+    """Return whether a route differs from the broker's configuration only because a slave acts as its master."""
+    others = F.array_except(differences, F.array(*map(F.lit, _BY_ACTING)))
+    return is_masterless & (F.size(others) == 0)
+
+
+def of_masters(brokers: DataFrame, divergence: DataFrame) -> DataFrame:
+    """Return the brokers without a master, with the topics that have queues on them."""
+    topics = divergence.where("is_routed").groupBy("broker_name").agg(F.collect_set("topic").alias("topics"))
+    seen = masterless(brokers).join(topics, "broker_name", "left")
+    count = F.coalesce(F.size("topics"), F.lit(0))
+    return found(
+        seen,
+        ("broker_name",),
+        case(
+            "broker_without_master",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=(
+                "No name server lists a master (broker id 0) of this broker, only ",
+                listed(F.col("slaves")),
+                ". Its slave serves reads and takes no messages, for ",
+                count.cast("string"),
+                " topics.",
+            ),
+            advice="Start the master again, or make a slave the master (brokerId=0, brokerRole of a master). Permissions that routes "
+            "show without writing follow from this.",
+            topic_count=count,
+            value_count=F.size("slaves"),
+            seen_values=few(F.col("slaves")),
+            examples=few(F.col("topics")),
+        ),
+    )
