@@ -284,6 +284,9 @@ repeated AS (
     SELECT consumer_group, client_id, count(*) AS connection_count
     FROM silver_consumer_connection
     GROUP BY consumer_group, broker_name, client_id
+    UNION ALL
+    -- Proxies tell each other of their clients: whatever they list is one connection.
+    SELECT consumer_group, client_id, 1 FROM silver_proxy_connection
   )
   GROUP BY consumer_group, client_id
   HAVING min(connection_count) > 1

@@ -54,7 +54,8 @@ _RESULT: Final = "struct<client_id string, parameters string>"
 
 
 def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: DataFrame) -> DataFrame:
-    """Return the members that share by other parameters: consumer_group, topic, deviation (`_RESULT`).
+    """Return the members that share by other parameters: consumer_group, topic, deviation (`_RESULT`, null where
+    nothing explains what a member holds).
 
     Args:
         subscriptions: see `subscriptions.subscriptions`.
@@ -112,7 +113,9 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
             ),
         )
     )
-    explained = F.udf(_explain, _RESULT, useArrow=False)(
+    # Called nondeterministic, it stays where it is: Spark moves other functions into filters, in which Python cannot run.
+    explain = F.udf(_explain, _RESULT, useArrow=False).asNondeterministic()
+    explained = explain(
         "strategy",
         "client_id",
         F.struct(own["client_language"], own["client_version"]),
@@ -126,7 +129,6 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
         tables.join(strategies, list(_SUBSCRIPTION))
         .join(subscriptions.select(*_SUBSCRIPTION, "brokers", "member_ids", "variants"), list(_SUBSCRIPTION))
         .select(*_SUBSCRIPTION, explained.alias("deviation"))
-        .where("deviation is not null")
     )
 
 
