@@ -54,8 +54,9 @@ _RESULT: Final = "struct<client_id string, parameters string>"
 
 
 def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: DataFrame) -> DataFrame:
-    """Return the members that share by other parameters: consumer_group, topic, deviation (`_RESULT`, null where
-    nothing explains what a member holds).
+    """Return the members that share by other parameters.
+
+    Columns: consumer_group, topic, deviation (`_RESULT`, null where nothing explains what a member holds).
 
     Args:
         subscriptions: see `subscriptions.subscriptions`.
