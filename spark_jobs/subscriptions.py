@@ -45,6 +45,9 @@ _MEMBER_EVIDENCE = (
 _PROXIES = ""
 """Stands for the broker's name in the view that all proxies have together; no broker has such a name."""
 
+_RETRY_PREFIX = "%RETRY%"
+"""How the topic begins to which a group's messages go that are to be consumed again; the group's name follows."""
+
 _NO_TOPIC_ROUTE = 17
 """`ResponseCode.TOPIC_NOT_EXIST`: the name server knows no route for the topic."""
 
@@ -84,7 +87,8 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     """The distinct (consumer_group, topic) pairs.
 
     What brokers, proxies and clients say of subscriptions; for a group without any, the topics in which it has progress or a
-    client holds queues.
+    client holds queues. A group that the export names, and of which no answer says any of that nor that it is offline, has
+    its retry topic: it must not be missing.
     """
 
     def pairs(table: str, *, is_subscribed: bool) -> DataFrame:
@@ -102,11 +106,56 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
         .agg(F.max("is_subscribed").alias("is_subscribed"))
     )
     has_subscription = F.max("is_subscribed").over(Window.partitionBy("consumer_group"))
-    return (
+    described = (
         said.withColumn("has_subscription", has_subscription)
         .where("is_subscribed or not has_subscription")
         .select("consumer_group", "topic")
     )
+    unheard = _unheard_groups(silver).join(said.select("consumer_group"), "consumer_group", "left_anti")
+    return described.union(
+        unheard.select("consumer_group", F.concat(F.lit(_RETRY_PREFIX), "consumer_group").alias("topic"))
+    )
+
+
+def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the groups that brokers' configurations, failed questions and retry topics name and that may be online: consumer_group.
+
+    A group of which every broker that has it answered that it is offline is none of them: it exists and is not used.
+    """
+    of_broker = ["consumer_group", "broker_name"]
+    asked = silver["group_presence"].select(*of_broker, "state")
+    configured = silver["subscription_group"].select(*of_broker).distinct()
+    by_broker = (
+        configured.join(asked, of_broker, "full")
+        .where(is_users_group())
+        .groupBy("consumer_group")
+        .agg(F.max(~F.col("state").eqNullSafe("offline")).alias("may_be_online"))
+    )
+    failed = silver["export_record"].where("consumer_group is not null and state <> 'payload'")
+    retried = (
+        silver["topic_config"]
+        .select("topic")
+        .union(silver["export_record"].where("kind = 'nameserver_route'").select("topic"))
+        .where(F.col("topic").startswith(_RETRY_PREFIX))
+        .select(F.substring("topic", len(_RETRY_PREFIX) + 1, 1_000_000).alias("consumer_group"))
+    )
+    # `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>` are retry topics of POP.
+    of_pop = F.col("consumer_group").startswith(F.concat("group", F.lit("_"))) | F.col(
+        "consumer_group"
+    ).startswith(F.concat("group", F.lit("+")))
+    named = (
+        failed.select("consumer_group")
+        .union(retried)
+        .where(is_users_group())
+        .distinct()
+        .join(by_broker, "consumer_group", "left_anti")
+        .join(
+            F.broadcast(by_broker.select(F.col("consumer_group").alias("group"))),
+            of_pop,
+            "left_anti",
+        )
+    )
+    return by_broker.where("may_be_online").select("consumer_group").union(named)
 
 
 def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:

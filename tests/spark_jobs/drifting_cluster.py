@@ -723,6 +723,32 @@ def members_that_no_broker_could_tell(said: Said) -> None:
     said.client("c1")
 
 
+def of_retry_topic(said: Said) -> None:
+    """The route of the group's retry topic, which is all that the export says of its topics."""
+    said.export.route(f"%RETRY%{said.name}", {"a": 1, "b": 1})
+
+
+@case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
+def group_that_only_failed_questions_name(said: Said) -> None:
+    """An account without permission for the group, or brokers that died in the middle of the capture."""
+    of_retry_topic(said)
+    for broker in "ab":
+        said.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=said.name)
+        said.export.failure("consume_stats", NOT_REACHED, broker=broker, group=said.name)
+
+
+@case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
+def group_that_only_its_retry_topic_names(said: Said) -> None:
+    of_retry_topic(said)
+
+
+@case({})
+def group_that_exists_and_is_not_used(said: Said) -> None:
+    of_retry_topic(said)
+    for broker in "ab":
+        said.export.no_members(broker, said.name)
+
+
 @case({"a/0": unknown("route_unknown")})
 def route_that_no_name_server_could_tell(said: Said) -> None:
     for nameserver in ("ns-1:9876", "ns-2:9876"):
