@@ -89,7 +89,7 @@ def backfill(
         # Computing a day again can put a later one out of date and none that is earlier.
         due = [
             stale
-            for stale in stale_days(any_day.warehouse, any_day.cluster)
+            for stale in stale_days(any_day.warehouse, any_day.cluster, any_day.exports)
             if stale.ds > settled and stale.ds not in failed
         ]
         if not due:

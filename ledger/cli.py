@@ -133,7 +133,7 @@ def run(
         f"{cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
         f"{changed} tables changed."
     )
-    _warn_of_stale_days(day.warehouse, cluster)
+    _warn_of_stale_days(day.warehouse, cluster, day.exports)
 
 
 @app.command()
@@ -246,7 +246,7 @@ def backfill(
     outcomes = list(outcomes_of(day, first.date(), last.date(), is_reversed=is_reversed, run=run_in_process))
     for outcome in outcomes:
         typer.echo(f"{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
-    _warn_of_stale_days(day.warehouse, cluster)
+    _warn_of_stale_days(day.warehouse, cluster, day.exports)
     code = exit_code_of(outcomes)
     if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
         _told.print(
@@ -326,9 +326,9 @@ def collect(
     if manifest.quality in OF_QUALITY:
         last = manifest.attempts[-1]
         _told.print(
-            f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed, or no broker answered for "
-            "a group. What depends on them is unknown; see capture_attempts.jsonl for where they failed. Fix the cause and run "
-            "the same again today (UTC): only what is missing is asked again.",
+            f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed. What depends on them is "
+            "unknown; capture_attempts.jsonl in the export says which kinds, servers and groups. Fix the cause and run the same "
+            "again today (UTC): only what is missing is asked again.",
             soft_wrap=True,
         )
         raise typer.Exit(OF_QUALITY[last.quality])
@@ -504,7 +504,7 @@ def stage(
             typer.echo(
                 f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
             )
-            _warn_of_stale_days(day.warehouse, cluster)
+            _warn_of_stale_days(day.warehouse, cluster, day.exports)
 
 
 def main() -> None:
@@ -546,11 +546,11 @@ def _folder(exports: str) -> Path:
     )
 
 
-def _warn_of_stale_days(warehouse: Warehouse, cluster: str) -> None:
-    """Name the published days that were compared with something that has changed since."""
+def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Place | None = None) -> None:
+    """Name the published days that are out of date."""
     from ledger.stale import stale_days
 
-    days = stale_days(warehouse, cluster)
+    days = stale_days(warehouse, cluster, exports)
     if days:
         named = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days)
         _told.print(

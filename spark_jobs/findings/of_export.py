@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from spark_jobs.findings.case import SUBJECT, case, few, found, listed, text
+from topology.contract import NOT_ASKED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 _ANSWERS_THAT_ARE_NO_FAULT = (17, 206, 213)
 """Response codes that answer the question: no route for the topic, group not online, group without progress."""
 
-_NOT_KNOWN_BEFORE_5 = ("broker_message_request_mode",)
-"""Kinds whose question brokers learned in 5.0.0; older ones say that they do not know it, and have nothing to tell."""
+_NOT_KNOWN_TO_ALL = ("broker_message_request_mode", "broker_producer_table")
+"""Kinds whose question older brokers do not know: they have nothing to tell."""
 
 _REQUEST_CODE_NOT_SUPPORTED = 3
 
@@ -53,12 +54,12 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
 
 def of_failed_sources(records: DataFrame) -> DataFrame:
     """Which sources failed, by broker; questions that a failure answers are left out."""
-    is_too_old = F.col("kind").isin(*_NOT_KNOWN_BEFORE_5) & (
-        F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED
+    is_too_old = F.col("kind").isin(*_NOT_KNOWN_TO_ALL) & (F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED)
+    is_answer = (
+        F.coalesce(F.col("error_code").isin(*_ANSWERS_THAT_ARE_NO_FAULT) | is_too_old, F.lit(col=False))
+        | F.coalesce(F.col("error_message").contains("> not online"), F.lit(col=False))
+        | F.col("error_type").eqNullSafe(NOT_ASKED)
     )
-    is_answer = F.coalesce(
-        F.col("error_code").isin(*_ANSWERS_THAT_ARE_NO_FAULT) | is_too_old, F.lit(col=False)
-    ) | F.coalesce(F.col("error_message").contains("> not online"), F.lit(col=False))
     seen = (
         records.where((F.col("state") == "error") & ~is_answer)
         .groupBy("broker_name")

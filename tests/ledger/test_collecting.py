@@ -13,6 +13,7 @@ from command_line import ledger
 from rich.console import Console
 
 from ledger import collecting
+from ledger.stale import replaced_exports
 from tests.topology.collect.simulated_cluster import SimulatedCluster, silence, small_cluster
 from topology.collect.errors import AdminClientError
 from topology.contract import KIND_BY_NAME
@@ -447,3 +448,20 @@ class TestPruning:
         assert ledger("exports", "prune", f"--exports={exports}", settings(tmp_path, {}), "--apply") == 2
         assert capsys.readouterr().err.startswith("How long exports of any cluster are kept is not known")
         assert self.left(exports) == 3
+
+
+def test_a_day_computed_from_an_export_that_was_completed_since_is_out_of_date(
+    clients: AdminClients, tmp_path: Path
+) -> None:
+    exports = tmp_path / "exports"
+    mute(clients.cluster, MUTE)
+    assert collect(tmp_path, *BOTH, settings(tmp_path, QUICK)) == 4
+    published = {
+        TODAY: verify(directory(tmp_path)).sha256,
+        TODAY - timedelta(days=1): "of an export that is gone",
+    }
+    assert replaced_exports(published, "c", exports) == []
+    clients.cluster.instead = lambda _: None
+    assert collect(tmp_path, *BOTH) == 0
+    assert replaced_exports(published, "c", exports) == [TODAY]
+    assert replaced_exports(published, "c", None) == []

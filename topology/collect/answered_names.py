@@ -13,34 +13,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from strategies.groups import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS
 from topology.rocketmq_json import ObjectMap, RocketMQJsonError, loads
 
 HEARTBEAT_SYNCER: Final = "DefaultHeartBeatSyncerTopic"
 """The topic through which proxies in CLUSTER mode tell each other of their clients."""
 
-HEARTBEAT_SYNCER_GROUP: Final = f"CID_{HEARTBEAT_SYNCER}"
-"""The consumer group of those proxies: each of them is a member."""
-
-_SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
-_SYSTEM_GROUPS: Final = frozenset(
-    {
-        # MixAll.PREDEFINE_GROUP_SET of 5.5.0.
-        "DEFAULT_PRODUCER",
-        "DEFAULT_CONSUMER",
-        "TOOLS_CONSUMER",
-        "SCHEDULE_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "__MONITOR_CONSUMER",
-        "CLIENT_INNER_PRODUCER",
-        "SELF_TEST_P_GROUP",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-        "CID_ONSAPI_PULL",
-        HEARTBEAT_SYNCER_GROUP,
-    }
-)
 _RETRY_PREFIX: Final = "%RETRY%"
 _RELEASE: Final = re.compile(r"V(\d{1,3})_(\d{1,3})_(\d{1,3})", re.ASCII)
 
@@ -127,7 +105,7 @@ def start_of_process(payload: bytes) -> str | None:
 
 def is_system_group(group: str) -> bool:
     """Whether a group is RocketMQ's own."""
-    return group in _SYSTEM_GROUPS or group.startswith(_SYSTEM_GROUP_PREFIX)
+    return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def group_of_retry_topic(topic: str, topics: set[str]) -> str | None:

@@ -36,10 +36,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from strategies.groups import PROXY_HEARTBEAT_GROUP
 from topology.collect.admin import Answer, Question
 from topology.collect.answered_names import (
     HEARTBEAT_SYNCER,
-    HEARTBEAT_SYNCER_GROUP,
     Connections,
     NamesError,
     brokers_of_cluster,
@@ -364,7 +364,7 @@ class _Capture:
                 groups.update(named or ())
                 if named is None:
                     failures.append(f"{broker.address}: {_one_line(known.answer)}")
-                if HEARTBEAT_SYNCER_GROUP in (named or ()) or HEARTBEAT_SYNCER in own:
+                if PROXY_HEARTBEAT_GROUP in (named or ()) or HEARTBEAT_SYNCER in own:
                     proxied.append(broker)
 
         self._each("brokers", len(brokers), brokers, ask)
@@ -405,7 +405,7 @@ class _Capture:
         """Learns the proxies' addresses: those of the settings, or else the hosts that are connected as proxies are."""
         hosts: set[str] = set()
         for broker in brokers:
-            heard = self._record(_of_group("consumer_connection", broker, HEARTBEAT_SYNCER_GROUP))
+            heard = self._record(_of_group("consumer_connection", broker, PROXY_HEARTBEAT_GROUP))
             hosts.update(filter(None, self._names(heard, connections_of, Connections()).hosts))
         found = sorted(f"{host}:{self._settings.proxy_port}" for host in hosts)
         self._proxies = self._settings.proxies or found

@@ -25,9 +25,9 @@ PASSED_ON: Final = frozenset({"consumer_running_info", "consumer_status"})
 # RemotingSysResponseCode.SYSTEM_BUSY, ResponseCode.NO_PERMISSION.
 SYSTEM_BUSY: Final = 2
 _NO_PERMISSION: Final = 16
-# REQUEST_CODE_NOT_SUPPORTED, TOPIC_NOT_EXIST, SUBSCRIPTION_GROUP_NOT_EXIST, CONSUMER_NOT_ONLINE: the server knows that there is
-# nothing to answer.
-_ANSWERING_CODES: Final = frozenset({3, 17, 26, 206})
+# REQUEST_CODE_NOT_SUPPORTED, TOPIC_NOT_EXIST, SUBSCRIPTION_GROUP_NOT_EXIST, CONSUMER_NOT_ONLINE, BROADCAST_CONSUMPTION: the
+# server knows that there is nothing to answer.
+_ANSWERING_CODES: Final = frozenset({3, 17, 26, 206, 213})
 _SUCCESS: Final = 0
 _REFUSING_EXCEPTIONS: Final = ("AclException", "AuthenticationException", "AuthorizationException")
 _MOST_NAMED: Final = 5
