@@ -54,6 +54,7 @@ from topology.redaction import (
     REDACTED,
     redact_attachment,
     redact_broker_file,
+    redact_line,
     redact_payload,
     redact_text,
 )
@@ -271,12 +272,17 @@ class ExportWriter:
             ExportError: Nothing can be written.
         """
         envelope = parse_envelope(line, kind)
-        document: dict[str, object] = json.loads(line)
+        # The earlier export may be of a release that did not redact.
+        document: dict[str, object] = json.loads(redact_line(kind, line))
         fields = {name: value for name, value in document.items() if name not in {"kind", "cluster"}}
         if KIND_BY_NAME[kind].content is not Content.NOTE:
             fields.setdefault("attempt", attempt)
         if envelope.file is not None:
-            self._store(envelope.file.path, earlier / envelope.file.path)
+            content: bytes | Path = earlier / envelope.file.path
+            if kind == "broker_file":
+                with self._whole_or_broken():
+                    content = redact_broker_file(envelope.file.path, _bytes_of(content))
+            fields["size"], fields["sha256"] = self._store(envelope.file.path, content)
         self._append(kind, fields)
 
     def attach(self, name: str, content: bytes | Path) -> None:

@@ -527,3 +527,25 @@ with export_writer.ExportWriter(
     if point == "begun":
         dies()
 """
+
+
+def test_lines_of_the_days_earlier_export_are_copied_without_secrets(tmp_path: Path) -> None:
+    content = b"accounts: hunter2\n"
+    earlier = tmp_path / "earlier"
+    (earlier / "broker_files" / "a").mkdir(parents=True)
+    (earlier / "broker_files" / "a" / "plain_acl.yml").write_bytes(content)
+    told = {"cluster": "prod", "captured_at": "2026-11-16T12:00:00Z", **BROKER}
+    file = {
+        "path": "broker_files/a/plain_acl.yml",
+        "size": len(content),
+        "mtime": "2026-11-16T12:00:00Z",
+        "sha256": "0" * 64,
+    }
+    copied = {"broker_config": {"payload": "adminPassword=hunter2\n"}, "broker_file": file}
+    with ExportWriter(tmp_path, "prod", DS) as writer:
+        write_required(writer)
+        for kind, fields in copied.items():
+            writer.copy(kind, json.dumps({"kind": kind, **told, **fields}).encode() + b"\n", earlier, 1)
+    assert writer.manifest == verify(writer.directory)
+    for path in writer.directory.rglob("*"):
+        assert not path.is_file() or b"hunter2" not in path.read_bytes()
