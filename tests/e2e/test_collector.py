@@ -28,12 +28,13 @@ from ledger.collecting import collector_jars, java_program
 from settings import CollectTls
 from tests.e2e.tcp_proxy import TcpProxy
 from tests.real_cluster import RealCluster
+from tests.real_cluster.cluster import Broker
 from tests.real_cluster.processes import have_ended, wait_until
 from tests.real_cluster.releases import each_release
 from topology.collect.admin import Answer, Credentials, Question, admin_client
 from topology.collect.answered_names import topics_of_list
 from topology.collect.errors import UnusableConnectionError
-from topology.contract import KIND_BY_NAME
+from topology.contract import KIND_BY_NAME, NOT_ASKED
 from topology.manifest import MANIFEST_NAME, verify
 from topology.rocketmq_json import loads
 
@@ -183,6 +184,66 @@ def test_every_release_is_collected_and_each_member_holds_what_it_says_itself(
     # A release before 5 has no such modes, and says that it does not know the request; every other source has answered.
     unknown_before_5 = {"broker_message_request_mode"} if version.startswith("4") else set()
     assert {kind for kind, found in failed.items() if found} == unknown_before_5
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        ("5.3.3", "4.7.1"),
+        pytest.param(("5.3.3", "4.7.1", "5.1.4", "4.9.7", "5.5.0"), marks=pytest.mark.every_release),
+        pytest.param(("4.7.1", "4.7.1"), marks=pytest.mark.every_release),
+        pytest.param(("5.1.4", "5.1.4"), marks=pytest.mark.every_release),
+    ],
+    ids="-".join,
+)
+def test_each_broker_is_asked_what_its_release_knows(
+    releases: tuple[str, ...], tmp_path: Path, collector: Collector
+) -> None:
+    brokers = [Broker(f"broker-{number}", version=release) for number, release in enumerate(releases)]
+    with RealCluster(releases[0], tmp_path / "cluster", brokers=brokers) as cluster:
+        cluster.create_topic("orders", queues=2)
+        group = cluster.start_consumers("billing", ["orders"], ["10.0.0.1@one", "10.0.0.2@two"])
+        cluster.wait_until_stable(group)
+        # One unanswered question would be enough to give a broker up.
+        collector.run(*cluster.name_servers, dead_after_s=0.001, quality={"degraded_above": 0})
+        owned = {
+            member.client_id: {(queue.topic, queue.broker_name, queue.queue_id) for queue in queues}
+            for member, queues in cluster.owned(group)
+        }
+    told = {
+        line["client_id"]: {
+            (key["topic"], key["brokerName"], key["queueId"])
+            for key, _ in loads(line["payload"])["mqTable"].items()
+        }
+        for line in collector.lines("consumer_running_info")
+    }
+    assert told == owned
+    failed = {
+        (line["kind"], line["broker"], line["error"]["type"])
+        for path in collector.directory.glob("*.jsonl")
+        for line in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        if "error" in line
+    }
+    since = {"broker_producer_table": (4, 9, 4), "broker_message_request_mode": (5, 0, 0)}
+    assert failed == {
+        (kind, broker.name, NOT_ASKED)
+        for kind, first in since.items()
+        for broker in brokers
+        if tuple(map(int, (broker.version or "").split("."))) < first
+    }
+
+
+def test_a_static_topic_hides_no_other_topic(cluster: RealCluster, collector: Collector) -> None:
+    cluster.mqadmin(
+        "updateStaticTopic", "-n", cluster.name_servers[0], "-t", "fixed", "-qn", "4", "-c", cluster.name
+    )
+    told = collector.run(*cluster.name_servers)
+    assert "cannot be read" not in told
+    (config, other) = collector.lines("broker_topic_config")
+    assert "topicQueueMappingDetailMap" in config["payload"] + other["payload"]
+    for broker in cluster.broker_addresses:
+        asked = {line["topic"] for line in collector.lines("broker_topic_stats") if line["broker"] == broker}
+        assert {"orders", "notices", "fixed"} <= asked
 
 
 def test_payloads_are_the_bytes_that_came_over_the_wire(cluster: RealCluster, collector: Collector) -> None:
@@ -509,6 +570,28 @@ def test_certificates_are_checked_unless_one_says_otherwise(cluster: RealCluster
         assert "orders" in topics_at(proxy.address, tls=CollectTls(verify=False))
         assert ask_name_server(proxy.address, tls=CollectTls()).response_code is None
         assert ask_name_server(proxy.address).response_code is None
+
+
+@pytest.mark.parametrize(
+    ("tls", "cause"),
+    [
+        (None, "it speaks TLS, and the settings have no collect.tls"),
+        ({}, "no authority that is trusted by default has signed its certificate"),
+        ({"trusted_certificates": "other"}, "other/authority.pem has signed its certificate"),
+    ],
+    ids=["plain", "no authority", "another authority"],
+)
+def test_a_connection_that_tls_prevents_is_a_sentence_with_its_cause(
+    cluster: RealCluster, collector: Collector, tmp_path: Path, tls: dict[str, str] | None, cause: str
+) -> None:
+    folders = [tmp_path / "own", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    own, other = map(Authority, folders)
+    settings = {} if tls is None else {"tls": tls and {"trusted_certificates": str(other.file)}}
+    with TcpProxy(cluster.name_servers[0], tls=own.context) as proxy:
+        told = collector.run(proxy.address, expect=1, retries=0, call_timeout_ms=2000, **settings)
+    assert cause in told.splitlines()[-1]
 
 
 def test_without_its_certificates_nothing_is_asked_and_never_in_plain(
