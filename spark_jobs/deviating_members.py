@@ -12,6 +12,7 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import functions as F
 
 from strategies import MessageQueue, RocketMQError, UnknownNameError, get_strategy
@@ -50,13 +51,15 @@ class Deviation(NamedTuple):
 Queue = tuple[str, int]
 """Broker name and queue id."""
 
-_RESULT: Final = "struct<client_id string, parameters string>"
+_EXPLAINED_DDL: Final = (
+    "consumer_group string, topic string, deviation struct<client_id: string, parameters: string>"
+)
 
 
 def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: DataFrame) -> DataFrame:
     """Return the members that share by other parameters.
 
-    Columns: consumer_group, topic, deviation (`_RESULT`, null where nothing explains what a member holds).
+    Columns: consumer_group, topic, deviation struct<client_id, parameters>.
 
     Args:
         subscriptions: see `subscriptions.subscriptions`.
@@ -114,48 +117,52 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
             ),
         )
     )
-    # Called nondeterministic, it stays where it is: Spark moves other functions into filters, in which Python cannot run.
-    explain = F.udf(_explain, _RESULT, useArrow=False).asNondeterministic()
-    explained = explain(
+    questions = tables.join(strategies, list(_SUBSCRIPTION)).join(
+        subscriptions.select(*_SUBSCRIPTION, "brokers", "member_ids", "variants"), list(_SUBSCRIPTION)
+    )
+    return questions.select(
+        *_SUBSCRIPTION,
         "strategy",
         "client_id",
-        F.struct(own["client_language"], own["client_version"]),
-        "topic",
-        queues,
+        own["client_language"].alias("language"),
+        own["client_version"].alias("version"),
+        queues.alias("queues"),
         "member_ids",
         "expected",
         "held",
-    )
-    return (
-        tables.join(strategies, list(_SUBSCRIPTION))
-        .join(subscriptions.select(*_SUBSCRIPTION, "brokers", "member_ids", "variants"), list(_SUBSCRIPTION))
-        .select(*_SUBSCRIPTION, explained.alias("deviation"))
-    )
+    ).mapInArrow(_explained, _EXPLAINED_DDL)
 
 
-def _explain(
-    strategy: str,
-    client_id: str,
-    client: tuple[str | None, str | None],
-    topic: str,
-    queues: Sequence[Queue],
-    member_ids: Sequence[str],
-    expected: Sequence[Queue],
-    held: Sequence[Queue],
-) -> Deviation | None:
-    def plain(rows: Sequence[Queue]) -> list[Queue]:
-        return [(broker_name, queue_id) for broker_name, queue_id in rows]
-
-    return deviation(
-        strategy,
-        client_id,
-        (client[0], client[1]),
-        topic,
-        plain(queues),
-        list(member_ids),
-        frozenset(plain(expected)),
-        frozenset(plain(held)),
+def _explained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the members of each batch whose tables other parameters explain, in the columns of `_EXPLAINED_DDL`."""
+    schema = pa.schema(
+        [
+            ("consumer_group", pa.string()),
+            ("topic", pa.string()),
+            ("deviation", pa.struct([("client_id", pa.string()), ("parameters", pa.string())])),
+        ]
     )
+    for batch in batches:
+        rows = []
+        for row in batch.to_pylist():
+            found = deviation(
+                row["strategy"],
+                row["client_id"],
+                (row["language"], row["version"]),
+                row["topic"],
+                _plain(row["queues"]),
+                row["member_ids"],
+                frozenset(_plain(row["expected"])),
+                frozenset(_plain(row["held"])),
+            )
+            if found is not None:
+                subject = {name: row[name] for name in _SUBSCRIPTION}
+                rows.append(subject | {"deviation": found._asdict()})
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _plain(queues: Sequence[dict[str, Any]]) -> list[Queue]:
+    return [(queue["broker_name"], queue["queue_id"]) for queue in queues]
 
 
 def deviation(
