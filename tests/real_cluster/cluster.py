@@ -110,6 +110,7 @@ class RealCluster:
         brokers: Masters, by name or in detail.
         nameservers: How many name servers.
         name: The name of the cluster.
+        account: Access key and secret key that clients, the operator and `mqadmin` sign with.
 
     Raises:
         SetUpError: There is no JDK, or the jars cannot be fetched.
@@ -123,7 +124,9 @@ class RealCluster:
         brokers: Sequence[str | Broker] = ("broker-a", "broker-b"),
         nameservers: int = 1,
         name: str = "real",
+        account: tuple[str, str] | None = None,
     ) -> None:
+        self._account = account
         self.version = version
         self.name = name
         self.directory = directory
@@ -486,6 +489,10 @@ class RealCluster:
         """What `mqadmin` prints, in a JVM of its own. What it writes into its folder is in `mqadmin` in ours."""
         folder = self.directory / "mqadmin"
         folder.mkdir(exist_ok=True)
+        if self._account is not None:
+            (folder / "conf").mkdir(exist_ok=True)
+            keys = "accessKey: {}\nsecretKey: {}\n".format(*self._account)
+            (folder / "conf" / "tools.yml").write_text(keys, encoding="utf-8")
         answer = subprocess.run(
             self._programs[self.version].other(
                 "org.apache.rocketmq.tools.command.MQAdminStartup",
@@ -618,10 +625,12 @@ class RealCluster:
         if name not in self._hosts:
             release = version or self.version
             folder = self.directory / name
+            keys = ("ledger_access_key", "ledger_secret_key")
             words = self._program(release).other(
                 "ledger.cluster.ClientHost",
                 heap_mib=_HOST_HEAP_MIB,
                 folder=folder,
+                **dict(zip(keys, self._account or (), strict=False)),
                 rocketmq_client_localOffsetStoreDir=str(self.offsets_folder(disk or name)),
                 rocketmq_client_rebalance_waitInterval=str(_INTERVAL_MS),
             )

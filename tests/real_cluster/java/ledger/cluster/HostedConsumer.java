@@ -13,6 +13,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.impl.consumer.RebalanceImpl;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -29,7 +30,8 @@ final class HostedConsumer {
     private final boolean isRebalancedByServer;
 
     HostedConsumer(Told told) throws Exception {
-        consumer = new DefaultMQPushConsumer(told.text("group"));
+        consumer = new DefaultMQPushConsumer(
+                told.text("group"), Account.signature(), new AllocateMessageQueueAveragely());
         consumer.setNamesrvAddr(told.text("name_servers"));
         consumer.setClientIP(told.text("client_ip"));
         consumer.setInstanceName(told.text("instance"));

@@ -71,7 +71,7 @@ final class Operator {
     private DefaultMQAdminExt admin(String nameServer) throws Exception {
         DefaultMQAdminExt admin = admins.get(nameServer);
         if (admin == null) {
-            admin = new DefaultMQAdminExt(PATIENCE_MS);
+            admin = new DefaultMQAdminExt(Account.signature(), PATIENCE_MS);
             admin.setNamesrvAddr(nameServer);
             admin.setInstanceName("operator-" + nameServer);
             admin.setVipChannelEnabled(false);
@@ -132,7 +132,7 @@ final class Operator {
     }
 
     private Object send(Told told) throws Exception {
-        DefaultMQProducer producer = new DefaultMQProducer("operator");
+        DefaultMQProducer producer = new DefaultMQProducer("operator", Account.signature());
         producer.setNamesrvAddr(told.text("name_server"));
         producer.setInstanceName("operator-producer");
         producer.setVipChannelEnabled(false);

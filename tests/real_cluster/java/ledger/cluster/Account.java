@@ -1,0 +1,22 @@
+package ledger.cluster;
+
+import org.apache.rocketmq.remoting.RPCHook;
+
+/** The account that every client of this JVM signs with, if its system property names one. */
+final class Account {
+    private Account() {
+    }
+
+    /** What signs requests; null without an account. */
+    static RPCHook signature() throws Exception {
+        String access = System.getProperty("ledger.access.key");
+        if (access == null) {
+            return null;
+        }
+        Class<?> credentials = Class.forName("org.apache.rocketmq.acl.common.SessionCredentials");
+        Object account = credentials.getConstructor(String.class, String.class)
+                .newInstance(access, System.getProperty("ledger.secret.key"));
+        return (RPCHook) Class.forName("org.apache.rocketmq.acl.common.AclClientRPCHook")
+                .getConstructor(credentials).newInstance(account);
+    }
+}
