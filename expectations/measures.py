@@ -80,7 +80,7 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
             quarantined_group.QUERY,
             every_table.BREACH_QUERY,
         ),
-        every_table.COMMON_TABLES,
+        f"{every_table.COMMON_TABLES},{finding.COMMON_TABLES}",
     ),
 )
 """Spark SQL statements that together give one row per expectation: `MEASURE_SCHEMA`."""

@@ -58,47 +58,121 @@ STRATEGY_SOURCES: Final = ("observed", "configured", "hypothetical")
 FINDING_SEVERITIES: Final = ("critical", "warning", "info")
 """The closed list of `finding.severity`."""
 
-FINDING_KINDS: Final = (
-    "strategies_mixed",
-    "client_id_duplicated",
-    "subscriptions_differ",
+_KINDS_OF_QUEUES: Final = (
     "queue_unowned",
-    "queue_unread_by_member",
     "queue_owned_twice",
     "owner_unexpected",
-    "assignment_frozen",
-    "clients_idle",
-    "load_unfair",
-    "group_offline",
-    "members_unknown",
-    "client_not_asked",
+    "queue_unread_by_member",
+)
+
+FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
+    "strategies_mixed": ("critical",),
+    "client_id_duplicated": ("critical", "warning"),
+    "subscriptions_differ": ("critical", "warning"),
+    "queue_unowned": ("critical", "warning"),
+    "queue_unread_by_member": ("warning",),
+    "queue_owned_twice": ("critical", "warning"),
+    "owner_unexpected": ("warning",),
+    "assignment_frozen": ("warning",),
+    "clients_idle": ("info",),
+    "load_unfair": ("warning",),
+    "group_offline": ("warning",),
+    "members_unknown": ("warning",),
+    "client_not_asked": ("warning",),
+    "member_lists_differ": ("warning",),
+    "settings_missing": ("info",),
+    "strategy_unknown": ("info",),
+    "strategy_changed": ("info",),
+    "consumption_stalled": ("warning",),
+    "route_differs": ("warning",),
+    "route_missing": ("warning",),
+    "write_route_differs": ("warning",),
+    "order_conf_differs": ("warning",),
+    "broker_missing_on_nameserver": ("warning",),
+    "broker_address_differs": ("warning",),
+    "route_config_differs": ("warning",),
+    "broker_without_master": ("warning",),
+    "offset_files_corrupt": ("critical",),
+    "offset_file_shared": ("critical",),
+    "offset_file_recovered": ("warning",),
+    "offset_file_lost": ("warning",),
+    "offset_file_stale": ("warning",),
+    "offset_file_unused": ("info",),
+    "broadcast_messages_lost": ("critical",),
+    "broadcast_offset_ahead": ("warning",),
+    "broadcast_offset_regressed": ("warning",),
+    "broadcast_client_stuck": ("warning",),
+    "record_rejected": ("warning",),
+    "source_failed": ("warning",),
+}
+"""Kind of finding -> the severities that a finding of it has by itself, the usual one first; each has a page in docs/findings."""
+
+FINDING_KINDS: Final = tuple(FINDING_KIND_SEVERITIES)
+"""The closed list of `finding.kind`."""
+
+PASSING_CAUSES: Final = ("not_yet_rebalanced",)
+"""Causes that pass without intervention: a critical kind is a warning with one of them."""
+
+_IS_ENOUGH: Final = "client_total_count <= queue_total_count"
+
+FINDING_EXPLANATIONS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...]] = (
+    ("strategies_mixed", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'mixed_strategies'"),
+    ("client_id_duplicated", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'duplicate_client_id'"),
+    (
+        "subscriptions_differ",
+        _KINDS_OF_QUEUES,
+        ("consumer_group", "topic"),
+        "likely_cause = 'subscriptions_differ'",
+    ),
+    ("member_lists_differ", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'member_lists_differ'"),
+    ("route_differs", _KINDS_OF_QUEUES, ("topic",), "likely_cause = 'route_views_differ'"),
+    (
+        "route_missing",
+        (*_KINDS_OF_QUEUES, "assignment_frozen"),
+        ("topic",),
+        "likely_cause = 'route_vanished'",
+    ),
+    (
+        "strategies_mixed",
+        ("load_unfair", "clients_idle"),
+        ("consumer_group",),
+        "try_element_at(seen_values, 1) = 'MIXED'",
+    ),
+    (
+        "client_id_duplicated",
+        ("load_unfair", "clients_idle"),
+        ("consumer_group",),
+        f"try_element_at(seen_values, 1) IN ('AVG', 'AVG_BY_CIRCLE') AND {_IS_ENOUGH}",
+    ),
+    ("load_unfair", ("clients_idle",), ("consumer_group", "topic"), _IS_ENOUGH),
+    ("client_id_duplicated", ("offset_file_shared",), ("consumer_group", "client_id"), "TRUE"),
+    ("offset_file_shared", ("broadcast_offset_regressed",), ("consumer_group", "client_id"), "TRUE"),
+)
+"""Kind, the kinds that it explains, the columns that are equal in both, and a condition on the explained finding.
+
+What findings on brokers explain is decided by other tables and stands in `finding.py`.
+"""
+
+FINDING_CAUSES_OF_GROUPS: Final = (
+    "duplicate_client_id",
+    "room_without_clients",
+    "config_list_gap",
+    "config_list_overlap",
+    "mixed_clients",
+    "mixed_strategies",
+    "old_machine_room",
     "member_lists_differ",
-    "settings_missing",
-    "strategy_unknown",
-    "strategy_changed",
-    "consumption_stalled",
-    "route_differs",
-    "route_missing",
-    "write_route_differs",
-    "order_conf_differs",
-    "broker_missing_on_nameserver",
-    "broker_address_differs",
-    "route_config_differs",
-    "broker_without_master",
-    "offset_files_corrupt",
-    "offset_file_shared",
-    "offset_file_recovered",
-    "offset_file_lost",
-    "offset_file_stale",
-    "offset_file_unused",
+    "parameters_differ",
+    "not_yet_rebalanced",
+)
+"""Causes with which the findings on queues of a group, in all of its topics, are one problem."""
+
+FINDING_KINDS_OF_CLIENTS: Final = (
     "broadcast_messages_lost",
-    "broadcast_offset_ahead",
     "broadcast_offset_regressed",
     "broadcast_client_stuck",
-    "record_rejected",
-    "source_failed",
 )
-"""The closed list of `finding.kind`; each has a page in docs/findings."""
+"""Kinds that are one problem in all topics of a client."""
 
 DRIFT_FINDING_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "unowned": ("queue_unowned", "queue_unread_by_member"),
@@ -128,8 +202,11 @@ DRIFT_CAUSES: Final = (
 )
 """The closed list of `ownership_drift.likely_cause`."""
 
-FINDING_CAUSES: Final = (*DRIFT_CAUSES, "more_clients_than_queues")
-"""The closed list of `finding.likely_cause`: idle clients have a cause too, and no queue is amiss for it."""
+SOURCE_CAUSES: Final = ("permission_denied", "connection_failed", "timed_out")
+"""Why a source did not answer."""
+
+FINDING_CAUSES: Final = (*DRIFT_CAUSES, "more_clients_than_queues", *SOURCE_CAUSES)
+"""The closed list of `finding.likely_cause`: idle clients and failed sources have causes too, and no queue is amiss for them."""
 
 DRIFT_UNKNOWN_REASONS: Final = (
     "route_unknown",

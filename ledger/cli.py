@@ -163,7 +163,7 @@ def tables(warehouse: WarehousePlace = _WAREHOUSE) -> None:
 
 @app.command()
 def summary(warehouse: WarehousePlace = _WAREHOUSE) -> None:
-    """Each published day in a line: groups, queues, assignments, findings, the gate's verdict."""
+    """Each published day in a line: groups, queues, assignments, problems, the gate's verdict."""
     from ledger.summary import show_summary
 
     show_summary(warehouse)

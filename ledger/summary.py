@@ -11,7 +11,7 @@ _QUERY = Path(__file__).resolve().parent.parent / "sql" / "summary.sql"
 
 
 def show_summary(warehouse: str) -> None:
-    """Write each published day on standard output: groups, queues, assignments, findings, the gate's verdict.
+    """Write each published day on standard output: groups, queues, assignments, problems, the gate's verdict.
 
     Raises:
         QueryError: there is no warehouse, or it cannot be read.

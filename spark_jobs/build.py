@@ -29,6 +29,7 @@ from spark_jobs.broadcast_offset_file import broadcast_offset_file
 from spark_jobs.compared_day import COMPARED_TABLES, compared_rows
 from spark_jobs.fairness import assignment_fairness
 from spark_jobs.finding import finding
+from spark_jobs.findings.explanations import with_roots
 from spark_jobs.offset_readings import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
 from spark_jobs.ownership_drift import ownership_drift
 from spark_jobs.producer_spread import producer_spread
@@ -171,7 +172,8 @@ def _stage_day(
         before,
     )
     gold |= write({BROADCAST_OFFSET: offsets, ASSIGNMENT_CHURN: churn})
-    gold |= write({FINDING: finding(silver, shared, gold)})
+    findings = write_work(spark, stage, "finding", finding(silver, shared, gold))
+    gold |= write({FINDING: with_roots(findings)})
     return silver | gold
 
 

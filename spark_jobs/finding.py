@@ -2,7 +2,8 @@
 
 A finding is true, so it is published. Each function of `spark_jobs/findings` takes one relation and says, for every kind
 that can be seen in it, when, with which evidence and what to do. A new kind is a `case` there, a name in the gate's
-closed list (`expectations/thresholds.py`) and a page in `docs/findings/`.
+closed list with its severities (`expectations/thresholds.py`) and a page in `docs/findings/`; if it explains other kinds or is
+explained by one, a line in `findings/explanations.py` and in the gate's list of them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 def finding(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, gold: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """The table's own columns.
+    """Every finding by itself, as `findings.case.found` gives it; `findings.explanations.with_roots` completes the table.
 
     Args:
         silver: the silver tables by name.
@@ -37,17 +38,17 @@ def finding(
     """
     drift, divergence = gold["ownership_drift"], gold["route_divergence"]
     kinds = [
-        of_groups(subscriptions),
+        of_groups(subscriptions, silver["export_record"]),
         of_members(subscriptions),
         of_subscriptions(subscriptions, silver["client_subscription"]),
-        of_queues(drift),
+        of_queues(drift, silver["consume_progress"], silver["queue_offset"]),
         of_untold_queues(drift),
         of_shares(gold["assignment_fairness"]),
         of_changes(gold["assignment_churn"]),
         of_stalled_queues(silver),
-        of_routes(subscriptions),
+        of_routes(subscriptions, drift, silver["export_record"]),
         of_divergent_topics(divergence),
-        of_divergent_brokers(divergence, silver["broker"]),
+        of_divergent_brokers(divergence, silver["broker"], silver["export_record"]),
         of_masters(silver["broker"], divergence),
         of_offset_files(gold["broadcast_offset_file"]),
         of_broadcast_offsets(gold["broadcast_offset"]),

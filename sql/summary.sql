@@ -1,11 +1,12 @@
 -- One row per published day: how much there is, and how well.
+-- problems: findings that no other finding of the day explains; critical: those of them that are critical.
 SELECT
     p.cluster,
     p.ds,
     a.groups,
     a.queues,
     a.assignments,
-    coalesce(f.findings, 0) AS findings,
+    coalesce(f.problems, 0) AS problems,
     coalesce(f.critical, 0) AS critical,
     p.gate_verdict
 FROM publication AS p
@@ -20,8 +21,9 @@ LEFT JOIN (
     GROUP BY cluster, ds
 ) AS a USING (cluster, ds)
 LEFT JOIN (
-    SELECT cluster, ds, count(*) AS findings, count(*) FILTER (severity = 'critical') AS critical
+    SELECT cluster, ds, count(*) AS problems, count(*) FILTER (severity = 'critical') AS critical
     FROM finding
+    WHERE root_finding_id IS NULL
     GROUP BY cluster, ds
 ) AS f USING (cluster, ds)
 ORDER BY p.cluster, p.ds

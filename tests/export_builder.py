@@ -47,9 +47,9 @@ class ExportBuilder:
         text = payload if isinstance(payload, str) else json.dumps(payload)
         return self._add(kind, asked, payload=text)
 
-    def failure(self, kind: str, message: str, **asked: str) -> int:
+    def failure(self, kind: str, message: str, *, error_type: str = "MQBrokerException", **asked: str) -> int:
         """A source that failed; gives the line's number in its file."""
-        return self._add(kind, asked, error={"type": "MQBrokerException", "message": message})
+        return self._add(kind, asked, error={"type": error_type, "message": message})
 
     def route(
         self,

@@ -1,5 +1,9 @@
 """The shape of a finding: what every kind gives, and how the kinds that one relation shows become rows.
 
+A kind that another kind explains gets an `Explanation` in `explanations.py`, which matches the two by columns of
+`finding`. Where these columns do not say enough, the case gives `cause_sources`: the brokers, and causes of `source_failed`,
+whose own findings (`broker_missing_on_nameserver`, `source_failed`) account for all that this finding says.
+
 What does not belong here: any single kind.
 """
 
@@ -10,35 +14,28 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs.findings.advice import ADVICE, ADVICE_BY_CAUSE
 from tables import FINDING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import DataFrame
 
 SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
 """The columns that say whom a finding is about. No kind is about a single queue, so `queue_id` is null so far."""
 
+CAUSE_SOURCES: Final = "cause_sources"
+"""A column beside those of `finding`, which is not published: see the head of this module."""
+
+ID_COLUMNS: Final = ("finding_id", "parent_finding_id", "root_finding_id")
+"""The columns that `explanations.py` adds."""
+
+CAUSE_SOURCES_TYPE: Final = "array<struct<broker_name: string, likely_cause: string>>"
+
 _EXAMPLE_COUNT = 5
 
-ADVICE_BY_CAUSE: Final[Mapping[str, str]] = {
-    "mixed_strategies": "Give every client of the group the same allocateMessageQueueStrategy; restart the odd ones.",
-    "mixed_clients": "Bring all clients of the group to one language and release: these divide by different rules.",
-    "old_machine_room": "Take clients of 4.8.0 or later: older ones, and Go, cut MACHINE_ROOM's runs from the whole list.",
-    "duplicate_client_id": "If several processes run under the id, give each an instanceName of its own: all take one share, "
-    "and the others are nobody's. A connection that died goes within two minutes.",
-    "subscriptions_differ": "Let every member subscribe to the same topics, or put those that differ in another group.",
-    "route_views_differ": "Compare mqadmin topicRoute by name server, and mend the broker or name server that is odd.",
-    "room_without_clients": "Add the broker's room to the group's consumeridcs, or use MACHINE_ROOM_NEARBY.",
-    "config_list_gap": "Put the queue in one client's list; retry queues are in nobody's list unless they are listed.",
-    "config_list_overlap": "Take the queue out of all lists but one.",
-    "member_lists_differ": "Compare mqadmin consumerConnection by broker; a dead connection goes within two minutes.",
-    "route_vanished": "Bring the broker back or unsubscribe: without a route clients keep the queues that they hold.",
-    "parameters_differ": "Give every client of the group the same parameters; ownership_drift.deviating_client_id names the odd one.",
-    "not_yet_rebalanced": "Look again after a minute: a client has just started or is giving the queue up.",
-}
-"""One line for each cause of `ownership_drift` that an owner's mistake can have."""
+_CASE_COLUMNS: Final = tuple(
+    column for column in FINDING.columns if column.name not in {*SUBJECT, "queue_id", *ID_COLUMNS}
+)
 
 
 def found(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFrame:
@@ -47,7 +44,7 @@ def found(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFram
     return (
         rows.select(*subject, F.inline(F.array_compact(F.array(*cases))))
         .withColumns(absent | {"queue_id": F.lit(None).cast("int")})
-        .select(*(column.name for column in FINDING.columns))
+        .select(*(column.name for column in FINDING.columns if column.name not in ID_COLUMNS), CAUSE_SOURCES)
     )
 
 
@@ -57,7 +54,8 @@ def case(
     when: Column,
     severity: Column | str,
     evidence: tuple[Column | str, ...],
-    advice: Column | str,
+    advice: Column | str | None = None,
+    cause_sources: Column | None = None,
     **columns: Column,
 ) -> Column:
     """One kind of finding: a struct of all columns but the subject where `when` holds, else null.
@@ -67,20 +65,19 @@ def case(
         when: whether the row shows it.
         severity: how bad it is.
         evidence: the parts of the sentence; texts stand for themselves.
-        advice: what to do.
+        advice: what to do; None for that of the kind.
+        cause_sources: of `CAUSE_SOURCES_TYPE`, see the head of this module; null or empty for none.
         **columns: the evidence, as columns of `finding`.
     """
     given: dict[str, Column | str] = {
         "severity": severity,
         "kind": kind,
         "evidence": F.concat(*(F.lit(part) if isinstance(part, str) else part for part in evidence)),
-        "advice": advice,
+        "advice": ADVICE[kind] if advice is None else advice,
         "page": f"docs/findings/{kind}.md",
         **columns,
     }
-    values = {
-        column: given.pop(column.name, None) for column in FINDING.columns if column.name not in SUBJECT
-    }
+    values = {column: given.pop(column.name, None) for column in _CASE_COLUMNS}
     if given:
         raise ValueError(f"finding has no column {', '.join(given)}")
     return F.when(
@@ -89,8 +86,10 @@ def case(
             *(
                 (value if isinstance(value, Column) else F.lit(value)).cast(column.type).alias(column.name)
                 for column, value in values.items()
-                if column.name != "queue_id"
-            )
+            ),
+            (F.lit(None) if cause_sources is None else cause_sources)
+            .cast(CAUSE_SOURCES_TYPE)
+            .alias(CAUSE_SOURCES),
         ),
     )
 
@@ -101,8 +100,23 @@ def few(values: Column) -> Column:
 
 
 def listed(values: Column) -> Column:
-    """The first few of a set of texts as one text."""
-    return F.array_join(few(values), ", ")
+    """The first few of a set of texts as one text, with how many of how many they are if the list is cut."""
+    total = F.size(values)
+    cut = F.concat(F.lit(f" ({_EXAMPLE_COUNT} of "), total.cast("string"), F.lit(")"))
+    return F.concat(F.array_join(few(values), ", "), F.when(total > _EXAMPLE_COUNT, cut).otherwise(""))
+
+
+def counted(number: Column, singular: str, plural: str) -> Column:
+    """A number with its noun and verb: `1 queue has`, `2 queues have`."""
+    return F.concat_ws(" ", number.cast("string"), F.when(number == 1, singular).otherwise(plural))
+
+
+def sources(brokers: Column, likely_cause: str | None = None) -> Column:
+    """`cause_sources` of an array of brokers, with one cause for all."""
+    cause = F.lit(likely_cause).cast("string")
+    return F.transform(
+        brokers, lambda broker: F.struct(broker.alias("broker_name"), cause.alias("likely_cause"))
+    )
 
 
 def text(number: str) -> Column:
@@ -110,7 +124,7 @@ def text(number: str) -> Column:
     return F.col(number).cast("string")
 
 
-def advice_for(cause: Column, otherwise: str) -> Column:
-    """What to do about a cause; `otherwise` where none is known."""
+def advice_for(kind: str, cause: Column) -> Column:
+    """What to do about a cause; about the kind where the cause has no advice of its own."""
     by_cause = F.create_map(*(F.lit(word) for pair in ADVICE_BY_CAUSE.items() for word in pair))
-    return F.coalesce(F.try_element_at(by_cause, cause), F.lit(otherwise))
+    return F.coalesce(F.try_element_at(by_cause, cause), F.lit(ADVICE[kind]))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, few, found, listed, text
+from spark_jobs.findings.case import case, counted, few, found, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,21 +29,19 @@ def of_offset_files(files: DataFrame) -> DataFrame:
         )
     )
 
-    def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...], advice: str) -> Column:
+    def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...]) -> Column:
         return case(
             kind,
             when=F.col("state") == state,
             severity=severity,
             evidence=(*says, " On ", listed(F.col("hosts")), ": ", listed(F.col("reasons")), "."),
-            advice=advice,
             process_count=F.when(F.col("process_count") > 0, F.col("process_count")),
             seen_values=few(F.col("reasons")),
             examples=few(F.col("hosts")),
         )
 
     hours = F.format_number(F.col("age_ms") / 3_600_000, 1)
-    shared = (text("process_count"), " processes write one offset file.")
-    unused = "Remove the folder once you are sure that nobody will start under this client id again."
+    shared = (F.col("process_count").cast("string"), " processes write one offset file.")
     return found(
         seen,
         ("consumer_group", "client_id"),
@@ -52,49 +50,42 @@ def of_offset_files(files: DataFrame) -> DataFrame:
             "corrupt_both",
             "critical",
             ("The client does not start.",),
-            "Put a good offsets.json there, or remove both files to begin where consumeFromWhere says, before it restarts.",
         ),
         of(
             "offset_file_shared",
             "shared_file",
             "critical",
             shared,
-            "Give each process an instanceName of its own: the last writer wins, and a restart takes another's progress.",
         ),
         of(
             "offset_file_recovered",
             "recovered_from_bak",
             "warning",
             ("Only the .bak file is good.",),
-            "Copy offsets.json.bak over offsets.json while the client is down; look for a full disk or a hard kill.",
         ),
         of(
             "offset_file_lost",
             "empty",
             "warning",
             ("The client has no stored offsets.",),
-            "See restart_offset in broadcast_offset for what a restart skips or repeats; look for what removed the file.",
         ),
         of(
             "offset_file_stale",
             "stale",
             "warning",
             ("The client is online and has not written for ", hours, " hours."),
-            "Look for a full disk, missing rights or a shipper that stopped; a client writes its file every 5 s.",
         ),
         of(
             "offset_file_unused",
             "orphan_dir",
             "info",
             ("No client uses this file any more.",),
-            unused,
         ),
         of(
             "offset_file_unused",
             "clustering_group_with_file",
             "info",
             ("The group consumes in CLUSTERING mode, which keeps its offsets on the brokers.",),
-            unused,
         ),
     )
 
@@ -115,16 +106,25 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
         )
     )
 
-    def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...], advice: str) -> Column:
+    def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...]) -> Column:
         return case(
             kind,
             when=F.col("state") == state,
             severity=severity,
-            evidence=(*says, " in ", text("count"), " queues: ", listed(F.col("queues")), "."),
-            advice=advice,
+            evidence=(
+                *says,
+                " in ",
+                counted(F.col("count"), "queue", "queues"),
+                ": ",
+                listed(F.col("queues")),
+                ".",
+            ),
             queue_count=F.col("count"),
             examples=few(F.col("queues")),
         )
+
+    def messages(number: str) -> Column:
+        return counted(F.col(number), "message", "messages")
 
     return found(
         seen,
@@ -133,28 +133,24 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
             "broadcast_messages_lost",
             "behind_min",
             "critical",
-            ("The brokers removed ", text("lost"), " messages that the client had not read,"),
-            "Start the client more often than fileReservedTime, or keep messages longer; the lost ones cannot be read again.",
+            ("The brokers removed ", messages("lost"), " that the client had not read,"),
         ),
         of(
             "broadcast_offset_ahead",
             "ahead_of_max",
             "warning",
-            ("The client has stored offsets past the end of the log, by ", text("lag"), " messages,"),
-            "The log was made anew or the file is from elsewhere: the broker sets the client to the end, and it skips.",
+            ("The client has stored offsets past the end of the log, by ", messages("lag"), ","),
         ),
         of(
             "broadcast_offset_regressed",
             "regressed",
             "warning",
-            ("The stored offset went back, by ", text("back"), " messages"),
-            "Look for a restored file, a reset or a second writer: a restart repeats these messages.",
+            ("The stored offset went back, by ", messages("back")),
         ),
         of(
             "broadcast_client_stuck",
             "stale",
             "warning",
-            ("The client has read nothing since the earlier day and is ", text("lag"), " messages behind"),
-            "Look whether it runs, and at its listener: a broadcasting client does not retry and nobody takes its place.",
+            ("The client has read nothing since the earlier day and is ", messages("lag"), " behind"),
         ),
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, few, found, text
+from spark_jobs.findings.case import case, counted, few, found
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,13 +48,11 @@ def of_changes(churn: DataFrame) -> DataFrame:
                 " on ",
                 F.col("compared_ds"),
                 ". Of the ",
-                text("observed"),
-                " queues whose owner was observed on both days, ",
-                text("moved"),
-                " have another one.",
+                counted(F.col("observed"), "queue", "queues"),
+                " whose owner was observed on both days, ",
+                counted(F.col("moved"), "has", "have"),
+                " another one.",
             ),
-            advice="If the change was not meant, give the clients back their allocateMessageQueueStrategy. Parameters in the "
-            "settings file belong to a strategy: check that they are those of the new one.",
             queue_count=F.col("moved"),
             queue_total_count=F.col("observed"),
             topic_count=F.size("topics"),

@@ -2,23 +2,105 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import SUBJECT, case, few, found, listed, text
+from spark_jobs.findings.case import SUBJECT, advice_for, case, counted, few, found, listed
 from topology.contract import NOT_ASKED
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-_ANSWERS_THAT_ARE_NO_FAULT = (17, 206, 213)
-"""Response codes that answer the question: no route for the topic, group not online, group without progress."""
+_ANSWERS_THAT_ARE_NO_FAULT = (17, 26, 206, 213)
+"""Response codes that answer the question: no route for the topic, no such group, group not online, group without progress."""
 
 _NOT_KNOWN_TO_ALL = ("broker_message_request_mode", "broker_producer_table")
 """Kinds whose question older brokers do not know: they have nothing to tell."""
 
 _REQUEST_CODE_NOT_SUPPORTED = 3
+_NO_PERMISSION = 16
+_REFUSING_EXCEPTIONS = "AclException|AuthenticationException|AuthorizationException"
+
+_GRANTS: Final = {
+    "Cluster:*": (
+        "nameserver_topic_list",
+        "nameserver_cluster_info",
+        "nameserver_route",
+        "broker_runtime_info",
+        "broker_config",
+        "broker_message_request_mode",
+        "broker_producer_table",
+    ),
+    "Group:*": (
+        "broker_subscription_group",
+        "consumer_connection",
+        "proxy_consumer_connection",
+        "consumer_running_info",
+        "consumer_status",
+        "consume_stats",
+        "consume_stats_merged",
+    ),
+    "Topic:*": (
+        "nameserver_route",
+        "broker_topic_config",
+        "broker_topic_stats",
+        "consumer_status",
+        "producer_connection",
+    ),
+}
+"""Resource of ACL 2.0 -> the kinds of questions that need the actions Get and List on it."""
+
+_NOT_CALLED_ANY_MORE = "ServerNotAnswering"
+"""`topology.collect.live.NO_ANSWER`: the broker had not answered for so long that it was not called any more."""
+
+_OF_MEMBERS = "consumer_running_info"
+"""The kind of question that a member answers: who does not is a finding of its group (`client_not_asked`)."""
+
+_KINDS_OF_FILES = ("broker_file",)
+"""Kinds that are copied from a broker's disk: no answer of the broker."""
+
+
+def failed_questions(records: DataFrame) -> DataFrame:
+    """The lines whose source failed, with their cause; questions that a failure answers are left out.
+
+    Columns: those of `silver.export_record`, likely_cause (`permission_denied`, `connection_failed`, `timed_out`, null).
+    """
+    is_too_old = F.col("kind").isin(*_NOT_KNOWN_TO_ALL) & (F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED)
+    is_answer = (
+        F.coalesce(F.col("error_code").isin(*_ANSWERS_THAT_ARE_NO_FAULT) | is_too_old, F.lit(col=False))
+        | F.coalesce(F.col("error_message").contains("> not online"), F.lit(col=False))
+        | F.col("error_type").eqNullSafe(NOT_ASKED)
+    )
+    is_refused = (F.col("error_code") == _NO_PERMISSION) | F.col("error_message").rlike(_REFUSING_EXCEPTIONS)
+    cause = (
+        F.when(is_refused, "permission_denied")
+        .when(_is_unconnected(), "connection_failed")
+        .when(F.col("error_type").contains("Timeout"), "timed_out")
+    )
+    return records.where((F.col("state") == "error") & ~is_answer).withColumn("likely_cause", cause)
+
+
+def unreachable_brokers(records: DataFrame) -> DataFrame:
+    """The brokers that refused connections or were given up, and answered nothing after that: broker_name, is_unreachable (true)."""
+    is_answer = (F.col("state") != "error") | F.col("error_code").isNotNull()
+    return (
+        records.where("broker_name is not null")
+        .where(~F.col("kind").isin(*_KINDS_OF_FILES))
+        .groupBy("broker_name")
+        .agg(
+            F.max(F.when(_is_unconnected(), F.col("captured_at"))).alias("refused_at"),
+            F.max(F.when(is_answer, F.col("captured_at"))).alias("answered_at"),
+        )
+        .where("refused_at >= coalesce(answered_at, refused_at)")
+        .select("broker_name", F.lit(col=True).alias("is_unreachable"))
+    )
+
+
+def _is_unconnected() -> Column:
+    return F.col("error_type").endswith("RemotingConnectException") | (
+        F.col("error_type") == _NOT_CALLED_ANY_MORE
+    )
 
 
 def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
@@ -39,13 +121,12 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
             when=F.lit(col=True),
             severity="warning",
             evidence=(
-                text("count"),
-                " records of kind ",
+                counted(F.col("count"), "record", "records"),
+                " of kind ",
                 listed(F.col("kinds")),
                 " could not be read: ",
                 F.col("reason"),
             ),
-            advice="See rejected_record for the text; what depends on it is unknown.",
             record_count=F.col("count"),
             seen_values=few(F.col("kinds")),
         ),
@@ -53,22 +134,28 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def of_failed_sources(records: DataFrame) -> DataFrame:
-    """Which sources failed, by broker; questions that a failure answers are left out."""
-    is_too_old = F.col("kind").isin(*_NOT_KNOWN_TO_ALL) & (F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED)
-    is_answer = (
-        F.coalesce(F.col("error_code").isin(*_ANSWERS_THAT_ARE_NO_FAULT) | is_too_old, F.lit(col=False))
-        | F.coalesce(F.col("error_message").contains("> not online"), F.lit(col=False))
-        | F.col("error_type").eqNullSafe(NOT_ASKED)
+    """Which sources failed, by broker and cause."""
+    is_of_silent_member = (F.col("kind") == _OF_MEMBERS) & ~F.col("likely_cause").eqNullSafe(
+        "permission_denied"
     )
+    grants = [F.when(F.col("kind").isin(*kinds), F.lit(resource)) for resource, kinds in _GRANTS.items()]
     seen = (
-        records.where((F.col("state") == "error") & ~is_answer)
-        .groupBy("broker_name")
+        failed_questions(records)
+        .where(~is_of_silent_member)
+        .groupBy("broker_name", "likely_cause")
         .agg(
             F.count("*").alias("count"),
             F.collect_set("kind").alias("kinds"),
             F.min("error_message").alias("message"),
+            F.collect_set(F.coalesce("nameserver", "consumer_group")).alias("asked"),
+            F.array_distinct(F.flatten(F.collect_set(F.array_compact(F.array(*grants))))).alias("grants"),
         )
     )
+    message = F.coalesce("message", F.lit("no message"))
+    missing = F.concat(
+        F.lit("; these kinds need Get and List on "), listed(F.col("grants")), F.lit(": "), message
+    )
+    is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
     return found(
         seen,
         ("broker_name",),
@@ -76,9 +163,17 @@ def of_failed_sources(records: DataFrame) -> DataFrame:
             "source_failed",
             when=F.lit(col=True),
             severity="warning",
-            evidence=(text("count"), " questions failed: ", F.coalesce("message", F.lit("no message"))),
-            advice="What these sources would have said is unknown, not zero; see export_record where state is error.",
+            evidence=(
+                counted(F.col("count"), "question", "questions"),
+                F.when(is_refused, " refused (").otherwise(" failed ("),
+                listed(F.col("kinds")),
+                ")",
+                F.when(is_refused, missing).otherwise(F.concat(F.lit(": "), message)),
+            ),
+            advice=advice_for("source_failed", F.col("likely_cause")),
+            likely_cause=F.col("likely_cause"),
             record_count=F.col("count"),
             seen_values=few(F.col("kinds")),
+            examples=few(F.col("asked")),
         ),
     )

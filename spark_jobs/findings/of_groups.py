@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import ADVICE_BY_CAUSE, case, few, found, listed, text
+from spark_jobs.findings.advice import ADVICE
+from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
+from spark_jobs.findings.of_export import failed_questions
 from spark_jobs.members import ids_where, repeated_ids, twins
 
 if TYPE_CHECKING:
@@ -31,8 +33,15 @@ def _meaning_of_reason(reason: Column) -> Column:
     return F.coalesce(F.try_element_at(meanings, reason), reason)
 
 
-def of_groups(subscriptions: DataFrame) -> DataFrame:
+def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
     """What the members of a group say, and what brokers say of them."""
+    failed = failed_questions(records).where("kind in ('consumer_connection', 'consumer_running_info')")
+    is_of_broker = F.col("kind") == "consumer_connection"
+    is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
+    failures = failed.groupBy("consumer_group").agg(
+        F.collect_set(F.when(is_of_broker, F.struct("broker_name", "likely_cause"))).alias("silent_sources"),
+        F.bool_and(is_of_broker | is_refused).alias("is_refused"),
+    )
     unasked = ids_where(lambda member: member["client_state"] == "unknown")
     strategies = F.array_distinct(
         F.filter(
@@ -41,16 +50,20 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
     )
     # Topic by topic: a group that pops one topic pulls its retry topic by its own strategy, and that is no mixture.
     mixed = F.when(F.size(strategies) > 1, strategies)
-    groups = subscriptions.groupBy("consumer_group").agg(
-        F.array_sort(F.array_distinct(F.flatten(F.collect_set(mixed)))).alias("strategies"),
-        F.collect_set("group_state").alias("states"),
-        F.array_sort(F.collect_set("group_state_reason")).alias("reasons"),
-        F.max("is_absent_since_baseline").alias("is_absent_since_baseline"),
-        F.max("baseline_ds").alias("baseline_ds"),
-        F.max("member_list_count").alias("list_count"),
-        F.array_distinct(F.flatten(F.collect_set("member_ids"))).alias("members"),
-        F.array_distinct(F.flatten(F.collect_set(unasked))).alias("unasked"),
-        F.count("*").alias("topic_count"),
+    groups = (
+        subscriptions.groupBy("consumer_group")
+        .agg(
+            F.array_sort(F.array_distinct(F.flatten(F.collect_set(mixed)))).alias("strategies"),
+            F.collect_set("group_state").alias("states"),
+            F.array_sort(F.collect_set("group_state_reason")).alias("reasons"),
+            F.max("is_absent_since_baseline").alias("is_absent_since_baseline"),
+            F.max("baseline_ds").alias("baseline_ds"),
+            F.max("member_list_count").alias("list_count"),
+            F.array_distinct(F.flatten(F.collect_set("member_ids"))).alias("members"),
+            F.array_distinct(F.flatten(F.collect_set(unasked))).alias("unasked"),
+            F.count("*").alias("topic_count"),
+        )
+        .join(failures, "consumer_group", "left")
     )
     has_unknown = F.array_contains("states", "unknown")
     is_broadcasting = F.array_contains("states", "broadcasting")
@@ -63,7 +76,6 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
             when=~is_broadcasting & (F.size("strategies") > 1),
             severity="critical",
             evidence=("Members report ", F.array_join("strategies", " and "), "."),
-            advice=ADVICE_BY_CAUSE["mixed_strategies"],
             client_total_count=member_count,
             value_count=F.size("strategies"),
             seen_values=few(F.col("strategies")),
@@ -74,8 +86,8 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
             severity="warning",
             evidence=(
                 "No member is connected to any broker or proxy; the group has progress in ",
-                text("topic_count"),
-                " topics.",
+                counted(F.col("topic_count"), "topic", "topics"),
+                ".",
                 F.when(
                     F.col("is_absent_since_baseline"),
                     F.concat(
@@ -89,7 +101,7 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
             advice=F.when(
                 F.col("is_absent_since_baseline"),
                 "Start its consumers; if those who own it confirm that it is retired, delete it (mqadmin deleteSubGroup).",
-            ).otherwise("Start its consumers, or confirm with those who own it that it is retired."),
+            ).otherwise(ADVICE["group_offline"]),
             topic_count=F.col("topic_count"),
         ),
         case(
@@ -103,7 +115,7 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
             ),
             advice=F.when(
                 F.array_contains("reasons", "broker_not_asked"),
-                "See export_record for the errors of the brokers.",
+                ADVICE["members_unknown"],
             )
             .when(
                 F.array_contains("reasons", "may_be_behind_a_proxy"),
@@ -111,6 +123,9 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
                 "mqadmin consumerConnection -b PROXY:8080 -g GROUP.",
             )
             .otherwise("Look at the group's consumers; the next day tells whether its offsets move."),
+            cause_sources=F.when(
+                F.col("reasons") == F.array(F.lit("broker_not_asked")), F.col("silent_sources")
+            ),
             topic_count=F.col("topic_count"),
             seen_values=few(F.col("reasons")),
         ),
@@ -121,12 +136,15 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
             evidence=(
                 F.size("unasked").cast("string"),
                 " of ",
-                member_count.cast("string"),
-                " members could not be asked what they hold: ",
+                counted(member_count, "member", "members"),
+                " could not be asked what they hold: ",
                 listed(F.col("unasked")),
                 ".",
             ),
-            advice="The queues that they should own are unknown: see export_record for the errors, and ask again.",
+            # What a member holds is asked through any broker, so no broker is named in these lines.
+            cause_sources=F.when(
+                F.col("is_refused"), sources(F.array(F.lit(None).cast("string")), "permission_denied")
+            ),
             client_count=F.size("unasked"),
             client_total_count=member_count,
             examples=few(F.col("unasked")),
@@ -135,8 +153,7 @@ def of_groups(subscriptions: DataFrame) -> DataFrame:
             "member_lists_differ",
             when=F.col("list_count") > 1,
             severity="warning",
-            evidence=("Brokers give up to ", text("list_count"), " different member lists."),
-            advice=ADVICE_BY_CAUSE["member_lists_differ"],
+            evidence=("Brokers give ", text("list_count"), " different member lists."),
             client_total_count=member_count,
             value_count=F.col("list_count"),
         ),
@@ -181,8 +198,7 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
             ),
             advice=F.when(
                 is_certain,
-                "Give each process an instanceName of its own (or an address of its own): they take the same queues and leave "
-                "others to nobody, and in a broadcasting group they overwrite each other's offsets.",
+                ADVICE["client_id_duplicated"],
             ).otherwise(
                 "Compare mqadmin consumerConnection again after two minutes: dead connections are gone then. If the id is still "
                 "listed several times, give each process an instanceName of its own."
@@ -224,12 +240,11 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
             evidence=(
                 F.size("unsubscribed").cast("string"),
                 " of ",
-                text("member_count"),
-                " members do not subscribe to the topic; the others use ",
-                F.greatest(F.size(different), F.lit(1)).cast("string"),
-                " filter expressions.",
+                counted(F.col("member_count"), "member does not subscribe", "members do not subscribe"),
+                " to the topic; the others use ",
+                counted(F.greatest(F.size(different), F.lit(1)), "filter expression", "filter expressions"),
+                ".",
             ),
-            advice=ADVICE_BY_CAUSE["subscriptions_differ"],
             client_count=F.size("unsubscribed"),
             client_total_count=F.col("member_count"),
             value_count=F.greatest(F.size(different), F.lit(1)),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, few, found, listed
+from spark_jobs.findings.case import case, counted, few, found, listed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -53,11 +53,9 @@ def of_masters(brokers: DataFrame, divergence: DataFrame) -> DataFrame:
                 "No name server lists a master (broker id 0) of this broker, only ",
                 listed(F.col("slaves")),
                 ". Its slave serves reads and takes no messages, for ",
-                count.cast("string"),
-                " topics.",
+                counted(count, "topic", "topics"),
+                ".",
             ),
-            advice="Start the master again, or make a slave the master (brokerId=0, brokerRole of a master). Permissions that routes "
-            "show without writing follow from this.",
             topic_count=count,
             value_count=F.size("slaves"),
             seen_values=few(F.col("slaves")),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, few, found, listed, text
+from spark_jobs.findings.case import case, counted, few, found, listed, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,10 +68,10 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
             when=F.lit(col=True),
             severity="warning",
             evidence=(
-                text("waiting"),
-                " messages wait in ",
-                text("count"),
-                " queues, of which ",
+                counted(F.col("waiting"), "message waits", "messages wait"),
+                " in ",
+                counted(F.col("count"), "queue", "queues"),
+                ", of which ",
                 listed(F.col("clients")),
                 " has consumed nothing for ",
                 text("minutes"),
@@ -79,8 +79,6 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
                 listed(F.col("queues")),
                 ".",
             ),
-            advice="Resume the consumer if it was suspended; else look at its threads (mqadmin consumerStatus -s) and what its "
-            "listener waits for.",
             queue_count=F.col("count"),
             client_count=F.size("clients"),
             examples=few(F.col("queues")),

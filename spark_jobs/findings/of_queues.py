@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import ADVICE_BY_CAUSE, advice_for, case, few, found, listed, text
+from spark_jobs.findings.case import advice_for, case, counted, few, found, listed, text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,13 +18,14 @@ _CAUSES_THAT_PASS: Final = ("not_yet_rebalanced",)
 """Causes that go by themselves, so nobody is woken for them."""
 
 
-def of_queues(drift: DataFrame) -> DataFrame:
+def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
     """The queues that are not owned as they should be, by group, topic, state and cause."""
     queue = F.concat_ws("/", "broker_name", "queue_id")
     # All queues of an offline group are unowned: that is one finding of the group.
     is_news = ~F.col("likely_cause").eqNullSafe("group_offline")
+    wrong = drift.where(F.col("state").isin("unowned", "multi_owned", "foreign_owner") & is_news)
     seen = (
-        drift.where(F.col("state").isin("unowned", "multi_owned", "foreign_owner") & is_news)
+        _with_waiting_messages(wrong, progress, offsets)
         .groupBy("consumer_group", "topic", "state", "likely_cause")
         .agg(
             F.count("*").alias("count"),
@@ -33,9 +34,11 @@ def of_queues(drift: DataFrame) -> DataFrame:
             F.array_distinct(F.flatten(F.collect_set("observed_client_ids"))).alias("owners"),
             F.max(F.col("group_state") == "broadcasting").alias("is_broadcasting"),
             F.max("client_count").alias("member_count"),
+            F.sum("waiting_count").alias("waiting_count"),
+            F.count("waiting_count").alias("known_count"),
         )
     )
-    cause = F.col("likely_cause")
+    count, cause = F.col("count"), F.col("likely_cause")
     because = F.when(cause.isNull(), "").otherwise(F.concat(F.lit(" ("), cause, F.lit(")")))
     queues = (because, ": ", listed(F.col("queues")), ".")
     is_unowned = F.col("state") == "unowned"
@@ -48,6 +51,13 @@ def of_queues(drift: DataFrame) -> DataFrame:
         "seen_values": few(F.col("reasons")),
         "examples": few(F.col("queues")),
     }
+    waiting = F.coalesce(
+        F.concat(
+            F.when(F.col("known_count") < count, " At least ").otherwise(" "),
+            counted(F.col("waiting_count"), "message waits there.", "messages wait there."),
+        ),
+        F.lit(" How many messages wait there is unknown."),
+    )
     holders = columns | {"client_count": F.size("owners")}
     urgent = F.when(F.coalesce(cause.isin(*_CAUSES_THAT_PASS), F.lit(col=False)), "warning").otherwise(
         "critical"
@@ -59,10 +69,9 @@ def of_queues(drift: DataFrame) -> DataFrame:
             "queue_unowned",
             when=is_unowned & ~F.col("is_broadcasting"),
             severity=urgent,
-            evidence=(text("count"), " queues have no owner", *queues),
-            advice=advice_for(
-                cause, "Nobody reads these queues: compare the clients' process tables with the assignment."
-            ),
+            evidence=(counted(count, "queue has no owner", "queues have no owner"), *queues, waiting),
+            advice=advice_for("queue_unowned", cause),
+            waiting_message_count=F.col("waiting_count"),
             **columns,
         ),
         case(
@@ -70,14 +79,11 @@ def of_queues(drift: DataFrame) -> DataFrame:
             when=is_unowned & F.col("is_broadcasting"),
             severity="warning",
             evidence=(
-                text("count"),
-                " queues are not read by every member of this broadcasting group",
+                counted(count, "queue is not read", "queues are not read"),
+                " by every member of this broadcasting group",
                 *queues,
             ),
-            advice=advice_for(
-                cause,
-                "Compare the clients' process tables (mqadmin consumerStatus) and restart the odd ones.",
-            ),
+            advice=advice_for("queue_unread_by_member", cause),
             **holders,
         ),
         case(
@@ -85,17 +91,14 @@ def of_queues(drift: DataFrame) -> DataFrame:
             when=F.col("state") == "multi_owned",
             severity=urgent,
             evidence=(
-                text("count"),
-                " queues have more than one owner",
+                counted(count, "queue has", "queues have"),
+                " more than one owner",
                 *queues[:-1],
                 " by ",
                 listed(F.col("owners")),
                 ".",
             ),
-            advice=advice_for(
-                cause,
-                "Messages of these queues are consumed more than once: find what the owners see differently.",
-            ),
+            advice=advice_for("queue_owned_twice", cause),
             **holders,
         ),
         case(
@@ -103,17 +106,14 @@ def of_queues(drift: DataFrame) -> DataFrame:
             when=is_foreign & ~is_frozen,
             severity="warning",
             evidence=(
-                text("count"),
-                " queues are held by a client that the strategy would not have chosen",
+                counted(count, "queue is held", "queues are held"),
+                " by a client that the strategy would not have chosen",
                 *queues[:-1],
                 " by ",
                 listed(F.col("owners")),
                 ".",
             ),
-            advice=advice_for(
-                cause,
-                "Within seconds of a change it is normal; else compare routes and member lists of that client.",
-            ),
+            advice=advice_for("owner_unexpected", cause),
             **holders,
         ),
         case(
@@ -121,17 +121,36 @@ def of_queues(drift: DataFrame) -> DataFrame:
             when=is_frozen,
             severity="warning",
             evidence=(
-                text("count"),
-                " queues of a topic without a readable route are still held: ",
+                counted(count, "queue", "queues"),
+                " of a topic without a readable route ",
+                F.when(count == 1, "is").otherwise("are"),
+                " still held: ",
                 listed(F.col("queues")),
                 " by ",
                 listed(F.col("owners")),
                 ".",
             ),
-            advice=ADVICE_BY_CAUSE["route_vanished"],
             **holders,
         ),
     )
+
+
+def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
+    """Add waiting_count: the messages that the group has not committed in a queue, as far as the broker keeps them.
+
+    Where the group never committed, all that the broker keeps. Null where the offsets are not known.
+    """
+    key = ["consumer_group", "topic", "broker_name", "queue_id"]
+    known = queues.join(progress.select(*key, "broker_offset", "consumer_offset"), key, "left").join(
+        offsets.select(*key[1:], "min_offset", "max_offset"), key[1:], "left"
+    )
+    committed = F.when(F.col("consumer_offset") >= 0, F.col("consumer_offset"))
+    # greatest() skips nulls: a commit below the oldest message says no more than that message.
+    first = F.greatest(committed, "min_offset")
+    last = F.when(committed.isNotNull(), F.coalesce("broker_offset", "max_offset")).otherwise(
+        F.col("max_offset")
+    )
+    return known.withColumn("waiting_count", F.when(last >= first, last - first).when(last < first, 0))
 
 
 def of_untold_queues(drift: DataFrame) -> DataFrame:
@@ -173,7 +192,6 @@ def of_untold_queues(drift: DataFrame) -> DataFrame:
             when=reason == "settings_missing",
             severity="info",
             evidence=evidence,
-            advice="Give its parameters (list, rooms or virtual nodes) in the settings file: no client tells them.",
             **columns,
         ),
         case(
@@ -194,7 +212,6 @@ def of_untold_queues(drift: DataFrame) -> DataFrame:
             when=reason == "strategy_unknown",
             severity="info",
             evidence=evidence,
-            advice="Add the strategy by an entry point; see docs/strategies.md.",
             **columns,
         ),
     )
@@ -221,12 +238,11 @@ def of_shares(fairness: DataFrame) -> DataFrame:
             evidence=(
                 text("idle_client_count"),
                 " of ",
-                text("client_count"),
-                " clients own none of the ",
-                text("queue_count"),
-                " queues.",
+                counted(F.col("client_count"), "client", "clients"),
+                F.when(F.col("idle_client_count") == 1, " owns none of ").otherwise(" own none of "),
+                counted(F.col("queue_count"), "queue", "queues"),
+                ".",
             ),
-            advice="Add queues to the topic or take clients away; idle clients add nothing but cost.",
             likely_cause=F.when(has_more_clients, "more_clients_than_queues"),
             client_count=F.col("idle_client_count"),
             **columns,
@@ -237,14 +253,13 @@ def of_shares(fairness: DataFrame) -> DataFrame:
             severity="warning",
             evidence=(
                 "One client owns ",
-                most.cast("string"),
-                " queues, another ",
+                counted(most, "queue", "queues"),
+                ", another ",
                 least.cast("string"),
                 ", the mean is ",
                 F.format_number("mean_queues_per_client", 2),
                 ".",
             ),
-            advice="Compare the strategies in assignment_fairness; AVG differs by one queue at most.",
             max_queues_per_client=most,
             mean_queues_per_client=F.col("mean_queues_per_client"),
             min_queues_per_client=least,

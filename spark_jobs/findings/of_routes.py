@@ -6,15 +6,24 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import ADVICE_BY_CAUSE, case, few, found, listed, text
+from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
+from spark_jobs.findings.of_export import unreachable_brokers
 from spark_jobs.findings.of_masters import follows_from_no_master, masterless
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def of_routes(subscriptions: DataFrame) -> DataFrame:
+def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) -> DataFrame:
     """Topics with subscribers and without a route."""
+    # The brokers of such a topic are those whose queues its clients still hold.
+    is_lost = F.coalesce("is_unreachable", F.lit(col=False))
+    lost = (
+        drift.where("route_state = 'none' and not is_routed")
+        .join(unreachable_brokers(records), "broker_name", "left")
+        .groupBy("topic")
+        .agg(F.when(F.bool_and(is_lost), F.collect_set("broker_name")).alias("lost_brokers"))
+    )
     # A 5.x client whose broker lets it pull also subscribes to the retry topics of popping (`updateMessageQueueAssignment`),
     # which nobody may ever have made.
     is_of_popping = F.col("topic").startswith("%RETRY%") & (
@@ -22,14 +31,14 @@ def of_routes(subscriptions: DataFrame) -> DataFrame:
     )
     topics = subscriptions.where((F.col("route_state") == "none") & ~is_of_popping).groupBy("topic")
     return found(
-        topics.agg(F.collect_set("consumer_group").alias("groups")),
+        topics.agg(F.collect_set("consumer_group").alias("groups")).join(lost, "topic", "left"),
         ("topic",),
         case(
             "route_missing",
             when=F.lit(col=True),
             severity="warning",
             evidence=("No name server has a route; subscribed by ", listed(F.col("groups")), "."),
-            advice=ADVICE_BY_CAUSE["route_vanished"],
+            cause_sources=sources(F.col("lost_brokers"), "connection_failed"),
             group_count=F.size("groups"),
             examples=few(F.col("groups")),
         ),
@@ -39,6 +48,10 @@ def of_routes(subscriptions: DataFrame) -> DataFrame:
 def of_divergent_topics(divergence: DataFrame) -> DataFrame:
     """What name servers say differently of a topic."""
     has_other_order = F.array_contains("differences", "order_conf")
+    # Where a name server does not have the broker at all, and those that have it agree on its queues.
+    is_missing_alone = F.array_contains("differences", "broker_missing") & ~F.arrays_overlap(
+        "differences", F.array(F.lit("read_queues"), F.lit("perm"))
+    )
     queues = F.concat_ws(
         " ",
         "nameserver",
@@ -58,6 +71,7 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
                 )
             ).alias("orders"),
             F.max("nameserver_count").alias("nameserver_count"),
+            F.bool_and(is_missing_alone | ~F.col("is_read_affected")).alias("is_missing_alone"),
         )
     )
     return found(
@@ -75,7 +89,7 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
                 listed(F.col("queues")),
                 ".",
             ),
-            advice=ADVICE_BY_CAUSE["route_views_differ"],
+            cause_sources=F.when(F.col("is_missing_alone"), sources(F.col("brokers"))),
             value_count=F.size("queues"),
             seen_values=few(F.col("queues")),
             examples=few(F.col("brokers")),
@@ -85,14 +99,13 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
             when=F.size("orders") > 0,
             severity="warning",
             evidence=("Name servers give different order configurations: ", listed(F.col("orders")), "."),
-            advice="Set it again on every name server (mqadmin updateOrderConf), else producers shard by different lists.",
             value_count=F.size("orders"),
             seen_values=few(F.col("orders")),
         ),
     )
 
 
-def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame) -> DataFrame:
+def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: DataFrame) -> DataFrame:
     """What name servers say differently of a broker, or than the broker itself, over all of its topics."""
 
     def has(*names: str) -> Column:
@@ -140,9 +153,10 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame) -> DataFrame
                 for kind, value in values.items()
             ),
         )
+        .join(unreachable_brokers(records), "broker_name", "left")
     )
 
-    def of(name: str, kind: str, says: str, advice: str) -> Column:
+    def of(name: str, kind: str, says: str, cause_sources: Column | None = None) -> Column:
         topics, told = F.col(f"{kind}_topics"), F.col(f"{kind}_values")
         return case(
             name,
@@ -150,14 +164,14 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame) -> DataFrame
             severity="warning",
             evidence=(
                 says,
-                F.size(topics).cast("string"),
-                " topics (",
+                counted(F.size(topics), "topic", "topics"),
+                " (",
                 listed(topics),
                 "): ",
                 listed(told),
                 ".",
             ),
-            advice=advice,
+            cause_sources=cause_sources,
             topic_count=F.size(topics),
             value_count=F.size(told),
             seen_values=few(told),
@@ -171,24 +185,21 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame) -> DataFrame
             "broker_missing_on_nameserver",
             "missing",
             "Some name servers do not send clients to this broker, for ",
-            "Check namesrvAddr of the broker and its connection to that name server; mqadmin clusterList asks each.",
+            F.when(F.col("is_unreachable"), sources(F.array("broker_name"), "connection_failed")),
         ),
         of(
             "write_route_differs",
             "written",
             "Name servers give different write queues or permissions, for ",
-            "Set the permission again (mqadmin addWritePerm -n of that name server), or restart the broker's registration.",
         ),
         of(
             "broker_address_differs",
             "address",
             "Name servers give different addresses of this broker, seen with ",
-            "Check brokerIP1 and old registrations: clients of one name server connect to an address that may be gone.",
         ),
         of(
             "route_config_differs",
             "config",
             "The name servers say otherwise than the broker's own configuration, for ",
-            "Compare mqadmin topicRoute with the broker's topics; a broker registers its topics again every 30 s.",
         ),
     )

@@ -16,7 +16,12 @@ FINDING = Table(
         "likely_cause",
     ),
     columns=(
-        Column("severity", "string", "`critical`, `warning` or `info`.", nullable=False),
+        Column(
+            "severity",
+            "string",
+            "`critical`, `warning` or `info`; a finding that another one explains is `info`, and its root as severe as the worst below it.",
+            nullable=False,
+        ),
         Column(
             "kind", "string", "Kind of the problem, from a closed list; see docs/findings/.", nullable=False
         ),
@@ -28,7 +33,7 @@ FINDING = Table(
         Column(
             "likely_cause",
             "string",
-            "Why, where the facts show it: as in ownership_drift, or `more_clients_than_queues` for idle clients; see docs/findings/causes.md.",
+            "Why, where the facts show it: as in ownership_drift, `more_clients_than_queues` for idle clients, or why a source failed; see docs/findings/causes.md.",
         ),
         Column("evidence", "string", "What was seen, in one line.", nullable=False),
         Column("advice", "string", "What to do, in one line.", nullable=False),
@@ -62,7 +67,27 @@ FINDING = Table(
         Column(
             "examples",
             "array<string>",
-            "The first five of the queues (`broker/id`), clients, groups or topics that the problem concerns.",
+            "The first five of the queues (`broker/id`), clients, groups, topics or name servers that the problem concerns.",
+        ),
+        Column(
+            "finding_id",
+            "string",
+            "Id of the finding: the same on every day on which the same kind is found of the same subject with the same cause.",
+        ),
+        Column(
+            "parent_finding_id",
+            "string",
+            "The finding of this day that explains this one; null for a root. See docs/findings/README.md.",
+        ),
+        Column(
+            "root_finding_id",
+            "string",
+            "The root above this finding, which has the severity of the worst finding below it; null for a root itself.",
+        ),
+        Column(
+            "waiting_message_count",
+            "bigint",
+            "`queue_unowned`: messages in these queues that the group has not committed, or that the broker keeps where it never committed; queues whose offsets are unknown are not counted. Null where none is known.",
         ),
     ),
 )

@@ -10,10 +10,11 @@ import pytest
 import typer
 import yaml
 
-from expectations.thresholds import FINDING_CAUSES, FINDING_KINDS
+from expectations.thresholds import FINDING_CAUSES, FINDING_KIND_SEVERITIES, FINDING_KINDS
 from ledger.cli import app
 from settings import LedgerSettings, load_settings
 from spark_jobs.allocation import REASONS
+from spark_jobs.findings.advice import ADVICE, ADVICE_BY_CAUSE
 from strategies import strategy_names
 from tables import GOLD_TABLES
 
@@ -146,6 +147,44 @@ def test_the_page_of_a_finding_names_columns_that_there_are(kind: str) -> None:
     evidence = text_of(FINDINGS / f"{kind}.md").split("**Evidence.**")[1].partition("\n- **")[0]
 
     assert set(re.findall(r"`(\w+_count|\w+_per_client|\w+_values|examples)`", evidence)) - columns == set()
+
+
+def sentence(markdown: str) -> str:
+    """Text on one line, without the marks of code."""
+    return " ".join(markdown.replace("`", "").split())
+
+
+@pytest.mark.parametrize("kind", FINDING_KINDS)
+def test_the_page_of_a_finding_gives_the_advice_that_the_table_gives(kind: str) -> None:
+    page = text_of(FINDINGS / f"{kind}.md")
+    assert sentence(ADVICE[kind]) in sentence(page.split("- **Do.**")[1])
+
+
+@pytest.mark.parametrize("cause", ADVICE_BY_CAUSE)
+def test_the_section_of_a_cause_gives_the_advice_that_the_table_gives(cause: str) -> None:
+    section = text_of(CAUSES).split(f"## `{cause}`\n")[1].partition("\n## ")[0]
+    assert sentence(ADVICE_BY_CAUSE[cause]) in sentence(section.split("- **Do.**")[1])
+
+
+@pytest.mark.parametrize("kind", FINDING_KINDS)
+def test_the_page_of_a_finding_and_the_list_name_the_severities_that_it_can_have(kind: str) -> None:
+    """By itself: the gate holds the table to the same list."""
+    head = text_of(FINDINGS / f"{kind}.md").partition("\n- **How it arises")[0]
+    line = next(
+        line for line in text_of(FINDINGS / "README.md").splitlines() if line.startswith(f"| [`{kind}`](")
+    )
+
+    severities = FINDING_KIND_SEVERITIES[kind]
+    assert tuple(re.findall(r"\*\*(critical|warning|info)\*\*", head)) == severities
+    assert line.split("|")[2].strip() == severities[0]
+
+
+def test_advice_never_asks_to_delete_a_group_a_topic_or_its_progress() -> None:
+    commands = re.compile(
+        r"deleteSubGroup|deleteTopic|resetOffsetByTime|skipAccumulatedMessage|cloneGroupOffset"
+    )
+    texts = [*ADVICE.values(), *ADVICE_BY_CAUSE.values(), *(text_of(page) for page in FINDINGS.glob("*.md"))]
+    assert [text for text in texts if commands.search(text)] == []
 
 
 def test_every_likely_cause_is_explained_with_its_evidence_and_no_other_is() -> None:

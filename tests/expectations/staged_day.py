@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from staged_churn import add_churn
 from staged_drift import complete
@@ -37,6 +37,20 @@ COMPARED = (
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 
 Row = dict[str, Any]
+
+
+USUAL_SEVERITY: Final = {
+    "clients_idle": "info",
+    "offset_file_unused": "info",
+    "queue_unowned": "critical",
+    "queue_owned_twice": "critical",
+    "client_id_duplicated": "critical",
+    "strategies_mixed": "critical",
+    "offset_files_corrupt": "critical",
+    "offset_file_shared": "critical",
+    "broadcast_messages_lost": "critical",
+}
+"""Of the kinds that staged days have; `warning` for the others."""
 
 
 @dataclass
@@ -293,9 +307,9 @@ class StagedDay:
         return self.add("assignment_fairness", consumer_group=group, topic=topic, strategy=strategy, **values)
 
     def add_finding(self, **values: Any) -> Row:
-        """A finding that is in order, except for the values given."""
+        """A finding that is in order, except for the values given; it is a root until another one is found to explain it."""
         usual = {
-            "severity": "info",
+            "severity": USUAL_SEVERITY.get(values.get("kind", "clients_idle"), "warning"),
             "kind": "clients_idle",
             "evidence": "2 of 6 own nothing",
             "advice": "Remove two.",

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from staged_findings import identify
+
 if TYPE_CHECKING:
     from staged_day import StagedDay
 
@@ -46,6 +48,7 @@ def complete(day: StagedDay) -> None:
     for topic in sorted(topics - {row["topic"] for row in day.rows["route_divergence"]}):
         add_divergence(day, topic)
     add_findings(day)
+    identify(day)
 
 
 def add_drift(day: StagedDay, group: str) -> list[Row]:
@@ -221,9 +224,11 @@ def add_findings(day: StagedDay) -> None:
         is_frozen = state == "foreign_owner" and cause == "route_vanished"
         kind = "assignment_frozen" if is_frozen else KIND_OF_STATE[state]
         if group not in day.untold and not day.of("finding", kind=kind, consumer_group=group, topic=topic):
-            day.add_finding(
+            row = day.add_finding(
                 kind=kind, consumer_group=group, topic=topic, likely_cause=cause, queue_count=count
             )
+            if cause == "not_yet_rebalanced":
+                row["severity"] = "warning"
     topics = {
         (row["topic"], kind)
         for row in day.rows["route_divergence"]

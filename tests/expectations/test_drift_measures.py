@@ -9,8 +9,9 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from staged_day import NAMESERVERS, Row, StagedDay, healthy_day
+from staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
 from staged_drift import add_divergence, add_drift, add_findings
+from staged_findings import explain, id_of, identify
 
 from expectations import finding, measures, ownership_drift, route_divergence
 
@@ -428,7 +429,8 @@ def drift_told_of_a_group_that_is_well(day: StagedDay, group: str) -> None:
 def drift_told_with_another_cause(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)
     add_findings(day)
-    day.of("finding", consumer_group=group)[0]["likely_cause"] = "not_yet_rebalanced"
+    row = day.of("finding", consumer_group=group)[0]
+    row.update(likely_cause="not_yet_rebalanced", severity="warning")
 
 
 @fault("finding.divergence_told")
@@ -454,7 +456,135 @@ def finding_with_the_page_of_another_kind(day: StagedDay, group: str) -> None:
     day.add_finding(consumer_group=group, page="docs/findings/load_unfair.md")
 
 
+@fault("finding.id_follows_key")
+def finding_with_the_id_of_another_one(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, finding_id="0123456789abcdef")
+
+
+@fault("finding.root_exists")
+def finding_below_one_that_is_not_there(day: StagedDay, group: str) -> None:
+    _, idle = uneven_group(day, group)
+    idle.update(parent_finding_id="0" * 16, root_finding_id="0" * 16)
+
+
+@fault("finding.root_exists")
+def finding_with_a_parent_and_another_root(day: StagedDay, group: str) -> None:
+    uneven, idle = uneven_group(day, group)
+    explain(uneven, [idle])
+    idle["root_finding_id"] = idle["finding_id"]
+
+
+@fault("finding.explained_by_rule")
+def finding_below_one_of_another_topic(day: StagedDay, group: str) -> None:
+    uneven, idle = uneven_group(day, group)
+    idle.update(topic="config", finding_id=None)
+    idle["finding_id"] = id_of(idle)
+    explain(uneven, [idle])
+
+
+@fault("finding.explained_by_rule")
+def finding_below_one_with_another_cause(day: StagedDay, group: str) -> None:
+    strategies = day.add_finding(kind="strategies_mixed", consumer_group=group)
+    idle = day.add_finding(consumer_group=group, topic="orders", seen_values=["AVG"])
+    identify(day)
+    explain(strategies, [idle])
+
+
+@fault("finding.explained_where_possible")
+def finding_left_beside_the_one_that_explains_it(day: StagedDay, group: str) -> None:
+    uneven_group(day, group)
+
+
+@fault("finding.explained_where_possible")
+def findings_of_one_cause_left_side_by_side(day: StagedDay, group: str) -> None:
+    first, _ = queues_of_two_topics(day, group)
+    day.of("finding", parent_finding_id=first["finding_id"])[0].update(
+        parent_finding_id=None, root_finding_id=None, severity="critical"
+    )
+
+
+@fault("finding.severity_follows")
+def finding_as_severe_as_the_one_above_it(day: StagedDay, group: str) -> None:
+    uneven, idle = uneven_group(day, group)
+    explain(uneven, [idle])
+    idle["severity"] = "warning"
+
+
+@fault("finding.severity_follows")
+def root_milder_than_what_is_below_it(day: StagedDay, group: str) -> None:
+    first, _ = queues_of_two_topics(day, group)
+    first["severity"] = "warning"
+
+
+@fault("finding.severity_follows")
+def critical_idle_clients(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, topic="orders", severity="critical")
+
+
+@fault("finding.severity_follows", "ownership_drift.cause_has_evidence")
+def critical_finding_of_a_cause_that_passes(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["likely_cause"] = "not_yet_rebalanced"
+    add_findings(day)
+    day.of("finding", consumer_group=group)[0]["severity"] = "critical"
+
+
+@fault("finding.waiting_counted")
+def messages_that_wait_and_are_not_counted(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)
+    queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+    day.add("consume_progress", consumer_group=group, **queue, broker_offset=40, consumer_offset=5)
+
+
+@fault("finding.waiting_counted")
+def messages_counted_where_nothing_is_known(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)
+    add_findings(day)
+    day.of("finding", consumer_group=group)[0]["waiting_message_count"] = 0
+
+
+def uneven_group(day: StagedDay, group: str) -> tuple[Row, Row]:
+    """A finding on an uneven load and one on idle clients, which the first explains; both are roots as yet."""
+    counts = {"client_total_count": 3, "queue_total_count": 8}
+    uneven = day.add_finding(kind="load_unfair", consumer_group=group, topic="orders", **counts)
+    idle = day.add_finding(consumer_group=group, topic="orders", **counts)
+    identify(day)
+    return uneven, idle
+
+
+def queues_of_two_topics(day: StagedDay, group: str) -> tuple[Row, Row]:
+    """Two topics with a queue in a room that has no clients: the finding of the first explains the other."""
+    clients = ("c1", "c2", "c3")
+    day.add_group(group, "orders", clients, strategies=("MACHINE_ROOM",))
+    for broker in BROKERS:
+        day.add("subscription", broker_name=broker, consumer_group=group, topic="config")
+    for client in clients:
+        day.add("client_subscription", consumer_group=group, client_id=client, topic="config")
+    day.assign(group, "config", "MACHINE_ROOM", clients, is_effective=True)
+    for topic in ("orders", "config"):
+        queue = {"consumer_group": group, "topic": topic, "broker_name": "broker-a", "queue_id": 0}
+        day.remove("observed_owner", **queue)
+        day.of("queue_assignment", **queue, is_effective=True)[0].update(
+            client_id=None, client_connection_count=None, reason="room_without_consumers"
+        )
+    add_drift(day, group)
+    add_findings(day)
+    identify(day)
+    first, second = day.of("finding", kind="queue_unowned", consumer_group=group)
+    return first, second
+
+
 # What looks like a fault and is none
+
+
+@excused
+def findings_below_the_one_that_explains_them(day: StagedDay, group: str) -> None:
+    uneven, idle = uneven_group(day, group)
+    explain(uneven, [idle])
+
+
+@excused
+def queues_of_two_topics_with_one_cause(day: StagedDay, group: str) -> None:
+    queues_of_two_topics(day, group)
 
 
 @excused

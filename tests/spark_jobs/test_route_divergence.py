@@ -21,6 +21,9 @@ CLUSTER = "divergence-test"
 FIRST, SECOND = NAMESERVERS
 NOT_REACHED = "connect to 10.0.0.1:9876 failed"
 
+LOST_TOPICS = tuple(f"of-lost-{number:02}" for number in range(34))
+"""Topics of a broker that died, and that one of the name servers still lists."""
+
 Row = dict[str, Any]
 
 
@@ -72,6 +75,15 @@ def divergent_export() -> ExportBuilder:
     export.route("half-asked", {"half-asked-1": 4}, FIRST)
     export.failure("nameserver_route", NOT_REACHED, nameserver=SECOND, topic="half-asked")
     export.failure("broker_topic_config", NOT_REACHED, broker="broker-silent-1")
+    for topic in LOST_TOPICS:
+        export.route(topic, {"lost-1": 4}, FIRST)
+        export.route(topic, None, SECOND)
+    export.failure(
+        "broker_topic_config",
+        NOT_REACHED,
+        error_type="remoting.exception.RemotingConnectException",
+        broker="lost-1",
+    )
     for nameserver, host in ((FIRST, "10.0.0.1"), (SECOND, "10.0.0.2")):
         slave = {"1": "10.0.0.8:10911"}
         export.brokers(
@@ -198,6 +210,8 @@ def test_each_difference_reaches_a_person_once(findings: dict[tuple[str, str], R
         ("route_differs", "fewer-to-read"),
         ("route_differs", "half-known"),
         ("broker_missing_on_nameserver", "half-known-1"),
+        ("broker_missing_on_nameserver", "lost-1"),
+        *(("route_differs", topic) for topic in LOST_TOPICS),
         ("order_conf_differs", "ordered"),
         ("broker_address_differs", "moved-1"),
         ("route_config_differs", "config-grew-1"),
@@ -208,6 +222,38 @@ def test_each_difference_reaches_a_person_once(findings: dict[tuple[str, str], R
         ("broker_without_master", "acting-and-grown-1"),
         ("route_config_differs", "acting-and-grown-1"),
     }
+
+
+def test_a_lost_broker_is_one_problem(day: Day, findings: dict[tuple[str, str], Row]) -> None:
+    [lost] = [
+        row
+        for row in staged_rows(newest(day), "finding")
+        if row["kind"] == "source_failed" and row["broker_name"] == "lost-1"
+    ]
+    below = {key for key, row in findings.items() if row["root_finding_id"] == lost["finding_id"]}
+    missing = findings["broker_missing_on_nameserver", "lost-1"]
+
+    assert below == {
+        ("broker_missing_on_nameserver", "lost-1"),
+        *(("route_differs", topic) for topic in LOST_TOPICS),
+    }
+    assert {findings["route_differs", topic]["parent_finding_id"] for topic in LOST_TOPICS} == {
+        missing["finding_id"]
+    }
+    assert (
+        "34 topics (of-lost-00, of-lost-01, of-lost-02, of-lost-03, of-lost-04 (5 of 34))"
+        in missing["evidence"]
+    )
+
+
+def test_a_route_that_differs_for_another_reason_is_a_problem_of_its_own(
+    findings: dict[tuple[str, str], Row],
+) -> None:
+    known = findings["broker_missing_on_nameserver", "half-known-1"]
+
+    assert findings["route_differs", "half-known"]["parent_finding_id"] == known["finding_id"]
+    assert findings["route_differs", "fewer-to-read"]["parent_finding_id"] is None
+    assert known["parent_finding_id"] is None
 
 
 def test_a_finding_on_a_route_has_its_evidence_in_columns(findings: dict[tuple[str, str], Row]) -> None:

@@ -267,6 +267,62 @@ def test_the_findings_of_groups_are_what_is_wrong_and_nothing_else(
     assert found == FINDINGS_OF_GROUPS[ds]
 
 
+PROBLEMS_OF_EVERY_DAY = {
+    ("critical", "client_id_duplicated", "feature-flags"): 1,
+    ("critical", "client_id_duplicated", "member-sync"): 4,
+    ("critical", "queue_unowned", "pinned-export"): 1,
+    ("critical", "strategies_mixed", "price-index"): 2,
+    ("info", "clients_idle", "coupon-worker"): 0,
+    ("warning", "group_offline", "audit-offline"): 0,
+}
+WITH_ALL_BROKERS = {
+    ("critical", "queue_unowned", "room-report"): 1,
+    ("info", "clients_idle", "risk-engine"): 0,
+}
+PROBLEMS = {
+    DAYS[0]: PROBLEMS_OF_EVERY_DAY | WITH_ALL_BROKERS,
+    DAYS[1]: PROBLEMS_OF_EVERY_DAY
+    | WITH_ALL_BROKERS
+    | {("warning", "load_unfair", "user-profile"): 0, ("warning", "write_route_differs", "hz@broker-b"): 0},
+    DAYS[2]: PROBLEMS_OF_EVERY_DAY
+    | {
+        ("critical", "offset_files_corrupt", "config-listeners"): 0,
+        ("warning", "load_unfair", "nearby-search"): 1,
+        ("warning", "load_unfair", "user-profile"): 1,
+        ("warning", "offset_file_recovered", "config-listeners"): 0,
+        ("warning", "order_conf_differs", "order-state-fifo"): 0,
+        # The topic that is on this broker alone, and the queues of it that clients keep.
+        ("warning", "source_failed", "sh@broker-c"): 2,
+    },
+}
+"""Day -> severity, kind and subject of the root -> the findings that follow from it."""
+
+
+@pytest.mark.parametrize("ds", DAYS)
+def test_what_has_one_cause_is_one_problem(sample_warehouse: Warehouse, ds: str) -> None:
+    problems = {
+        tuple(row[:3]): row[3]
+        for *row, day in asked(
+            sample_warehouse,
+            "SELECT f.severity, f.kind, coalesce(f.consumer_group, f.topic, f.broker_name), count(b.kind), f.ds::VARCHAR "
+            "FROM finding f LEFT JOIN finding b ON f.ds = b.ds AND f.finding_id = b.root_finding_id "
+            "WHERE f.root_finding_id IS NULL GROUP BY ALL",
+        )
+        if day == ds
+    }
+
+    assert problems == PROBLEMS[ds]
+
+
+def test_a_problem_has_the_same_id_on_every_day(sample_warehouse: Warehouse) -> None:
+    [[ids, days]] = asked(
+        sample_warehouse,
+        "SELECT count(DISTINCT finding_id), count(DISTINCT ds) FROM finding "
+        "WHERE kind = 'strategies_mixed' AND consumer_group = 'price-index'",
+    )
+    assert (ids, days) == (1, 3)
+
+
 def test_the_findings_of_routes_are_what_was_done_to_the_cluster(sample_warehouse: Warehouse) -> None:
     found = asked(
         sample_warehouse,
@@ -389,10 +445,10 @@ def test_the_summary_has_a_line_for_each_day(
     show_summary(sample_warehouse.root)
 
     lines = [line for line in capsys.readouterr().out.splitlines() if "shop-prod" in line]
-    assert [line.replace("│", " ").split()[1:5] for line in lines] == [
-        ["2026-11-16", "15", "167", "1090"],
-        ["2026-11-17", "15", "167", "1090"],
-        ["2026-11-18", "15", "139", "927"],
+    assert [line.replace("│", " ").split()[1:7] for line in lines] == [
+        ["2026-11-16", "15", "167", "1090", "8", "5"],
+        ["2026-11-17", "15", "167", "1090", "10", "5"],
+        ["2026-11-18", "15", "139", "927", "12", "5"],
     ]
 
 

@@ -1,0 +1,255 @@
+"""Which finding explains which: several findings of one root cause become one root and the findings below it.
+
+What belongs here: the closed list of explanations, and how rows are matched by it. What does not: when a kind is found
+(`of_*.py`). An explanation needs evidence in the rows: equal subjects, and the cause that the drift of queues gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark_jobs.findings.case import CAUSE_SOURCES
+from tables import FINDING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+QUEUE_KINDS: Final = ("queue_unowned", "queue_owned_twice", "owner_unexpected", "queue_unread_by_member")
+"""Kinds that `ownership_drift` shows, with its `likely_cause`."""
+
+EVEN_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
+"""Strategies under which the loads of two clients with different ids differ by one queue at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A finding of `kind` explains those of `explained` that have the same `same`, where `when` holds.
+
+    Attributes:
+        kind: the kind that explains.
+        explained: the kinds that it explains.
+        same: columns of `finding` that are equal in both, and null in neither; with `by_cause_sources` those of the finding
+            which explains, that equal an element of `cause_sources` of the other.
+        cause: `likely_cause` that the explained finding has; None for any.
+        when: SQL condition on the explained finding; None for none.
+        by_cause_sources: see `same`.
+    """
+
+    kind: str
+    explained: tuple[str, ...]
+    same: tuple[str, ...]
+    cause: str | None = None
+    when: str | None = None
+    by_cause_sources: bool = False
+
+
+EXPLANATIONS: Final = (
+    Explanation("strategies_mixed", QUEUE_KINDS, ("consumer_group",), "mixed_strategies"),
+    Explanation("client_id_duplicated", QUEUE_KINDS, ("consumer_group",), "duplicate_client_id"),
+    Explanation("subscriptions_differ", QUEUE_KINDS, ("consumer_group", "topic"), "subscriptions_differ"),
+    Explanation("member_lists_differ", QUEUE_KINDS, ("consumer_group",), "member_lists_differ"),
+    Explanation("route_differs", QUEUE_KINDS, ("topic",), "route_views_differ"),
+    Explanation("route_missing", (*QUEUE_KINDS, "assignment_frozen"), ("topic",), "route_vanished"),
+    Explanation(
+        "strategies_mixed",
+        ("load_unfair", "clients_idle"),
+        ("consumer_group",),
+        when="try_element_at(seen_values, 1) = 'MIXED'",
+    ),
+    # Without an id that is listed twice, these strategies give no client two queues more than another, and none nothing
+    # where there are queues enough.
+    Explanation(
+        "client_id_duplicated",
+        ("load_unfair", "clients_idle"),
+        ("consumer_group",),
+        when=f"try_element_at(seen_values, 1) IN {EVEN_STRATEGIES} AND client_total_count <= queue_total_count",
+    ),
+    Explanation(
+        "load_unfair",
+        ("clients_idle",),
+        ("consumer_group", "topic"),
+        when="client_total_count <= queue_total_count",
+    ),
+    Explanation("client_id_duplicated", ("offset_file_shared",), ("consumer_group", "client_id")),
+    Explanation("offset_file_shared", ("broadcast_offset_regressed",), ("consumer_group", "client_id")),
+    Explanation("broker_missing_on_nameserver", ("route_differs",), ("broker_name",), by_cause_sources=True),
+    Explanation(
+        "source_failed",
+        ("broker_missing_on_nameserver", "route_missing", "members_unknown", "client_not_asked"),
+        ("broker_name", "likely_cause"),
+        by_cause_sources=True,
+    ),
+)
+"""The closed list. Where several findings explain one, that of the first line does, and of these the first by name."""
+
+SOURCE_CAUSES: Final = ("permission_denied",)
+"""Causes of `source_failed` that are the same for all brokers: an account lacks a permission."""
+
+GROUP_CAUSES: Final = (
+    "duplicate_client_id",
+    "room_without_clients",
+    "config_list_gap",
+    "config_list_overlap",
+    "mixed_clients",
+    "mixed_strategies",
+    "old_machine_room",
+    "member_lists_differ",
+    "parameters_differ",
+    "not_yet_rebalanced",
+)
+"""Causes that are the same for all topics of a group: what is found with one of them, in several topics, is one problem."""
+
+CLIENT_KINDS: Final = ("broadcast_messages_lost", "broadcast_offset_regressed", "broadcast_client_stuck")
+"""Kinds that one process shows in each of its topics."""
+
+MOST_STEPS: Final = 5
+"""Explanations between a finding and its root at most; a test derives it from the list."""
+
+_SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
+
+
+def finding_id() -> Column:
+    """The id of a finding: a hash of what identifies it within a cluster and day."""
+    key = F.to_json(F.array(*(F.col(name) for name in ("kind", *_SUBJECT, "likely_cause"))))
+    return F.substring(F.sha2(key, 256), 1, 16)
+
+
+def with_roots(rows: DataFrame) -> DataFrame:
+    """The table's own columns: ids added, and severities moved from what is explained to the roots.
+
+    Args:
+        rows: findings as `case.found` gives them. They are read several times.
+    """
+    known = rows.withColumn("finding_id", finding_id())
+    parents = _parents(known)
+    placed = _with_root(known.join(F.broadcast(parents), "finding_id", "left"), parents)
+    worst = (
+        placed.where("root_finding_id is not null")
+        .groupBy(F.col("root_finding_id").alias("finding_id"))
+        .agg(F.min(_rank()).alias("rank_below"))
+    )
+    rank = F.least(_rank(), "rank_below")
+    severity = F.when(F.col("root_finding_id").isNotNull(), "info").otherwise(
+        F.element_at(F.array(*map(F.lit, _SEVERITIES)), rank)
+    )
+    return (
+        placed.join(F.broadcast(worst), "finding_id", "left")
+        .withColumn("severity", severity)
+        .select(*(column.name for column in FINDING.columns))
+    )
+
+
+_SEVERITIES: Final = ("critical", "warning", "info")
+
+
+def _rank() -> Column:
+    return F.array_position(F.array(*map(F.lit, _SEVERITIES)), F.col("severity")).cast("int")
+
+
+def _with_root(rows: DataFrame, parents: DataFrame) -> DataFrame:
+    """Add root_finding_id: the parent of the parent and so on, up to a finding without one."""
+
+    def step(placed: DataFrame, _: int) -> DataFrame:
+        above = parents.select(
+            F.col("finding_id").alias("root_finding_id"), F.col("parent_finding_id").alias("above")
+        )
+        return (
+            placed.join(F.broadcast(above), "root_finding_id", "left")
+            .withColumn("root_finding_id", F.coalesce("above", "root_finding_id"))
+            .drop("above")
+        )
+
+    return reduce(step, range(MOST_STEPS - 1), rows.withColumn("root_finding_id", F.col("parent_finding_id")))
+
+
+def _parents(rows: DataFrame) -> DataFrame:
+    """The findings that another one explains: finding_id, parent_finding_id."""
+    offered = (
+        rows.select(F.explode(_offered_keys()).alias("key"), _preference().alias("offer"))
+        .groupBy("key")
+        .agg(F.min("offer")["finding_id"].alias("parent_finding_id"))
+    )
+    wanted = rows.select("finding_id", F.posexplode(_wanted_keys()).alias("place", "key"))
+    return (
+        wanted.join(F.broadcast(offered), "key")
+        # The first of the findings with a shared cause finds itself.
+        .where(F.col("parent_finding_id") != F.col("finding_id"))
+        .groupBy("finding_id")
+        .agg(F.min(F.struct("place", "parent_finding_id"))["parent_finding_id"].alias("parent_finding_id"))
+    )
+
+
+def _preference() -> Column:
+    """Which of several findings with the same key explains the others: own topics first, then in the order of names."""
+    return F.struct(
+        F.coalesce(F.col("topic").startswith("%RETRY%"), F.lit(col=False)),
+        F.array_position(F.array(*map(F.lit, QUEUE_KINDS)), F.col("kind")),
+        *(F.coalesce(F.col(name), F.lit("")) for name in _SUBJECT),
+        "finding_id",
+    )
+
+
+def _key(kind: str, names: tuple[str, ...], values: tuple[Column, ...]) -> Column:
+    return F.to_json(F.array(F.lit(kind), *map(F.lit, names), *values))
+
+
+def _shared_cause_key() -> Column:
+    """The key of findings of which the first explains the others: they have one cause; null for a finding of its own."""
+    kind = F.col("kind")
+
+    def key(*names: str) -> Column:
+        return _key("shared cause", names, tuple(map(F.col, names)))
+
+    return (
+        F.when(
+            kind.isin(*QUEUE_KINDS) & F.col("likely_cause").isin(*GROUP_CAUSES),
+            key("consumer_group", "likely_cause"),
+        )
+        .when((kind == "source_failed") & F.col("likely_cause").isin(*SOURCE_CAUSES), key("likely_cause"))
+        # Members that subscribe to other topics: a row of each topic, and one group for two applications.
+        .when((kind == "subscriptions_differ") & (F.col("client_count") > 0), key("kind", "consumer_group"))
+        .when(kind.isin(*CLIENT_KINDS), key("kind", "consumer_group", "client_id"))
+    )
+
+
+def _offered_keys() -> Column:
+    """Array of the keys under which a finding explains others."""
+    by_kind = dict.fromkeys((rule.kind, rule.same, rule.by_cause_sources) for rule in EXPLANATIONS)
+    of_kinds = (
+        F.when(
+            (F.col("kind") == kind) & (F.lit(may_be_null) | _all_given(names)),
+            _key(kind, names, tuple(map(F.col, names))),
+        )
+        for kind, names, may_be_null in by_kind
+    )
+    return F.array_compact(F.array(*of_kinds, _shared_cause_key()))
+
+
+def _wanted_keys() -> Column:
+    """Array of the keys of the findings that would explain this one, the best first."""
+
+    def keys(rule: Explanation) -> Column:
+        holds = F.col("kind").isin(*rule.explained)
+        if rule.cause:
+            holds &= F.col("likely_cause").eqNullSafe(rule.cause)
+        if rule.when:
+            holds &= F.expr(rule.when)
+        if rule.by_cause_sources:
+            by_source = F.transform(
+                F.array_sort(CAUSE_SOURCES),
+                lambda source: _key(rule.kind, rule.same, tuple(source[name] for name in rule.same)),
+            )
+            return F.when(holds, by_source)
+        own = _key(rule.kind, rule.same, tuple(map(F.col, rule.same)))
+        return F.when(holds & _all_given(rule.same), F.array(own))
+
+    shared = F.when(_shared_cause_key().isNotNull(), F.array(_shared_cause_key()))
+    return F.flatten(F.array_compact(F.array(*map(keys, EXPLANATIONS), shared)))
+
+
+def _all_given(names: tuple[str, ...]) -> Column:
+    return reduce(lambda left, right: left & right, (F.col(name).isNotNull() for name in names))

@@ -1,0 +1,274 @@
+"""Findings of one root cause become one root, with the others below it; nothing is explained without evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from expectations.thresholds import (
+    FINDING_CAUSES_OF_GROUPS,
+    FINDING_EXPLANATIONS,
+    FINDING_KIND_SEVERITIES,
+    FINDING_KINDS_OF_CLIENTS,
+)
+from spark_jobs.findings.case import CAUSE_SOURCES, CAUSE_SOURCES_TYPE, ID_COLUMNS
+from spark_jobs.findings.explanations import (
+    CLIENT_KINDS,
+    EXPLANATIONS,
+    GROUP_CAUSES,
+    MOST_STEPS,
+    QUEUE_KINDS,
+    with_roots,
+)
+from tables import FINDING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Finding = dict[str, Any]
+
+
+def test_the_gate_has_the_same_list() -> None:
+    ours = [(rule.kind, rule.explained, rule.same) for rule in EXPLANATIONS if not rule.by_cause_sources]
+
+    assert [(kind, explained, same) for kind, explained, same, _ in FINDING_EXPLANATIONS] == ours
+    assert FINDING_CAUSES_OF_GROUPS == GROUP_CAUSES
+    assert FINDING_KINDS_OF_CLIENTS == CLIENT_KINDS
+
+
+def test_kinds_on_the_list_exist() -> None:
+    named = {kind for rule in EXPLANATIONS for kind in (rule.kind, *rule.explained)}
+    assert named <= FINDING_KIND_SEVERITIES.keys()
+
+
+def test_explanations_go_round_in_no_circle_and_are_resolved_to_their_end() -> None:
+    explained = {kind: set[str]() for rule in EXPLANATIONS for kind in (rule.kind, *rule.explained)}
+    for rule in EXPLANATIONS:
+        explained[rule.kind] |= set(rule.explained)
+
+    def steps(kind: str, above: tuple[str, ...] = ()) -> int:
+        assert kind not in above, f"{kind} explains itself by {above}"
+        return max((1 + steps(below, (*above, kind)) for below in explained[kind]), default=0)
+
+    # One more: the first finding with a cause of a group explains those of its other topics.
+    assert max(map(steps, explained)) + 1 <= MOST_STEPS
+
+
+def test_a_finding_of_one_group_explains_none_of_another_group() -> None:
+    """A day is published without groups that the gate refuses: no root may go with one, and leave findings of others behind."""
+    of_groups = {
+        "strategies_mixed",
+        "client_id_duplicated",
+        "subscriptions_differ",
+        "member_lists_differ",
+        "load_unfair",
+        "offset_file_shared",
+    }
+    of_no_group = {"route_differs", "route_missing", "broker_missing_on_nameserver", "source_failed"}
+
+    assert {rule.kind for rule in EXPLANATIONS} == of_groups | of_no_group
+    assert all("consumer_group" in rule.same for rule in EXPLANATIONS if rule.kind in of_groups)
+
+
+def finding(kind: str, severity: str | None = None, **values: Any) -> Finding:
+    usual = severity or FINDING_KIND_SEVERITIES[kind][0]
+    return {"kind": kind, "severity": usual, "evidence": "e", "advice": "a", "page": "p", **values}
+
+
+def placed(spark: SparkSession, *findings: Finding) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Kind and subject -> severity, and the kinds and subjects of the parent and the root."""
+    names = [column.name for column in FINDING.columns if column.name not in ID_COLUMNS] + [CAUSE_SOURCES]
+    types = {column.name: column.type for column in FINDING.columns} | {CAUSE_SOURCES: CAUSE_SOURCES_TYPE}
+    rows = spark.createDataFrame(
+        [tuple(given.get(name) for name in names) for given in findings],
+        ", ".join(f"{name} {types[name]}" for name in names),
+    )
+    table = with_roots(rows)
+    assert table.columns == [column.name for column in FINDING.columns]
+    result = [row.asDict() for row in table.collect()]
+    subject = ("kind", "consumer_group", "topic", "broker_name", "client_id")
+    names_by_id = {
+        row["finding_id"]: tuple(row[name] for name in subject if row[name])
+        + ((row["likely_cause"],) if row["kind"] == "source_failed" else ())
+        for row in result
+    }
+    assert len(names_by_id) == len(findings)
+    return {
+        names_by_id[row["finding_id"]]: {
+            "severity": row["severity"],
+            "parent": names_by_id.get(row["parent_finding_id"]),
+            "root": names_by_id.get(row["root_finding_id"]),
+        }
+        for row in result
+    }
+
+
+@pytest.mark.spark
+def test_a_shared_client_id_is_one_problem(spark: SparkSession) -> None:
+    cause = {"likely_cause": "duplicate_client_id"}
+    day = placed(
+        spark,
+        finding("client_id_duplicated", consumer_group="g", client_id="c"),
+        finding("client_id_duplicated", consumer_group="other", client_id="c"),
+        *(
+            finding(kind, consumer_group="g", topic=topic, **cause)
+            for kind in ("queue_unowned", "queue_owned_twice")
+            for topic in ("orders", "%RETRY%g")
+        ),
+        finding("queue_unowned", consumer_group="g", topic="payments"),
+    )
+
+    root = ("client_id_duplicated", "g", "c")
+    assert [name for name, it in day.items() if it["parent"] == root] == [
+        name for name, it in day.items() if it["root"] == root
+    ]
+    assert {name for name, it in day.items() if it["root"] is None} == {
+        root,
+        ("client_id_duplicated", "other", "c"),
+        ("queue_unowned", "g", "payments"),
+    }
+    assert {it["severity"] for it in day.values() if it["root"]} == {"info"}
+
+
+@pytest.mark.spark
+def test_a_lost_broker_is_one_problem_as_severe_as_what_follows_from_it(spark: SparkSession) -> None:
+    topics = [f"t{number:02}" for number in range(34)]
+    lost = [("b", "connection_failed")]
+    day = placed(
+        spark,
+        finding("source_failed", broker_name="b", likely_cause="connection_failed"),
+        finding("source_failed", broker_name="b", likely_cause="timed_out"),
+        finding("broker_missing_on_nameserver", broker_name="b", cause_sources=lost),
+        *(finding("route_differs", topic=topic, cause_sources=[("b", None)]) for topic in topics),
+        finding("route_differs", topic="also-other-queues"),
+        finding("queue_unowned", consumer_group="g", topic="t07", likely_cause="route_views_differ"),
+        finding("route_missing", topic="only-there", cause_sources=lost),
+        finding("assignment_frozen", consumer_group="g", topic="only-there", likely_cause="route_vanished"),
+        finding("members_unknown", consumer_group="h", cause_sources=lost),
+    )
+
+    assert {name: it["severity"] for name, it in day.items() if it["root"] is None} == {
+        ("source_failed", "b", "connection_failed"): "critical",
+        ("source_failed", "b", "timed_out"): "warning",
+        ("route_differs", "also-other-queues"): "warning",
+    }
+    assert day["queue_unowned", "g", "t07"]["parent"] == ("route_differs", "t07")
+    assert day["assignment_frozen", "g", "only-there"]["parent"] == ("route_missing", "only-there")
+    assert day["route_differs", "t07"]["parent"] == ("broker_missing_on_nameserver", "b")
+
+
+@pytest.mark.spark
+def test_a_permission_that_an_account_lacks_on_every_broker_is_one_problem(spark: SparkSession) -> None:
+    refused: Finding = {"likely_cause": "permission_denied"}
+    day = placed(
+        spark,
+        finding("source_failed", broker_name="b", **refused),
+        finding("source_failed", broker_name="a", **refused),
+        finding("source_failed", broker_name="a", likely_cause="timed_out"),
+        finding("source_failed", **refused),
+        finding("members_unknown", consumer_group="g", cause_sources=[("b", "permission_denied")]),
+        finding("members_unknown", consumer_group="h", cause_sources=[("b", None)]),
+        finding("client_not_asked", consumer_group="i", cause_sources=[(None, "permission_denied")]),
+    )
+
+    assert {name for name, it in day.items() if it["root"] is None} == {
+        ("source_failed", "permission_denied"),
+        ("source_failed", "a", "timed_out"),
+        ("members_unknown", "h"),
+    }
+    assert day["members_unknown", "g"]["parent"] == ("source_failed", "b", "permission_denied")
+    assert day["client_not_asked", "i"]["parent"] == ("source_failed", "permission_denied")
+
+
+@pytest.mark.spark
+def test_one_cause_in_several_topics_is_one_problem_of_the_first_own_topic(spark: SparkSession) -> None:
+    day = placed(
+        spark,
+        *(
+            finding("queue_unowned", consumer_group="g", topic=topic, likely_cause="room_without_clients")
+            for topic in ("%RETRY%g", "zebra", "orders")
+        ),
+        finding("queue_unowned", consumer_group="g", topic="a", likely_cause="config_list_gap"),
+        finding("queue_unowned", consumer_group="h", topic="orders", likely_cause="room_without_clients"),
+    )
+
+    assert {name for name, it in day.items() if it["parent"]} == {
+        ("queue_unowned", "g", "%RETRY%g"),
+        ("queue_unowned", "g", "zebra"),
+    }
+    assert {it["root"] for it in day.values() if it["root"]} == {("queue_unowned", "g", "orders")}
+
+
+@pytest.mark.spark
+def test_two_applications_in_one_group_and_a_client_that_stands_still_are_one_problem_each(
+    spark: SparkSession,
+) -> None:
+    day = placed(
+        spark,
+        *(
+            finding("subscriptions_differ", consumer_group="g", topic=topic, client_count=count)
+            for topic, count in (("of-both", 0), ("of-one", 2), ("of-the-other", 3))
+        ),
+        *(
+            finding("broadcast_client_stuck", consumer_group="g", topic=topic, client_id=client)
+            for topic, client in (("t1", "c1"), ("t2", "c1"), ("t1", "c2"))
+        ),
+    )
+
+    assert {name: it["parent"] for name, it in day.items() if it["parent"]} == {
+        ("subscriptions_differ", "g", "of-the-other"): ("subscriptions_differ", "g", "of-one"),
+        ("broadcast_client_stuck", "g", "t2", "c1"): ("broadcast_client_stuck", "g", "t1", "c1"),
+    }
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("idle", "parent"),
+    [
+        (
+            {"topic": "orders", "client_total_count": 4, "queue_total_count": 8},
+            ("load_unfair", "g", "orders"),
+        ),
+        ({"topic": "orders", "client_total_count": 9, "queue_total_count": 8}, None),
+        ({"topic": "payments", "client_total_count": 4, "queue_total_count": 8}, None),
+    ],
+    ids=["uneven", "more clients than queues", "another topic"],
+)
+def test_idle_clients_follow_from_an_uneven_strategy_where_there_are_queues_enough(
+    spark: SparkSession, idle: Finding, parent: tuple[str, ...] | None
+) -> None:
+    day = placed(
+        spark,
+        finding("load_unfair", consumer_group="g", topic="orders", seen_values=["CONSISTENT_HASH"]),
+        finding("clients_idle", consumer_group="g", seen_values=["CONSISTENT_HASH"], **idle),
+    )
+
+    assert day["clients_idle", "g", idle["topic"]]["parent"] == parent
+
+
+@pytest.mark.spark
+def test_a_milder_root_is_as_severe_as_the_worst_below_it_and_no_more(spark: SparkSession) -> None:
+    day = placed(
+        spark,
+        finding("client_id_duplicated", "warning", consumer_group="g", client_id="c"),
+        finding("offset_file_shared", consumer_group="g", client_id="c"),
+        finding("client_id_duplicated", "warning", consumer_group="h", client_id="c"),
+        finding("offset_file_shared", consumer_group="h", client_id="another"),
+        finding("member_lists_differ", consumer_group="i"),
+        finding("owner_unexpected", consumer_group="i", topic="t", likely_cause="member_lists_differ"),
+    )
+
+    assert {name: it["severity"] for name, it in day.items() if not it["parent"]} == {
+        ("client_id_duplicated", "g", "c"): "critical",
+        ("client_id_duplicated", "h", "c"): "warning",
+        ("offset_file_shared", "h", "another"): "critical",
+        ("member_lists_differ", "i"): "warning",
+    }
+
+
+def test_queue_kinds_are_those_of_drift() -> None:
+    from expectations.thresholds import DRIFT_FINDING_KINDS
+
+    of_drift = {kind for kinds in DRIFT_FINDING_KINDS.values() for kind in kinds}
+    assert of_drift == {*QUEUE_KINDS, "assignment_frozen"}
