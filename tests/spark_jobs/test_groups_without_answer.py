@@ -1,0 +1,85 @@
+"""A group of which nobody answered is unknown, with a row and a finding, and is never absent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from computed_days import compute, newest, staged_rows
+from export_builder import DS, ExportBuilder
+
+from ledger import stages
+from ledger.stages import Day
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from warehouse.layout import Stage
+
+pytestmark = pytest.mark.spark
+
+BROKERS = {broker: {"0": f"{broker}:10911"} for broker in "ab"}
+DENIED = "CODE: 16  DESC: User:ledger has no permission to access Group:denied from 10.0.0.1"
+DIED = "connect to 10.0.0.1:10911 failed"
+NOBODY_ANSWERED = {"denied", "died", "half-died", "never-asked"}
+
+
+@pytest.fixture(scope="module")
+def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """The account may not read one group; servers died before they were asked about others."""
+    folder = tmp_path_factory.mktemp("without-answer")
+    export = ExportBuilder()
+    export.brokers("ns-1:9876", BROKERS)
+    export.route("orders", {"a": 1, "b": 1})
+    for group in (*NOBODY_ANSWERED, "well", "gone"):
+        export.route(f"%RETRY%{group}", {"a": 1, "b": 1})
+    for broker in "ab":
+        export.subscription_groups(
+            broker, *NOBODY_ANSWERED, "well", "gone", "TOOLS_CONSUMER", "no-retry-topic"
+        )
+        export.failure("consumer_connection", DENIED, broker=broker, group="denied")
+        export.failure("consume_stats", DENIED, broker=broker, group="denied")
+        export.failure("consumer_connection", DIED, broker=broker, group="died")
+        export.failure("consume_stats", DIED, broker=broker, group="died")
+        export.members(broker, "well", ["c1"], ["orders"])
+        export.no_members(broker, "gone")
+    export.failure("consumer_connection", DIED, broker="a", group="half-died")
+    export.no_members("b", "half-died")
+    export.seal(folder / "exports")
+    day = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
+    compute(spark, day)
+    assert stages.gate(day).reasons == []
+    return newest(day)
+
+
+def test_each_has_rows_that_are_unknown_with_a_reason(stage: Stage) -> None:
+    rows = [row for row in staged_rows(stage, "ownership_drift") if row["consumer_group"] in NOBODY_ANSWERED]
+    assert {(row["consumer_group"], row["topic"]) for row in rows} == {
+        (group, f"%RETRY%{group}") for group in NOBODY_ANSWERED
+    }
+    assert {row["state"] for row in rows} == {"unknown"}
+    assert {row["unknown_reason"] for row in rows} == {"members_unknown"}
+    fairness = [
+        row for row in staged_rows(stage, "assignment_fairness") if row["consumer_group"] in NOBODY_ANSWERED
+    ]
+    assert {row["consumer_group"] for row in fairness} == NOBODY_ANSWERED
+    assert {row["group_state"] for row in fairness} == {"unknown"}
+    assert {row["group_state_reason"] for row in fairness} != {None}
+
+
+def test_each_has_a_finding(stage: Stage) -> None:
+    kinds: dict[str, set[str]] = {}
+    for row in staged_rows(stage, "finding"):
+        if row["consumer_group"]:
+            kinds.setdefault(row["consumer_group"], set()).add(row["kind"])
+    assert {group for group, of_group in kinds.items() if "members_unknown" in of_group} == {
+        *NOBODY_ANSWERED,
+        "no-retry-topic",
+    }
+
+
+def test_others_have_no_such_rows(stage: Stage) -> None:
+    drift = staged_rows(stage, "ownership_drift")
+    assert {row["topic"] for row in drift if row["consumer_group"] == "well"} == {"orders"}
+    assert {row["consumer_group"] for row in drift} <= {*NOBODY_ANSWERED, "well", "gone"}
