@@ -5,6 +5,16 @@ and leaving nothing behind. Anything that a test wants to compare must come from
 Does not belong here: what the ledger makes of a cluster (see `tests/e2e`).
 """
 
-from .cluster import Broker, Consumed, Group, Member, NoAnswerError, Queue, RealCluster
+from .cluster import Broker, Consumed, Group, GrpcMember, Member, NoAnswerError, Proxy, Queue, RealCluster
 
-__all__ = ["Broker", "Consumed", "Group", "Member", "NoAnswerError", "Queue", "RealCluster"]
+__all__ = [
+    "Broker",
+    "Consumed",
+    "Group",
+    "GrpcMember",
+    "Member",
+    "NoAnswerError",
+    "Proxy",
+    "Queue",
+    "RealCluster",
+]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import psutil
 
-from .java_program import JavaProgram
+from .java_program import GRPC_CLIENT, JavaProgram
 from .processes import FreePorts, Processes, Started, wait_until
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ PATIENCE_S = 180.0
 _INTERVAL_MS = 2_000
 
 _MASTER_HEAP_MIB = 384
+_PROXY_HEAP_MIB = 256
 _NAME_SERVER_HEAP_MIB = 128
 _HOST_HEAP_MIB = 128
 _TOOL_HEAP_MIB = 192
@@ -60,12 +61,46 @@ class Broker:
         name_servers: The numbers of the name servers that it registers with; None for all.
         properties: Lines of its configuration file, beside those that it needs to be small and on loopback.
         version: Its release; None for that of the cluster.
+        has_proxy: Whether a proxy in LOCAL mode is in the same process, as with `mqbroker --enable-proxy`.
+        can_pop: Whether clients may pop, as by default: it takes the broker's timers, which the other tests do without.
     """
 
     name: str
     name_servers: tuple[int, ...] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     version: str | None = None
+    has_proxy: bool = False
+    can_pop: bool = False
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy that is running.
+
+    Attributes:
+        name: Its name; for one in LOCAL mode that of its broker.
+        remoting_address: Where remoting clients connect to, as to a name server.
+        grpc_address: Where gRPC clients connect to.
+    """
+
+    name: str
+    remoting_address: str
+    grpc_address: str
+
+
+@dataclass(frozen=True)
+class GrpcMember:
+    """One gRPC consumer.
+
+    Attributes:
+        key: Distinguishes it from the others of its host.
+        client_id: The id that the client library generated.
+        host: The JVM that it lives in.
+    """
+
+    key: str
+    client_id: str
+    host: str
 
 
 @dataclass(frozen=True)
@@ -140,6 +175,7 @@ class RealCluster:
         self.name_servers = [f"127.0.0.1:{self._ports.block(1)}" for _ in range(nameservers)]
         # A broker also listens two ports below and one above its own.
         self.broker_addresses = {broker: f"127.0.0.1:{self._ports.block(4) + 2}" for broker in self._planned}
+        self.proxies: dict[str, Proxy] = {}
         self._servers: dict[str, Started] = {}
         self._hosts: dict[str, _Host] = {}
         self._member_count = 0
@@ -255,12 +291,141 @@ class RealCluster:
             broker=self.broker_addresses[broker],
             group=group.name,
             client_id=client_id,
+            groups=[group.name],
             topics=sorted({topic for member in group.members for topic in member.topics}),
         )
 
-    def set_request_mode(self, topic: str, group: str, mode: str, pop_share_queues: int = 0) -> None:
-        """Choose `PULL` or `POP` for a group on every broker; for members that leave rebalancing to the brokers."""
+    def create_group(self, group: str, *, is_orderly: bool = False) -> None:
+        """Make or change a subscription group on every broker.
+
+        Args:
+            group: Its name.
+            is_orderly: Whether it consumes in order, which gRPC clients cannot choose by themselves.
+        """
         for broker in self.alive_brokers:
+            self._operate(
+                "create_group",
+                name_server=self._known_to(broker)[0],
+                broker=self.broker_addresses[broker],
+                group=group,
+                orderly=is_orderly,
+            )
+
+    def register(self, broker: str, client_id: str, groups: Sequence[str], topics: Sequence[str]) -> None:
+        """Send a heartbeat of a client to one broker, over a connection that is the client's own.
+
+        The broker lists it for two minutes. No process answers for it.
+        """
+        self._operate(
+            "register",
+            name_server=self._known_to(broker)[0],
+            broker=self.broker_addresses[broker],
+            connection=client_id,
+            client_id=client_id,
+            groups=list(groups),
+            topics=list(topics),
+        )
+
+    def configure_broker(self, broker: str, **properties: str) -> None:
+        """Change settings of a running broker."""
+        self._operate(
+            "configure_broker",
+            name_server=self._known_to(broker)[0],
+            broker=self.broker_addresses[broker],
+            properties=properties,
+        )
+
+    def query_assignments(
+        self, broker: str, questions: Sequence[Mapping[str, str]]
+    ) -> list[list[tuple[Queue, str] | None] | None]:
+        """Return what a broker answers to QUERY_ASSIGNMENT.
+
+        Args:
+            broker: The one that is asked.
+            questions: `topic`, `group`, `client_id`, `strategy` and `message_model` of each.
+
+        Returns:
+            For each question the queues, each with the request mode, or None for an answer without any list.
+        """
+        answers = self._operate(
+            "assignments",
+            name_server=self._known_to(broker)[0],
+            broker=self.broker_addresses[broker],
+            questions=list(questions),
+        )
+        return [
+            answer and [entry and (Queue(entry[0], entry[1], entry[2]), entry[3]) for entry in answer]
+            for answer in answers
+        ]
+
+    def start_proxy(self, name: str = "proxy") -> Proxy:
+        """Start a proxy in CLUSTER mode, and wait until clients can connect to it."""
+        folder = self.directory / name
+        proxy = self._plan_proxy(name)
+        words = self._programs[self.version].proxy(
+            "-pc", str(self._proxy_file(proxy, "CLUSTER")), heap_mib=_PROXY_HEAP_MIB, folder=folder
+        )
+        self._servers[name] = self._processes.start(words, folder)
+        self._wait_for_proxy(proxy)
+        return proxy
+
+    def start_grpc_consumer(
+        self,
+        group: str,
+        topics: Sequence[str],
+        proxy: Proxy,
+        *,
+        is_simple: bool = False,
+        host: str = "grpc-host",
+    ) -> GrpcMember:
+        """Start a consumer of the gRPC client library.
+
+        Args:
+            group: Its consumer group.
+            topics: What it subscribes to.
+            proxy: Where it connects to.
+            is_simple: Whether it receives and acknowledges by itself; else it is a push consumer.
+            host: The JVM for it; it is started when it is named for the first time.
+        """
+        self._member_count += 1
+        key = f"{self._member_count}"
+        client_id = self._grpc_host(host).tell(
+            "start_consumer",
+            key=key,
+            group=group,
+            topics=list(topics),
+            endpoints=proxy.grpc_address,
+            is_simple=is_simple,
+        )
+        return GrpcMember(key, client_id, host)
+
+    def stop_grpc_consumer(self, member: GrpcMember) -> None:
+        """Stop it in an orderly way."""
+        self._hosts[member.host].tell("stop_consumer", key=member.key)
+
+    def hold_grpc_consumer(self, member: GrpcMember, *, is_held: bool = True) -> None:
+        """Let it receive messages without acknowledging them, or acknowledge again."""
+        self._hosts[member.host].tell("hold", key=member.key, is_held=is_held)
+
+    def consumed_by_grpc(self, member: GrpcMember) -> dict[str, int]:
+        """How many messages of each topic a gRPC consumer has acknowledged."""
+        counts: dict[str, int] = self._hosts[member.host].tell("consumed", key=member.key)
+        return counts
+
+    def unused_port(self) -> int:
+        """Return a port of loopback on which nothing of this cluster listens, nor did when it was asked."""
+        return self._ports.block(1)
+
+    def set_request_mode(
+        self,
+        topic: str,
+        group: str,
+        mode: str,
+        pop_share_queues: int = 0,
+        brokers: Sequence[str] | None = None,
+    ) -> None:
+        """Choose `PULL` or `POP` for a group on brokers (None: all); for members that leave rebalancing to the brokers."""
+        for broker in self.alive_brokers if brokers is None else brokers:
             self._operate(
                 "request_mode",
                 name_server=self._known_to(broker)[0],
@@ -291,6 +456,7 @@ class RealCluster:
         consume_from: str = "CONSUME_FROM_FIRST_OFFSET",
         persist_interval_ms: int = 5_000,
         disk: str | None = None,
+        proxy: Proxy | None = None,
     ) -> Group:
         """Start push consumers; a second call with the same group adds members to it.
 
@@ -308,6 +474,8 @@ class RealCluster:
             consume_from: RocketMQ's `ConsumeFromWhere`: where a queue begins of which no offset is stored.
             persist_interval_ms: How often they write their offsets; the first time is always after ten seconds.
             disk: The host on whose disk a host that is started keeps offset files; None for a disk of its own.
+            proxy: Where they connect to in place of the name servers. No broker lists them then, so `wait_until_stable` is not
+                for such a group.
 
         Returns:
             The group, with all its members.
@@ -338,7 +506,9 @@ class RealCluster:
                 group=group,
                 client_ip=client_ip,
                 instance=instance,
-                name_servers=";".join(self.name_servers[number] for number in numbers),
+                name_servers=";".join(self.name_servers[number] for number in numbers)
+                if proxy is None
+                else proxy.remoting_address,
                 topics=member.topics,
                 strategy=wanted,
                 broadcasting=is_broadcasting,
@@ -551,6 +721,8 @@ class RealCluster:
     def _wait_for_brokers(self, names: Sequence[str]) -> None:
         for name in names:
             self._wait_for_port(name, self.broker_addresses[name])
+            if name in self.proxies:
+                self._wait_for_proxy(self.proxies[name])
 
         def missing() -> str | None:
             for name in names:
@@ -587,26 +759,62 @@ class RealCluster:
                 "maxHashSlotNum": "500",
                 "maxIndexNum": "1000",
                 "diskMaxUsedSpaceRatio": "99",
-                "timerWheelEnable": "false",
+                "timerWheelEnable": str(broker.can_pop).lower(),
                 # A busy machine is no reason to refuse a message here.
                 "osPageCacheBusyTimeOutMills": "60000",
                 "waitTimeMillsInSendQueue": "60000",
                 **broker.properties,
             },
         )
-        words = self._program(broker.version or self.version).server(
-            "org.apache.rocketmq.broker.BrokerStartup",
-            "-c",
-            str(conf),
-            heap_mib=_MASTER_HEAP_MIB,
-            folder=folder,
-        )
+        program = self._program(broker.version or self.version)
+        if broker.has_proxy:
+            proxy = self._plan_proxy(broker.name)
+            words = program.proxy(
+                *("-pm", "LOCAL", "-bc", str(conf), "-pc", str(self._proxy_file(proxy, "LOCAL"))),
+                heap_mib=_MASTER_HEAP_MIB,
+                folder=folder,
+            )
+        else:
+            words = program.server(
+                "org.apache.rocketmq.broker.BrokerStartup",
+                "-c",
+                str(conf),
+                heap_mib=_MASTER_HEAP_MIB,
+                folder=folder,
+            )
         self._servers[broker.name] = self._processes.start(words, folder)
 
     def _program(self, version: str) -> JavaProgram:
         if version not in self._programs:
             self._programs[version] = JavaProgram(version)
         return self._programs[version]
+
+    def _plan_proxy(self, name: str) -> Proxy:
+        port = self._ports.block(2)
+        self.proxies[name] = Proxy(name, f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}")
+        return self.proxies[name]
+
+    def _proxy_file(self, proxy: Proxy, mode: str) -> Path:
+        path = self.directory / proxy.name / "rmq-proxy.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        values = {
+            "proxyMode": mode,
+            "rocketMQClusterName": self.name,
+            "proxyClusterName": self.name,
+            "proxyName": proxy.name,
+            "namesrvAddr": ";".join(self.name_servers),
+            "localServeAddr": "127.0.0.1",
+            "remotingAccessAddr": "127.0.0.1",
+            "remotingListenPort": int(proxy.remoting_address.rpartition(":")[2]),
+            "grpcServerPort": int(proxy.grpc_address.rpartition(":")[2]),
+            "enablePrintJstack": False,
+        }
+        path.write_text(json.dumps(values), encoding="utf-8")
+        return path
+
+    def _wait_for_proxy(self, proxy: Proxy) -> None:
+        self._wait_for_port(proxy.name, proxy.remoting_address)
+        self._wait_for_port(proxy.name, proxy.grpc_address)
 
     def _wait_for_port(self, name: str, address: str) -> None:
         port = int(address.rpartition(":")[2])
@@ -633,6 +841,15 @@ class RealCluster:
                 **dict(zip(keys, self._account or (), strict=False)),
                 rocketmq_client_localOffsetStoreDir=str(self.offsets_folder(disk or name)),
                 rocketmq_client_rebalance_waitInterval=str(_INTERVAL_MS),
+            )
+            self._hosts[name] = _Host(self._processes.start(words, folder, told=True))
+        return self._hosts[name]
+
+    def _grpc_host(self, name: str) -> _Host:
+        if name not in self._hosts:
+            folder = self.directory / name
+            words = self._program(GRPC_CLIENT).other(
+                "ledger.cluster.GrpcHost", heap_mib=_HOST_HEAP_MIB, folder=folder
             )
             self._hosts[name] = _Host(self._processes.start(words, folder, told=True))
         return self._hosts[name]

@@ -22,10 +22,15 @@ VERSIONS: Final = ("4.9.7", "5.3.3", "5.5.0")
 OLD_CLIENT: Final = "4.7.1"
 """A release of which most tests start only clients: the last that divides by MACHINE_ROOM in its first way."""
 
+GRPC_CLIENT: Final = "grpc-client"
+"""The set of jars of the gRPC client library, which has releases of its own."""
+
 PINS: Final = Pins(Path(__file__).with_name("jars.txt"))
 """The jars of each release."""
 
 _SOURCES: Final = Path(__file__).with_name("java")
+_GRPC_SOURCES: Final = Path(__file__).with_name("grpc")
+_AGENT_SOURCE: Final = _SOURCES / "ledger" / "cluster" / "LoopbackAgent.java"
 _COMPILED: Final = LOCAL / "real-cluster"
 _ASM: Final = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
 _AGENT: Final = "Premain-Class: ledger.cluster.LoopbackAgent\n"
@@ -57,14 +62,14 @@ class JavaProgram:
     """What it takes to start JVMs of one release.
 
     Args:
-        version: A release whose jars are pinned.
+        version: A release whose jars are pinned, or `GRPC_CLIENT`.
 
     Raises:
         SetUpError: There is no JDK, or the jars cannot be fetched.
     """
 
     def __init__(self, version: str) -> None:
-        home = java.find_jdk("Running a real cluster")
+        home = self._home = java.find_jdk("Running a real cluster")
         PINS.ensure(home, version)
         self.version = version
         self._java = home / "bin" / "java"
@@ -80,6 +85,17 @@ class JavaProgram:
     def server(self, main: str, *arguments: str, heap_mib: int, folder: Path) -> list[str]:
         """The command line of a broker or a name server; see `other`."""
         return self._words(self._of_servers, main, *arguments, heap_mib=heap_mib, folder=folder)
+
+    def proxy(self, *arguments: str, heap_mib: int, folder: Path) -> list[str]:
+        """The command line of a proxy of this release, alone or with a broker in the same JVM; see `other`."""
+        group = f"{self.version}-proxy"
+        PINS.ensure(self._home, group)
+        class_path = os.pathsep.join(map(str, PINS.class_path(group)))
+        main = "org.apache.rocketmq.proxy.ProxyStartup"
+        # With TLS its remoting server needs native code that is not pinned.
+        return self._words(
+            class_path, main, *arguments, heap_mib=heap_mib, folder=folder, tls_server_mode="disabled"
+        )
 
     def other(self, main: str, *arguments: str, heap_mib: int, folder: Path, **properties: str) -> list[str]:
         """The command line of a JVM that is no server.
@@ -127,7 +143,10 @@ def _libraries(version: str) -> list[Path]:
 
 def _compiled(version: str, home: Path) -> Path:
     """The folder of the compiled program and its agent; made again when the program or a jar has changed."""
-    sources = sorted(_SOURCES.rglob("*.java"))
+    if version == GRPC_CLIENT:
+        sources = [*sorted(_GRPC_SOURCES.rglob("*.java")), _AGENT_SOURCE]
+    else:
+        sources = sorted(_SOURCES.rglob("*.java"))
     key = content_key(_AGENT, *sources, *(jar.sha256 for jar in PINS.jars(version)))
     made = _COMPILED / version / key[:12]
     if made.is_dir():
@@ -153,7 +172,7 @@ def _compiled(version: str, home: Path) -> Path:
                 *adapted,
             ],
             log="real-cluster",
-            on_failure=f"The program in tests/real_cluster/java does not fit RocketMQ {version}.",
+            on_failure=f"The program in tests/real_cluster does not fit RocketMQ {version}.",
         )  # fmt: skip
         with zipfile.ZipFile(classes / "loopback.jar", "w") as agent:
             agent.writestr("META-INF/MANIFEST.MF", _AGENT)

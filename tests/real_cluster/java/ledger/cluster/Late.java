@@ -39,6 +39,11 @@ final class Late {
         throw new IllegalArgumentException(name + " of this release knows no " + constant);
     }
 
+    /** The type of a parameter of a method. */
+    static Class<?> type(Object target, String name, int count, int place) {
+        return method(target, name, count).getParameterTypes()[place];
+    }
+
     static Object read(Object target, String name) throws Exception {
         Field field = target.getClass().getDeclaredField(name);
         field.setAccessible(true);

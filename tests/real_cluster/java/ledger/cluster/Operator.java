@@ -1,9 +1,12 @@
 package ledger.cluster;
 
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.TreeMap;
 import ledger.cluster.ClientHost.Told;
 import org.apache.rocketmq.client.exception.MQBrokerException;
@@ -61,6 +64,20 @@ final class Operator {
                         told.text("group"), Late.constant(api(told.text("name_server")), SET_MODE, 6, 3, told.text("mode")),
                         told.number("pop_share_queues"), PATIENCE_MS);
                 return null;
+            case "create_group":
+                createGroup(told);
+                return null;
+            case "register":
+                Late.call(connection(told).getMQClientAPIImpl(), "sendHeartbeat", told.text("broker"), heartbeat(told),
+                        PATIENCE_MS);
+                return null;
+            case "configure_broker":
+                Properties properties = new Properties();
+                properties.putAll(told.byName("properties"));
+                admin(told.text("name_server")).updateBrokerConfig(told.text("broker"), properties);
+                return null;
+            case "assignments":
+                return assignments(told);
             case "send":
                 return send(told);
             default:
@@ -84,6 +101,56 @@ final class Operator {
     private MQClientAPIImpl api(String nameServer) throws Exception {
         Object implementation = Late.read(admin(nameServer), "defaultMQAdminExtImpl");
         return ((MQClientInstance) Late.read(implementation, "mqClientInstance")).getMQClientAPIImpl();
+    }
+
+    /** A client of its own, with a connection of its own: a broker keeps one client id a group and connection. */
+    private MQClientInstance connection(Told told) throws Exception {
+        String name = told.text("connection");
+        DefaultMQAdminExt admin = admins.get(name);
+        if (admin == null) {
+            admin = new DefaultMQAdminExt(PATIENCE_MS);
+            admin.setNamesrvAddr(told.text("name_server"));
+            admin.setInstanceName(name);
+            admin.setVipChannelEnabled(false);
+            admin.start();
+            admins.put(name, admin);
+        }
+        return (MQClientInstance) Late.read(Late.read(admin, "defaultMQAdminExtImpl"), "mqClientInstance");
+    }
+
+    private void createGroup(Told told) throws Exception {
+        DefaultMQAdminExt admin = admin(told.text("name_server"));
+        // Its class is in other packages in other releases.
+        Object group = Late.type(admin, "createAndUpdateSubscriptionGroupConfig", 2, 1)
+                .getDeclaredConstructor().newInstance();
+        Late.call(group, "setGroupName", told.text("group"));
+        if (told.is("orderly")) {
+            Late.call(group, "setConsumeMessageOrderly", true);
+        }
+        Late.call(admin, "createAndUpdateSubscriptionGroupConfig", told.text("broker"), group);
+    }
+
+    /** What a broker answers to QUERY_ASSIGNMENT: a list of [topic, broker name, queue id, mode] a question, or null. */
+    private List<Object> assignments(Told told) throws Exception {
+        MQClientAPIImpl api = api(told.text("name_server"));
+        List<Object> answers = new ArrayList<>();
+        for (Told question : told.parts("questions")) {
+            Object queues = Late.call(api, "queryAssignment", told.text("broker"), question.text("topic"),
+                    question.text("group"), question.text("client_id"), question.text("strategy"),
+                    MessageModel.valueOf(question.text("message_model")), PATIENCE_MS);
+            answers.add(queues == null ? null : plain((Collection<?>) queues));
+        }
+        return answers;
+    }
+
+    private static List<Object> plain(Collection<?> assignments) throws Exception {
+        List<Object> queues = new ArrayList<>();
+        for (Object assignment : assignments) {
+            MessageQueue queue = (MessageQueue) Late.call(assignment, "getMessageQueue");
+            String mode = Late.call(assignment, "getMode").toString();
+            queues.add(queue == null ? null : List.of(queue.getTopic(), queue.getBrokerName(), queue.getQueueId(), mode));
+        }
+        return queues;
     }
 
     /** The masters that a name server knows: name to address. */
@@ -115,19 +182,21 @@ final class Operator {
         }
     }
 
-    /** Says to one broker that a client is there, over the operator's own connection. */
+    /** Says to one broker that a client is there, in each of its groups. */
     private static HeartbeatData heartbeat(Told told) {
-        ConsumerData group = new ConsumerData();
-        group.setGroupName(told.text("group"));
-        group.setConsumeType(ConsumeType.CONSUME_PASSIVELY);
-        group.setMessageModel(MessageModel.CLUSTERING);
-        group.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        for (String topic : told.texts("topics")) {
-            group.getSubscriptionDataSet().add(new SubscriptionData(topic, "*"));
-        }
         HeartbeatData heartbeat = new HeartbeatData();
         heartbeat.setClientID(told.text("client_id"));
-        heartbeat.getConsumerDataSet().add(group);
+        for (String name : told.texts("groups")) {
+            ConsumerData group = new ConsumerData();
+            group.setGroupName(name);
+            group.setConsumeType(ConsumeType.CONSUME_PASSIVELY);
+            group.setMessageModel(MessageModel.CLUSTERING);
+            group.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+            for (String topic : told.texts("topics")) {
+                group.getSubscriptionDataSet().add(new SubscriptionData(topic, "*"));
+            }
+            heartbeat.getConsumerDataSet().add(group);
+        }
         return heartbeat;
     }
 
