@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from strategies import MessageQueue, RocketMQError, UnknownNameError, get_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -133,7 +133,7 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
     ).mapInArrow(_explained, _EXPLAINED_DDL)
 
 
-def _explained(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the members of each batch whose tables other parameters explain, in the columns of `_EXPLAINED_DDL`."""
     schema = pa.schema(
         [
