@@ -142,6 +142,8 @@ class GeneratedCluster:
                     queue_count=pa.array(np.full(len(broker), QUEUES_ON_BROKER, dtype=np.int32)),
                 ),
                 "group_state": ["online"] * len(group),
+                "group_state_reason": pa.nulls(len(group), pa.string()),
+                "division_reason": pa.nulls(len(group), pa.string()),
                 "member_ids": _list_of(slots, pa.array(client_ids).take(pa.array(member))),
                 "variants": _lists_of(
                     slots,

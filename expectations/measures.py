@@ -27,6 +27,7 @@ from expectations import (
     producer_spread,
     quarantined_group,
     queue_assignment,
+    queue_sharing,
     route_divergence,
 )
 from expectations.model import MEASURE_SCHEMA, breaches_in, measure_statement
@@ -56,6 +57,7 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         ownership_drift.SUITE.expectations, ownership_drift.BREACH_QUERIES, ownership_drift.COMMON_TABLES
     ),
     measure_statement(presence.SUITE.expectations, presence.QUERIES, presence.COMMON_TABLES),
+    measure_statement(queue_sharing.SUITE.expectations, queue_sharing.QUERIES, queue_sharing.COMMON_TABLES),
     measure_statement(
         route_divergence.SUITE.expectations, (route_divergence.BREACH_QUERY,), route_divergence.COMMON_TABLES
     ),

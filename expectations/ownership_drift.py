@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
-from expectations.presence import USERS_GROUP
+from expectations.presence import PROXY_TABLES, USERS_GROUP
 from expectations.thresholds import (
     DOUBTFUL_OWNER_REASONS,
     DRIFT_CAUSES,
@@ -291,6 +291,14 @@ repeated AS (
   GROUP BY consumer_group, client_id
   HAVING min(connection_count) > 1
 ),
+{PROXY_TABLES},
+-- Groups of which a proxy did not say whether it has members: these may read any queue as well.
+hidden_group AS (
+  SELECT consumer_group, TRUE AS is_hidden
+  FROM (SELECT DISTINCT consumer_group FROM gold_assignment_fairness WHERE group_state = 'online')
+  CROSS JOIN proxies LEFT JOIN answer_of_proxy USING (consumer_group)
+  WHERE is_unfound OR coalesce(answering_proxy_count, 0) < proxy_count
+),
 suspect AS (
   SELECT DISTINCT consumer_group
   FROM (
@@ -304,6 +312,8 @@ suspect AS (
   SELECT consumer_group FROM silver_client_process WHERE {USERS_GROUP}
   UNION
   SELECT consumer_group FROM repeated WHERE {USERS_GROUP}
+  UNION
+  SELECT consumer_group FROM hidden_group
 ),
 fact AS ({_FACTS}
 ),
@@ -384,19 +394,27 @@ gathered AS (
     coalesce(group_state, 'unknown') AS group_state, subscriber_count, mismatched,
     drift.observed_process_count AS process_count,
     strategy <=> 'POP' OR coalesce(size(pops) > 0, FALSE) AS is_popped,
-    array_sort(array_distinct(concat(holders, transform(
-      filter(coalesce(pops, array()), pop -> pop.broker_name = queue.broker_name AND pop.queue_id IN (queue.queue_id, -1)),
-      pop -> pop.client_id
-    )))) AS clients
+    sharing_degree, unobserved_reader_count,
+    filter(
+      coalesce(pops, array()), pop -> pop.broker_name = queue.broker_name AND pop.queue_id IN (queue.queue_id, -1)
+    ) AS pops_of_queue
   FROM queue
   LEFT JOIN group_fact USING (consumer_group)
   LEFT JOIN topic_fact USING (topic)
   LEFT JOIN subscription_fact USING (consumer_group, topic)
   LEFT JOIN mismatch USING (consumer_group, topic)
+  LEFT JOIN (
+    SELECT consumer_group, topic, broker_name, queue_id, sharing_degree, unobserved_reader_count
+    FROM gold_queue_sharing
+  ) USING (consumer_group, topic, broker_name, queue_id)
 ),
 -- A group of which no member reports a strategy, and no settings say one.
-told_of AS (
-  SELECT *, is_routed AND strategy IS NULL AND group_state IN ('online', 'broadcasting') AS is_unreported FROM gathered
+met AS (
+  SELECT
+    *,
+    is_routed AND strategy IS NULL AND group_state IN ('online', 'broadcasting') AS is_unreported,
+    array_sort(array_distinct(concat(holders, transform(pops_of_queue, pop -> pop.client_id)))) AS clients
+  FROM gathered
 ),
 compared AS (
   SELECT
@@ -410,13 +428,20 @@ compared AS (
       OR coalesce(reason IN {quoted_list(DOUBTFUL_OWNER_REASONS)}, FALSE)
       OR has_member_by_hand AND (strategy IS NULL OR strategy = 'BROADCASTING')
       OR is_unreported AS is_untold
-  FROM told_of
+  FROM met
 ),
-judged AS (
+supposed AS (
   SELECT
     *,
     CASE
-      WHEN is_popped THEN IF(size(clients) > 0, 'match', 'unknown')
+      WHEN is_popped THEN CASE
+        WHEN greatest(seen_process_count, size(holders)) > 1
+          OR size(holders) > 0 AND size(pops_of_queue) > 0 THEN 'multi_owned'
+        WHEN size(pops_of_queue) > 0 OR coalesce(unobserved_reader_count, 0) > 0 THEN 'shared'
+        -- Members on a list that the ledger did not take may be silent, and do not count then.
+        WHEN sharing_degree = 0 AND size(holders) = 0
+          AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)) THEN 'unowned'
+        ELSE 'unknown' END
       WHEN strategy <=> 'BROADCASTING' AND NOT is_untold THEN CASE
         WHEN is_foreign THEN 'foreign_owner'
         WHEN size(chosen) = 0 OR size(array_except(array_except(missing, silent), absent)) > 0 THEN 'unowned'
@@ -433,13 +458,23 @@ judged AS (
       WHEN size(array_intersect(missing, silent)) > 0 OR has_repeated_holder THEN 'unknown'
       WHEN size(clients) = 1 THEN 'match'
       ELSE 'unowned'
-    END AS state
+    END AS supposed_state
   FROM compared
+),
+judged AS (
+  SELECT
+    *,
+    IF(
+      coalesce(is_hidden, FALSE) AND group_state = 'online' AND supposed_state IN ('match', 'unowned'),
+      'unknown', supposed_state
+    ) AS state
+  FROM supposed LEFT JOIN hidden_group USING (consumer_group)
 )"""
 
 _HAS_EVIDENCE: Final[dict[str, str]] = {
     "group_offline": "group_state = 'offline'",
     "route_vanished": "coalesce(most_queues, 0) = 0",
+    "mixed_request_modes": "size(holders) > 0 AND size(pops_of_queue) > 0",
     "duplicate_client_id": "has_doubled_id",
     "room_without_clients": "strategy = 'MACHINE_ROOM'",
     "config_list_gap": "strategy = 'CONFIG'",

@@ -72,6 +72,33 @@ USERS_GROUP: Final = (
 
 _SYNCER: Final = f"consumer_group = {quoted(PROXY_HEARTBEAT_GROUP)}"
 
+PROXY_TABLES: Final = f"""
+answer_of_proxy AS (
+  SELECT
+    consumer_group, bool_or(state = 'online') AS is_online_at_proxy,
+    size(collect_set(IF(state IN ('online', 'offline'), proxy, NULL))) AS answering_proxy_count
+  FROM silver_proxy_presence
+  GROUP BY consumer_group
+),
+proxies AS (
+  SELECT
+    greatest(
+      (SELECT count(DISTINCT proxy) FROM silver_proxy_presence),
+      -- Proxies of one host have one client id, and each has one connection to a broker.
+      (SELECT coalesce(max(connection_count), 0) FROM (
+        SELECT count(*) AS connection_count FROM silver_consumer_connection WHERE {_SYNCER} GROUP BY broker_name
+      ))
+    ) AS proxy_count,
+    (
+      SELECT count(*) FROM (
+        SELECT broker_name FROM silver_subscription_group WHERE {_SYNCER}
+        UNION SELECT broker_name FROM silver_group_presence WHERE {_SYNCER} AND state = 'unknown'
+        EXCEPT SELECT broker_name FROM silver_group_presence WHERE {_SYNCER} AND state IN ('online', 'offline')
+      )
+    ) > 0 AS is_unfound
+)"""
+"""`name AS (…), …`: which proxies there are, and how many of them answered about each group."""
+
 COMMON_TABLES: Final = f"""
 stated_group AS (
   SELECT consumer_group, topic, max(group_state) AS state, max(group_state_reason) AS reason
@@ -103,30 +130,7 @@ answer_of_broker AS (
   FROM silver_group_presence
   GROUP BY consumer_group
 ),
-answer_of_proxy AS (
-  SELECT
-    consumer_group, bool_or(state = 'online') AS is_online_at_proxy,
-    size(collect_set(IF(state IN ('online', 'offline'), proxy, NULL))) AS answering_proxy_count
-  FROM silver_proxy_presence
-  GROUP BY consumer_group
-),
-proxies AS (
-  SELECT
-    greatest(
-      (SELECT count(DISTINCT proxy) FROM silver_proxy_presence),
-      -- Proxies of one host have one client id, and each has one connection to a broker.
-      (SELECT coalesce(max(connection_count), 0) FROM (
-        SELECT count(*) AS connection_count FROM silver_consumer_connection WHERE {_SYNCER} GROUP BY broker_name
-      ))
-    ) AS proxy_count,
-    (
-      SELECT count(*) FROM (
-        SELECT broker_name FROM silver_subscription_group WHERE {_SYNCER}
-        UNION SELECT broker_name FROM silver_group_presence WHERE {_SYNCER} AND state = 'unknown'
-        EXCEPT SELECT broker_name FROM silver_group_presence WHERE {_SYNCER} AND state IN ('online', 'offline')
-      )
-    ) > 0 AS is_unfound
-),
+{PROXY_TABLES},
 retry_topic AS (
   SELECT topic FROM silver_topic_config WHERE startswith(topic, '%RETRY%')
   UNION

@@ -17,6 +17,7 @@ from expectations import (
     producer_spread,
     quarantined_group,
     queue_assignment,
+    queue_sharing,
     route_divergence,
 )
 
@@ -29,6 +30,7 @@ SUITES: Final[tuple[Suite, ...]] = (
     assignment_churn.SUITE,
     ownership_drift.SUITE,
     presence.SUITE,
+    queue_sharing.SUITE,
     route_divergence.SUITE,
     producer_spread.SUITE,
     broadcast_offset.SUITE,

@@ -29,6 +29,16 @@ the rooms, so two clients can get the same; the Go client copies that.
 COVERING_STRATEGIES: Final = frozenset({"AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM_NEARBY", "CONSISTENT_HASH"})
 """Strategies that give every queue to somebody. `MACHINE_ROOM` leaves out the rooms that it does not serve."""
 
+DIVISION_REASONS: Final = (
+    "shared_by_pop",
+    "mixed_request_modes",
+    "request_modes_differ",
+    "request_mode_unknown",
+    "server_off",
+    "strategy_unknown_to_broker",
+)
+"""Reasons that lie in how members fetch, and not in their strategy."""
+
 EXCUSED_UNOWNED_REASONS: Final = (
     "members_unknown",
     "settings_missing",
@@ -38,7 +48,7 @@ EXCUSED_UNOWNED_REASONS: Final = (
     "owner_not_subscribed",
     "mixed_clients",
     "left_out_by_strategy",
-    "shared_by_pop",
+    *DIVISION_REASONS,
 )
 """Reasons with which even a covering strategy may leave a queue to nobody.
 
@@ -46,7 +56,12 @@ Either nobody can say who owns it, or the strategy gave it to somebody who does 
 of different languages or versions, or its parameters (no virtual nodes) leave everything out.
 """
 
-UNKNOWN_OWNER_REASONS: Final = ("members_unknown", "settings_missing", "strategy_unknown", "shared_by_pop")
+UNKNOWN_OWNER_REASONS: Final = (
+    "members_unknown",
+    "settings_missing",
+    "strategy_unknown",
+    *DIVISION_REASONS,
+)
 """Reasons that mean "it cannot be told who owns this queue", so that counts of owners must be null and not 0."""
 
 DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "member_strategy_unknown", "strategy_failed")
@@ -67,6 +82,9 @@ _KINDS_OF_QUEUES: Final = (
 
 FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
     "strategies_mixed": ("critical",),
+    "mixed_request_modes": ("critical",),
+    "request_modes_differ": ("warning",),
+    "strategy_unknown_to_broker": ("warning",),
     "client_id_duplicated": ("critical", "warning"),
     "subscriptions_differ": ("critical", "warning"),
     "queue_unowned": ("critical", "warning"),
@@ -123,6 +141,12 @@ FINDING_EXPLANATIONS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...], s
         _KINDS_OF_QUEUES,
         ("consumer_group", "topic"),
         "likely_cause = 'subscriptions_differ'",
+    ),
+    (
+        "mixed_request_modes",
+        _KINDS_OF_QUEUES,
+        ("consumer_group", "topic"),
+        "likely_cause = 'mixed_request_modes'",
     ),
     ("member_lists_differ", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'member_lists_differ'"),
     ("route_differs", _KINDS_OF_QUEUES, ("topic",), "likely_cause = 'route_views_differ'"),
@@ -181,12 +205,13 @@ DRIFT_FINDING_KINDS: Final[dict[str, tuple[str, ...]]] = {
 }
 """State of `ownership_drift` -> the kinds of which one tells a person."""
 
-DRIFT_STATES: Final = ("match", *DRIFT_FINDING_KINDS, "unknown")
+DRIFT_STATES: Final = ("match", *DRIFT_FINDING_KINDS, "shared", "unknown")
 """The closed list of `ownership_drift.state`."""
 
 DRIFT_CAUSES: Final = (
     "group_offline",
     "route_vanished",
+    "mixed_request_modes",
     "duplicate_client_id",
     "room_without_clients",
     "config_list_gap",
@@ -220,7 +245,8 @@ DRIFT_UNKNOWN_REASONS: Final = (
     "strategy_unknown",
     "member_strategy_unknown",
     "strategy_failed",
-    "shared_by_pop",
+    "may_be_behind_a_proxy",
+    *DIVISION_REASONS,
 )
 """The closed list of `ownership_drift.unknown_reason`."""
 
@@ -233,6 +259,15 @@ REASONS_WITH_A_CAUSE: Final = (
     "duplicate_client_id",
 )
 """Reasons of an unowned queue in `queue_assignment` that are themselves evidence of a cause."""
+
+REQUEST_MODES: Final = ("POP", "PULL", "CLIENT")
+"""The closed list of `queue_sharing.request_mode`."""
+
+REQUEST_MODE_SOURCES: Final = ("entry", "broker_default", "retry_rule", "server_off")
+"""The closed list of `queue_sharing.request_mode_source`."""
+
+GRPC_CLIENT_ID_PATTERN: Final = r"^.+@\d+@\d+@-?[0-9a-z]+$"
+"""The form of the ids of gRPC clients, which cannot be asked for a process table."""
 
 GROUP_STATES: Final = ("online", "broadcasting", "offline", "unknown")
 """The closed list of `group_state`."""

@@ -53,10 +53,25 @@ REASONS: Final = (
     "strategy_failed",
     "left_out_by_strategy",
     "shared_by_pop",
+    "mixed_request_modes",
+    "request_modes_differ",
+    "request_mode_unknown",
+    "server_off",
+    "strategy_unknown_to_broker",
 )
 """Why nobody owns a queue. In arrays of owners, reason `i` is the owner `-1 - i`."""
 
-UNTOLD_REASONS: Final = ("members_unknown", "settings_missing", "strategy_unknown", "shared_by_pop")
+DIVISION_REASONS: Final = (
+    "shared_by_pop",
+    "mixed_request_modes",
+    "request_modes_differ",
+    "request_mode_unknown",
+    "server_off",
+    "strategy_unknown_to_broker",
+)
+"""Those of `division_reason` of `subscriptions.subscriptions`: how members fetch, and not their strategy, leaves the owner open."""
+
+UNTOLD_REASONS: Final = ("members_unknown", "settings_missing", "strategy_unknown", *DIVISION_REASONS)
 """Reasons that do not mean that nobody reads the queue, but that one owner cannot be named."""
 
 
@@ -147,7 +162,7 @@ def allocate_batch(configured: Configured, subscriptions: pa.StructArray) -> pa.
 
     Args:
         configured: what the settings say.
-        subscriptions: R structs of consumer_group, topic; group_state, see `subscriptions.subscriptions`; broker_names
+        subscriptions: R structs of consumer_group, topic; group_state and (it may be absent) division_reason, see `subscriptions.subscriptions`; broker_names
             and queue_counts, lists beside each other, in any order; member_ids, strategies, languages, versions and
             is_subscribed, lists beside each other, in any order, an id once for each connection; null where unknown.
 
@@ -194,6 +209,14 @@ def _plan(profile: Profile, variants: list[Variant], configured: GroupSettings |
     # By name: a code only says where in the batch the variant was first met.
     reported = sorted(profile.variants - {-1}, key=lambda code: variants[code].sort_key)
     strategies = {variants[code].strategy for code in reported}
+    if profile.division_reason == "shared_by_pop":
+        return _Plan(POP, "observed", (), profile.division_reason)
+    if profile.division_reason is not None:
+        return (
+            _Plan(MIXED if len(strategies) > 1 else strategies.pop(), "observed", (), profile.division_reason)
+            if strategies
+            else None
+        )
     if not reported:
         if configured is None:
             return None
@@ -207,8 +230,6 @@ def _plan(profile: Profile, variants: list[Variant], configured: GroupSettings |
         is_whole = len(shares) == len(profile.variants)
         return _Plan(MIXED, "observed", shares, "mixed_strategies" if is_whole else "member_strategy_unknown")
     name = strategies.pop()
-    if name == POP:
-        return _Plan(POP, "observed", (), "shared_by_pop")
     if None in built.values():
         return _Plan(
             name,

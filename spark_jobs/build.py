@@ -34,6 +34,7 @@ from spark_jobs.offset_readings import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, read
 from spark_jobs.ownership_drift import ownership_drift
 from spark_jobs.producer_spread import producer_spread
 from spark_jobs.queue_assignment import allocated, kept_without_route, queue_assignment
+from spark_jobs.queue_sharing import queue_sharing
 from spark_jobs.route_divergence import route_divergence
 from spark_jobs.session import spark_session, suited_to
 from spark_jobs.silver import read_silver
@@ -48,6 +49,7 @@ from tables import (
     OWNERSHIP_DRIFT,
     PRODUCER_SPREAD,
     QUEUE_ASSIGNMENT,
+    QUEUE_SHARING,
     ROUTE_DIVERGENCE,
     SILVER_TABLES,
 )
@@ -150,6 +152,7 @@ def _stage_day(
             QUEUE_ASSIGNMENT: owners.unionByName(kept),
             ROUTE_DIVERGENCE: route_divergence(silver),
             PRODUCER_SPREAD: producer_spread(silver),
+            QUEUE_SHARING: queue_sharing(silver, shared),
         }
     )
     fairness = assignment_fairness(gold["queue_assignment"], shared, SPREAD_BOUNDS)

@@ -18,6 +18,7 @@ from spark_jobs.findings.of_groups import of_groups, of_members, of_subscription
 from spark_jobs.findings.of_masters import of_masters
 from spark_jobs.findings.of_progress import of_stalled_queues
 from spark_jobs.findings.of_queues import of_queues, of_shares, of_untold_queues
+from spark_jobs.findings.of_request_modes import of_request_modes
 from spark_jobs.findings.of_routes import of_divergent_brokers, of_divergent_topics, of_routes
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def finding(
     kinds = [
         of_groups(subscriptions, silver["export_record"]),
         of_members(subscriptions),
+        of_request_modes(subscriptions),
         of_subscriptions(subscriptions, silver["client_subscription"]),
         of_queues(drift, silver["consume_progress"], silver["queue_offset"]),
         of_untold_queues(drift),

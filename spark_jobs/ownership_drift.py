@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.allocation import BROADCASTING, MIXED, POP
+from spark_jobs.allocation import BROADCASTING, DIVISION_REASONS, MIXED, POP
 from spark_jobs.deviating_members import deviating_members
 from spark_jobs.members import distinct_count, ids_where, repeated_ids, twins
 from spark_jobs.presence import is_users_group
@@ -32,11 +32,11 @@ _CANNOT_TELL = (
     "strategy_unknown",
     "member_strategy_unknown",
     "strategy_failed",
-    "shared_by_pop",
+    *DIVISION_REASONS,
 )
 """Reasons of `queue_assignment` under which nobody can say who should own the queue."""
 
-_ANY_QUEUE = -1
+ANY_QUEUE: Final = -1
 """The queue id under which a client pops every queue of a broker (`QueryAssignmentProcessor.allocate4Pop`, 5.x)."""
 
 
@@ -48,12 +48,12 @@ def ownership_drift(
     Args:
         silver: the silver tables by name.
         subscriptions: see `subscriptions.subscriptions`.
-        gold: `queue_assignment` and `route_divergence`.
+        gold: `queue_assignment`, `queue_sharing` and `route_divergence`.
     """
-    held = _held(silver)
+    holders = held(silver)
     queues = (
         _expected(gold["queue_assignment"])
-        .unionByName(held.where("not is_pop").drop("is_pop"), allowMissingColumns=True)
+        .unionByName(holders.where("not is_pop").drop("is_pop"), allowMissingColumns=True)
         .groupBy(*_QUEUE)
         .agg(
             F.coalesce(F.max("is_routed"), F.lit(col=False)).alias("is_routed"),
@@ -66,19 +66,21 @@ def ownership_drift(
             F.coalesce(F.max("is_released"), F.lit(col=False)).alias("is_being_released"),
         )
     )
+    shared = gold["queue_sharing"].select(*_QUEUE, "sharing_degree", "unobserved_reader_count")
     # Each step reads the columns of the one before.
     judged = queues.join(
-        _evidence(subscriptions, held, gold["route_divergence"]), list(_SUBSCRIPTION), "left"
+        _evidence(subscriptions, holders, gold["route_divergence"]), list(_SUBSCRIPTION), "left"
     ).join(
         F.broadcast(
             deviating_members(
-                subscriptions, gold["queue_assignment"], held.where("not is_pop and not is_released")
+                subscriptions, gold["queue_assignment"], holders.where("not is_pop and not is_released")
             )
         ),
         list(_SUBSCRIPTION),
         "left",
     )
-    for columns in (_seen(), _compared(), {"state": _state()}):
+    judged = judged.join(shared, list(_QUEUE), "left")
+    for columns in (_seen(), _compared(), {"state": _state()}, {"state": _state_with_hidden_readers()}):
         judged = judged.withColumns(columns)
     is_wrong = F.col("state").isin("unowned", "multi_owned", "foreign_owner")
     judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause()))
@@ -135,7 +137,7 @@ def _expected(assignments: DataFrame) -> DataFrame:
     )
 
 
-def _held(silver: Mapping[str, DataFrame]) -> DataFrame:
+def held(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Who has which queue in a process table: `_QUEUE`, holder_id, is_process, is_released, is_pop.
 
     Where processes answered themselves, they speak for their client id. The answer through a broker is that of
@@ -163,13 +165,13 @@ def _held(silver: Mapping[str, DataFrame]) -> DataFrame:
     ).unionByName(rows("process_owner", is_process=True))
 
 
-def _evidence(subscriptions: DataFrame, held: DataFrame, divergence: DataFrame) -> DataFrame:
+def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFrame) -> DataFrame:
     """What is the same for all queues of a group and topic.
 
     No list of all members is among it, only of those that are exceptions: the rows it is joined to are many.
     """
     pops = (
-        held.where("is_pop and not is_released")
+        holders.where("is_pop and not is_released")
         .groupBy(*_SUBSCRIPTION)
         .agg(F.collect_set(F.struct("broker_name", "queue_id", "holder_id")).alias("pops"))
     )
@@ -188,9 +190,12 @@ def _evidence(subscriptions: DataFrame, held: DataFrame, divergence: DataFrame) 
         .otherwise(F.col("route_state"))
         .alias("route_state"),
         F.size(F.array_distinct("member_ids")).alias("client_count"),
-        ids_where(lambda member: (member["client_state"] == "unknown") | ~member["reports_queues"]).alias(
-            "unasked"
-        ),
+        # A gRPC client has no process table that it could be asked for.
+        ids_where(
+            lambda member: (
+                ~member["is_grpc"] & ((member["client_state"] == "unknown") | ~member["reports_queues"])
+            )
+        ).alias("unasked"),
         ids_where(lambda member: ~member["reports_queues"]).alias("pullers"),
         F.exists("variants", lambda member: member["is_assigned_by_hand"]).alias("is_assigned_by_hand"),
         ids_where(lambda member: member["client_state"] == "offline").alias("absent"),
@@ -198,6 +203,7 @@ def _evidence(subscriptions: DataFrame, held: DataFrame, divergence: DataFrame) 
         F.transform(repeated_ids(), lambda repeated: repeated["client_id"]).alias("repeated"),
         F.size(ids_where(lambda member: ~member["is_subscribed"])).alias("unsubscribed_client_count"),
         "member_list_count",
+        "may_have_hidden_members",
         distinct_count("strategy").alias("strategy_count"),
         distinct_count("client_language").alias("language_count"),
         distinct_count("client_version").alias("version_count"),
@@ -215,7 +221,7 @@ def _seen() -> dict[str, Column]:
         F.coalesce("pops", F.array()),
         lambda pop: (
             (pop["broker_name"] == F.col("broker_name"))
-            & pop["queue_id"].isin(F.col("queue_id"), F.lit(_ANY_QUEUE))
+            & pop["queue_id"].isin(F.col("queue_id"), F.lit(ANY_QUEUE))
         ),
     )
     ids = F.concat(
@@ -228,6 +234,10 @@ def _seen() -> dict[str, Column]:
         "observed_client_ids": F.array_sort(F.array_distinct(ids)),
         # A holder is a process that answered for itself, or a client of which one process answered through a broker.
         "observed_process_count": F.size("holders") + F.size(pops),
+        "pull_count": F.size("holders"),
+        "pop_count": F.size(pops),
+        "is_hidden": F.coalesce("may_have_hidden_members", F.lit(col=False))
+        & (F.col("group_state") == "online"),
         "route_state": F.coalesce("route_state", F.lit("unknown")),
         "group_state": F.coalesce("group_state", F.lit("unknown")),
     }
@@ -285,7 +295,7 @@ def _state() -> Column:
         .otherwise("match")
     )
     return (
-        F.when(F.col("is_popped"), F.when(processes > 0, "match").otherwise("unknown"))
+        F.when(F.col("is_popped"), _state_of_shared())
         .when(is_broadcast & F.col("untold").isNull(), of_broadcast)
         .when(processes > 1, "multi_owned")
         .when(is_surely_unowned, "unowned")
@@ -302,7 +312,28 @@ def _unknown_reason() -> Column:
         F.when(F.col("untold").isNotNull(), F.col("untold"))
         .when(F.col("is_owner_puller"), "pull_consumer_reports_no_queues")
         .when(F.col("is_owner_unasked"), "client_not_asked")
+        .when(F.col("is_hidden") & ~F.col("is_owner_repeated"), "may_be_behind_a_proxy")
         .otherwise("process_count_unknown")
+    )
+
+
+def _state_with_hidden_readers() -> Column:
+    """The state of a queue of a group that may have members whom only a proxy knows: they may read it as well."""
+    return F.when(F.col("is_hidden") & F.col("state").isin("match", "unowned"), "unknown").otherwise(
+        F.col("state")
+    )
+
+
+def _state_of_shared() -> Column:
+    """The state of a queue that members pop. Nobody owns it; who pulls it as well takes messages from those who pop."""
+    pulls, pops = F.col("pull_count"), F.col("pop_count")
+    is_read_unseen = F.coalesce(F.col("unobserved_reader_count") > 0, F.lit(col=False))
+    is_nobodys = (F.col("sharing_degree") == 0) & (pulls == 0) & (pops == 0)
+    return (
+        F.when((pulls > 1) | ((pulls > 0) & (pops > 0)), "multi_owned")
+        .when((pops > 0) | is_read_unseen, "shared")
+        .when(F.coalesce(is_nobodys, F.lit(col=False)) & F.col("has_everybody_answered"), "unowned")
+        .otherwise("unknown")
     )
 
 
@@ -332,6 +363,7 @@ def _cause() -> Column:
     foreseen = (
         F.when(is_unowned & (F.col("group_state") == "offline"), "group_offline")
         .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_vanished")
+        .when(is_multi_owned & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes")
         .when(is_multi_owned & is_shared_id, "duplicate_client_id")
         .when(unowned_for("duplicate_client_id") & (has_twins | has_repeated), "duplicate_client_id")
         .when(unowned_for("room_without_consumers"), "room_without_clients")

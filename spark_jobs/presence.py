@@ -34,7 +34,8 @@ def is_users_group() -> Column:
 def absence(silver: Mapping[str, DataFrame], before: ComparedRows | None) -> DataFrame:
     """Return what is known of each group's absence, one row per group that a broker was asked about or has progress of.
 
-    Columns: consumer_group; is_online_at_a_broker; has_unasked_broker; absence_doubt: why it cannot be called offline although
+    Columns: consumer_group; is_online_at_a_broker; has_unasked_broker; may_have_hidden_members: whether there are proxies that did
+    not say who of the group is theirs; absence_doubt: why it cannot be called offline although
     every broker says so (see `group_state_reason`), or null; is_absent_since_baseline: whether it was offline on
     the baseline day too, and no committed offset has moved since.
     """
@@ -70,6 +71,7 @@ def absence(silver: Mapping[str, DataFrame], before: ComparedRows | None) -> Dat
         _GROUP,
         F.coalesce("is_online_at_a_broker", no).alias("is_online_at_a_broker"),
         F.coalesce("has_unasked_broker", no).alias("has_unasked_broker"),
+        is_hidden.alias("may_have_hidden_members"),
         doubt.alias("absence_doubt"),
         (
             F.coalesce("was_offline", no)

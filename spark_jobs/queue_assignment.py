@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # noqa: TC002 - Spark reads the types of an Arrow function at run time
 from pyspark.sql import functions as F
 
-from spark_jobs.allocation import BROADCASTING, MIXED, REASONS, RESULT_DDL, allocate_batch
+from spark_jobs.allocation import BROADCASTING, MIXED, POP, REASONS, RESULT_DDL, allocate_batch
 from spark_jobs.configured import Configured
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
         "consumer_group",
         "topic",
         "group_state",
+        "division_reason",
         F.col("brokers.broker_name").alias("broker_names"),
         F.col("brokers.queue_count").alias("queue_counts"),
         "member_ids",
@@ -89,6 +90,7 @@ def effective_strategy() -> Column:
     )
     return (
         F.when(F.col("group_state") == "broadcasting", F.lit(BROADCASTING))
+        .when(F.col("division_reason") == "shared_by_pop", F.lit(POP))
         .when(F.size(reported) > 1, F.lit(MIXED))
         .otherwise(F.get(reported, F.lit(0)))
     )

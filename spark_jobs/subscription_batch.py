@@ -51,11 +51,13 @@ class Profile:
         state: the group's state.
         configured: the number of what the settings say of the group, see `Configured`; -1 where they say nothing.
         variants: the codes of the members' variants; -1 for members that could not be asked.
+        division_reason: why no owner can be named whatever the strategies are; None where one can.
     """
 
     state: str
     configured: int
     variants: frozenset[int]
+    division_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,19 +187,28 @@ def _profiles(
 ) -> tuple[list[Profile], IntArray]:
     """The distinct profiles, and each row's (int64[R])."""
     state_codes, state_names = _codes(subscriptions.field("group_state"))
+    reason_codes, reason_names = _codes(_division_reasons(subscriptions))
     settings_codes = configured.codes_of(subscriptions.field("consumer_group"))
     sets = _variant_sets(member_offsets, variant_codes)
-    keys = np.column_stack([state_codes, settings_codes, *sets])
+    keys = np.column_stack([state_codes, settings_codes, reason_codes, *sets])
     distinct, first, codes = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     profiles = [
         Profile(
             state=str(state_names[state]),
             configured=int(setting),
             variants=frozenset(variant_codes[member_offsets[row] : member_offsets[row + 1]].tolist()),
+            division_reason=str(reason_names[reason]) if reason >= 0 else None,
         )
-        for (state, setting), row in zip(distinct[:, :2].tolist(), first.tolist(), strict=True)
+        for (state, setting, reason), row in zip(distinct[:, :3].tolist(), first.tolist(), strict=True)
     ]
     return profiles, codes.reshape(-1)
+
+
+def _division_reasons(subscriptions: pa.StructArray) -> pa.Array:
+    """R reasons why no owner can be named whatever the strategies are; all null in a batch without the field."""
+    if subscriptions.type.get_field_index("division_reason") < 0:
+        return pa.nulls(len(subscriptions), pa.string())
+    return subscriptions.field("division_reason")
 
 
 def _variant_sets(member_offsets: IntArray, variant_codes: IntArray) -> list[IntArray]:

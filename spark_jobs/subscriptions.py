@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from spark_jobs.allocation import POP
 from spark_jobs.presence import absence, is_users_group
+from spark_jobs.request_modes import BROKER_STRATEGIES, CLIENT_MODE, POP_MODE, request_modes
 from spark_jobs.routes import elected_routes, java_order
+from strategies.clients import GRPC_CLIENT_ID_PATTERN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import Column, DataFrame
 
@@ -222,7 +223,7 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
     """The different member lists of each group, with what each member says of itself.
 
     Columns: consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
-    client_language, client_version, topics, is_client_rebalance, client_state, client_age_ms, connection_count,
+    client_language, client_version, topics, is_client_rebalance, is_orderly, client_state, client_age_ms, connection_count,
     least_connection_count, process_count, reports_queues, is_assigned_by_hand>, where strategy is RocketMQ's name, or the Java class where it has none, or null
     for a member that could not be asked; topics are the member's own subscriptions or null; client_state is `online`
     (it answered), `offline` (a broker says that it is not connected) or `unknown`; connection_count counts the slots with
@@ -239,6 +240,7 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
         "client_version",
         "topics",
         "is_client_rebalance",
+        "is_orderly",
         F.coalesce("client_state", F.lit("unknown")).alias("client_state"),
         "client_age_ms",
         "connection_count",
@@ -323,6 +325,7 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
             is_by_hand.alias("is_assigned_by_hand"),
             F.col("client_version").alias("own_version"),
             "is_client_rebalance",
+            "is_orderly",
             (F.unix_millis("captured_at") - F.unix_millis("started_at")).alias("client_age_ms"),
             F.lit(is_process).alias("is_process"),
         )
@@ -348,6 +351,7 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
             F.min("reports_queues").alias("reports_queues"),
             F.max("is_assigned_by_hand").alias("is_assigned_by_hand"),
             F.coalesce(F.min("is_client_rebalance"), F.lit(col=True)).alias("is_client_rebalance"),
+            F.coalesce(F.max("is_orderly"), F.lit(col=False)).alias("is_orderly"),
             F.coalesce(F.max("own_version"), F.max("connected_version")).alias("client_version"),
             F.when(F.size(topics) > 0, topics).alias("topics"),
             F.when(F.max(is_online), "online")
@@ -366,14 +370,20 @@ def subscriptions(silver: Mapping[str, DataFrame], before: ComparedRows | None) 
     Columns: consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
     `broadcasting`, `offline`, `unknown`); group_state_reason (why it is unknown); is_absent_since_baseline (see
     `presence.absence`), baseline_ds; member_list_count (different lists among the brokers that were asked);
+    request_state, request_mode, request_mode_source, pop_share_count, is_server_off (see `request_modes`); may_have_hidden_members (see
+    `presence.absence`); division_reason (why no
+    owner can be named whatever the strategies are, or null); proxied_ids: members that proxies alone list;
     member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array beside
-    member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, and the last seven of `member_lists`>.
+    member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, is_broker_assigned, is_grpc, is_askable,
+    fetches_by (`pop`, `pull` or null), and the last seven of `member_lists`>.
     """
     shared = (
         group_topics(silver)
         .join(group_views(silver), "consumer_group", "left")
         .join(routes(silver), "topic", "left")
-        .join(_popped(silver), ["consumer_group", "topic"], "left")
+        .join(
+            request_modes(silver, group_topics(silver), routes(silver)), ["consumer_group", "topic"], "left"
+        )
         .join(absence(silver, before), "consumer_group", "left")
         .withColumn("views", _views_of_route())
         .withColumn("group_state_reason", _unknown_reason())
@@ -398,50 +408,140 @@ def subscriptions(silver: Mapping[str, DataFrame], before: ComparedRows | None) 
         F.coalesce("route_state", F.lit("unknown")).alias("route_state"),
         "brokers",
         "queue_set_count",
-        F.coalesce("is_popped", F.lit(col=False)).alias("is_popped"),
+        "request_state",
+        "request_mode",
+        "request_mode_source",
+        "pop_share_count",
+        "is_server_off",
         _group_state().alias("group_state"),
         F.when(_group_state() == "unknown", F.col("group_state_reason")).alias("group_state_reason"),
         F.coalesce("is_absent_since_baseline", F.lit(col=False)).alias("is_absent_since_baseline"),
         F.lit(before.ds if before else None).cast("date").alias("baseline_ds"),
         F.coalesce(F.size(list_ids), F.lit(0)).alias("member_list_count"),
+        F.coalesce("may_have_hidden_members", F.lit(col=False)).alias("may_have_hidden_members"),
         F.array_min(F.transform(list_ids, ballot))["list_id"].alias("list_id"),
+        (F.array_min(F.transform(list_ids, ballot))["broker_name"] == _PROXIES).alias("is_list_of_proxies"),
     )
-    variants = F.transform(
-        "members",
-        lambda member: F.named_struct(
-            F.lit("slot"),
-            member["slot"],
-            F.lit("strategy"),
-            # Who leaves the assignment to the broker (5.x) pops where the broker says so; no strategy is asked then.
-            F.when(
-                F.col("is_popped") & ~F.coalesce(member["is_client_rebalance"], F.lit(col=True)), F.lit(POP)
-            ).otherwise(member["strategy"]),
-            F.lit("client_language"),
-            member["client_language"],
-            F.lit("client_version"),
-            member["client_version"],
-            # A member that could not be asked is taken to subscribe to what its group subscribes to.
-            F.lit("is_subscribed"),
-            F.coalesce(F.array_contains(member["topics"], F.col("topic")), F.lit(col=True)),
-            *(part for name in _MEMBER_EVIDENCE for part in (F.lit(name), member[name])),
-        ),
+    members = chosen.join(member_lists(silver), ["consumer_group", "list_id"], "left").withColumn(
+        "member_ids", F.transform("members", lambda member: member["client_id"])
     )
+    proxied = F.array_except(F.coalesce("proxied_ids", _no_ids()), F.coalesce("member_ids", _no_ids()))
     return (
-        chosen.join(member_lists(silver), ["consumer_group", "list_id"], "left")
-        .withColumn("member_ids", F.transform("members", lambda member: member["client_id"]))
-        .withColumn("variants", variants)
-        .drop("members", "list_id", "is_popped")
+        members.join(_proxied(silver), ["consumer_group", "topic"], "left")
+        .withColumn("proxied_ids", F.when(F.col("group_state") == "online", proxied).otherwise(_no_ids()))
+        .withColumn("variants", F.transform("members", _variant))
+        .withColumn("division_reason", _division_reason())
+        .drop("members", "list_id", "is_list_of_proxies")
     )
 
 
-def _popped(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The (group, topic) pairs that a broker is set to serve by POP (`messageRequestMode.json`)."""
-    return (
-        silver["message_request_mode"]
-        .where("mode = 'POP'")
-        .select("consumer_group", "topic", F.lit(col=True).alias("is_popped"))
-        .distinct()
+def _no_ids() -> Column:
+    return F.array().cast("array<string>")
+
+
+def _variant(member: Column) -> Column:
+    """What a member is to this topic."""
+    return F.named_struct(
+        F.lit("slot"),
+        member["slot"],
+        F.lit("strategy"),
+        member["strategy"],
+        F.lit("client_language"),
+        member["client_language"],
+        F.lit("client_version"),
+        member["client_version"],
+        # A member that could not be asked is taken to subscribe to what its group subscribes to.
+        F.lit("is_subscribed"),
+        F.coalesce(F.array_contains(member["topics"], F.col("topic")), F.lit(col=True)),
+        F.lit("is_broker_assigned"),
+        _is_broker_assigned(member),
+        F.lit("is_grpc"),
+        _is_grpc(member),
+        # Nobody can be asked through a proxy what it holds.
+        F.lit("is_askable"),
+        ~_is_grpc(member) & ~F.coalesce("is_list_of_proxies", F.lit(col=False)),
+        F.lit("fetches_by"),
+        _fetches_by(member),
+        *(part for name in _MEMBER_EVIDENCE for part in (F.lit(name), member[name])),
     )
+
+
+def _is_grpc(member: Column) -> Column:
+    """Whether it is a gRPC client: it has such a client's id, and no strategy, which no such client has."""
+    return is_grpc_id(member["client_id"]) & member["strategy"].isNull()
+
+
+def is_grpc_id(client_id: Column) -> Column:
+    """Whether a client id has the form that gRPC clients give themselves."""
+    return client_id.rlike(GRPC_CLIENT_ID_PATTERN)
+
+
+def _is_broker_assigned(member: Column) -> Column:
+    """Whether it asks the broker for its queues: who consumes orderly or broadcasts divides for itself all the same."""
+    no = F.lit(col=False)
+    leaves_it = ~F.coalesce(member["is_client_rebalance"], F.lit(col=True)) & ~F.coalesce(
+        member["is_orderly"], no
+    )
+    is_asked = ~F.coalesce(F.col("request_mode") == CLIENT_MODE, no)
+    return leaves_it & is_asked & (F.col("group_state") != "broadcasting")
+
+
+def _pops_by_broker(member: Column) -> Column:
+    """Whether the broker lets the member pop: its answer is POP, and it has the member's strategy or asks for none."""
+    is_answered = member["strategy"].isin(*BROKER_STRATEGIES) | F.col("is_server_off")
+    return _is_broker_assigned(member) & F.coalesce(
+        (F.col("request_mode") == POP_MODE) & is_answered, F.lit(col=False)
+    )
+
+
+def _fetches_by(member: Column) -> Column:
+    """`pop`, `pull`, or null where it cannot be told."""
+    is_untold = _is_broker_assigned(member) & F.col("request_mode").isNull()
+    return F.when(_is_grpc(member) | _pops_by_broker(member), "pop").when(
+        (member["client_state"] == "online") & ~is_untold, "pull"
+    )
+
+
+def _division_reason() -> Column:
+    """Why no one owner can be named although the strategies of the members are known; null where it can."""
+
+    def has(condition: Callable[[Column], Column]) -> Column:
+        return F.coalesce(F.exists("variants", condition), F.lit(col=False))
+
+    is_plain_retry = F.col("topic") == F.concat(F.lit("%RETRY%"), F.col("consumer_group"))
+    has_grpc = has(lambda member: member["is_grpc"])
+    has_pull = has(lambda member: F.coalesce(member["fetches_by"] == "pull", F.lit(col=False)))
+    has_pop = has(lambda member: F.coalesce(member["fetches_by"] == "pop", F.lit(col=False)))
+    has_proxied_grpc = F.exists("proxied_ids", is_grpc_id)
+    has_assigned = has(lambda member: member["is_broker_assigned"])
+    is_odd = has(
+        lambda member: (
+            member["is_broker_assigned"]
+            & ~F.coalesce(member["strategy"].isin(*BROKER_STRATEGIES), F.lit(col=True))
+        )
+    )
+    return F.when(
+        F.col("group_state") == "online",
+        # Who reads the plain retry topic: those who pull; they divide it with members that do not.
+        F.when(is_plain_retry & has_grpc & has_pull, "mixed_request_modes")
+        .when(has_pop | has_proxied_grpc, "shared_by_pop")
+        .when(F.size("proxied_ids") > 0, "mixed_request_modes")
+        .when(has_assigned & (F.col("request_state") == "differ"), "request_modes_differ")
+        .when(has_assigned & F.col("request_mode").isNull(), "request_mode_unknown")
+        .when(has_assigned & F.coalesce("is_server_off", F.lit(col=False)), "server_off")
+        .when(is_odd, "strategy_unknown_to_broker"),
+    )
+
+
+def _proxied(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """The members of each group that proxies list (proxied_ids), for the topics to which proxies say that it subscribes."""
+    ids = (
+        silver["proxy_connection"]
+        .groupBy("consumer_group")
+        .agg(_java_sorted(F.collect_set("client_id")).alias("proxied_ids"))
+    )
+    topics = silver["proxy_subscription"].select("consumer_group", "topic").distinct()
+    return topics.join(ids, "consumer_group")
 
 
 def _views_of_route() -> Column:

@@ -16,9 +16,11 @@ from tables.gold.producer_spread import PRODUCER_SPREAD
 from tables.gold.publication import PUBLICATION
 from tables.gold.quarantined_group import QUARANTINED_GROUP
 from tables.gold.queue_assignment import QUEUE_ASSIGNMENT
+from tables.gold.queue_sharing import QUEUE_SHARING
 from tables.gold.route_divergence import ROUTE_DIVERGENCE
 from tables.model import TABLE_VERSION_FIELDS, Column, ColumnType, Layer, Table
 from tables.silver.broker import BROKER
+from tables.silver.broker_setting import BROKER_SETTING
 from tables.silver.client_process import CLIENT_PROCESS
 from tables.silver.client_subscription import CLIENT_SUBSCRIPTION
 from tables.silver.consume_progress import CONSUME_PROGRESS
@@ -45,6 +47,7 @@ SILVER_TABLES: tuple[Table, ...] = (
     EXPORT_RECORD,
     REJECTED_RECORD,
     BROKER,
+    BROKER_SETTING,
     TOPIC_ROUTE,
     TOPIC_CONFIG,
     SUBSCRIPTION_GROUP,
@@ -72,6 +75,7 @@ COMPUTED_GOLD_TABLES: tuple[Table, ...] = (
     ASSIGNMENT_FAIRNESS,
     ASSIGNMENT_CHURN,
     OWNERSHIP_DRIFT,
+    QUEUE_SHARING,
     ROUTE_DIVERGENCE,
     PRODUCER_SPREAD,
     BROADCAST_OFFSET_FILE,
@@ -110,6 +114,7 @@ __all__ = [
     "QUARANTINED_GROUP",
     "QUEUE_ASSIGNMENT",
     "QUEUE_OFFSET",
+    "QUEUE_SHARING",
     "ROUTE_DIVERGENCE",
     "SILVER_TABLES",
     "TABLES_OF_GROUPS",

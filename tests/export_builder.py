@@ -199,6 +199,8 @@ class ExportBuilder:
         process: str | None = None,
         properties: Mapping[str, str] | None = None,
         consumed_s_ago: int = 0,
+        asks_broker: bool = False,
+        is_orderly: bool = False,
     ) -> None:
         """What a client tells of itself; `strategy` is RocketMQ's name or a class, None for a client that reports none.
 
@@ -231,7 +233,8 @@ class ExportBuilder:
             "PROP_CLIENT_VERSION": version,
             "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
             "PROP_CONSUMER_START_TIMESTAMP": str(int(started.timestamp() * 1000)),
-            "clientRebalance": "false" if pops else "true",
+            "PROP_CONSUMEORDERLY": str(is_orderly).lower(),
+            "clientRebalance": "false" if pops or asks_broker else "true",
             **(properties or {}),
         }
         subscriptions = [{"topic": topic, "subString": expression} for topic in topics]
@@ -251,6 +254,26 @@ class ExportBuilder:
         self.answer(
             "broker_message_request_mode", {"messageRequestModeMap": {topic: {group: mode}}}, broker=broker
         )
+
+    def request_modes(self, broker: str, modes: Mapping[str, tuple[str, int]]) -> None:
+        """A broker's entries for groups, each of the topic of the group's name: mode and popShareQueueNum."""
+        table = {
+            name: {
+                name: {
+                    "topic": name,
+                    "consumerGroup": name,
+                    "mode": mode,
+                    "popShareQueueNum": share,
+                }
+            }
+            for name, (mode, share) in modes.items()
+        }
+        self.answer("broker_message_request_mode", {"messageRequestModeMap": table}, broker=broker)
+
+    def broker_settings(self, broker: str, **settings: object) -> None:
+        """A broker's settings, as it tells them."""
+        lines = [f"{name}={value}" for name, value in {"brokerName": broker, **settings}.items()]
+        self.answer("broker_config", "\n".join(lines), broker=broker)
 
     def configured(self, broker: str, queues_of: Mapping[str, int], perm: int = 6) -> None:
         """A broker's own configuration of its topics."""

@@ -83,6 +83,9 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
     if envelope.kind == "offset_file":
         yield _offset_file(envelope)
         return
+    if envelope.kind == "broker_config":
+        yield from _broker_settings(envelope)
+        return
     read = _READERS.get(envelope.kind)
     if read is None:
         return
@@ -645,6 +648,30 @@ def _offset_file(envelope: Envelope) -> Fact:
             "sha256": envelope.file.sha256,
         },
     )
+
+
+READ_BROKER_SETTINGS: Final = (
+    "defaultMessageRequestMode",
+    "defaultPopShareQueueNum",
+    "enableRetryTopicV2",
+    "popConsumerKVServiceEnable",
+    "serverLoadBalancerEnable",
+)
+"""The settings of a broker that become rows; every other one may be a secret, or no business of the ledger's."""
+
+_MAX_SETTING_LENGTH: Final = 100
+"""Longer values are none of these settings'."""
+
+
+def _broker_settings(envelope: Envelope) -> Iterator[Fact]:
+    """The lines `name=value` of `MixAll.properties2String`."""
+    for line in (envelope.payload or "").splitlines():
+        name, sign, value = line.partition("=")
+        if sign and name.strip() in READ_BROKER_SETTINGS and len(value) <= _MAX_SETTING_LENGTH:
+            yield Fact(
+                "broker_setting",
+                {"broker_name": envelope.broker, "setting": name.strip(), "value": value.strip()},
+            )
 
 
 def _message_request_mode(envelope: Envelope, payload: _Node) -> Iterator[Fact]:

@@ -51,6 +51,7 @@ EXPLANATIONS: Final = (
     Explanation("strategies_mixed", QUEUE_KINDS, ("consumer_group",), "mixed_strategies"),
     Explanation("client_id_duplicated", QUEUE_KINDS, ("consumer_group",), "duplicate_client_id"),
     Explanation("subscriptions_differ", QUEUE_KINDS, ("consumer_group", "topic"), "subscriptions_differ"),
+    Explanation("mixed_request_modes", QUEUE_KINDS, ("consumer_group", "topic"), "mixed_request_modes"),
     Explanation("member_lists_differ", QUEUE_KINDS, ("consumer_group",), "member_lists_differ"),
     Explanation("route_differs", QUEUE_KINDS, ("topic",), "route_views_differ"),
     Explanation("route_missing", (*QUEUE_KINDS, "assignment_frozen"), ("topic",), "route_vanished"),

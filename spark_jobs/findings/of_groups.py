@@ -42,14 +42,15 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
         F.collect_set(F.when(is_of_broker, F.struct("broker_name", "likely_cause"))).alias("silent_sources"),
         F.bool_and(is_of_broker | is_refused).alias("is_refused"),
     )
-    unasked = ids_where(lambda member: member["client_state"] == "unknown")
+    # gRPC clients have no answer to give, and clients of a proxy no way to be asked.
+    unasked = ids_where(lambda member: (member["client_state"] == "unknown") & member["is_askable"])
     strategies = F.array_distinct(
         F.filter(
             F.transform("variants", lambda member: member["strategy"]), lambda strategy: strategy.isNotNull()
         )
     )
     # Topic by topic: a group that pops one topic pulls its retry topic by its own strategy, and that is no mixture.
-    mixed = F.when(F.size(strategies) > 1, strategies)
+    mixed = F.when((F.size(strategies) > 1) & F.col("division_reason").isNull(), strategies)
     groups = (
         subscriptions.groupBy("consumer_group")
         .agg(

@@ -21,6 +21,7 @@ SELECT
                 OR unknown_reason = 'process_count_unknown'
             )
             THEN 'unknown'
+        WHEN state = 'multi_owned' THEN 'multi_owned'
         WHEN state = 'shared' OR strategy = 'POP' OR unknown_reason = 'shared_by_pop' THEN 'shared'
         WHEN len(observed_client_ids) = 0 THEN 'unowned'
         WHEN group_state = 'broadcasting' OR strategy = 'BROADCASTING' THEN 'broadcast'

@@ -16,7 +16,8 @@ WITH owners AS (
         bool_or(is_effective) AS is_effective,
         list(client_id ORDER BY client_id) FILTER (client_id IS NOT NULL) AS owned_by,
         bool_or(coalesce(reason IN (
-            'members_unknown', 'settings_missing', 'strategy_unknown', 'shared_by_pop', 'member_strategy_unknown',
+            'members_unknown', 'settings_missing', 'strategy_unknown', 'shared_by_pop', 'mixed_request_modes',
+            'request_modes_differ', 'request_mode_unknown', 'server_off', 'strategy_unknown_to_broker', 'member_strategy_unknown',
             'strategy_failed'
         ), false)) AS is_untold
     FROM queue_assignment

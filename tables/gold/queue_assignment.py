@@ -37,7 +37,7 @@ QUEUE_ASSIGNMENT = Table(
         Column(
             "reason",
             "string",
-            "Why nobody owns it: `group_offline`, `members_unknown`, `duplicate_client_id`, `room_without_consumers`, `not_in_configured_list`, `mixed_strategies`, `mixed_clients`, `owner_not_subscribed`, `settings_missing`, `strategy_unknown`, `member_strategy_unknown`, `strategy_failed`, `left_out_by_strategy`, or `shared_by_pop` where the broker shares it among members that pop; see docs/strategies.md. For an owner: `kept_without_route` where no name server has a readable queue of the topic and a client keeps what it holds; null otherwise.",
+            "Why nobody owns it: `group_offline`, `members_unknown`, `duplicate_client_id`, `room_without_consumers`, `not_in_configured_list`, `mixed_strategies`, `mixed_clients`, `owner_not_subscribed`, `settings_missing`, `strategy_unknown`, `member_strategy_unknown`, `strategy_failed`, `left_out_by_strategy`, and where how members fetch leaves it open: `shared_by_pop` (members pop it), `mixed_request_modes` (members that pop and members that pull divide one list), `request_modes_differ` (the brokers of the topic answer differently), `request_mode_unknown` (a broker's modes or settings were not read), `server_off` (`serverLoadBalancerEnable=false`: every member is given it), `strategy_unknown_to_broker` (members leave the division to the broker, which does not have their strategy: they keep what they hold); see docs/strategies.md. For an owner: `kept_without_route` where no name server has a readable queue of the topic and a client keeps what it holds; null otherwise.",
         ),
     ),
 )

@@ -107,14 +107,17 @@ def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 class TestOfAWellConfiguredCluster:
-    def test_every_queue_is_a_match(self, seen: Seen) -> None:
+    def test_every_queue_is_a_match_or_shared_by_those_that_pop_it(self, seen: Seen) -> None:
         assert set(seen.well.drift) == set(seen.well.owners)
         states = {
             (group, row["state"], row["likely_cause"])
             for group, rows in seen.well.drift.items()
             for row in rows
         }
-        assert states == {(group, "match", None) for group in seen.well.owners}
+        # A group that pops its topic pulls its retry topic.
+        assert states == {(group, "match", None) for group in seen.well.owners} | {
+            (group, "shared", None) for group in seen.well.poppers
+        }
 
     def test_what_the_strategies_choose_is_what_the_clients_own(self, seen: Seen) -> None:
         owned = {
@@ -161,7 +164,7 @@ class TestOfAClusterWithMistakes:
         wrong = {
             (row["state"], row["likely_cause"])
             for row in seen.ill.drift[group]
-            if row["state"] not in {"match", "unknown"}
+            if row["state"] not in {"match", "shared", "unknown"}
         }
         found = seen.ill.found(group)
         of_queues = {pair for pair in found if pair[0] in KINDS_OF_QUEUES}

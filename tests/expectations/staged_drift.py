@@ -96,7 +96,9 @@ def _drift_of_queue(
     missing = set(chosen) - set(clients)
     untold = "members_unknown" if group_state == "unknown" else reason if reason in CANNOT_TELL else None
     cause = CAUSE_OF_REASON.get(reason or "")
-    if strategy == "BROADCASTING":
+    if reason == "shared_by_pop":
+        state, cause = ("shared" if held else "unknown"), None
+    elif strategy == "BROADCASTING":
         state = "foreign_owner" if set(clients) - set(chosen) else "unowned" if missing - silent else "match"
     elif processes > 1:
         state, cause = "multi_owned", "duplicate_client_id" if processes > len(clients) else None

@@ -72,6 +72,9 @@ def foreign(cause: str | None) -> tuple[str, str | None]:
     return "foreign_owner", cause
 
 
+SHARED = ("shared", None)
+
+
 def unknown(reason: str) -> tuple[str, str | None]:
     return "unknown", reason
 
@@ -192,7 +195,7 @@ def releases_with_one_rule(said: Said) -> None:
     said.client("c2", "b/0", "b/1")
 
 
-@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+@case({"a/0": SHARED, "a/1": SHARED, "b/0": SHARED, "b/1": SHARED})
 def shared_by_the_broker(said: Said) -> None:
     said.route()
     for broker in "ab":
@@ -202,7 +205,17 @@ def shared_by_the_broker(said: Said) -> None:
     said.client("c2", pops=("a/-1", "b/0"))
 
 
-@case({"a/0": MATCH, "a/1": MATCH, "b/0": unknown("shared_by_pop"), "b/1": unknown("shared_by_pop")})
+@case({"a/0": twice("mixed_request_modes"), "a/1": SHARED, "b/0": SHARED, "b/1": SHARED})
+def one_pops_and_one_pulls(said: Said) -> None:
+    said.route()
+    for broker in "ab":
+        said.export.popped(broker, said.name, said.name)
+    said.lists("c1", "c2")
+    said.client("c1", pops=("a/-1", "b/-1"))
+    said.client("c2", "a/0")
+
+
+@case({"a/0": SHARED, "a/1": SHARED, "b/0": unknown("shared_by_pop"), "b/1": unknown("shared_by_pop")})
 def popped_although_no_broker_said_so(said: Said) -> None:
     """The broker's default mode is in no export; that clients pop is."""
     said.route()

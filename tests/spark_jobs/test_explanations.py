@@ -59,6 +59,7 @@ def test_a_finding_of_one_group_explains_none_of_another_group() -> None:
     """A day is published without groups that the gate refuses: no root may go with one, and leave findings of others behind."""
     of_groups = {
         "strategies_mixed",
+        "mixed_request_modes",
         "client_id_duplicated",
         "subscriptions_differ",
         "member_lists_differ",

@@ -138,6 +138,10 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
         ("members_that_report_no_strategy", {"queue_unowned": None, "settings_missing": None}),
         ("dead_connection_that_nobody_divides_by", {"member_lists_differ": None}),
         (
+            "one_pops_and_one_pulls",
+            {"mixed_request_modes": None, "queue_owned_twice": "mixed_request_modes"},
+        ),
+        (
             "strategy_of_their_own",
             {"queue_unowned": None, "queue_owned_twice": None, "strategy_unknown": None},
         ),

@@ -163,6 +163,10 @@ class TestWithProxies:
             export.proxy_members(proxy, "behind", ["host@7@0@abc", "host@8@0@abd"], ["orders"])
             export.no_members_at_proxy(proxy, "gone")
             export.no_members_at_proxy(proxy, "popped")
+        for broker in "ab":
+            export.members(broker, "half-known", ["c1"], ["orders"])
+        export.client("half-known", "c1", ["orders"], owns=[("orders", "a", 0)])
+        export.no_members_at_proxy(PROXIES[0], "half-known")
         export.no_members_at_proxy(PROXIES[0], "not-all-asked")
         export.failure("proxy_consumer_connection", "connect failed", proxy=PROXIES[1], group="not-all-asked")
         export.seal(folder / "exports")
@@ -173,7 +177,16 @@ class TestWithProxies:
             "gone": ("offline", None),
             "popped": ("offline", None),
             "not-all-asked": ("unknown", "may_be_behind_a_proxy"),
+            "half-known": ("online", None),
         }
+
+    def test_who_may_read_unseen_makes_no_queue_a_match_or_nobodys(self, stage: Stage) -> None:
+        rows = [row for row in staged_rows(stage, "ownership_drift") if row["consumer_group"] == "half-known"]
+
+        assert {(row["state"], row["unknown_reason"]) for row in rows} == {
+            ("unknown", "may_be_behind_a_proxy")
+        }
+        assert {tuple(row["expected_client_ids"]) for row in rows} == {("c1",)}
 
     def test_its_members_are_those_of_the_proxies(self, stage: Stage) -> None:
         counts = {

@@ -757,3 +757,20 @@ def test_a_payload_with_any_part_spoiled_gives_rows_that_fit_or_one_sentence(kin
                 assert_fits(fact)
 
     assert refused > len(ODD_VALUES) / 2
+
+
+def test_of_a_brokers_settings_those_become_rows_that_say_how_clients_fetch() -> None:
+    text = (
+        "brokerName=broker-a\ndefaultMessageRequestMode=POP\ndefaultPopShareQueueNum = 3\n"
+        'initAuthenticationUser={"username":"admin","password":"hidden"}\nserverLoadBalancerEnable=false\n'
+        f"enableRetryTopicV2={'x' * 1000}\nnonsense\n"
+    )
+    found = list(facts(envelope("broker_config", text)))
+
+    for fact in found:
+        assert_fits(fact)
+    assert {(fact.table, fact.row["setting"], fact.row["value"]) for fact in found} == {
+        ("broker_setting", "defaultMessageRequestMode", "POP"),
+        ("broker_setting", "defaultPopShareQueueNum", "3"),
+        ("broker_setting", "serverLoadBalancerEnable", "false"),
+    }

@@ -1,0 +1,323 @@
+"""What must hold of `gold.queue_sharing`: readers by the broker's rule, and offsets and modes as the sources say.
+
+What belongs here: the rule of `allocate4Pop` and of proxies, worked out again in plain SQL. What does not: the state of a queue
+(`ownership_drift`).
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, text_or_null
+from expectations.thresholds import GRPC_CLIENT_ID_PATTERN, REQUEST_MODE_SOURCES, REQUEST_MODES
+from tables import QUEUE_SHARING
+
+SHARED_QUEUES_PRESENT: Final = Expectation(
+    QUEUE_SHARING,
+    "shared_queues_present",
+    "Each queue that the assignment leaves to members that pop is there; any other one was seen to be popped.",
+)
+READERS_FOLLOW_RULE: Final = Expectation(
+    QUEUE_SHARING,
+    "readers_follow_rule",
+    "The expected readers are those that plain SQL finds by allocate4Pop from the members that one broker lists, and all clients of a proxy.",
+)
+READERS_SEEN: Final = Expectation(
+    QUEUE_SHARING,
+    "readers_seen",
+    "Each observed reader has the queue, or all of its broker, in its table of popped queues.",
+)
+MODE_FOLLOWS_SOURCES: Final = Expectation(
+    QUEUE_SHARING,
+    "mode_follows_sources",
+    "The request mode and its source are on their closed lists, and what each broker's entry or default says.",
+)
+NUMBERS_EQUAL_SOURCES: Final = Expectation(
+    QUEUE_SHARING,
+    "numbers_equal_sources",
+    "The sharing degree counts the readers; offsets are the broker's, and what is in flight or ready is their difference.",
+)
+
+SUITE: Final = Suite(
+    "queue_sharing",
+    (
+        SHARED_QUEUES_PRESENT,
+        READERS_FOLLOW_RULE,
+        READERS_SEEN,
+        MODE_FOLLOWS_SOURCES,
+        NUMBERS_EQUAL_SOURCES,
+    ),
+)
+
+_QUEUE: Final = "consumer_group, topic, broker_name, queue_id"
+_GRPC: Final = f"rlike(client_id, {quoted(GRPC_CLIENT_ID_PATTERN)})"
+
+COMMON_TABLES: Final = f"""
+shared_group AS (SELECT DISTINCT consumer_group FROM gold_queue_sharing),
+placed_queue AS (
+  SELECT
+    *,
+    row_number() OVER (
+      PARTITION BY consumer_group, topic ORDER BY encode(broker_name, 'UTF-16BE'), queue_id
+    ) - 1 AS place,
+    count(*) OVER (PARTITION BY consumer_group, topic) AS queue_count
+  FROM gold_queue_sharing
+),
+listing AS (
+  SELECT consumer_group, broker_name AS source, client_id FROM silver_consumer_connection
+  LEFT SEMI JOIN shared_group USING (consumer_group)
+),
+proxied AS (
+  SELECT DISTINCT consumer_group, topic, client_id FROM silver_proxy_connection
+  JOIN silver_proxy_subscription USING (consumer_group, proxy)
+  LEFT SEMI JOIN shared_group USING (consumer_group)
+),
+-- One row for each list of members that a broker gives, in Java's order; the proxies' own where no broker has one.
+member_list AS (
+  SELECT DISTINCT consumer_group, members FROM (
+    SELECT consumer_group, source,
+      transform(array_sort(collect_list(struct(encode(client_id, 'UTF-16BE') AS code, client_id))), m -> m.client_id) AS members
+    FROM listing GROUP BY consumer_group, source
+    UNION ALL
+    SELECT consumer_group, NULL,
+      transform(array_sort(collect_set(struct(encode(client_id, 'UTF-16BE') AS code, client_id))), m -> m.client_id)
+    FROM silver_proxy_connection LEFT SEMI JOIN shared_group USING (consumer_group)
+    WHERE NOT consumer_group IN (SELECT consumer_group FROM listing)
+    GROUP BY consumer_group
+  )
+),
+member_answer AS (
+  SELECT
+    consumer_group, client_id, min(strategy) AS strategy, max(strategy) AS last_strategy,
+    coalesce(min(is_client_rebalance), TRUE) AS is_client_rebalance, coalesce(max(is_orderly), FALSE) AS is_orderly,
+    bool_or(state = 'online') AS has_answered
+  FROM (
+    SELECT consumer_group, client_id, strategy, is_client_rebalance, is_orderly, state FROM silver_consumer_client
+    UNION ALL
+    SELECT consumer_group, client_id, strategy, is_client_rebalance, is_orderly, state FROM silver_client_process
+  )
+  LEFT SEMI JOIN shared_group USING (consumer_group)
+  GROUP BY consumer_group, client_id
+),
+-- Members that pop all queues, and those that pop what the broker gives them, of each group and topic.
+popping AS (
+  SELECT
+    consumer_group, topic,
+    collect_set(IF(is_grpc, client_id, NULL)) AS grpc_ids,
+    collect_set(IF(NOT is_grpc AND is_silent, client_id, NULL)) AS silent_ids,
+    collect_set(IF(NOT is_grpc AND NOT is_silent, client_id, NULL)) AS popper_ids,
+    min(IF(NOT is_grpc AND NOT is_silent, strategy, NULL)) AS strategy,
+    max(IF(NOT is_grpc AND NOT is_silent, last_strategy, NULL)) AS last_strategy
+  FROM (
+    SELECT
+      topics.consumer_group, topics.topic, member.client_id, strategy, last_strategy,
+      rlike(member.client_id, {quoted(GRPC_CLIENT_ID_PATTERN)}) AND strategy IS NULL AS is_grpc,
+      NOT coalesce(has_answered, FALSE) AS is_silent
+    FROM (SELECT DISTINCT consumer_group, topic, request_mode FROM gold_queue_sharing) AS topics
+    JOIN (
+      SELECT DISTINCT consumer_group, client_id FROM listing
+      UNION SELECT consumer_group, client_id FROM silver_proxy_connection
+    ) AS member ON member.consumer_group = topics.consumer_group
+    LEFT JOIN member_answer ON member_answer.consumer_group = member.consumer_group AND member_answer.client_id = member.client_id
+    WHERE rlike(member.client_id, {quoted(GRPC_CLIENT_ID_PATTERN)}) AND strategy IS NULL
+      OR NOT coalesce(has_answered, FALSE)
+      OR request_mode = 'POP' AND NOT is_client_rebalance AND NOT is_orderly
+  )
+  GROUP BY consumer_group, topic
+),
+unsubscribed AS (
+  SELECT topics.consumer_group, topics.topic, collect_set(answered.client_id) AS unsubscribed_ids
+  FROM (SELECT DISTINCT consumer_group, topic FROM gold_queue_sharing) AS topics
+  JOIN (SELECT DISTINCT consumer_group, client_id FROM silver_client_subscription) AS answered
+  ON answered.consumer_group = topics.consumer_group
+  LEFT ANTI JOIN silver_client_subscription AS own
+  ON own.consumer_group = topics.consumer_group AND own.topic = topics.topic AND own.client_id = answered.client_id
+  GROUP BY topics.consumer_group, topics.topic
+),
+proxied_grpc AS (
+  SELECT consumer_group, topic, collect_set(client_id) AS proxied_ids FROM proxied WHERE {_GRPC}
+  GROUP BY consumer_group, topic
+),
+ruled AS (
+  SELECT
+    {_QUEUE}, expected_reader_ids,
+    array_distinct(array_except(
+      concat(
+        filter(members, id -> array_contains(grpc_ids, id)),
+        coalesce(proxied_ids, array()),
+        CASE
+          WHEN request_mode_source <=> 'server_off' OR coalesce(pop_share_count, -1) <= 0
+            OR pop_share_count >= size(members) - 1
+            THEN filter(members, id -> array_contains(popper_ids, id) OR array_contains(silent_ids, id))
+          WHEN size(members) > queue_count THEN filter(
+            transform(members, (id, place_of_id) -> IF(place_of_id % queue_count = place, id, NULL)),
+            id -> array_contains(popper_ids, id) OR array_contains(silent_ids, id))
+          ELSE filter(
+            transform(
+              sequence(0, pop_share_count),
+              step -> get(members, pmod(CAST(owner_place AS INT) - step, size(members)))),
+            id -> array_contains(popper_ids, id) OR array_contains(silent_ids, id))
+        END
+      ),
+      coalesce(unsubscribed_ids, array())
+    )) AS reader_ids,
+    size(array_distinct(members)) < size(members) OR strategy <> last_strategy AS is_excused
+  FROM (
+    SELECT
+      *,
+      IF(
+        strategy = 'AVG_BY_CIRCLE', place % size(members),
+        IF(
+          place < (queue_count % size(members)) * (queue_count DIV size(members) + 1),
+          place DIV (queue_count DIV size(members) + 1),
+          queue_count % size(members)
+            + (place - (queue_count % size(members)) * (queue_count DIV size(members) + 1))
+              DIV greatest(queue_count DIV size(members), 1)
+        )
+      ) AS owner_place
+    FROM placed_queue
+    JOIN member_list USING (consumer_group)
+    LEFT JOIN popping USING (consumer_group, topic)
+    LEFT JOIN unsubscribed USING (consumer_group, topic)
+    LEFT JOIN proxied_grpc USING (consumer_group, topic)
+    WHERE expected_reader_ids IS NOT NULL
+  )
+),
+judged_readers AS (
+  SELECT
+    {_QUEUE}, any_value(expected_reader_ids) AS expected_reader_ids, any_value(reader_ids) AS reader_ids,
+    bool_or(coalesce(is_excused, FALSE)
+      OR array_sort(reader_ids) = array_sort(expected_reader_ids)) AS is_by_rule
+  FROM ruled
+  GROUP BY {_QUEUE}
+),
+broker_answer AS (
+  SELECT
+    broker_name, bool_or(state = 'payload') AS is_read, bool_or(coalesce(error_code = 3, FALSE)) AS is_too_old
+  FROM silver_export_record WHERE kind = 'broker_message_request_mode'
+  GROUP BY broker_name
+),
+broker_default AS (
+  SELECT
+    broker_name,
+    upper(max(IF(setting = 'defaultMessageRequestMode', value, NULL))) AS default_mode,
+    try_cast(max(IF(setting = 'defaultPopShareQueueNum', value, NULL)) AS INT) AS default_share,
+    lower(max(IF(setting = 'serverLoadBalancerEnable', value, NULL))) <=> 'false' AS is_off
+  FROM silver_broker_setting
+  GROUP BY broker_name
+),
+judged_sharing AS (
+  SELECT
+    shared.*,
+    CASE
+      WHEN entry.mode IS NOT NULL THEN entry.mode
+      WHEN is_too_old THEN 'CLIENT'
+      WHEN NOT coalesce(is_read, FALSE) THEN NULL
+      WHEN startswith(shared.topic, '%RETRY%') THEN 'PULL'
+      ELSE default_mode
+    END AS mode_of_broker,
+    IF(entry.mode IS NOT NULL, entry.pop_share_queue_count, coalesce(default_share, -1)) AS share_of_broker,
+    CASE
+      WHEN coalesce(is_off, FALSE) THEN 'server_off'
+      WHEN entry.mode IS NOT NULL THEN 'entry'
+      WHEN startswith(shared.topic, '%RETRY%') AND NOT coalesce(is_too_old, FALSE) THEN 'retry_rule'
+      ELSE 'broker_default'
+    END AS source_of_broker,
+    progress.consumer_offset, progress.pull_offset, progress.broker_offset
+  FROM gold_queue_sharing AS shared
+  LEFT JOIN silver_message_request_mode AS entry
+  ON entry.consumer_group = shared.consumer_group AND entry.topic = shared.topic AND entry.broker_name = shared.broker_name
+  LEFT JOIN broker_answer ON broker_answer.broker_name = shared.broker_name
+  LEFT JOIN broker_default ON broker_default.broker_name = shared.broker_name
+  LEFT JOIN silver_consume_progress AS progress
+  ON progress.consumer_group = shared.consumer_group AND progress.topic = shared.topic
+    AND progress.broker_name = shared.broker_name AND progress.queue_id = shared.queue_id
+),
+popped AS (
+  SELECT consumer_group, topic, broker_name, queue_id, client_id FROM silver_observed_owner WHERE is_pop
+  UNION ALL
+  SELECT consumer_group, topic, broker_name, queue_id, client_id FROM silver_process_owner WHERE is_pop
+)"""
+
+_SUBJECT: Final = "'group ', consumer_group, ', topic ', topic, ', queue ', broker_name, '/', queue_id"
+_NUMBERS: Final = {
+    "sharing_degree": "IF(expected_reader_ids IS NULL, NULL, size(expected_reader_ids))",
+    "committed_offset": "consumer_offset",
+    "handed_out_offset": "pull_offset",
+    "in_flight_count_at_most": "IF(pull_offset < consumer_offset, 0, pull_offset - consumer_offset)",
+    "ready_count": "IF(broker_offset < pull_offset, 0, broker_offset - pull_offset)",
+}
+_differences = ", ".join(
+    f"IF({column} <=> {expected}, NULL, concat('{column} is ', {text_or_null(column)}, ', expected ', "
+    f"{text_or_null(expected)}))"
+    for column, expected in _NUMBERS.items()
+)
+_TOPIC: Final = ("consumer_group", "topic", "broker_name")
+
+QUERIES: Final = (
+    breaches_in(
+        f"""(
+  SELECT DISTINCT {_QUEUE} FROM gold_queue_assignment
+  LEFT ANTI JOIN gold_queue_sharing USING ({_QUEUE})
+  WHERE is_effective AND reason = 'shared_by_pop'
+)""",
+        [Breach(SHARED_QUEUES_PRESENT, "TRUE", f"concat({_SUBJECT}, ': no row')")],
+        _TOPIC,
+    ),
+    breaches_in(
+        f"""(
+  SELECT DISTINCT {_QUEUE} FROM gold_queue_sharing
+  LEFT ANTI JOIN (SELECT * FROM gold_queue_assignment WHERE is_effective AND reason = 'shared_by_pop') USING ({_QUEUE})
+  LEFT ANTI JOIN popped USING (consumer_group, topic)
+)""",
+        [Breach(SHARED_QUEUES_PRESENT, "TRUE", f"concat({_SUBJECT}, ': nobody pops the topic')")],
+        _TOPIC,
+    ),
+    breaches_in(
+        "judged_readers",
+        [
+            Breach(
+                READERS_FOLLOW_RULE,
+                "NOT is_by_rule",
+                f"concat({_SUBJECT}, ': [', array_join(expected_reader_ids, ' '), '], where [', "
+                "array_join(reader_ids, ' '), '] follows')",
+            )
+        ],
+        _TOPIC,
+    ),
+    breaches_in(
+        f"""(
+  SELECT {_QUEUE}, explode(observed_reader_ids) AS client_id FROM gold_queue_sharing
+) AS shared LEFT ANTI JOIN popped
+  ON popped.consumer_group = shared.consumer_group AND popped.topic = shared.topic
+    AND popped.broker_name = shared.broker_name AND popped.client_id = shared.client_id
+    AND popped.queue_id IN (shared.queue_id, -1)""",
+        [Breach(READERS_SEEN, "TRUE", f"concat({_SUBJECT}, ': ', client_id)")],
+        _TOPIC,
+    ),
+    breaches_in(
+        "judged_sharing",
+        (
+            Breach(
+                MODE_FOLLOWS_SOURCES,
+                f"NOT coalesce(request_mode, {quoted(REQUEST_MODES[0])}) IN {quoted_list(REQUEST_MODES)} "
+                f"OR NOT coalesce(request_mode_source, {quoted(REQUEST_MODE_SOURCES[0])}) IN {quoted_list(REQUEST_MODE_SOURCES)} "
+                "OR (request_mode IS NULL) <> (request_mode_source IS NULL) "
+                "OR request_mode IS NOT NULL AND ((request_mode = 'POP') <> coalesce(mode_of_broker = 'POP', FALSE) "
+                "OR request_mode = 'POP' AND NOT pop_share_count <=> share_of_broker "
+                # Brokers may agree on the mode for reasons of their own.
+                "OR request_mode_source = 'server_off' AND source_of_broker <> 'server_off')",
+                f"concat({_SUBJECT}, ': ', concat_ws(' ', request_mode, pop_share_count, request_mode_source), ', where the broker has ', "
+                "concat_ws(' ', mode_of_broker, share_of_broker, source_of_broker))",
+            ),
+            Breach(
+                NUMBERS_EQUAL_SOURCES,
+                f"concat_ws('; ', {_differences}) <> ''",
+                f"concat({_SUBJECT}, ': ', concat_ws('; ', {_differences}))",
+            ),
+        ),
+        _TOPIC,
+    ),
+)
+"""What is seen of each queue that is shared."""

@@ -1,0 +1,138 @@
+"""How members that leave the division to the broker fetch a topic: by POP or by PULL, and who says so.
+
+What belongs here: what the brokers of a topic's route are set to. What does not: which members ask them (`subscriptions`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+BROKER_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
+"""The strategies that a broker has; to a client with any other it answers nothing, and the client keeps what it has."""
+
+POP_MODE: Final = "POP"
+PULL_MODE: Final = "PULL"
+CLIENT_MODE: Final = "CLIENT"
+"""The broker does not know the question (before 5.0.0), so its clients divide for themselves."""
+
+_REQUEST_CODE_NOT_SUPPORTED: Final = 3
+_OF_TOPIC: Final = ("consumer_group", "topic")
+
+
+def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: DataFrame) -> DataFrame:
+    """Return how each group with members that ask brokers fetches each topic, where the route is known.
+
+    Args:
+        silver: the silver tables by name.
+        pairs: consumer_group and topic.
+        routes: see `subscriptions.routes`.
+
+    Returns:
+        consumer_group, topic; request_state: `known`, `differ` (the brokers of the route answer differently), `unknown` (a broker's
+        modes or settings were not read); request_mode, request_mode_source, pop_share_count and is_server_off, null unless known.
+    """
+    asking = (
+        silver["consumer_client"]
+        .select("consumer_group", "is_client_rebalance")
+        .union(silver["client_process"].select("consumer_group", "is_client_rebalance"))
+        .where("not is_client_rebalance")
+        .select("consumer_group")
+        .distinct()
+    )
+    asked = (
+        pairs.join(F.broadcast(asking), "consumer_group", "left_semi")
+        .join(routes.where("route_state = 'known'").select("topic", "brokers"), "topic")
+        .select(*_OF_TOPIC, F.explode("brokers.broker_name").alias("broker_name"))
+    )
+    entries = silver["message_request_mode"].select(
+        *_OF_TOPIC, "broker_name", "mode", F.col("pop_share_queue_count").alias("share")
+    )
+    of_broker = (
+        asked.join(entries, [*_OF_TOPIC, "broker_name"], "left")
+        .join(F.broadcast(_brokers(silver)), "broker_name", "left")
+        .select(*_OF_TOPIC, _answer().alias("answer"))
+    )
+    answers = F.collect_set("answer")
+    # A share counts for POP alone, and who says so for nothing. A client that divides for itself does as a broker that pulls.
+    rules = F.array_distinct(
+        F.transform(
+            answers,
+            lambda answer: F.struct(answer["mode"] == POP_MODE, answer["share"], answer["is_off"]),
+        )
+    )
+    state = (
+        F.when(F.size(rules) > 1, "differ")
+        .when(F.max(F.col("answer").isNull()), "unknown")
+        .otherwise("known")
+    )
+    known = F.when(state == "known", F.array_max(answers))
+    return of_broker.groupBy(*_OF_TOPIC).agg(
+        state.alias("request_state"),
+        known["mode"].alias("request_mode"),
+        known["source"].alias("request_mode_source"),
+        known["share"].alias("pop_share_count"),
+        known["is_off"].alias("is_server_off"),
+    )
+
+
+def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """What each broker says of all groups: are_entries_read, is_too_old, default_mode, default_share, is_off."""
+
+    def value(setting: str) -> Column:
+        return F.max(F.when(F.col("setting") == setting, F.col("value")))
+
+    settings = (
+        silver["broker_setting"]
+        .groupBy("broker_name")
+        .agg(
+            F.upper(value("defaultMessageRequestMode")).alias("default_mode"),
+            value("defaultPopShareQueueNum").try_cast("int").alias("default_share"),
+            (F.lower(value("serverLoadBalancerEnable")) == "false").alias("is_off"),
+        )
+    )
+    records = (
+        silver["export_record"]
+        .where("kind = 'broker_message_request_mode'")
+        .groupBy("broker_name")
+        .agg(
+            F.max(F.col("state") == "payload").alias("are_entries_read"),
+            F.max(F.coalesce(F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED, F.lit(col=False))).alias(
+                "is_too_old"
+            ),
+        )
+    )
+    return settings.join(records, "broker_name", "full")
+
+
+def _answer() -> Column:
+    """What one broker's answer is made of: struct<mode, share, is_off, source>; null where the export does not tell."""
+    no = F.lit(col=False)
+    is_off = F.coalesce("is_off", no)
+
+    def answer(mode: Column, share: Column, source: str) -> Column:
+        is_pop = mode == POP_MODE
+        return F.struct(
+            mode.alias("mode"),
+            F.when(is_pop, share).cast("int").alias("share"),
+            is_off.alias("is_off"),
+            F.when(is_off, "server_off").otherwise(source).alias("source"),
+        )
+
+    nothing = F.lit(None).cast("int")
+    return (
+        F.when(F.col("mode").isNotNull(), answer(F.col("mode"), F.col("share"), "entry"))
+        .when(F.coalesce("is_too_old", no), answer(F.lit(CLIENT_MODE), nothing, "broker_default"))
+        .when(~F.coalesce("are_entries_read", no), None)
+        .when(F.col("topic").startswith("%RETRY%"), answer(F.lit(PULL_MODE), nothing, "retry_rule"))
+        .when(
+            F.col("default_mode").isin(POP_MODE, PULL_MODE),
+            answer(F.col("default_mode"), F.coalesce("default_share", F.lit(-1)), "broker_default"),
+        )
+    )

@@ -1,0 +1,225 @@
+"""Each fault planted in shared queues is seen by the expectation that is meant for it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from staged_day import BROKERS, Row, StagedDay, healthy_day
+from staged_drift import add_drift
+
+from expectations import (
+    assignment_fairness,
+    measures,
+    ownership_drift,
+    queue_assignment,
+    queue_sharing,
+    thresholds,
+)
+from spark_jobs import allocation
+from strategies import clients
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+JUDGED = {
+    expectation.expectation_id
+    for suite in (
+        queue_sharing.SUITE,
+        ownership_drift.SUITE,
+        queue_assignment.SUITE,
+        assignment_fairness.SUITE,
+    )
+    for expectation in suite.expectations
+    if expectation.severity == "block"
+}
+STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
+CLIENTS = ("c1", "c2", "c3")
+GRPC = "host@7@0@1k2j3h"
+
+
+def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
+    """Plants a fault in a group named like the function, and says which expectations must see it."""
+
+    def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
+        FAULTS[plant.__name__] = (plant, set(expected))
+        return plant
+
+    return register
+
+
+def popped_group(day: StagedDay, group: str, *grpc: str, share: int = 1) -> list[Row]:
+    """Three members that pop `orders` with one more reader for each queue, and gRPC clients; gives the shared queues."""
+    members = sorted({*CLIENTS, *grpc})
+    for broker in BROKERS:
+        day.add(
+            "group_presence",
+            broker_name=broker,
+            consumer_group=group,
+            state="online",
+            message_model="CLUSTERING",
+        )
+        day.add("subscription", broker_name=broker, consumer_group=group, topic="orders")
+        mode = {"consumer_group": group, "topic": "orders", "mode": "POP", "pop_share_queue_count": share}
+        day.add("message_request_mode", broker_name=broker, **mode)
+        for number, client in enumerate(members):
+            day.add(
+                "consumer_connection",
+                broker_name=broker,
+                consumer_group=group,
+                client_id=client,
+                client_addr=f"127.0.0.1:{4000 + number}",
+                client_language="JAVA",
+                client_version="5.3.3",
+            )
+    for client in CLIENTS:
+        day.add(
+            "consumer_client",
+            consumer_group=group,
+            client_id=client,
+            state="online",
+            strategy="AVG",
+            is_client_rebalance=False,
+            is_orderly=False,
+        )
+        day.add("client_subscription", consumer_group=group, client_id=client, topic="orders")
+    shared = []
+    for place, (broker, queue_id) in enumerate(day.queues("orders")):
+        queue = {"consumer_group": group, "topic": "orders", "broker_name": broker, "queue_id": queue_id}
+        # AVG gives eight queues to three members in runs of 3, 3 and 2, and to four in runs of 2.
+        owner = (0, 0, 0, 1, 1, 1, 2, 2)[place] if not grpc else place // 2
+        ring = [members[owner], members[owner - 1]]
+        readers = sorted({*(client for client in ring if client in CLIENTS), *grpc})
+        for client in readers:
+            if client in CLIENTS:
+                day.hold(group, "orders", broker, queue_id, client, is_pop=True)
+        day.add(
+            "queue_assignment",
+            **queue,
+            strategy="POP",
+            strategy_source="observed",
+            is_effective=True,
+            reason="shared_by_pop",
+        )
+        day.add("consume_progress", **queue, broker_offset=50, consumer_offset=40, pull_offset=44)
+        shared.append(
+            day.add(
+                "queue_sharing",
+                **queue,
+                request_mode="POP",
+                request_mode_source="entry",
+                pop_share_count=share,
+                expected_reader_ids=readers,
+                sharing_degree=len(readers),
+                observed_reader_ids=[client for client in readers if client in CLIENTS],
+                unobserved_reader_count=len(grpc),
+                puller_ids=[],
+                committed_offset=40,
+                handed_out_offset=44,
+                in_flight_count_at_most=4,
+                ready_count=6,
+            )
+        )
+    day.rate(group, "orders", "POP", None).update(
+        group_state="online", group_state_reason=None, client_count=len(members)
+    )
+    return shared
+
+
+@fault("ownership_drift.state_follows_owners")
+def a_popped_queue_called_a_match(day: StagedDay, group: str) -> None:
+    popped_group(day, group)
+    add_drift(day, group)[0]["state"] = "match"
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def a_wrong_sharing_degree(day: StagedDay, group: str) -> None:
+    popped_group(day, group)[0]["sharing_degree"] = 1
+
+
+@fault("queue_sharing.readers_follow_rule")
+def a_reader_too_few(day: StagedDay, group: str) -> None:
+    popped_group(day, group)[3].update(expected_reader_ids=["c1"], sharing_degree=1)
+
+
+@fault("queue_sharing.readers_follow_rule")
+def a_grpc_client_left_out(day: StagedDay, group: str) -> None:
+    row = popped_group(day, group, GRPC)[3]
+    readers = [client for client in row["expected_reader_ids"] if client != GRPC]
+    row.update(expected_reader_ids=readers, sharing_degree=len(readers))
+
+
+@fault("queue_sharing.readers_seen")
+def a_reader_that_nobody_saw(day: StagedDay, group: str) -> None:
+    row = popped_group(day, group)[0]
+    row["observed_reader_ids"] = ["c1", "c2", "c3"]
+
+
+@fault("queue_sharing.mode_follows_sources")
+def a_mode_of_no_broker(day: StagedDay, group: str) -> None:
+    popped_group(day, group)[0].update(pop_share_count=7)
+
+
+@fault("queue_sharing.mode_follows_sources")
+def a_mode_without_a_source(day: StagedDay, group: str) -> None:
+    popped_group(day, group)[0].update(request_mode_source=None)
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def offsets_taken_for_zero(day: StagedDay, group: str) -> None:
+    popped_group(day, group)
+    day.remove("consume_progress", consumer_group=group, broker_name="broker-a", queue_id=0)
+
+
+@fault("queue_sharing.shared_queues_present")
+def a_shared_queue_without_a_row(day: StagedDay, group: str) -> None:
+    popped_group(day, group)
+    day.remove("queue_sharing", consumer_group=group, broker_name="broker-b", queue_id=3)
+
+
+@fault("assignment_fairness.unknown_is_null")
+def even_shares_of_nothing(day: StagedDay, group: str) -> None:
+    popped_group(day, group)
+    day.of("assignment_fairness", consumer_group=group)[0]["max_over_mean"] = 1.0
+
+
+@pytest.fixture(scope="module")
+def spoiled(spark: SparkSession) -> dict[str, Row]:
+    day = healthy_day()
+    for name, (plant, _) in FAULTS.items():
+        plant(day, name)
+    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+
+
+def test_shared_queues_in_order_break_nothing(spark: SparkSession) -> None:
+    day = healthy_day()
+    popped_group(day, "popped")
+    popped_group(day, "popped-and-grpc", GRPC)
+    measured = day.measure(spark, STATEMENTS)
+
+    assert [row for row in measured if row["observed"] and row["expectation_id"] in JUDGED] == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_seen_by_the_expectation_that_is_meant_for_it(name: str, spoiled: dict[str, Row]) -> None:
+    seen = {
+        expectation_id
+        for expectation_id in JUDGED
+        if any(
+            re.search(rf"(?<![\w-]){name}(?![\w-])", example)
+            for example in spoiled[expectation_id]["examples"]
+        )
+    }
+
+    assert seen == FAULTS[name][1]
+
+
+def test_the_gate_and_the_job_mean_the_same() -> None:
+    assert thresholds.DIVISION_REASONS == allocation.DIVISION_REASONS
+    assert thresholds.GRPC_CLIENT_ID_PATTERN == clients.GRPC_CLIENT_ID_PATTERN

@@ -1,0 +1,144 @@
+"""Queues that nobody owns because members pop them: who may read them, who was seen to, and what is said of the group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from computed_days import compute, newest, staged_rows
+from export_builder import DS
+from sharing_cluster import CASES, CLUSTER, CONSUMER_OFFSET, HANDED_OUT, MOST, sharing_export
+
+from ledger import stages
+from ledger.stages import Day
+from warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Day:
+    folder = tmp_path_factory.mktemp("sharing")
+    sharing_export().seal(folder / "exports")
+    day = Day(CLUSTER, DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
+    compute(spark, day)
+    return day
+
+
+@pytest.fixture(scope="module")
+def rows(day: Day) -> dict[str, list[Row]]:
+    tables = ("queue_assignment", "assignment_fairness", "ownership_drift", "queue_sharing", "finding")
+    return {name: staged_rows(newest(day), name) for name in tables}
+
+
+def queues(rows: dict[str, list[Row]], table: str, group: str) -> dict[str, Row]:
+    return {
+        f"{row['broker_name']}/{row['queue_id']}": row
+        for row in rows[table]
+        if row["consumer_group"] == group
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_queue_has_its_state_and_its_reason(name: str, rows: dict[str, list[Row]]) -> None:
+    found = {
+        queue: (row["state"], row["likely_cause"] or row["unknown_reason"])
+        for queue, row in queues(rows, "ownership_drift", name).items()
+    }
+
+    assert found
+    assert found == {queue: CASES[name].queues.get(queue, CASES[name].states) for queue in found}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_shared_queue_has_its_expected_readers(name: str, rows: dict[str, list[Row]]) -> None:
+    case = CASES[name]
+    shared = queues(rows, "queue_sharing", name)
+
+    assert bool(shared) == (case.readers is not None or bool(case.readers_of))
+    for queue, row in shared.items():
+        expected = case.readers_of.get(queue, case.readers)
+        assert expected is not None
+        assert (row["expected_reader_ids"], row["sharing_degree"]) == (expected, len(expected))
+        assert (row["request_mode"], row["request_mode_source"]) == case.mode
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_group_has_the_findings_that_are_true_of_it_and_no_other(
+    name: str, rows: dict[str, list[Row]]
+) -> None:
+    kinds = {row["kind"] for row in rows["finding"] if row["consumer_group"] == name}
+
+    assert kinds == CASES[name].findings
+
+
+def test_no_advice_blames_the_strategy_or_the_number_of_clients(rows: dict[str, list[Row]]) -> None:
+    advice = " ".join(row["advice"] for row in rows["finding"] if "ring" not in (row["consumer_group"] or ""))
+
+    for words in ("allocateMessageQueueStrategy", "idle", "delete"):
+        assert words not in advice
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.states == ("shared", None)])
+def test_how_even_the_queues_are_is_no_number_where_nobody_owns_them(
+    name: str, rows: dict[str, list[Row]]
+) -> None:
+    [row] = [
+        row
+        for row in rows["assignment_fairness"]
+        if row["consumer_group"] == name and row["topic"] == name and row["is_effective"]
+    ]
+
+    assert row["strategy"] == "POP"
+    numbers = ("max_over_mean", "jain_index", "idle_client_count", "unowned_queue_count", "is_within_bound")
+    assert [row[number] for number in numbers] == [None] * len(numbers)
+
+
+def test_no_strategy_owns_a_queue_that_is_shared(rows: dict[str, list[Row]]) -> None:
+    owners = {
+        row["client_id"]
+        for row in rows["queue_assignment"]
+        if row["is_effective"] and CASES[row["consumer_group"]].states == ("shared", None)
+    }
+
+    assert owners == {None}
+
+
+def test_what_is_handed_out_and_what_waits_is_told_apart(rows: dict[str, list[Row]]) -> None:
+    row = queues(rows, "queue_sharing", "popped-by-all")["a/0"]
+
+    assert (row["committed_offset"], row["handed_out_offset"]) == (CONSUMER_OFFSET, HANDED_OUT)
+    assert (row["in_flight_count_at_most"], row["ready_count"]) == (
+        HANDED_OUT - CONSUMER_OFFSET,
+        MOST - HANDED_OUT,
+    )
+    assert row["retry_backlog_count"] == 4
+    untold = queues(rows, "queue_sharing", "grpc-alone")["a/0"]
+    assert (untold["in_flight_count_at_most"], untold["ready_count"]) == (None, None)
+
+
+def test_readers_that_cannot_be_seen_are_counted_and_not_taken_for_absent(
+    rows: dict[str, list[Row]],
+) -> None:
+    seen = queues(rows, "queue_sharing", "popped-by-all")["a/0"]
+    unseen = queues(rows, "queue_sharing", "grpc-alone")["a/0"]
+
+    assert (seen["observed_reader_ids"], seen["unobserved_reader_count"]) == (["c1", "c2", "c3"], 0)
+    assert (unseen["observed_reader_ids"], unseen["unobserved_reader_count"]) == (None, 2)
+
+
+def test_who_pulls_beside_those_that_pop_is_named(rows: dict[str, list[Row]]) -> None:
+    pullers = {
+        queue: row["puller_ids"] for queue, row in queues(rows, "queue_sharing", "one-pops-one-pulls").items()
+    }
+
+    assert pullers == {"a/0": [], "a/1": [], "b/0": ["c2"], "b/1": ["c2"]}
+
+
+def test_the_gate_finds_nothing_wrong_with_the_ledger(day: Day) -> None:
+    assert stages.gate(day).reasons == []
