@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, few, found
+from spark_jobs.findings.case import case, counted, few, found, listed
 from spark_jobs.members import ids_where
 from spark_jobs.request_modes import BROKER_STRATEGIES
 from spark_jobs.subscriptions import is_grpc_id
@@ -60,11 +60,11 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
                         F.lit("Members that pop: "),
                         F.size("popping").cast("string"),
                         F.lit(" ("),
-                        F.array_join(few(F.col("popping")), ", "),
+                        listed(F.col("popping")),
                         F.lit("). Members that pull: "),
                         F.size("pulling").cast("string"),
                         F.lit(" ("),
-                        F.array_join(few(F.col("pulling")), ", "),
+                        listed(F.col("pulling")),
                         F.lit("). Both read the same queues."),
                     ),
                 ).otherwise(
@@ -88,8 +88,8 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
             severity="warning",
             evidence=(
                 "The brokers of the topic have different request modes for ",
-                F.col("asking_count").cast("string"),
-                " members that ask any of them.",
+                counted(F.col("asking_count"), "member that asks", "members that ask"),
+                " any of them.",
             ),
             client_count=F.col("asking_count"),
             client_total_count=F.col("listed_count"),
@@ -99,8 +99,8 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
             when=(F.size("odd") > 0) & ~F.col("division_reason").eqNullSafe("server_off"),
             severity="warning",
             evidence=(
-                F.size("odd").cast("string"),
-                " members leave the division to the broker, which does not have ",
+                counted(F.size("odd"), "member leaves", "members leave"),
+                " the division to the broker, which does not have ",
                 F.array_join(F.array_except("strategies", F.array(*map(F.lit, BROKER_STRATEGIES))), ", "),
                 ": they keep the queues that they hold, and take no new ones.",
             ),

@@ -26,7 +26,6 @@ NO_NEWS = {
     "queues_of_which_nothing_is_known",
     "which_days_are_out_of_date",
     "which_groups_were_left_out",
-    "which_strategies_changed",
 }
 """Questions about bad news that the sample does not have."""
 
@@ -246,6 +245,7 @@ FINDINGS_OF_GROUPS = {
         ("load_unfair", "user-profile", "user-behavior", None),
         ("offset_file_recovered", "config-listeners", None, None),
         ("offset_files_corrupt", "config-listeners", None, None),
+        ("strategy_changed", "inventory-cache", None, None),
     },
 }
 
@@ -287,6 +287,7 @@ PROBLEMS = {
     DAYS[2]: PROBLEMS_OF_EVERY_DAY
     | {
         ("critical", "offset_files_corrupt", "config-listeners"): 0,
+        ("info", "strategy_changed", "inventory-cache"): 0,
         ("warning", "load_unfair", "nearby-search"): 1,
         ("warning", "load_unfair", "user-profile"): 1,
         ("warning", "offset_file_recovered", "config-listeners"): 0,
@@ -448,7 +449,7 @@ def test_the_summary_has_a_line_for_each_day(
     assert [line.replace("│", " ").split()[1:7] for line in lines] == [
         ["2026-11-16", "15", "167", "1090", "8", "5"],
         ["2026-11-17", "15", "167", "1090", "10", "5"],
-        ["2026-11-18", "15", "139", "927", "12", "5"],
+        ["2026-11-18", "15", "139", "927", "13", "5"],
     ]
 
 
