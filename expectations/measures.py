@@ -4,7 +4,8 @@ It reads views named `<layer>_<table>` over the staged tables, `run` (one row: c
 date), `before_queue_assignment`, `before_consumer_connection`, `before_ownership_drift`, `before_quarantined_group` and
 `before_consume_progress` (the rows of compared_ds that the build read, without any if it is null), `manifest_file` (path string,
 kind string, line_count bigint, error_count bigint: what the
-export's manifest says) and `left_out_group` (consumer_group string: whose rows the other views are without).
+export's manifest says), `member_parameters` (consumer_group string: groups of which the settings give single members other
+parameters) and `left_out_group` (consumer_group string: whose rows the other views are without).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
 not: anything that needs Spark or Great Expectations to be imported; this is text.

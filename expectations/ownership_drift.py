@@ -20,6 +20,7 @@ from expectations.thresholds import (
     MACHINE_ROOM_ONE_OWNER_SINCE,
     REASONS_WITH_A_CAUSE,
     REBALANCE_GRACE_MS,
+    UNKNOWN_RULE_REASONS,
 )
 from tables import OWNERSHIP_DRIFT
 from tables.silver.process_owner import PROCESS_OWNER
@@ -132,7 +133,7 @@ _FACTS: Final = "\n  UNION ALL".join(
             strategy="IF(is_effective, strategy, NULL)",
             is_silent="coalesce(state, 'unknown') = 'unknown' OR coalesce(is_puller, FALSE)",
             is_absent="state <=> 'offline'",
-            is_routed="NOT reason <=> 'kept_without_route'",
+            is_routed="NOT coalesce(reason IN ('kept_without_route', 'queue_not_in_route'), FALSE)",
             is_source="TRUE",
         ),
         _rows(
@@ -223,8 +224,10 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
         ),
         _rows(
             _TOLD,
-            f"(SELECT DISTINCT consumer_group, client_id, client_language, client_version FROM {_OF_MEMBERS})"
-            " LEFT JOIN answer USING (consumer_group, client_id)",
+            # A member's own word on its release goes before what brokers list, as in the build.
+            "(SELECT consumer_group, client_id, max(client_language) AS client_language, "
+            "coalesce(max(own_version), max(client_version)) AS client_version, max(state) AS state "
+            f"FROM {_OF_MEMBERS} LEFT JOIN answer USING (consumer_group, client_id) GROUP BY consumer_group, client_id)",
             consumer_group="consumer_group",
             variant="concat_ws(' ', client_language, client_version)",
             is_old=f"NOT coalesce({_KEEPS_ROOMS_APART}, FALSE)",
@@ -254,23 +257,24 @@ answer AS (
   SELECT
     consumer_group, client_id, min(strategy) AS told_strategy, bool_or(is_new) AS is_new,
     bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
+    max(client_version) AS own_version,
     count_if(is_process AND state = 'online') AS process_count,
     CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
       ELSE 'unknown' END AS state
   FROM (
     SELECT
-      consumer_group, client_id, state, is_process, reports_queues,
+      consumer_group, client_id, state, is_process, reports_queues, client_version,
       -- What pulls by itself has a strategy set, and never asks it.
       IF(reports_queues AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
         coalesce(strategy, strategy_class), NULL) AS strategy,
       consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0 AS is_by_hand,
       abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
     FROM (
-      SELECT consumer_group, client_id, state, strategy, strategy_class, captured_at, started_at, FALSE AS is_process,
+      SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, FALSE AS is_process,
         coalesce(reports_queues, TRUE) AS reports_queues, consume_type, subscription_count
       FROM silver_consumer_client
       UNION ALL
-      SELECT consumer_group, client_id, state, strategy, strategy_class, captured_at, started_at, TRUE,
+      SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, TRUE,
         coalesce(reports_queues, TRUE), consume_type, subscription_count
       FROM silver_client_process
     )
@@ -390,7 +394,7 @@ subscription_fact AS (
 ),
 gathered AS (
   SELECT
-    queue.*, group_fact.* EXCEPT (consumer_group), topic_fact.* EXCEPT (topic),
+    queue.*, has_member_parameters, group_fact.* EXCEPT (consumer_group), topic_fact.* EXCEPT (topic),
     coalesce(group_state, 'unknown') AS group_state, subscriber_count, mismatched,
     drift.observed_process_count AS process_count,
     strategy <=> 'POP' OR coalesce(size(pops) > 0, FALSE) AS is_popped,
@@ -400,6 +404,8 @@ gathered AS (
     ) AS pops_of_queue
   FROM queue
   LEFT JOIN group_fact USING (consumer_group)
+  LEFT JOIN (SELECT DISTINCT consumer_group, TRUE AS has_member_parameters FROM member_parameters)
+    USING (consumer_group)
   LEFT JOIN topic_fact USING (topic)
   LEFT JOIN subscription_fact USING (consumer_group, topic)
   LEFT JOIN mismatch USING (consumer_group, topic)
@@ -451,7 +457,7 @@ supposed AS (
       -- Members on a list that the ledger did not take may be silent, and do not count then.
       WHEN is_untold THEN IF(
         size(clients) = 0
-          AND (coalesce(reason IN ('settings_missing', 'strategy_unknown', 'strategy_failed'), FALSE) OR is_strategy_open)
+          AND (coalesce(reason IN {quoted_list(UNKNOWN_RULE_REASONS)}, FALSE) OR is_strategy_open)
           AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)),
         'unowned', 'unknown')
       WHEN is_foreign THEN 'foreign_owner'
@@ -479,9 +485,11 @@ _HAS_EVIDENCE: Final[dict[str, str]] = {
     "room_without_clients": "strategy = 'MACHINE_ROOM'",
     "config_list_gap": "strategy = 'CONFIG'",
     "config_list_overlap": "strategy = 'CONFIG'",
+    "queue_not_in_route": "reason = 'queue_not_in_route'",
     "subscriptions_differ": "coalesce(subscriber_count, 0) < answering_count",
     "mixed_strategies": "strategy_count > 1",
     "mixed_clients": "variant_count > 1",
+    "mixed_parameters": "reason = 'mixed_parameters' OR has_member_parameters",
     "old_machine_room": "strategy = 'MACHINE_ROOM' AND has_old_client",
     "member_lists_differ": "list_count > 1 OR has_ghost OR has_doubled_id",
     "route_views_differ": "has_other_view",

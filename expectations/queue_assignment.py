@@ -11,7 +11,7 @@ from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, subject_columns
 from expectations.presence import USERS_GROUP
-from expectations.recomputed import KEPT, STRATEGY_SUBJECT
+from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
 from expectations.thresholds import (
     COVERING_STRATEGIES,
     EXCUSED_UNOWNED_REASONS,
@@ -30,8 +30,8 @@ ONE_ROW_PER_OWNER: Final = Expectation(
 ONE_OWNER: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "one_owner",
-    "A strategy that promises one owner never gives a queue to two clients of one language; MACHINE_ROOM promises it "
-    "from Java 4.8.0.",
+    "A strategy that promises one owner never gives a queue to two clients of one language with the same parameters; "
+    "MACHINE_ROOM promises it from Java 4.8.0.",
 )
 OWNED_OR_UNOWNED: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -138,8 +138,9 @@ QUEUE_BREACHES: Final = (
 _COUNTED_WHERE: Final = {
     ONE_OWNER.rule: f"strategy IN {quoted_list(names_in_table(ONE_OWNER_STRATEGIES))} "
     "AND (strategy <> 'MACHINE_ROOM' OR keeps_rooms_apart) "
-    # Go has another ring than Java, and takes AVG for rooms nearby.
-    f"AND (has_one_language OR NOT is_effective OR strategy IN {quoted_list(SPREAD_BOUND)})",
+    # Go has another ring than Java, and takes AVG for rooms nearby. What is tried is tried with one rule for all.
+    "AND (first_source = 'hypothetical' OR NOT has_member_parameters "
+    f"AND (has_one_language OR strategy IN {quoted_list(SPREAD_BOUND)} AND has_one_order))",
     COVERED.rule: f"strategy IN {quoted_list(names_in_table(COVERING_STRATEGIES))} "
     "AND is_online_clustering AND NOT has_duplicate_id",
 }
@@ -224,6 +225,41 @@ WHERE fewest_routed_queues > 0""",
                 f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'nobody'), ' was not seen to hold ', "
                 "broker_name, '/', queue_id)",
             )
+        ],
+        ("consumer_group", "topic", "broker_name"),
+    ),
+    breaches_in(
+        f"""(
+  SELECT
+    listed.*, member.client_id IS NOT NULL AS is_member,
+    coalesce(queue_id < queue_count AND route_count = nameserver_count, FALSE) AS is_routed
+  FROM (SELECT * FROM gold_queue_assignment WHERE reason = {quoted(NOT_IN_ROUTE)}) AS listed
+  LEFT JOIN (
+    SELECT consumer_group, client_id FROM silver_consumer_connection
+    UNION
+    SELECT consumer_group, client_id FROM silver_proxy_connection
+  ) AS member
+    ON listed.consumer_group = member.consumer_group AND listed.client_id = member.client_id
+  LEFT JOIN (
+    SELECT topic, broker_name, min(subscribe_queue_count) AS queue_count, count(*) AS route_count
+    FROM silver_topic_route WHERE is_in_route GROUP BY topic, broker_name
+  ) AS route ON listed.topic = route.topic AND listed.broker_name = route.broker_name
+  LEFT JOIN (
+    SELECT topic, count(DISTINCT nameserver) AS nameserver_count
+    FROM silver_topic_route WHERE is_in_route GROUP BY topic
+  ) AS routes ON listed.topic = routes.topic
+)""",
+        [
+            Breach(
+                OWNER_IS_MEMBER,
+                "NOT is_member",
+                f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'nobody'), ' not connected')",
+            ),
+            Breach(
+                QUEUES_EQUAL_ROUTE,
+                "is_routed OR NOT is_effective OR NOT strategy IN ('CONFIG', 'MIXED')",
+                f"concat({STRATEGY_SUBJECT}, ': ', broker_name, '/', queue_id, ' is said to be in no route')",
+            ),
         ],
         ("consumer_group", "topic", "broker_name"),
     ),

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 STRATEGY_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', strategy ', strategy)"
 """SQL that names the group, topic and strategy of a row of `judged`."""
 
+NOT_IN_ROUTE = "queue_not_in_route"
+"""The reason of a queue that a list of CONFIG names and no route has. It is in no count."""
+
 KEPT = "kept_without_route"
 """The reason of a queue that is in no route and that a client keeps."""
 
@@ -63,7 +66,10 @@ placed_row AS (
     coalesce(client_id = lag(client_id) OVER (
       PARTITION BY consumer_group, topic, strategy, broker_name, queue_id ORDER BY client_id
     ), FALSE) AS is_repeated
-  FROM (SELECT /*+ REPARTITION(consumer_group, topic) */ * FROM gold_queue_assignment)
+  FROM (
+    SELECT /*+ REPARTITION(consumer_group, topic) */ * FROM gold_queue_assignment
+    WHERE NOT reason <=> '{NOT_IN_ROUTE}'
+  )
 ),
 queue AS (
   SELECT
@@ -111,7 +117,7 @@ load AS (
       consumer_group, topic, strategy, client_id,
       count(*) AS queue_count, bool_or(NOT reason <=> '{KEPT}') AS is_shared
     FROM gold_queue_assignment
-    WHERE client_id IS NOT NULL
+    WHERE client_id IS NOT NULL AND NOT reason <=> '{NOT_IN_ROUTE}'
     GROUP BY consumer_group, topic, strategy, client_id
   )
   GROUP BY consumer_group, topic, strategy
@@ -135,25 +141,16 @@ group_on_broker AS (
   SELECT
     consumer_group, broker_name,
     array_sort(collect_set(client_id)) AS members, count(client_id) AS connection_count,
-    bool_or(is_online_clustering) AS is_online_clustering,
-    bool_and(keeps_rooms_apart) AS keeps_rooms_apart,
-    min(client_language) AS first_language, max(client_language) AS last_language
+    bool_or(is_online_clustering) AS is_online_clustering
   FROM (
-    SELECT
-      consumer_group, broker_name, client_id, client_language, FALSE AS is_online_clustering,
-      coalesce(
-        client_language = 'JAVA'
-        AND transform(split(client_version, '[.]'), part -> try_cast(part AS INT))
-          >= array{MACHINE_ROOM_ONE_OWNER_SINCE},
-        FALSE
-      ) AS keeps_rooms_apart
+    SELECT consumer_group, broker_name, client_id, FALSE AS is_online_clustering
     FROM silver_consumer_connection
     UNION ALL
     -- Proxies tell each other of their clients: what they list is one list.
-    SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id, client_language, FALSE, FALSE
+    SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id, FALSE
     FROM silver_proxy_connection
     UNION ALL
-    SELECT consumer_group, broker_name, NULL, NULL, state = 'online' AND message_model <=> 'CLUSTERING', NULL
+    SELECT consumer_group, broker_name, NULL, state = 'online' AND message_model <=> 'CLUSTERING'
     FROM silver_group_presence
   )
   GROUP BY consumer_group, broker_name
@@ -164,9 +161,40 @@ seen_group AS (
     collect_set(IF(connection_count > 0, members, NULL)) AS member_lists,
     bool_or(connection_count > size(members)) AS has_duplicate_id,
     collect_set(IF(is_online_clustering, broker_name, NULL)) AS online_broker_names,
-    bool_and(keeps_rooms_apart) AS keeps_rooms_apart,
-    min(first_language) <=> max(last_language) AS has_one_language
+    bool_or(broker_name RLIKE '[^\\x00-\\x7F]') AS has_odd_broker
   FROM group_on_broker
+  GROUP BY consumer_group
+),
+-- A member's own word on its release goes before what brokers list, as in the build.
+group_client AS (
+  SELECT
+    consumer_group,
+    bool_and(coalesce(
+      client_language = 'JAVA'
+      AND transform(split(client_version, '[.]'), part -> try_cast(part AS INT))
+        >= array{MACHINE_ROOM_ONE_OWNER_SINCE},
+      FALSE
+    )) AS keeps_rooms_apart,
+    min(client_language) <=> max(client_language) AS has_one_language,
+    bool_or(client_id RLIKE '[^\\x00-\\x7F]') AS has_odd_client
+  FROM (
+    SELECT
+      consumer_group, client_id, max(client_language) AS client_language, bool_or(is_listed) AS is_listed,
+      coalesce(max(own_version), max(listed_version)) AS client_version
+    FROM (
+      SELECT consumer_group, client_id, client_language, NULL AS own_version, client_version AS listed_version,
+        TRUE AS is_listed
+      FROM silver_consumer_connection
+      UNION ALL
+      SELECT consumer_group, client_id, client_language, NULL, client_version, TRUE FROM silver_proxy_connection
+      UNION ALL
+      SELECT consumer_group, client_id, NULL, client_version, NULL, FALSE FROM silver_consumer_client
+      UNION ALL
+      SELECT consumer_group, client_id, NULL, client_version, NULL, FALSE FROM silver_client_process
+    )
+    GROUP BY consumer_group, client_id
+  )
+  WHERE is_listed
   GROUP BY consumer_group
 ),
 -- Name servers may disagree; the queues of a topic must be those that one of them gives.
@@ -205,6 +233,9 @@ joined AS (
     fairness,
     fairness.client_count AS client_count,
     has_duplicate_id, keeps_rooms_apart, has_one_language,
+    -- Clients in Go and C++ sort by byte, which is Java's order for ASCII.
+    has_one_language OR NOT (has_odd_client OR has_odd_broker) AS has_one_order,
+    has_member_parameters IS NOT NULL AS has_member_parameters,
     transform(member_lists, members -> size(members)) AS client_counts,
     coalesce(subscriber_count, 0) AS subscriber_count,
     array_except(load.owners, coalesce(flatten(member_lists), array())) AS foreign_clients,
@@ -219,6 +250,9 @@ joined AS (
     min(counted.queue_hash) OVER of_topic <> max(counted.queue_hash) OVER of_topic AS is_uneven_queue_set
   FROM matched
   LEFT JOIN seen_group USING (consumer_group)
+  LEFT JOIN group_client USING (consumer_group)
+  LEFT JOIN (SELECT DISTINCT consumer_group, TRUE AS has_member_parameters FROM member_parameters)
+    USING (consumer_group)
   LEFT JOIN topic_queues USING (topic)
   LEFT JOIN subscriber USING (consumer_group, topic)
   WINDOW of_topic AS (PARTITION BY consumer_group, topic)
@@ -227,11 +261,12 @@ judged AS (
   SELECT
     *,
     fairness.group_state = 'unknown'
-      OR coalesce(queue_count > 0 AND unknown_queue_count = queue_count, FALSE) AS is_unknown,
+      OR coalesce(unknown_queue_count > 0, FALSE) AS is_unknown,
     -- A part of it is known, or nothing is shared: a count may be given or left null.
     NOT is_assigned OR doubtful_queue_count > 0 AS is_doubtful,
     coalesce(has_duplicate_id, FALSE) OR coalesce(kept_queue_count, 0) > 0
-      OR coalesce(not_subscribed_queue_count, 0) > 0 AS is_spread_excused,
+      OR coalesce(not_subscribed_queue_count, 0) > 0 OR coalesce(unknown_queue_count, 0) > 0
+      OR has_member_parameters AS is_spread_excused,
     IF(client_count > 0, coalesce(most_load, 0), NULL) AS expected_most,
     IF(client_count > 0, IF(coalesce(owner_client_count, 0) < client_count, 0, least_load), NULL) AS expected_least,
     coalesce(owned_pair_count, 0) / nullif(client_count, 0) AS expected_mean,

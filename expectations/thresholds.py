@@ -49,22 +49,26 @@ EXCUSED_UNOWNED_REASONS: Final = (
     "mixed_clients",
     "left_out_by_strategy",
     *DIVISION_REASONS,
+    "release_unknown",
+    "mixed_parameters",
 )
 """Reasons with which even a covering strategy may leave a queue to nobody.
 
 Either nobody can say who owns it, or the strategy gave it to somebody who does not read it, or members follow its rules
-of different languages or versions, or its parameters (no virtual nodes) leave everything out.
+of different languages, versions or parameters, or its parameters (no virtual nodes) leave everything out.
 """
 
 UNKNOWN_OWNER_REASONS: Final = (
     "members_unknown",
     "settings_missing",
     "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
     *DIVISION_REASONS,
 )
-"""Reasons that mean "it cannot be told who owns this queue", so that counts of owners must be null and not 0."""
+"""Reasons that mean "the owner of this queue is unknown": counts of owners in its topic must be null and not 0."""
 
-DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "member_strategy_unknown", "strategy_failed")
+DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "strategy_failed")
 """Reasons under which a count over the topic may be given or null: a part of it is known."""
 
 STRATEGY_SOURCES: Final = ("observed", "configured", "hypothetical")
@@ -183,6 +187,7 @@ FINDING_CAUSES_OF_GROUPS: Final = (
     "config_list_gap",
     "config_list_overlap",
     "mixed_clients",
+    "mixed_parameters",
     "mixed_strategies",
     "old_machine_room",
     "member_lists_differ",
@@ -216,9 +221,11 @@ DRIFT_CAUSES: Final = (
     "room_without_clients",
     "config_list_gap",
     "config_list_overlap",
+    "queue_not_in_route",
     "subscriptions_differ",
     "mixed_strategies",
     "mixed_clients",
+    "mixed_parameters",
     "old_machine_room",
     "member_lists_differ",
     "route_views_differ",
@@ -244,17 +251,28 @@ DRIFT_UNKNOWN_REASONS: Final = (
     "settings_missing",
     "strategy_unknown",
     "member_strategy_unknown",
+    "release_unknown",
     "strategy_failed",
     "may_be_behind_a_proxy",
     *DIVISION_REASONS,
 )
 """The closed list of `ownership_drift.unknown_reason`."""
 
+UNKNOWN_RULE_REASONS: Final = (
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    "strategy_failed",
+)
+"""Those under which a queue is unowned all the same where every member answered and none holds it."""
+
 REASONS_WITH_A_CAUSE: Final = (
     "room_without_consumers",
     "not_in_configured_list",
     "mixed_strategies",
     "mixed_clients",
+    "mixed_parameters",
     "owner_not_subscribed",
     "duplicate_client_id",
 )

@@ -25,6 +25,7 @@ from settings.model import (
     Retention,
     RoomRule,
     is_host_and_port,
+    settings_by_member,
 )
 
 __all__ = [
@@ -52,4 +53,5 @@ __all__ = [
     "Waiver",
     "is_host_and_port",
     "load_settings",
+    "settings_by_member",
 ]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from settings.gate import GateSettings, Strict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class RoomRule(Strict):
@@ -71,6 +74,70 @@ class MachineRoomNearbyStrategy(Strict):
     consumer_room: RoomRule
 
 
+class MemberParameters(Strict):
+    """What one member of a group was configured with instead of what its group was."""
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if not self.changes():
+            raise ValueError(f"give at least one of {', '.join(type(self).model_fields)}")
+        return self
+
+    def changes(self) -> dict[str, Any]:
+        """Return the parameters that differ, by name."""
+        return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
+
+
+class ConsistentHashParameters(MemberParameters):
+    """See `ConsistentHashStrategy`."""
+
+    virtual_node_count: int | None = Field(default=None, ge=0)
+
+
+class MachineRoomParameters(MemberParameters):
+    """See `MachineRoomStrategy`."""
+
+    consumer_idcs: list[str] | None = None
+
+
+class MachineRoomNearbyParameters(MemberParameters):
+    """See `MachineRoomNearbyStrategy`."""
+
+    inner: Annotated[PlainStrategy | ConsistentHashStrategy, Field(discriminator="strategy")] | None = None
+    broker_room: RoomRule | None = None
+    consumer_room: RoomRule | None = None
+
+
+class ConsistentHashGroup(ConsistentHashStrategy):
+    """A group with CONSISTENT_HASH.
+
+    Attributes:
+        members: client id -> what this member was configured with instead.
+    """
+
+    members: dict[str, ConsistentHashParameters] = Field(default_factory=dict)
+
+
+class MachineRoomGroup(MachineRoomStrategy):
+    """A group with MACHINE_ROOM.
+
+    Attributes:
+        members: client id -> what this member was configured with instead.
+    """
+
+    members: dict[str, MachineRoomParameters] = Field(default_factory=dict)
+
+
+class MachineRoomNearbyGroup(MachineRoomNearbyStrategy):
+    """A group with MACHINE_ROOM_NEARBY.
+
+    Attributes:
+        members: client id -> what this member was configured with instead; the rest is as the group has it.
+    """
+
+    members: dict[str, MachineRoomNearbyParameters] = Field(default_factory=dict)
+
+
 class ConfiguredQueues(Strict):
     """Some queues of one topic on one broker."""
 
@@ -87,10 +154,22 @@ class ConfigStrategy(Strict):
 
 
 GroupSettings = Annotated[
-    PlainStrategy | ConsistentHashStrategy | MachineRoomStrategy | MachineRoomNearbyStrategy | ConfigStrategy,
+    PlainStrategy | ConsistentHashGroup | MachineRoomGroup | MachineRoomNearbyGroup | ConfigStrategy,
     Field(discriminator="strategy"),
 ]
 """What a group's clients were configured with. It fills in what they cannot be asked (lists, rooms, counts)."""
+
+
+def settings_by_member(of_group: GroupSettings) -> dict[str, GroupSettings]:
+    """Return the settings of the members that were configured differently from their group, by client id."""
+    if isinstance(of_group, PlainStrategy | ConfigStrategy):
+        return {}
+    parameters: Mapping[str, MemberParameters] = of_group.members
+    return {
+        client_id: of_group.model_copy(update={**of_member.changes(), "members": {}})
+        for client_id, of_member in parameters.items()
+    }
+
 
 HypotheticalStrategy = Annotated[
     ConsistentHashStrategy | MachineRoomStrategy | MachineRoomNearbyStrategy | ConfigStrategy,
@@ -263,8 +342,12 @@ class ClusterSettings(Strict):
 
         The gate's part judges rows and changes none.
         """
-        canonical = json.dumps(self.model_dump(mode="json", exclude={"collect", "gate"}), sort_keys=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        document = self.model_dump(mode="json", exclude={"collect", "gate"})
+        for of_group in document["groups"].values():
+            # A group without exceptions is the computation that it was before there could be any.
+            if not of_group.get("members"):
+                of_group.pop("members", None)
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 class MaintenanceSettings(Strict):

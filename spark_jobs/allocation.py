@@ -6,16 +6,19 @@ rule of a strategy (`strategies`), any Spark plan (`queue_assignment`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from spark_jobs.configured import lacks_settings, strategy_of
+from spark_jobs.configured import rule_of
 from spark_jobs.subscription_batch import Profile, Rows, Variant
-from strategies import SlotStrategy, Strategy, get_strategy
+from strategies import Language, SlotStrategy, Strategy, get_strategy, has_one_rule
 from strategies.batch import first_slots, offsets, owner_of_each, position_in_run
+from strategies.config import ConfigByClient
+from strategies.versions import DEFAULT_LANGUAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,6 +61,8 @@ REASONS: Final = (
     "request_mode_unknown",
     "server_off",
     "strategy_unknown_to_broker",
+    "release_unknown",
+    "mixed_parameters",
 )
 """Why nobody owns a queue. In arrays of owners, reason `i` is the owner `-1 - i`."""
 
@@ -71,8 +76,18 @@ DIVISION_REASONS: Final = (
 )
 """Those of `division_reason` of `subscriptions.subscriptions`: how members fetch, and not their strategy, leaves the owner open."""
 
-UNTOLD_REASONS: Final = ("members_unknown", "settings_missing", "strategy_unknown", *DIVISION_REASONS)
-"""Reasons that do not mean that nobody reads the queue, but that one owner cannot be named."""
+UNTOLD_REASONS: Final = (
+    "members_unknown",
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    *DIVISION_REASONS,
+)
+"""Reasons that do not mean that nobody reads the queue, but that one owner cannot be named.
+
+Where one queue of a topic has one of them, what is known of the other queues is no measure of how evenly they are shared.
+"""
 
 
 def reason_code(reason: str) -> int:
@@ -94,6 +109,12 @@ SPREAD_BOUNDS: Final[Mapping[str, int]] = {
 SOURCES: Final = ("observed", "configured", "hypothetical")
 """The closed list of `strategy_source`."""
 
+NOT_IN_ROUTE: Final = "queue_not_in_route"
+"""The reason beside the owner of a queue that its list of CONFIG names and no route has."""
+
+_Queue = tuple[str, int]
+"""Broker name and queue id."""
+
 _OWNERS: Final = pa.list_(pa.int32())
 _SHARE_TYPE: Final = pa.struct(
     [
@@ -108,13 +129,29 @@ RESULT_TYPE: Final = pa.struct(
     [
         ("queue_brokers", pa.list_(pa.int32())),
         ("queue_ids", pa.list_(pa.int32())),
+        ("extra_brokers", pa.list_(pa.string())),
         ("shares", pa.list_(_SHARE_TYPE)),
     ]
 )
 RESULT_DDL: Final = (
-    "struct<queue_brokers:array<int>,queue_ids:array<int>,shares:array<struct<"
+    "struct<queue_brokers:array<int>,queue_ids:array<int>,extra_brokers:array<string>,shares:array<struct<"
     "strategy:string,strategy_source:string,is_effective:boolean,owners:array<int>,queues:array<int>>>>"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """A rule and the members that divide by it.
+
+    Attributes:
+        codes: the codes of their variants; None for all members.
+        strategy: the rule.
+        is_by_byte: whether they sort names by byte and not as Java does.
+    """
+
+    codes: frozenset[int] | None
+    strategy: Strategy
+    is_by_byte: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +161,17 @@ class _Plan:
     Attributes:
         strategy: the name to show.
         source: `observed` or `configured`.
-        shares: for sets of variant codes, the rule that those members follow; None for all members.
+        shares: the rules of those members whose rule is known.
         nobody: the reason where no member takes a queue.
+        between_shares: the reason where members with different rules leave a queue to each other.
         is_common: whether the common computation of `strategy` already is the answer.
     """
 
     strategy: str
     source: str
-    shares: tuple[tuple[frozenset[int] | None, Strategy], ...] = ()
+    shares: tuple[_Share, ...] = ()
     nobody: str = "left_out_by_strategy"
+    between_shares: str = "mixed_clients"
     is_common: bool = False
 
 
@@ -162,36 +201,56 @@ def allocate_batch(configured: Configured, subscriptions: pa.StructArray) -> pa.
 
     Args:
         configured: what the settings say.
-        subscriptions: R structs of consumer_group, topic; group_state and (it may be absent) division_reason, see `subscriptions.subscriptions`; broker_names
-            and queue_counts, lists beside each other, in any order; member_ids, strategies, languages, versions and
-            is_subscribed, lists beside each other, in any order, an id once for each connection; null where unknown.
+        subscriptions: R structs of consumer_group, topic; group_state and (it may be absent) division_reason, see
+            `subscriptions.subscriptions`; broker_names
+            and queue_counts, lists beside each other, in any order; member_ids, strategies, languages, versions,
+            has_answered and is_subscribed, lists beside each other, in any order, an id once for each connection; null
+            where unknown.
 
     Returns:
         R structs of `RESULT_TYPE`: for each queue, in Java's order, the position of its broker in broker_names and its id;
-        for each strategy the owner of each queue, as a position in member_ids or `reason_code`, beside the position of
-        the queue where that is not simply each queue once.
+        behind them the queues without a route that lists of CONFIG name, whose brokers are the extra ones behind
+        broker_names; for each strategy the owner of each queue, as a position in member_ids or `reason_code`, beside the
+        position of the queue where that is not simply each queue once.
     """
     rows = Rows.of(subscriptions, configured)
-    plans = [_plan(profile, rows.variants, _settings_of(profile, configured)) for profile in rows.profiles]
+    plans = [_plan(profile, rows.variants, configured) for profile in rows.profiles]
     own = [
-        _own_plans(plan, _settings_of(profile, configured))
+        _own_plans(profile, plan, rows.variants, configured)
         for profile, plan in zip(rows.profiles, plans, strict=True)
     ]
     blocks = [*_common_blocks(rows, configured.hypothetical, plans, own)]
+    extra: dict[int, list[_Queue]] = {}
     for code, (profile, own_plans) in enumerate(zip(rows.profiles, own, strict=True)):
         if own_plans or profile.state == "broadcasting":
             of_profile = np.flatnonzero(rows.profile_codes == code)
             part = rows.take(of_profile)
-            blocks += [
-                _shared_block(of_profile, part, plan, is_effective=plan is plans[code]) for plan in own_plans
-            ]
+            for plan in own_plans:
+                block = _shared_block(of_profile, part, plan, is_effective=plan is plans[code])
+                if block.is_effective.any():
+                    without_route = _without_route(part, plan)
+                    block = _with_queues(block, part, without_route)
+                    extra |= {int(of_profile[row]): list(owners) for row, owners in without_route.items()}
+                blocks.append(block)
             if profile.state == "broadcasting":
                 blocks.append(_broadcasting_block(of_profile, part))
-    queue_offsets = rows.batch.queue_offsets
+    broker_counts = pc.list_value_length(subscriptions.field("broker_names")).to_pylist()
+    ends = {row: int(rows.batch.queue_offsets[row + 1]) for row in extra}
+    at = [ends[row] for row, queues in extra.items() for _ in queues]
+    numbers = [broker_counts[row] + number for row, queues in extra.items() for number in range(len(queues))]
+    ids = [queue_id for queues in extra.values() for _, queue_id in queues]
+    counts = rows.batch.queue_counts() + np.array(
+        [len(extra.get(row, ())) for row in range(len(rows))], np.int64
+    )
+    queue_offsets = offsets(counts)
     return pa.StructArray.from_arrays(
         [
-            _lists(queue_offsets, rows.queue_brokers),
-            _lists(queue_offsets, rows.batch.queue_id),
+            _lists(queue_offsets, np.insert(rows.queue_brokers, at, numbers)),
+            _lists(queue_offsets, np.insert(rows.batch.queue_id, at, ids)),
+            pa.array(
+                [[broker_name for broker_name, _ in extra.get(row, ())] for row in range(len(rows))],
+                pa.list_(pa.string()),
+            ),
             _by_row(blocks, len(rows)),
         ],
         fields=list(RESULT_TYPE),
@@ -202,65 +261,144 @@ def _settings_of(profile: Profile, configured: Configured) -> GroupSettings | No
     return configured.settings[profile.configured] if profile.configured >= 0 else None
 
 
-def _plan(profile: Profile, variants: list[Variant], configured: GroupSettings | None) -> _Plan | None:
+@dataclass(frozen=True, slots=True)
+class _MemberRule:
+    """How the members of one variant divide.
+
+    Attributes:
+        variant: theirs.
+        name: their strategy's name; None where neither they nor the settings give one.
+        rule: the strategy, or the reason why it is not known.
+        is_configured: whether the name comes from the settings.
+    """
+
+    variant: Variant
+    name: str | None
+    rule: Strategy | str
+    is_configured: bool = False
+
+    @property
+    def key(self) -> tuple[str | None, str | None, str | None, int]:
+        """Return what members have in common that divide by one rule."""
+        language = self.variant.language or DEFAULT_LANGUAGE
+        version = None if has_one_rule(self.name or "", language) else self.variant.version
+        return self.name, language, version, self.variant.member_settings
+
+
+def _plan(profile: Profile, variants: list[Variant], configured: Configured) -> _Plan | None:
     """How the members of a profile share; None where nobody can say."""
     if profile.state != "online":
         return None
     # By name: a code only says where in the batch the variant was first met.
-    reported = sorted(profile.variants - {-1}, key=lambda code: variants[code].sort_key)
-    strategies = {variants[code].strategy for code in reported}
+    codes = sorted(profile.variants, key=lambda code: variants[code].sort_key)
+    of_group = _settings_of(profile, configured)
+    reported = [variants[code] for code in codes if variants[code].strategy is not None]
     if profile.division_reason == "shared_by_pop":
         return _Plan(POP, "observed", (), profile.division_reason)
     if profile.division_reason is not None:
-        return (
-            _Plan(MIXED if len(strategies) > 1 else strategies.pop(), "observed", (), profile.division_reason)
-            if strategies
-            else None
-        )
-    if not reported:
-        if configured is None:
-            return None
-        strategy = strategy_of(Variant(configured.strategy), configured)
-        return _Plan(configured.strategy, "configured", ((profile.variants, strategy),) if strategy else ())
-    built = {code: strategy_of(variants[code], configured) for code in reported}
-    if len(strategies) > 1:
-        shares = tuple(
-            (frozenset([code]), strategy) for code, strategy in built.items() if strategy is not None
-        )
-        is_whole = len(shares) == len(profile.variants)
-        return _Plan(MIXED, "observed", shares, "mixed_strategies" if is_whole else "member_strategy_unknown")
-    name = strategies.pop()
-    if None in built.values():
+        strategies = list(dict.fromkeys(member.strategy for member in reported if member.strategy))
+        shown = MIXED if len(strategies) > 1 else next(iter(strategies), None)
+        return _Plan(shown, "observed", (), profile.division_reason) if shown else None
+    rules = {code: _member_rule(variants[code], reported, of_group, configured) for code in codes}
+    names = list(dict.fromkeys(rule.name for rule in rules.values() if rule.name is not None))
+    if not names:
+        return None
+    source = "configured" if any(rule.is_configured for rule in rules.values()) else "observed"
+    if len(names) == 1 and names[0] in _SAME_IN_EVERY_JAVA_VERSION and source == "observed":
+        is_java = all(rule.variant.language in {None, DEFAULT_LANGUAGE} for rule in rules.values())
+        if is_java and all(isinstance(rule.rule, Strategy) for rule in rules.values()):
+            return _Plan(names[0], source, is_common=True)
+    return _plan_of_rules(MIXED if len(names) > 1 else names[0], source, rules)
+
+
+def _member_rule(
+    variant: Variant, reported: list[Variant], of_group: GroupSettings | None, configured: Configured
+) -> _MemberRule:
+    """How a member divides: by what it reports, else as the members like it report, else by the settings.
+
+    Like it are members in its language, if it could not be asked: that is another process of the same program. Who
+    was asked and reports nothing has a strategy that nobody else can name.
+    """
+    names = {member.strategy for member in reported}
+    is_like_them = any(variant.language in {None, member.language} for member in reported)
+    follows = not variant.has_answered and len(names) == 1 and is_like_them
+    name = variant.strategy or (next(iter(names)) if follows else None)
+    is_configured = name is None and of_group is not None
+    if name is None and of_group is not None:
+        name = of_group.strategy
+    if name is None:
+        return _MemberRule(variant, None, "settings_missing")
+    # Who follows Java members is one.
+    asked = variant._replace(strategy=name) if follows else variant
+    rule = rule_of(asked, name, configured.of_member(variant, of_group))
+    return _MemberRule(variant, name, rule, is_configured)
+
+
+def _plan_of_rules(name: str, source: str, rules: Mapping[int, _MemberRule]) -> _Plan:
+    """Each member by its own rule; members with one rule together."""
+    codes_by_key: dict[tuple[object, ...], set[int]] = {}
+    strategies: dict[tuple[object, ...], Strategy] = {}
+    for code, rule in rules.items():
+        if isinstance(rule.rule, Strategy):
+            codes_by_key.setdefault(rule.key, set()).add(code)
+            strategies[rule.key] = rule.rule
+    if not codes_by_key:
         return _Plan(
-            name,
-            "observed",
-            (),
-            "settings_missing" if lacks_settings(name, configured) else "strategy_unknown",
+            name, source, (), "member_strategy_unknown" if name == MIXED else _reason(rules.values())
         )
-    if name in _SAME_IN_EVERY_JAVA_VERSION and all(
-        variants[code].language in {None, "JAVA"} for code in reported
-    ):
-        return _Plan(name, "observed", is_common=True)
-    # A member that could not be asked is taken to do as the others say that they do.
-    silent = profile.variants & {-1}
     shares = tuple(
-        (frozenset([code]) | (silent if code == reported[0] else frozenset()), strategy)
-        for code, strategy in built.items()
-        if strategy is not None
+        _Share(
+            # A rule that all members have is asked for all of them.
+            None if len(codes) == len(rules) else frozenset(codes),
+            strategies[key],
+            is_by_byte=key[1] in _LANGUAGES_BY_BYTE,
+        )
+        for key, codes in codes_by_key.items()
     )
-    return _Plan(name, "observed", shares)
+    is_whole = all(isinstance(rule.rule, Strategy) for rule in rules.values())
+    nobody = "mixed_strategies" if name == MIXED else "left_out_by_strategy"
+    have_one_client = len({key[1:3] for key in codes_by_key}) == 1
+    return _Plan(
+        name,
+        source,
+        shares,
+        nobody if is_whole else "member_strategy_unknown",
+        "mixed_parameters" if have_one_client else "mixed_clients",
+    )
+
+
+def _reason(rules: Iterable[_MemberRule]) -> str:
+    """The reason why no member's rule is known: of several the one that the settings can remedy."""
+    reasons = {rule.rule for rule in rules}
+    return next(
+        reason for reason in ("settings_missing", "release_unknown", "strategy_unknown") if reason in reasons
+    )
 
 
 _SAME_IN_EVERY_JAVA_VERSION: Final = frozenset({"AVG", "AVG_BY_CIRCLE"})
+_LANGUAGES: Final = frozenset(language.value for language in Language)
+_LANGUAGES_BY_BYTE: Final = _LANGUAGES - {DEFAULT_LANGUAGE}
 
 
-def _own_plans(plan: _Plan | None, configured: GroupSettings | None) -> list[_Plan]:
+def _own_plans(
+    profile: Profile, plan: _Plan | None, variants: list[Variant], configured: Configured
+) -> list[_Plan]:
     """What only the rows of one profile have: their effective strategy, and beside it their configured one."""
     plans = [] if plan is None or plan.is_common else [plan]
-    if configured is not None and plan is not None and plan.strategy != configured.strategy:
-        strategy = strategy_of(Variant(configured.strategy), configured)
-        if strategy is not None:
-            plans.append(_Plan(configured.strategy, "configured", ((None, strategy),)))
+    of_group = _settings_of(profile, configured)
+    if of_group is not None and plan is not None and plan.strategy != of_group.strategy:
+        name = of_group.strategy
+        rules = {
+            code: _MemberRule(
+                variants[code],
+                name,
+                rule_of(variants[code], name, configured.of_member(variants[code], of_group)),
+            )
+            for code in profile.variants
+        }
+        beside = _plan_of_rules(name, "configured", rules)
+        if beside.shares:
+            plans.append(beside)
     return plans
 
 
@@ -280,7 +418,7 @@ def _common_blocks(
         chosen = np.flatnonzero(is_shared & ~has_own[rows.profile_codes])
         part = rows.take(chosen)
         effective = is_observed[part.profile_codes]
-        plan = _Plan(name, "hypothetical", ((None, strategy),))
+        plan = _Plan(name, "hypothetical", (_Share(None, strategy),))
         if isinstance(strategy, SlotStrategy):
             owners, queues = _slot_owners(part, plan, strategy), None
         else:
@@ -313,23 +451,73 @@ def _shared_block(of_profile: IntArray, part: Rows, plan: _Plan, *, is_effective
     return _block(of_profile, plan, owners, queues, is_effective=is_effective)
 
 
+def _without_route(part: Rows, plan: _Plan) -> dict[int, dict[_Queue, list[int]]]:
+    """The queues that no route has and members take all the same, as lists of CONFIG name them: by row, with the slots."""
+    result: dict[int, dict[_Queue, list[int]]] = {}
+    for share in plan.shares:
+        if isinstance(share.strategy, ConfigByClient):
+            for row, slot, broker_name, queue_id in share.strategy.queues_without_route(part.batch):
+                member = part.batch.client_offsets[row] + slot
+                follows = share.codes is None or part.variant_codes[member] in share.codes
+                if follows and part.is_subscribed[member]:
+                    result.setdefault(row, {}).setdefault((broker_name, queue_id), []).append(slot)
+    return result
+
+
+def _with_queues(block: _Block, part: Rows, extra: dict[int, dict[_Queue, list[int]]]) -> _Block:
+    """The block with more queues behind those of its rows, and their owners."""
+    if not extra:
+        return block
+    counts = part.batch.queue_counts().tolist()
+    owners = block.owners.to_pylist()
+    queues = [list(range(count)) for count in counts] if block.queues is None else block.queues.to_pylist()
+    for row, slots_of in extra.items():
+        for number, slots in enumerate(slots_of.values()):
+            given = part.given_slots[part.batch.client_offsets[row] + np.array(slots)].tolist()
+            owners[row] += given
+            queues[row] += [counts[row] + number] * len(given)
+    return replace(block, owners=pa.array(owners, _OWNERS), queues=pa.array(queues, _OWNERS))
+
+
 def _shared_owners(part: Rows, plan: _Plan) -> tuple[pa.ListArray, pa.ListArray | None]:
-    batch = part.batch
     queue_rows, slots = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     refused: dict[int, str] = {}
-    for codes, strategy in plan.shares:
-        taken = strategy.allocate_batch(batch)
-        refused.update(taken.refused)
-        rows = batch.queue_offsets[taken.subscription_index] + taken.queue_index
-        taken_slots = taken.client_index
-        if codes is not None:
-            members = batch.client_offsets[taken.subscription_index] + taken_slots
-            follows = np.isin(part.variant_codes[members], list(codes))
-            rows, taken_slots = rows[follows], taken_slots[follows]
+    for share in plan.shares:
+        rows, taken_slots, of_share = _taken(part, share)
+        refused.update(of_share)
         queue_rows.append(rows)
         slots.append(taken_slots)
     nobody = _nobody_of(plan, part, refused)
     return _owners(part, np.concatenate(queue_rows), np.concatenate(slots), nobody)
+
+
+def _taken(part: Rows, share: _Share) -> tuple[IntArray, IntArray, Mapping[int, str]]:
+    """What the members of a share take: rows among all Q queues with a member slot each; and who is refused, and why."""
+    batch = part.batch
+    if not share.is_by_byte or part.byte_order is None:
+        taken = share.strategy.allocate_batch(batch)
+        rows = batch.queue_offsets[taken.subscription_index] + taken.queue_index
+        members = batch.client_offsets[taken.subscription_index] + taken.client_index
+    else:
+        by_byte, queue_rows, member_rows = part.byte_order.sorted_batch(batch)
+        taken = share.strategy.allocate_batch(by_byte)
+        rows = queue_rows[batch.queue_offsets[taken.subscription_index] + taken.queue_index]
+        members = member_rows[batch.client_offsets[taken.subscription_index] + taken.client_index]
+    slots = members - batch.client_offsets[taken.subscription_index]
+    if share.codes is not None:
+        follows = np.isin(part.variant_codes[members], list(share.codes))
+        rows, slots = rows[follows], slots[follows]
+    return rows, slots, taken.refused
+
+
+def _covered(part: Rows, share: _Share) -> BoolArray:
+    """bool[Q]: the queues that the rule of a share means to cover."""
+    if not share.is_by_byte or part.byte_order is None:
+        return share.strategy.covered_queues(part.batch)
+    by_byte, queue_rows, _ = part.byte_order.sorted_batch(part.batch)
+    result = np.zeros(len(queue_rows), dtype=np.bool_)
+    result[queue_rows] = share.strategy.covered_queues(by_byte)
+    return result
 
 
 def _broadcasting_block(of_profile: IntArray, part: Rows) -> _Block:
@@ -416,18 +604,21 @@ def _nobody(plan: _Plan, part: Rows) -> IntArray:
         len(batch.queue_id), reason_code(left_out.get(plan.strategy, plan.nobody)), dtype=np.int64
     )
     # Where a rule means to cover a queue and nobody takes it, it is not for the reason above: members whose rules differ
-    # by language or version left it to each other, or only a twin's share is left, as both twins take the first one's.
+    # by language, version or parameters left it to each other, or only a twin's share is left, as both twins take the
+    # first one's.
     row = np.repeat(np.arange(len(part.profile_codes)), batch.client_counts())
     has_twins = np.isin(np.arange(len(part.profile_codes)), row[~_is_first_slot(part)])
     is_covered = np.zeros(len(batch.queue_id), dtype=np.bool_)
     is_promised = is_covered.copy()
-    for _, strategy in plan.shares:
-        covered = strategy.covered_queues(batch)
+    for share in plan.shares:
+        covered = _covered(part, share)
         is_covered |= covered
-        is_promised |= covered & (strategy.promise.min_owner_count > 0)
+        is_promised |= covered & (share.strategy.promise.min_owner_count > 0)
     reasons[is_covered] = reason_code("left_out_by_strategy")
     if len(plan.shares) > 1:
-        reasons[is_promised] = reason_code("mixed_clients")
+        # Rooms that one member serves and another does not: the rule covers the queue, and promises it to nobody.
+        is_between = is_covered if plan.between_shares == "mixed_parameters" else is_promised
+        reasons[is_between] = reason_code(plan.between_shares)
     reasons[is_covered & np.repeat(has_twins, batch.queue_counts())] = reason_code("duplicate_client_id")
     return reasons
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.compared_day import ComparedRows
 
-_OWNERLESS_UNTOLD: Final = (*UNTOLD_REASONS, "member_strategy_unknown", "strategy_failed")
+_OWNERLESS_UNTOLD: Final = (*UNTOLD_REASONS, "strategy_failed")
 """Reasons that leave open who owns the queue."""
 
 _OF_LINE: Final = ("consumer_group", "topic", "line")

@@ -112,7 +112,7 @@ def build(
         staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         # Before the measures: a file that changes from here on is not what was measured.
         inventory = inventory_of_tables(stage)
-        measures = write_measures(spark, stage, staged, manifest, cluster, ds, before)
+        measures = write_measures(spark, stage, staged, manifest, cluster, ds, before, settings)
         if settings.gate.quarantine_groups:
             left_out = _refused_groups(warehouse, manifest, stage, measures, settings)
             if left_out:
@@ -162,7 +162,7 @@ def _stage_day(
     gold |= write(
         {
             ASSIGNMENT_FAIRNESS: fairness,
-            OWNERSHIP_DRIFT: ownership_drift(silver, shared, gold),
+            OWNERSHIP_DRIFT: ownership_drift(silver, shared, gold, settings),
             BROADCAST_OFFSET_FILE: broadcast_offset_file(silver, shared, files_read),
         }
     )

@@ -18,13 +18,24 @@ from settings import (
     MachineRoomNearbyStrategy,
     MachineRoomStrategy,
     PlainStrategy,
+    settings_by_member,
 )
 from spark_jobs.subscription_batch import Variant
-from strategies import Client, RoomOfName, SlotStrategy, Strategy, UnknownNameError, get_strategy
+from strategies import (
+    Client,
+    Language,
+    RoomOfName,
+    SlotStrategy,
+    Strategy,
+    UnknownNameError,
+    get_strategy,
+    has_one_rule,
+)
 from strategies.average import Average
 from strategies.circle import Circle
 from strategies.config import ConfigByClient
 from strategies.consistent_hash import DEFAULT_VIRTUAL_NODE_COUNT, ConsistentHash
+from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +43,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from settings import ClusterSettings, GroupSettings
+    from settings.model import HypotheticalStrategy
 
     IntArray = npt.NDArray[np.int64]
 
@@ -42,6 +54,7 @@ HYPOTHETICAL: Final[tuple[SlotStrategy, ...]] = (
 )
 """The strategies that are computed for every group whatever the settings say, with RocketMQ's default parameters."""
 
+_NEWEST_JAVA: Final = Variant(language=DEFAULT_LANGUAGE, version=DEFAULT_VERSION)
 _TAKES_PARAMETERS: Final = frozenset({"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"})
 
 
@@ -52,30 +65,34 @@ class Configured:
     Attributes:
         settings: the different things that are said of groups.
         group_codes: group -> position in `settings`.
+        member_settings: what is said of members that were configured differently from their group.
+        member_codes: position in `settings` -> client id -> position in `member_settings`; only groups with such members.
         hypothetical: RocketMQ's name -> the strategy as it is computed for every group.
     """
 
     settings: tuple[GroupSettings, ...]
     group_codes: Mapping[str, int]
+    member_settings: tuple[GroupSettings, ...]
+    member_codes: Mapping[int, Mapping[str, int]]
     hypothetical: Mapping[str, Strategy]
 
     @classmethod
     def of(cls, cluster: ClusterSettings) -> Configured:
         """Once for a job: what is built here travels to the workers."""
-        distinct: dict[str, int] = {}
-        settings: list[GroupSettings] = []
-        group_codes = {}
-        for group, of_group in cluster.groups.items():
-            code = distinct.setdefault(of_group.model_dump_json(), len(settings))
-            if code == len(settings):
-                settings.append(of_group)
-            group_codes[group] = code
+        settings = _Distinct()
+        group_codes = {group: settings.code_of(of_group) for group, of_group in cluster.groups.items()}
+        members = _Distinct()
+        member_codes = {
+            code: {client_id: members.code_of(of_member) for client_id, of_member in by_member.items()}
+            for code, of_group in enumerate(settings.values)
+            if (by_member := settings_by_member(of_group))
+        }
         hypothetical: dict[str, Strategy] = {strategy.name: strategy for strategy in HYPOTHETICAL}
         for of_cluster in cluster.hypothetical:
-            strategy = strategy_of(Variant(of_cluster.strategy), of_cluster)
-            if strategy is not None:
-                hypothetical[of_cluster.strategy] = strategy
-        return cls(tuple(settings), group_codes, hypothetical)
+            rule = rule_of(_NEWEST_JAVA, of_cluster.strategy, of_cluster)
+            if isinstance(rule, Strategy):
+                hypothetical[of_cluster.strategy] = rule
+        return cls(tuple(settings.values), group_codes, tuple(members.values), member_codes, hypothetical)
 
     def codes_of(self, groups: pa.Array) -> IntArray:
         """int64[R]: the position in `settings` of each group's, -1 where nothing is said of it."""
@@ -84,25 +101,50 @@ class Configured:
         result: IntArray = codes[pc.fill_null(pc.index_in(groups, names), -1).to_numpy(zero_copy_only=False)]
         return result
 
+    def of_member(self, variant: Variant, of_group: GroupSettings | None) -> GroupSettings | None:
+        """Return the settings that count for a member of a group."""
+        return of_group if variant.member_settings < 0 else self.member_settings[variant.member_settings]
 
-def strategy_of(variant: Variant, configured: GroupSettings | None) -> Strategy | None:
-    """The strategy as a member has it; None where its parameters or its rule are not known."""
-    if lacks_settings(variant.strategy, configured):
-        return None
-    is_configured = configured is not None and configured.strategy == variant.strategy
+
+class _Distinct:
+    """Settings with a number each; equal ones have one number."""
+
+    def __init__(self) -> None:
+        self.values: list[GroupSettings] = []
+        self._codes: dict[str, int] = {}
+
+    def code_of(self, settings: GroupSettings) -> int:
+        code = self._codes.setdefault(settings.model_dump_json(), len(self.values))
+        if code == len(self.values):
+            self.values.append(settings)
+        return code
+
+
+def rule_of(
+    variant: Variant, name: str, configured: GroupSettings | HypotheticalStrategy | None
+) -> Strategy | str:
+    """Return the strategy of this name as a member has it, or the reason why it is not known.
+
+    A member of which the language is not known has Java's rules if it reported a strategy: its name is a Java class.
+    """
+    language = variant.language or (DEFAULT_LANGUAGE if variant.strategy else None)
+    known = Variant(variant.strategy, language or DEFAULT_LANGUAGE, variant.version)
+    is_configured = configured is not None and configured.strategy == name
     try:
+        if name in _TAKES_PARAMETERS and not is_configured:
+            # Settings cannot give parameters to a language that has no such strategy.
+            is_cpp = Language.parse(known.language or DEFAULT_LANGUAGE) is Language.CPP
+            return "strategy_unknown" if is_cpp else "settings_missing"
         if isinstance(configured, ConfigStrategy) and is_configured:
-            _get(variant, "CONFIG", message_queues=None)  # throws where the member's language has no CONFIG
-            return ConfigByClient(configured.clients)
-        parameters = _parameters(configured, variant) if is_configured and configured is not None else {}
-        return _get(variant, variant.strategy, **parameters)
+            _get(known, "CONFIG", message_queues=None)  # throws where the member's language has no CONFIG
+            rule: Strategy = ConfigByClient(configured.clients)
+        else:
+            parameters = _parameters(configured, known) if is_configured and configured is not None else {}
+            rule = _get(known, name, **parameters)
     except UnknownNameError:
-        return None
-
-
-def lacks_settings(strategy: str, configured: GroupSettings | None) -> bool:
-    """Whether the strategy has parameters that only the settings can tell, and they do not."""
-    return strategy in _TAKES_PARAMETERS and (configured is None or configured.strategy != strategy)
+        return "strategy_unknown"
+    is_one_rule = has_one_rule(name, language) or (language is not None and variant.version is not None)
+    return rule if is_one_rule else "release_unknown"
 
 
 def _get(variant: Variant, name: str, **parameters: Any) -> Strategy:  # noqa: ANN401 - every strategy has its own
@@ -110,7 +152,7 @@ def _get(variant: Variant, name: str, **parameters: Any) -> Strategy:  # noqa: A
     return get_strategy(name, **{key: value for key, value in who.items() if value is not None}, **parameters)
 
 
-def _parameters(configured: GroupSettings, variant: Variant) -> dict[str, Any]:
+def _parameters(configured: GroupSettings | HypotheticalStrategy, variant: Variant) -> dict[str, Any]:
     """The settings of a group as `get_strategy` takes them."""
     match configured:
         case ConsistentHashStrategy():

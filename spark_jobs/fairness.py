@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.allocation import UNTOLD_REASONS
+from spark_jobs.allocation import NOT_IN_ROUTE, UNTOLD_REASONS
 from spark_jobs.queue_assignment import effective_strategy
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def assignment_fairness(
         subscriptions: see `subscriptions.subscriptions`.
         spread_bounds: strategy -> the most by which two of its clients may differ, for those that promise a bound.
     """
+    # What a list names and no route has is read by nobody, whoever holds it: no part of a client's load.
+    assignments = assignments.where(~F.col("reason").eqNullSafe(NOT_IN_ROUTE))
     shown = _strategies_of_pairs(assignments, subscriptions)
     spread = _per_client(assignments)
     queues = _per_queue(assignments)

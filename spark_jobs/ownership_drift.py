@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.allocation import BROADCASTING, DIVISION_REASONS, MIXED, POP
+from settings import settings_by_member
+from spark_jobs.allocation import BROADCASTING, DIVISION_REASONS, MIXED, NOT_IN_ROUTE, POP
 from spark_jobs.deviating_members import deviating_members
 from spark_jobs.members import distinct_count, ids_where, repeated_ids, twins
 from spark_jobs.presence import is_users_group
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
+
+    from settings import ClusterSettings
 
 REBALANCE_GRACE_MS: Final = 60_000
 """Three rounds of `RebalanceService` (20 s): after a start a client may need two, and the others one more."""
@@ -31,17 +34,30 @@ _CANNOT_TELL = (
     "settings_missing",
     "strategy_unknown",
     "member_strategy_unknown",
+    "release_unknown",
     "strategy_failed",
     *DIVISION_REASONS,
 )
 """Reasons of `queue_assignment` under which nobody can say who should own the queue."""
+
+_UNKNOWN_RULE = (
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    "strategy_failed",
+)
+"""Those under which a queue is unowned all the same where every member answered and none holds it."""
 
 ANY_QUEUE: Final = -1
 """The queue id under which a client pops every queue of a broker (`QueryAssignmentProcessor.allocate4Pop`, 5.x)."""
 
 
 def ownership_drift(
-    silver: Mapping[str, DataFrame], subscriptions: DataFrame, gold: Mapping[str, DataFrame]
+    silver: Mapping[str, DataFrame],
+    subscriptions: DataFrame,
+    gold: Mapping[str, DataFrame],
+    settings: ClusterSettings | None = None,
 ) -> DataFrame:
     """The table's own columns.
 
@@ -49,6 +65,7 @@ def ownership_drift(
         silver: the silver tables by name.
         subscriptions: see `subscriptions.subscriptions`.
         gold: `queue_assignment`, `queue_sharing` and `route_divergence`.
+        settings: those of the cluster, for the groups of which single members have other parameters.
     """
     holders = held(silver)
     queues = (
@@ -82,8 +99,11 @@ def ownership_drift(
     judged = judged.join(shared, list(_QUEUE), "left")
     for columns in (_seen(), _compared(), {"state": _state()}, {"state": _state_with_hidden_readers()}):
         judged = judged.withColumns(columns)
+    by_group = {} if settings is None else settings.groups
+    groups = [group for group, of_group in by_group.items() if settings_by_member(of_group)]
+    has_member_parameters = F.col("consumer_group").isin(*groups)
     is_wrong = F.col("state").isin("unowned", "multi_owned", "foreign_owner")
-    judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause()))
+    judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause(has_member_parameters)))
     is_deviation = F.col("likely_cause").eqNullSafe("parameters_differ")
     return judged.select(
         *_QUEUE,
@@ -129,7 +149,7 @@ def _expected(assignments: DataFrame) -> DataFrame:
 
     return assignments.where("is_effective or strategy = 'AVG'").select(
         *_QUEUE,
-        (~is_kept).alias("is_routed"),
+        (~is_kept & ~F.col("reason").eqNullSafe(NOT_IN_ROUTE)).alias("is_routed"),
         effective("strategy").alias("strategy"),
         effective("reason").alias("reason"),
         # No strategy chose the client of a queue that is kept without a route: it is only held.
@@ -284,9 +304,7 @@ def _state() -> Column:
     is_surely_unowned = (
         F.col("has_everybody_answered")
         & (processes == 0)
-        & F.col("untold").isin(
-            "settings_missing", "strategy_unknown", "strategy_failed", "strategy_not_reported"
-        )
+        & F.col("untold").isin(*_UNKNOWN_RULE, "strategy_not_reported")
     )
     of_broadcast = (
         F.when(F.col("is_foreign"), "foreign_owner")
@@ -337,7 +355,7 @@ def _state_of_shared() -> Column:
     )
 
 
-def _cause() -> Column:
+def _cause(has_member_parameters: Column) -> Column:
     """The likely cause of a state that is no match; the first line of which the evidence is there, null for none.
 
     The first part is what the ledger foresaw: the assignment itself leaves the queue to nobody or to several, for a
@@ -362,6 +380,7 @@ def _cause() -> Column:
 
     foreseen = (
         F.when(is_unowned & (F.col("group_state") == "offline"), "group_offline")
+        .when(reason == NOT_IN_ROUTE, NOT_IN_ROUTE)
         .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_vanished")
         .when(is_multi_owned & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes")
         .when(is_multi_owned & is_shared_id, "duplicate_client_id")
@@ -371,12 +390,14 @@ def _cause() -> Column:
         .when(unowned_for("owner_not_subscribed"), "subscriptions_differ")
         .when(unowned_for("mixed_strategies"), "mixed_strategies")
         .when(unowned_for("mixed_clients"), "mixed_clients")
+        .when(unowned_for("mixed_parameters"), "mixed_parameters")
         .when(unowned_for("left_out_by_strategy") & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
         .when(unowned_for("settings_missing") & is_config, "config_list_gap")
         # A list needs no rebalance: whoever holds the queue has it in its list.
         .when(is_multi_owned & is_config, "config_list_overlap")
         .when(is_foreseen_twice & strategy.eqNullSafe(MIXED), "mixed_strategies")
         .when(is_foreseen_twice & is_mixed_client, "mixed_clients")
+        .when(is_foreseen_twice & has_member_parameters, "mixed_parameters")
         .when(is_foreseen_twice & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
     )
     unforeseen = (

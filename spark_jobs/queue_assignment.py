@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa  # noqa: TC002 - Spark reads the types of an Arrow function at run time
 from pyspark.sql import functions as F
 
-from spark_jobs.allocation import BROADCASTING, MIXED, POP, REASONS, RESULT_DDL, allocate_batch
+from spark_jobs.allocation import BROADCASTING, MIXED, NOT_IN_ROUTE, POP, REASONS, RESULT_DDL, allocate_batch
 from spark_jobs.configured import Configured
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
         F.col("variants.strategy").alias("strategies"),
         F.col("variants.client_language").alias("languages"),
         F.col("variants.client_version").alias("versions"),
+        F.transform("variants", lambda member: member["client_state"] == "online").alias("has_answered"),
         F.col("variants.is_subscribed").alias("is_subscribed"),
     )
     return (
@@ -57,7 +58,8 @@ def queue_assignment(allocations: DataFrame) -> DataFrame:
         "topic",
         "member_ids",
         F.col("variants.connection_count").alias("connection_counts"),
-        F.col("brokers.broker_name").alias("broker_names"),
+        F.concat("brokers.broker_name", "result.extra_brokers").alias("broker_names"),
+        (F.size("result.queue_ids") - F.size("result.extra_brokers")).alias("routed_count"),
         F.col("result.queue_brokers").alias("queue_brokers"),
         F.col("result.queue_ids").alias("queue_ids"),
         F.explode("result.shares").alias("share"),
@@ -76,7 +78,9 @@ def queue_assignment(allocations: DataFrame) -> DataFrame:
         "share.is_effective",
         F.when(is_owned, F.get("member_ids", F.col("owner"))).alias("client_id"),
         F.when(is_owned, F.get("connection_counts", F.col("owner"))).alias("client_connection_count"),
-        F.when(~is_owned, F.get(reasons, -1 - F.col("owner"))).alias("reason"),
+        F.when(~is_owned, F.get(reasons, -1 - F.col("owner")))
+        .when(queue >= F.col("routed_count"), F.lit(NOT_IN_ROUTE))
+        .alias("reason"),
     )
 
 

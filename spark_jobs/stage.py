@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS
+from settings import settings_by_member
 from spark_jobs.compared_day import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from settings import ClusterSettings
     from spark_jobs.compared_day import ComparedRows
     from tables import Table
     from topology.manifest import Manifest
@@ -74,6 +76,7 @@ def write_measures(
     cluster: str,
     ds: date,
     before: ComparedRows | None,
+    settings: ClusterSettings,
 ) -> list[dict[str, Any]]:
     """Measure the rows as they were written, by the gate's own SQL, write the numbers beside them, and return them."""
     for table in COMPARED_TABLES:
@@ -85,6 +88,8 @@ def write_measures(
     files = [(file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files]
     schema = "path string, kind string, line_count bigint, error_count bigint"
     spark.createDataFrame(files, schema).createOrReplaceTempView("manifest_file")
+    groups = [(group,) for group, of_group in settings.groups.items() if settings_by_member(of_group)]
+    spark.createDataFrame(groups, "consumer_group string").createOrReplaceTempView("member_parameters")
     return _measure(spark, staged, (), stage.gate_measure)
 
 

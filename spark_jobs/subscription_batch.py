@@ -7,7 +7,7 @@ What belongs here: sorting, numbering names, and which rows are alike for planni
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,18 +29,33 @@ if TYPE_CHECKING:
 _BITS_OF_WORD: Final = 63
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """What a member reports of itself; None where it does not say."""
+class Variant(NamedTuple):
+    """What decides by which rule a member divides.
 
-    strategy: str
+    Attributes:
+        strategy: what it reports; None where it does not, or could not be asked.
+        language: as brokers list it; None where it is not known.
+        version: its RocketMQ release; None where it is not known.
+        has_answered: whether it could be asked. Clients in Go answer and report no strategy.
+        member_settings: see `Configured.member_settings`; -1 where what counts is its group's.
+    """
+
+    strategy: str | None = None
     language: str | None = None
     version: str | None = None
+    has_answered: bool = True
+    member_settings: int = -1
 
     @property
-    def sort_key(self) -> tuple[str, str, str]:
-        """Orders variants, whatever is null."""
-        return self.strategy, self.language or "", self.version or ""
+    def sort_key(self) -> tuple[str, str, str, bool, int]:
+        """Return a key that orders variants, whatever is None."""
+        return (
+            self.strategy or "",
+            self.language or "",
+            self.version or "",
+            self.has_answered,
+            self.member_settings,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +65,7 @@ class Profile:
     Attributes:
         state: the group's state.
         configured: the number of what the settings say of the group, see `Configured`; -1 where they say nothing.
-        variants: the codes of the members' variants; -1 for members that could not be asked.
+        variants: the codes of the members' variants.
         division_reason: why no owner can be named whatever the strategies are; None where one can.
     """
 
@@ -71,8 +86,9 @@ class Rows:
         profiles: the distinct profiles.
         profile_codes: int64[R]: each row's profile.
         variants: the distinct variants.
-        variant_codes: int64[M]: each member slot's variant, -1 for a member that could not be asked.
+        variant_codes: int64[M]: each member slot's variant.
         is_subscribed: bool[M].
+        byte_order: how clients that sort names by byte see the same; None if just so.
     """
 
     batch: SubscriptionBatch
@@ -83,6 +99,7 @@ class Rows:
     variants: list[Variant]
     variant_codes: IntArray
     is_subscribed: BoolArray
+    byte_order: ByteOrder | None
 
     @classmethod
     def of(cls, subscriptions: pa.StructArray, configured: Configured) -> Rows:
@@ -102,7 +119,7 @@ class Rows:
         member_offsets, members = _flat(subscriptions.field("member_ids"))
         client_codes, client_ids = _codes(members)
         member_order = _java_order(member_offsets, client_codes, client_ids)
-        variant_codes, variants = _variants(subscriptions)
+        variant_codes, variants = _variants(subscriptions, configured, member_offsets)
         profiles, profile_codes = _profiles(subscriptions, configured, member_offsets, variant_codes)
         _, is_subscribed = _flat(subscriptions.field("is_subscribed"))
         return cls(
@@ -125,6 +142,7 @@ class Rows:
             variants=variants,
             variant_codes=variant_codes[member_order],
             is_subscribed=np.asarray(is_subscribed).astype(np.bool_)[member_order],
+            byte_order=ByteOrder.of(broker_names, client_ids),
         )
 
     def __len__(self) -> int:
@@ -158,28 +176,101 @@ class Rows:
             variants=self.variants,
             variant_codes=self.variant_codes[member_rows],
             is_subscribed=self.is_subscribed[member_rows],
+            byte_order=self.byte_order,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ByteOrder:
+    """The order of names by UTF-8 byte, which differs from Java's by UTF-16 code unit beyond U+D7FF alone.
+
+    Attributes:
+        of_broker_names: int64: the rank of each distinct broker name.
+        of_client_ids: int64: the rank of each distinct client id.
+    """
+
+    of_broker_names: IntArray
+    of_client_ids: IntArray
+
+    @classmethod
+    def of(cls, broker_names: NameArray, client_ids: NameArray) -> ByteOrder | None:
+        """Return the order, or None if it is Java's."""
+        differs = any(
+            sort_client_ids(names, "GO") != sort_client_ids(names) for names in (broker_names, client_ids)
+        )
+        return cls(_ranks(broker_names, "GO"), _ranks(client_ids, "GO")) if differs else None
+
+    def sorted_batch(self, batch: SubscriptionBatch) -> tuple[SubscriptionBatch, IntArray, IntArray]:
+        """Return a batch in this order, and the row in `batch` of each of its queues and member slots (int64[Q], int64[M])."""
+        queue_rows: IntArray = np.lexsort(
+            (
+                batch.queue_id,
+                self.of_broker_names[batch.broker_name_codes],
+                owner_of_each(batch.queue_counts()),
+            )
+        )
+        member_rows: IntArray = np.lexsort(
+            (self.of_client_ids[batch.client_id_codes], owner_of_each(batch.client_counts()))
+        )
+        in_order = replace(
+            batch,
+            broker_name_codes=batch.broker_name_codes[queue_rows],
+            queue_id=batch.queue_id[queue_rows],
+            client_id_codes=batch.client_id_codes[member_rows],
+        )
+        return in_order, queue_rows, member_rows
+
+
+def _ranks(names: NameArray, client_language: str) -> IntArray:
+    """int64: the rank of each of some distinct names in a client's order."""
+    rank_of = {name: rank for rank, name in enumerate(sort_client_ids(names, client_language))}
+    return np.fromiter((rank_of[name] for name in names), np.int64, len(names))
 
 
 def _java_order(list_offsets: IntArray, codes: IntArray, names: NameArray) -> IntArray:
     """int64[N]: the positions of the elements of lists, each list in Java's order of its names; twins as they come."""
-    rank_of = {name: rank for rank, name in enumerate(sort_client_ids(names))}
-    ranks = np.fromiter((rank_of[name] for name in names), np.int64, len(names))
-    order: IntArray = np.lexsort((ranks[codes], owner_of_each(np.diff(list_offsets))))
+    order: IntArray = np.lexsort((_ranks(names, "JAVA")[codes], owner_of_each(np.diff(list_offsets))))
     return order
 
 
-def _variants(subscriptions: pa.StructArray) -> tuple[IntArray, list[Variant]]:
-    """int64[M]: the variant of each member slot as given, -1 where it could not be asked; and the distinct variants."""
-    of_member = [_flat(subscriptions.field(name))[1] for name in ("strategies", "languages", "versions")]
-    texts = pc.binary_join_element_wise(
-        of_member[0], *(pc.fill_null(said, "") for said in of_member[1:]), "\0"
-    )
-    codes, distinct = _codes(texts)
-    parts = [str(text).split("\0") for text in distinct]
-    return codes, [
-        Variant(strategy, language or None, version or None) for strategy, language, version in parts
+def _variants(
+    subscriptions: pa.StructArray, configured: Configured, member_offsets: IntArray
+) -> tuple[IntArray, list[Variant]]:
+    """int64[M]: the variant of each member slot as given; and the distinct variants."""
+    columns = [
+        _codes(_flat(subscriptions.field(name))[1]) for name in ("strategies", "languages", "versions")
     ]
+    answered = np.asarray(_flat(subscriptions.field("has_answered"))[1]).astype(np.int64)
+    member_settings = _member_settings(subscriptions, configured, member_offsets)
+    # One number for each combination: the numbers are few, and so is what is made of them.
+    keys = np.zeros(len(answered), dtype=np.int64)
+    for codes, values in columns:
+        keys = keys * (len(values) + 1) + codes + 1
+    keys = (keys * 2 + answered) * (int(member_settings.max(initial=-1)) + 2) + member_settings + 1
+    _, first, variant_codes = np.unique(keys, return_index=True, return_inverse=True)
+    variants = []
+    for member in first.tolist():
+        strategy, language, version = (
+            None if codes[member] < 0 else str(values[codes[member]]) for codes, values in columns
+        )
+        is_answered, settings = bool(answered[member]), int(member_settings[member])
+        variants.append(Variant(strategy, language, version, is_answered, settings))
+    return variant_codes, variants
+
+
+def _member_settings(
+    subscriptions: pa.StructArray, configured: Configured, member_offsets: IntArray
+) -> IntArray:
+    """int64[M]: for each member slot as given the position in `Configured.member_settings`, -1 for the group's."""
+    result = np.full(int(member_offsets[-1]), -1, dtype=np.int64)
+    settings_codes = configured.codes_of(subscriptions.field("consumer_group"))
+    _, members = _flat(subscriptions.field("member_ids"))
+    for row in np.flatnonzero(np.isin(settings_codes, list(configured.member_codes))).tolist():
+        start, stop = member_offsets[row : row + 2].tolist()
+        codes = configured.member_codes[int(settings_codes[row])]
+        ids = members.slice(start, stop - start).to_pylist()
+        result[start:stop] = [codes.get(client_id, -1) for client_id in ids]
+    return result
 
 
 def _profiles(
@@ -216,7 +307,7 @@ def _variant_sets(member_offsets: IntArray, variant_codes: IntArray) -> list[Int
     has_members = np.diff(member_offsets) > 0
     starts = member_offsets[:-1][has_members]
     columns = []
-    for first in range(-1, int(variant_codes.max(initial=-1)) + 1, _BITS_OF_WORD):
+    for first in range(0, int(variant_codes.max(initial=-1)) + 1, _BITS_OF_WORD):
         bit = variant_codes - first
         is_here = (bit >= 0) & (bit < _BITS_OF_WORD)
         bits = np.where(is_here, np.int64(1) << np.where(is_here, bit, 0), 0)

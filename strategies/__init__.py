@@ -18,7 +18,7 @@ from strategies.rebalance import (
     rebalance_by_topic,
     retry_topic,
 )
-from strategies.registry import get_strategy, strategy_names
+from strategies.registry import get_strategy, has_one_rule, strategy_names
 from strategies.strategy import SlotStrategy, Strategy
 from strategies.versions import Client, Language, Version, strategy_of_class_name, version_of_ordinal
 
@@ -41,6 +41,7 @@ __all__ = [
     "UnknownNameError",
     "Version",
     "get_strategy",
+    "has_one_rule",
     "rebalance_by_topic",
     "retry_topic",
     "sort_client_ids",

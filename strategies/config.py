@@ -24,7 +24,7 @@ from strategies.message_queue import MessageQueue
 from strategies.strategy import Strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -135,14 +135,44 @@ class ConfigByClient(Strategy):
             return None
         given = {queue: queue for queue in mq_all or ()}
         topics, brokers = list(self._topics), list(self._brokers)
-        client = self._clients[current_cid]
-        own = range(*self._part_offsets[client : client + 2].tolist())
         listed = [
             MessageQueue(topics[self._topic[part]], brokers[self._broker[part]], queue_id)
-            for part in own
-            for queue_id in self._queue_ids[self._id_offsets[part] : self._id_offsets[part + 1]].tolist()
+            for part in self._parts_of(current_cid)
+            for queue_id in self._ids_of(part)
         ]
         return [given.get(queue, queue) for queue in listed]
+
+    def queues_without_route(self, batch: SubscriptionBatch) -> Iterator[tuple[int, int, str, int]]:
+        """Yield the listed queues of a subscription's topic that the subscription lacks; clients take them all the same.
+
+        Yields:
+            Subscription, first slot of the client, broker name, queue id; each once.
+        """
+        brokers = list(self._brokers)
+        for subscription in range(len(batch)):
+            topic = self._topics.get(batch.topic[subscription] or "", -1)
+            client_ids = batch.clients_of(subscription)
+            if topic < 0 or not client_ids or batch.queue_counts()[subscription] == 0:
+                continue
+            routed = {(queue.broker_name, queue.queue_id) for queue in batch.queues_of(subscription)}
+            for client_id in dict.fromkeys(client_ids):
+                listed = dict.fromkeys(
+                    (brokers[self._broker[part]], queue_id)
+                    for part in self._parts_of(client_id)
+                    if self._topic[part] == topic
+                    for queue_id in self._ids_of(part)
+                )
+                for broker_name, queue_id in listed:
+                    if (broker_name, queue_id) not in routed:
+                        yield subscription, client_ids.index(client_id), broker_name, queue_id
+
+    def _parts_of(self, client_id: str) -> range:
+        client = self._clients.get(client_id)
+        return range(0) if client is None else range(*self._part_offsets[client : client + 2].tolist())
+
+    def _ids_of(self, part: int) -> list[int]:
+        ids: list[int] = self._queue_ids[self._id_offsets[part] : self._id_offsets[part + 1]].tolist()
+        return ids
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
         """None: a list promises no queue an owner."""

@@ -134,7 +134,7 @@ def rebalance_by_topic(
         strategy: The client's strategy.
         view: What the client sees.
         client_language: `JAVA`, `GO` or `CPP`.
-        client_version: A RocketMQ release number; Go and C++ do not differ between versions here.
+        client_version: A RocketMQ release number; ignored for `GO` and `CPP`, see `Client`.
 
     Raises:
         UnknownNameError: There are no rules for the language or version.

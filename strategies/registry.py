@@ -77,7 +77,7 @@ def get_strategy(
         name: `AVG`, `AVG_BY_CIRCLE`, ..., one of the hypothetical strategies, or a name that an installed
             package adds; see `strategy_names`.
         client_language: `JAVA`, `GO` or `CPP`.
-        client_version: A RocketMQ release number, 4.1.0 or later.
+        client_version: A RocketMQ release number, 4.1.0 or later; ignored for `GO` and `CPP`, see `Client`.
         **params: The strategy's parameters, as its class documents them.
 
     Raises:
@@ -106,3 +106,17 @@ def strategy_names(client_language: str = DEFAULT_LANGUAGE) -> list[str]:
     built_in = _BUILT_IN[Language.parse(client_language)].keys() | _HYPOTHETICAL.keys()
     added = {point.name for point in entry_points(group=ENTRY_POINT_GROUP)} - _JAVA.keys()
     return sorted(built_in | added)
+
+
+def has_one_rule(name: str, client_language: str | None) -> bool:
+    """Return whether every release of a language divides by one rule of this name.
+
+    Java's `MACHINE_ROOM` changed in 4.8.0. In `CONSISTENT_HASH` the charset changed in 5.0.0, which is a parameter.
+
+    Args:
+        name: See `get_strategy`.
+        client_language: `None` for a language that is not known; then only what all languages have alike is one rule.
+    """
+    if client_language is None:
+        return name == "AVG"
+    return (client_language, name) != (Language.JAVA.value, "MACHINE_ROOM")

@@ -72,23 +72,34 @@ _UNKNOWN_FUTURE: Final = Version(6, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The client whose rules are asked for."""
+    """The client whose rules are asked for.
+
+    Attributes:
+        language: its language.
+        version: its RocketMQ release; None for a client in Go or C++. These have release numbers of their own (2.x), report
+            a constant of Java's `MQVersion` instead (Go 2.0.0 to 2.1.2: 4.5.2), and no rule of theirs depends on either.
+    """
 
     language: Language
-    version: Version
+    version: Version | None
 
     @classmethod
     def parse(cls, client_language: str = DEFAULT_LANGUAGE, client_version: str = DEFAULT_VERSION) -> Client:
-        """Read both names.
+        """Return the client of these names.
+
+        Args:
+            client_language: `JAVA`, `GO` or `CPP`.
+            client_version: A RocketMQ release number from 4.1.0 on; ignored for `GO` and `CPP`.
 
         Raises:
             UnknownNameError: There are no rules for the language or the version.
         """
-        return cls(Language.parse(client_language), Version.parse(client_version))
+        language = Language.parse(client_language)
+        return cls(language, Version.parse(client_version) if language is Language.JAVA else None)
 
     def before(self, major: int, minor: int, patch: int) -> bool:
-        """Whether this is a release earlier than the given one."""
-        return self.version < (major, minor, patch)
+        """Return whether this is a Java release earlier than the given one."""
+        return self.version is not None and self.version < (major, minor, patch)
 
 
 # MQVersion.Version lists a SNAPSHOT and a release for every patch 0 to 9 of every minor 0 to 9, from

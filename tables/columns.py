@@ -22,7 +22,7 @@ NAMESERVER = Column("nameserver", "string", "Address of the name server that sai
 STRATEGY_SOURCE = Column(
     "strategy_source",
     "string",
-    "`observed`: the members report it; `configured`: the settings file says so; `hypothetical`: computed to compare.",
+    "`observed`: the members report it; `configured`: the settings file says so, for at least one of the members; `hypothetical`: computed to compare.",
     nullable=False,
 )
 IS_EFFECTIVE = Column(

@@ -530,8 +530,7 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             subject
             | _queue(queue)
             | {
-                # RocketMQ spells it so.
-                "is_dropped": process_queue.boolean_or_none("droped"),
+                "is_dropped": _is_dropped(process_queue),
                 "is_pop": False,
                 "commit_offset": process_queue.integer_or_none("commitOffset", bits=64),
                 "last_pull_at": process_queue.instant_or_none("lastPullTimestamp"),
@@ -544,11 +543,17 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             subject
             | _queue(queue)
             | {
-                "is_dropped": process_queue.boolean_or_none("droped"),
+                "is_dropped": _is_dropped(process_queue),
                 "is_pop": True,
                 "last_pull_at": process_queue.instant_or_none("lastPopTimestamp"),
             },
         )
+
+
+def _is_dropped(process_queue: _Node) -> bool | None:
+    """Whether the client gives the queue up; Java's name of the field lacks a letter that Go's has."""
+    of_java = process_queue.boolean_or_none("droped")
+    return process_queue.boolean_or_none("dropped") if of_java is None else of_java
 
 
 def _queue(queue: _Node) -> dict[str, Any]:

@@ -15,6 +15,8 @@ ADVICE_BY_CAUSE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "mixed_strategies": "Give every client of the group the same allocateMessageQueueStrategy, and restart those that differ.",
         "mixed_clients": "Bring all clients of the group to one language and release: theirs divide by different rules.",
+        "mixed_parameters": "Give every client of the group the same parameters, and restart those that differ.",
+        "queue_not_in_route": "Remove the queue from the list, or bring broker or queue back.",
         "old_machine_room": "Use Java clients of 4.8.0 or later, or another strategy: older clients, and Go, leave queues of the rooms without an owner.",
         "duplicate_client_id": "If several processes run under the id, give each an instanceName of its own: all take one share, and the other shares have no owner. A dead connection disappears within two minutes.",
         "subscriptions_differ": "Let every member subscribe to the same topics with the same expressions, or put those that differ in another group.",

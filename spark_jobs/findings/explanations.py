@@ -96,6 +96,7 @@ GROUP_CAUSES: Final = (
     "config_list_gap",
     "config_list_overlap",
     "mixed_clients",
+    "mixed_parameters",
     "mixed_strategies",
     "old_machine_room",
     "member_lists_differ",

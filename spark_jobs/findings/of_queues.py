@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from spark_jobs.allocation import MIXED
 from spark_jobs.findings.case import advice_for, case, counted, few, found, listed, text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _UNFAIR_MAX_OVER_MEAN = 2.0
 """From here on one client carries at least twice its share."""
@@ -167,7 +168,13 @@ def of_untold_queues(drift: DataFrame) -> DataFrame:
     reason = F.when(is_open, "strategy_not_reported").otherwise(F.col("expected_reason"))
     seen = (
         drift.withColumn("expected_reason", reason)
-        .where(F.col("expected_reason").isin("settings_missing", "strategy_unknown", "strategy_not_reported"))
+        .where(
+            F.col("expected_reason").isin(
+                "settings_missing", "strategy_unknown", "release_unknown", "strategy_not_reported"
+            )
+            # Several strategies in one group have a finding of their own.
+            | ((F.col("expected_reason") == "member_strategy_unknown") & (F.col("strategy") != MIXED))
+        )
         .groupBy("consumer_group", "expected_reason")
         .agg(
             F.max("strategy").alias("strategy"),
@@ -183,13 +190,21 @@ def of_untold_queues(drift: DataFrame) -> DataFrame:
         "seen_values": F.array_compact(F.array("strategy")),
         "examples": few(F.col("topics")),
     }
-    evidence = ("Members report the strategy ", F.col("strategy"), ".")
+    evidence: tuple[Column | str, ...] = (
+        F.when(
+            reason == "member_strategy_unknown", "The rule of some members is known, that of others is not."
+        )
+        .when(
+            reason == "release_unknown", "The members' release is not known, and releases divide differently."
+        )
+        .otherwise(F.concat(F.lit("Members report the strategy "), "strategy", F.lit("."))),
+    )
     return found(
         seen,
         ("consumer_group",),
         case(
             "settings_missing",
-            when=reason == "settings_missing",
+            when=reason.isin("settings_missing", "member_strategy_unknown"),
             severity="info",
             evidence=evidence,
             **columns,
@@ -209,7 +224,7 @@ def of_untold_queues(drift: DataFrame) -> DataFrame:
         ),
         case(
             "strategy_unknown",
-            when=reason == "strategy_unknown",
+            when=reason.isin("strategy_unknown", "release_unknown"),
             severity="info",
             evidence=evidence,
             **columns,

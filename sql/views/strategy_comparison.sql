@@ -18,9 +18,10 @@ WITH owners AS (
         bool_or(coalesce(reason IN (
             'members_unknown', 'settings_missing', 'strategy_unknown', 'shared_by_pop', 'mixed_request_modes',
             'request_modes_differ', 'request_mode_unknown', 'server_off', 'strategy_unknown_to_broker', 'member_strategy_unknown',
-            'strategy_failed'
+            'strategy_failed', 'release_unknown'
         ), false)) AS is_untold
     FROM queue_assignment
+    WHERE reason IS DISTINCT FROM 'queue_not_in_route'
     GROUP BY cluster, ds, consumer_group, topic, broker_name, queue_id, strategy
 ),
 queues AS (

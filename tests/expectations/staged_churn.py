@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Owners = dict[tuple[str, int], frozenset[str]]
 
-UNTOLD = CANNOT_TELL | {"member_strategy_unknown", "kept_without_route"}
+UNTOLD = CANNOT_TELL | {"kept_without_route"}
 NUMBERS = (
     "queue_count_before",
     "queue_count",

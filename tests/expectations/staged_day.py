@@ -68,6 +68,7 @@ class StagedDay:
     without_churn: set[tuple[str, str, str]] = field(default_factory=set)
     """Group, topic and strategy of the rows of churn that are left out."""
     left_out: list[str] = field(default_factory=list)
+    member_parameters: list[str] = field(default_factory=list)
     """Groups without which the day is measured."""
 
     def add(self, table: str, **values: Any) -> Row:
@@ -336,6 +337,8 @@ class StagedDay:
             self.manifest,
             "path string, kind string, line_count bigint, error_count bigint",
         )
+        groups = [{"consumer_group": group} for group in self.member_parameters]
+        _view(spark, "member_parameters", groups, "consumer_group string")
 
     def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-CANNOT_TELL = {"members_unknown", "settings_missing", "strategy_unknown", "strategy_failed", "shared_by_pop"}
+UNKNOWN_RULE = {
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    "strategy_failed",
+}
+CANNOT_TELL = {"members_unknown", "shared_by_pop", *UNKNOWN_RULE}
 CAUSE_OF_REASON = {
     "duplicate_client_id": "duplicate_client_id",
     "room_without_consumers": "room_without_clients",
@@ -23,6 +30,7 @@ CAUSE_OF_REASON = {
     "mixed_strategies": "mixed_strategies",
     "mixed_clients": "mixed_clients",
     "owner_not_subscribed": "subscriptions_differ",
+    "queue_not_in_route": "queue_not_in_route",
 }
 KIND_OF_STATE = {
     "unowned": "queue_unowned",
@@ -104,7 +112,7 @@ def _drift_of_queue(
         state, cause = "multi_owned", "duplicate_client_id" if processes > len(clients) else None
     elif untold:
         state, cause = ("unknown", None)
-        if not held and not silent and reason in {"settings_missing", "strategy_unknown", "strategy_failed"}:
+        if not held and not silent and reason in UNKNOWN_RULE:
             state = "unowned"
     elif set(clients) - set(chosen):
         state, cause = "foreign_owner", "route_vanished" if is_kept else None
@@ -133,7 +141,7 @@ def _drift_of_queue(
         expected_reason=reason,
         observed_client_ids=clients,
         observed_process_count=processes,
-        is_routed=bool(assigned) and not is_kept,
+        is_routed=bool(assigned) and not is_kept and reason != "queue_not_in_route",
         route_state="none" if is_kept else "known",
         group_state=group_state,
         group_state_reason=next(

@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
@@ -81,6 +81,33 @@ def duplicated_owner(day: StagedDay, group: str) -> None:
 @fault("queue_assignment.one_owner")
 def duplicated_owner_in_rooms(day: StagedDay, group: str) -> None:
     room_with_two_owners(day, group)
+
+
+@fault("queue_assignment.one_owner")
+def old_release_that_only_brokers_list(day: StagedDay, group: str) -> None:
+    """The member itself reports a release that keeps rooms apart, and that counts."""
+    room_with_two_owners(day, group)
+    for row in day.of("consumer_connection", consumer_group=group, client_id="c2"):
+        row["client_version"] = "4.7.1"
+    day.of("consumer_client", consumer_group=group, client_id="c2")[0]["client_version"] = "5.3.3"
+
+
+def list_with_a_queue_that_no_route_has(day: StagedDay, group: str, **values: Any) -> None:
+    day.add_group(group, "orders", strategies=("CONFIG",))
+    listed = {"queue_id": 9, "client_id": "c1", "reason": "queue_not_in_route", **values}
+    day.rows["queue_assignment"].append(first_row(day, group, "CONFIG") | listed)
+
+
+@fault("queue_assignment.queues_equal_route", "ownership_drift.cause_given")
+def list_with_a_queue_that_every_route_has(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONFIG",))
+    for row in day.of("queue_assignment", consumer_group=group, queue_id=3):
+        row["reason"] = "queue_not_in_route"
+
+
+@fault("queue_assignment.owner_is_member")
+def list_of_a_stranger(day: StagedDay, group: str) -> None:
+    list_with_a_queue_that_no_route_has(day, group, client_id="stranger")
 
 
 @fault(
@@ -286,6 +313,16 @@ def zero_where_nothing_is_known(day: StagedDay, group: str) -> None:
 def count_under_unknown_settings(day: StagedDay, group: str) -> None:
     settings_that_nobody_wrote(day, group)
     day.of("assignment_fairness", consumer_group=group)[0]["max_queues_per_client"] = 0
+
+
+@fault("assignment_fairness.unknown_is_null")
+def numbers_beside_a_member_of_unknown_strategy(day: StagedDay, group: str) -> None:
+    """What the other members own says nothing of how evenly the group shares."""
+    day.add_group(group, "orders")
+    first_row(day, group).update(
+        client_id=None, client_connection_count=None, reason="member_strategy_unknown"
+    )
+    day.rate(group, "orders", "AVG", CLIENTS)
 
 
 @fault("assignment_fairness.one_row_per_key")
@@ -535,6 +572,42 @@ def old_java_clients_that_mix_up_rooms(day: StagedDay, group: str) -> None:
     room_with_two_owners(day, group)
     for row in day.of("consumer_connection", consumer_group=group, client_id="c2"):
         row["client_version"] = "4.7.1"
+
+
+@excused
+def member_that_reports_an_old_release_itself(day: StagedDay, group: str) -> None:
+    """Whatever brokers list: its own word goes first, in the build and here."""
+    room_with_two_owners(day, group)
+    day.of("consumer_client", consumer_group=group, client_id="c2")[0]["client_version"] = "4.7.1"
+
+
+@excused
+def list_with_a_queue_without_route_that_is_held(day: StagedDay, group: str) -> None:
+    list_with_a_queue_that_no_route_has(day, group)
+    day.hold(group, "orders", "broker-a", 9, "c1")
+
+
+@excused
+def list_with_a_queue_without_route_that_nobody_holds(day: StagedDay, group: str) -> None:
+    list_with_a_queue_that_no_route_has(day, group)
+
+
+@excused
+def members_with_other_parameters(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders", strategies=("CONSISTENT_HASH",))
+    day.rows["queue_assignment"].append(last_row(day, group, "CONSISTENT_HASH") | {"client_id": "c3"})
+    day.rate(group, "orders", "CONSISTENT_HASH", CLIENTS)
+    day.member_parameters.append(group)
+
+
+@excused
+def names_that_go_sorts_otherwise(day: StagedDay, group: str) -> None:
+    """AVG is one rule in Java and Go; by byte a name beyond U+FFFF comes after one at U+FB01."""
+    day.add_group(group, "orders", clients=("c\ufb01", "c\U0001f600"), strategies=("AVG",))
+    day.rows["queue_assignment"].append(first_row(day, group) | {"client_id": "c\U0001f600"})
+    for row in day.of("consumer_connection", consumer_group=group, client_id="c\U0001f600"):
+        row["client_language"] = "GO"
+    day.rate(group, "orders", "AVG", ("c\ufb01", "c\U0001f600"))
 
 
 @excused

@@ -687,6 +687,11 @@ class RealCluster:
         """Where the broadcasting consumers of a host keep their offset files."""
         return self.directory / host / "offsets"
 
+    @property
+    def processes(self) -> Processes:
+        """What ends everything that was started for this cluster; for clients of other kinds."""
+        return self._processes
+
     def process_ids(self) -> dict[str, int]:
         """The process of each server and each host of consumers, by name."""
         hosts = {name: host.started for name, host in self._hosts.items()}

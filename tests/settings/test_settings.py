@@ -9,7 +9,7 @@ import pytest
 import yaml
 from computed_days import SETTINGS_FILE
 
-from settings import ClusterSettings, RoomRule, SettingsError, load_settings
+from settings import ClusterSettings, RoomRule, SettingsError, load_settings, settings_by_member
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +29,51 @@ def refusal(folder: Path, text: str) -> str:
 
 def of_group(settings: dict[str, Any]) -> str:
     return yaml.safe_dump({"clusters": {"shop": {"groups": {"orders": settings}}}})
+
+
+SHA256_OF_RING_IN_EARLIER_RELEASES = "13f0f1c6caf74131463494ee265c602456258b3ac6c619fbde533a558c2959e3"
+RING = {"strategy": "CONSISTENT_HASH", "virtual_node_count": 10}
+
+
+def test_a_member_with_other_parameters_has_the_rest_of_its_group() -> None:
+    nearby = {
+        "strategy": "MACHINE_ROOM_NEARBY",
+        "inner": {"strategy": "AVG"},
+        "broker_room": {"before": "@"},
+        "consumer_room": {"prefixes": {"10.1.": "hz"}},
+    }
+    other = {"prefixes": {"10.1.": "sh"}}
+    cluster = ClusterSettings.model_validate(
+        {
+            "groups": {
+                "nearby": {**nearby, "members": {"c1": {"consumer_room": other}}},
+                "ring": {**RING, "members": {"c1": {"virtual_node_count": 0}}},
+                "plain": {"strategy": "AVG"},
+            }
+        }
+    )
+    members = {group: settings_by_member(of_group) for group, of_group in cluster.groups.items()}
+
+    expected = ClusterSettings.model_validate(
+        {"groups": {"nearby": {**nearby, "consumer_room": other}, "ring": {**RING, "virtual_node_count": 0}}}
+    )
+    assert members == {
+        "nearby": {"c1": expected.groups["nearby"]},
+        "ring": {"c1": expected.groups["ring"]},
+        "plain": {},
+    }
+
+
+def test_a_member_with_other_parameters_is_another_computation_and_no_such_member_is_none() -> None:
+    """The SHA of settings from before there could be any stays what it was."""
+    without = ClusterSettings.model_validate({"groups": {"ring": RING}})
+    empty = ClusterSettings.model_validate({"groups": {"ring": {**RING, "members": {}}}})
+    other = ClusterSettings.model_validate(
+        {"groups": {"ring": {**RING, "members": {"c1": {"virtual_node_count": 9}}}}}
+    )
+
+    assert without.sha256 == empty.sha256 != other.sha256
+    assert without.sha256 == SHA256_OF_RING_IN_EARLIER_RELEASES
 
 
 def test_the_bundled_settings_can_be_read() -> None:
@@ -58,6 +103,10 @@ def test_a_file_that_says_nothing_configures_nothing(tmp_path: Path, text: str) 
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": 10.0}, "virtual_node_count", "integer"),
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": True}, "virtual_node_count", "integer"),
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": -1}, "virtual_node_count", "greater"),
+        ({**RING, "members": {"c1": {"consumer_idcs": ["hz"]}}}, "members.c1.consumer_idcs", "not permitted"),
+        ({**RING, "members": {"c1": {"virtual_node_count": -1}}}, "members.c1.virtual_node_count", "greater"),
+        ({**RING, "members": {"c1": {}}}, "members.c1", "give at least one of virtual_node_count"),
+        ({"strategy": "AVG", "members": {}}, "members", "not permitted"),
         ({"strategy": "MACHINE_ROOM", "consumer_idcs": "hz"}, "consumer_idcs", "list"),
         ({"strategy": "MACHINE_ROOM", "consumer_idcs": [1]}, "consumer_idcs.0", "string"),
         ({"strategy": "MACHINE_ROOM", "consumer_idc": ["hz"]}, "consumer_idcs", "required"),

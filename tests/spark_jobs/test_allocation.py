@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from settings import ClusterSettings
 from spark_jobs.allocation import BROADCASTING, MIXED, REASONS, allocate_batch
 from spark_jobs.configured import Configured
-from strategies import MessageQueue, UnknownNameError, get_strategy
+from strategies import MessageQueue, UnknownNameError, get_strategy, sort_client_ids, sort_queues
+from strategies.java import order_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -59,13 +60,18 @@ LISTS = {"c1": [("hz@a", 0), ("hz@a", 1), ("hz@a", 9)], "c2": [("sh@c", 0)]}
 
 @dataclass(frozen=True)
 class Member:
-    """One connection of a group; `strategy` is None where the client could not be asked."""
+    """One connection of a group; `strategy` is None where the client could not be asked, or reports none."""
 
     client_id: str
     strategy: str | None = "AVG"
     language: str | None = "JAVA"
     version: str | None = "5.3.3"
     is_subscribed: bool = True
+    answers: bool | None = None
+
+    @property
+    def has_answered(self) -> bool:
+        return self.strategy is not None if self.answers is None else self.answers
 
 
 @dataclass(frozen=True)
@@ -80,16 +86,16 @@ class Sub:
 
     @property
     def queues(self) -> list[MessageQueue]:
-        return [
+        return sort_queues(
             MessageQueue(self.topic, broker, queue_id)
-            for broker, count in sorted(self.brokers.items())
+            for broker, count in self.brokers.items()
             for queue_id in range(count)
-        ]
+        )
 
     @property
     def slots(self) -> list[Member]:
         """In Java's order; twins stay neighbours."""
-        return sorted(self.members or (), key=lambda member: member.client_id)
+        return sorted(self.members or (), key=lambda member: order_key(member.client_id))
 
 
 @dataclass(frozen=True)
@@ -127,6 +133,7 @@ def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]
             pa.array(of_members(lambda member: member.strategy), texts),
             pa.array(of_members(lambda member: member.language), texts),
             pa.array(of_members(lambda member: member.version), texts),
+            pa.array(of_members(lambda member: member.has_answered), pa.list_(pa.bool_())),
             pa.array(of_members(lambda member: member.is_subscribed), pa.list_(pa.bool_())),
         ],
         names=[
@@ -139,6 +146,7 @@ def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]
             "strategies",
             "languages",
             "versions",
+            "has_answered",
             "is_subscribed",
         ],
     )
@@ -148,12 +156,14 @@ def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]
 
 
 def _by_strategy(sub: Sub, row: dict[str, Any]) -> dict[str, Shared]:
-    brokers = list(sub.brokers)
+    brokers = [*sub.brokers, *row["extra_brokers"]]
     queues = [
         (brokers[broker], queue_id)
         for broker, queue_id in zip(row["queue_brokers"], row["queue_ids"], strict=True)
     ]
-    assert queues == [(queue.broker_name, queue.queue_id) for queue in sub.queues], "in Java's order"
+    routed = [(queue.broker_name, queue.queue_id) for queue in sub.queues]
+    assert queues[: len(routed)] == routed, "in Java's order"
+    assert not set(routed) & set(queues[len(routed) :])
     answers = {}
     for share in row["shares"]:
         owners: dict[QueueName, Any] = {}
@@ -164,7 +174,9 @@ def _by_strategy(sub: Sub, row: dict[str, Any]) -> dict[str, Shared]:
                 owners[name] = REASONS[-1 - owner]
             else:
                 owners.setdefault(name, set()).add((sub.members or ())[owner].client_id)
-        assert len(owners) == len(sub.queues), "every queue is there"
+        assert owners.keys() == set(
+            queues if share["is_effective"] and share["strategy"] in {"CONFIG", MIXED} else routed
+        ), "every queue is there"
         assert share["strategy"] not in answers, "a strategy is shown once"
         answers[share["strategy"]] = Shared(share["strategy_source"], share["is_effective"], owners)
     return answers
@@ -177,17 +189,19 @@ def effective(sub: Sub, configured: Any = SETTINGS) -> tuple[str, Shared]:
 
 
 def asked_client_by_client(
-    sub: Sub, rule_of: Callable[[Member], Strategy | None]
+    sub: Sub, rule_of: Callable[[Member], Strategy | None], *, with_lists: bool = False
 ) -> dict[QueueName, set[str]]:
     """What each client takes when it is asked alone; clients that do not read the topic leave it unread."""
     owned: dict[QueueName, set[str]] = {}
-    ids = [member.client_id for member in sub.slots]
     for member in {member.client_id: member for member in reversed(sub.slots)}.values():
         rule = rule_of(member)
         if rule is None or not member.is_subscribed:
             continue
-        for queue in rule.allocate(sub.group, member.client_id, sub.queues, ids) or ():
-            if queue in sub.queues:
+        language = member.language if member.language in {"GO", "CPP"} else "JAVA"
+        ids = sort_client_ids([member.client_id for member in sub.slots], language)
+        queues = sort_queues(sub.queues, language)
+        for queue in rule.allocate(sub.group, member.client_id, queues, ids) or ():
+            if queue in sub.queues or with_lists:
                 owned.setdefault((queue.broker_name, queue.queue_id), set()).add(member.client_id)
     return owned
 
@@ -198,6 +212,11 @@ def rule(sub: Sub, member: Member, name: str) -> Strategy | None:
     group_has = GROUPS.get(sub.group, {}).get("strategy")
     needs_parameters = name in {"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"}
     if needs_parameters and group_has != name:
+        return None
+    is_java = member.language == "JAVA" or member.language is None
+    if name == "MACHINE_ROOM" and is_java and member.version is None:
+        return None
+    if member.language is None and member.strategy is None and name != "AVG":
         return None
     try:
         if name == "CONFIG":
@@ -211,6 +230,16 @@ def rule(sub: Sub, member: Member, name: str) -> Strategy | None:
         return None
 
 
+def divides_by(sub: Sub, member: Member) -> Member:
+    """The member with the strategy by which it divides: its own word, that of others like it, or the settings'."""
+    reporting = [other for other in sub.slots if other.strategy]
+    names = {other.strategy for other in reporting}
+    is_like_them = member.language in {None, *(other.language for other in reporting)}
+    if member.strategy is None and not member.has_answered and len(names) == 1 and is_like_them:
+        return replace(member, strategy=reporting[0].strategy)
+    return member
+
+
 STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY")
 
 rules_of_members = st.one_of(
@@ -222,7 +251,18 @@ rules_of_members = st.one_of(
         version=st.sampled_from(("4.2.0", "4.9.3", "5.3.3", None)),
     ),
     st.builds(Member, client_id=st.just(""), strategy=st.sampled_from(STRATEGIES)),
+    st.builds(
+        Member,
+        client_id=st.just(""),
+        strategy=st.none(),
+        language=st.sampled_from(("JAVA", "GO", "GO", "CPP", "PYTHON", None)),
+        version=st.sampled_from(("4.5.2", "5.3.3", None)),
+        answers=st.booleans(),
+    ),
 )
+# By byte the second of each pair comes last, by UTF-16 code unit first.
+ODD_BROKERS = ("hz@\ufb01", "hz@\U0001f600")
+ODD_CLIENTS = ("c\ufb01", "c\U0001f600")
 
 
 @st.composite
@@ -230,18 +270,21 @@ def subs(draw: st.DrawFn) -> Sub:
     """Groups in every state; the members of one client id say the same, as `subscriptions` gives it."""
     state = draw(st.sampled_from(("online", "online", "online", "broadcasting", "offline", "unknown")))
     brokers = draw(
-        st.dictionaries(st.sampled_from(("hz@a", "hz@b", "sh@c")), st.integers(1, 5), min_size=1, max_size=3)
+        st.dictionaries(
+            st.sampled_from(("hz@a", "hz@b", "sh@c", *ODD_BROKERS)),
+            st.integers(1, 5),
+            min_size=1,
+            max_size=3,
+        )
     )
     group = draw(st.sampled_from(("plain", *GROUPS)))
     if state in {"offline", "unknown"}:
         return Sub(None, group, state, brokers)
     rules = draw(st.lists(rules_of_members, min_size=1, max_size=3))
-    # A member that does not answer does as the others do: that is a question only where they are alike.
-    if len(rules) == 1:
-        rules.append(replace(rules[0], strategy=None))
+    rules.append(replace(rules[0], strategy=None, answers=False))
     by_id = draw(
         st.dictionaries(
-            st.sampled_from(("c1", "c2", "c3", "d1", "d2")),
+            st.sampled_from(("c1", "c2", "c3", "d1", "d2", *ODD_CLIENTS)),
             st.tuples(st.sampled_from(rules), st.sampled_from((True, True, True, False))),
             min_size=1,
         )
@@ -268,39 +311,51 @@ def test_a_batch_is_what_each_client_would_answer_alone(batch: list[Sub]) -> Non
         for name in STRATEGIES:
             if name not in shown:
                 assert_tried(sub, answer[name], name)
-        reported = {member.strategy for member in sub.slots} - {None}
-        if sub.state != "online":
-            assert (shown, reported) == (set(), set())
-        elif not reported:
-            assert shown == ({GROUPS[sub.group]["strategy"]} if sub.group in GROUPS else set())
+        if sub.state == "online":
+            assert_effective(sub, answer)
         else:
-            assert_effective(sub, answer, reported)
+            assert shown == set()
 
 
 def assert_tried(sub: Sub, shared: Shared, name: str) -> None:
-    """A strategy that is not in effect is computed as if every member were a newest Java client that has it."""
+    """What the settings name for the group each member has as its client has it; the rest is a newest Java client's."""
     is_configured = sub.state == "online" and GROUPS.get(sub.group, {}).get("strategy") == name
     as_in = replace(sub, group=GROUP_WITH.get(name, sub.group))
-    expected = asked_client_by_client(as_in, lambda member: rule(as_in, Member(member.client_id), name))
+    own = {member: rule(as_in, member, name) for member in sub.slots}
+    is_configured &= any(own.values())
+    if not is_configured:
+        as_in = replace(as_in, members=[Member(member.client_id) for member in sub.members or ()])
+        own = {member: rule(as_in, member, name) for member in as_in.slots}
+    # Who does not subscribe owns nothing, whichever strategy it is.
+    is_subscribed = {member.client_id: member.is_subscribed for member in sub.slots}
+    expected = {
+        queue: readers
+        for queue, owners in asked_client_by_client(as_in, own.__getitem__).items()
+        if (readers := {owner for owner in owners if is_subscribed[owner]})
+    }
 
     assert shared.owned == expected, name
     assert shared.source == ("configured" if is_configured else "hypothetical")
 
 
-def assert_effective(sub: Sub, answer: dict[str, Shared], reported: set[str]) -> None:
-    name = MIXED if len(reported) > 1 else next(iter(reported))
-    speaks = next(member for member in sub.slots if member.strategy)
-
-    def rule_of(member: Member) -> Strategy | None:
-        if member.strategy is None and name != MIXED:
-            return rule(sub, replace(speaks, client_id=member.client_id), name)
-        return rule(sub, member, member.strategy) if member.strategy else None
-
-    is_known = all(rule_of(member) for member in sub.slots)
-    expected = asked_client_by_client(sub, rule_of) if is_known or name == MIXED else {}
-    assert [key for key, shared in answer.items() if shared.is_effective] == [name]
-    assert answer[name].owned == expected
-    assert answer[name].source == "observed"
+def assert_effective(sub: Sub, answer: dict[str, Shared]) -> None:
+    divided = {member: divides_by(sub, member) for member in sub.slots}
+    of_group = GROUPS.get(sub.group, {}).get("strategy")
+    names = {member: as_divided.strategy or of_group for member, as_divided in divided.items()}
+    rules = {
+        member: rule(sub, as_divided, names[member]) if names[member] else None
+        for member, as_divided in divided.items()
+    }
+    known = set(names.values()) - {None}
+    shown = [key for key, shared in answer.items() if shared.is_effective]
+    if not known:
+        assert shown == []
+        return
+    name = MIXED if len(known) > 1 else next(iter(known))
+    assert shown == [name]
+    assert answer[name].owned == asked_client_by_client(sub, rules.__getitem__, with_lists=True)
+    is_told = all(as_divided.strategy for as_divided in divided.values()) or of_group is None
+    assert answer[name].source == ("observed" if is_told else "configured")
 
 
 def test_an_empty_batch_gives_an_empty_answer() -> None:
@@ -381,7 +436,7 @@ def test_a_member_that_does_not_answer_does_as_the_others_say_that_they_do() -> 
 
 
 def test_where_no_member_answers_the_settings_speak() -> None:
-    name, shared = effective(Sub([Member("c1", None, None, None)], group="room"))
+    name, shared = effective(Sub([Member("c1", None)], group="room"))
 
     assert (name, shared.source) == ("MACHINE_ROOM", "configured")
     assert set(shared.owned) == {("hz@a", queue) for queue in range(4)}
@@ -392,6 +447,130 @@ def test_where_neither_members_nor_settings_speak_no_strategy_is_in_effect() -> 
     [answer] = allocated(Sub([Member("c1", None)]))
 
     assert [shared.is_effective for shared in answer.values()] == [False, False, False]
+
+
+GO_MEMBERS = [Member(client_id, None, "GO", "4.5.2", answers=True) for client_id in ("c1", "c2", "d1")]
+"""Clients in Go answer, and report no strategy."""
+
+
+@pytest.mark.parametrize("group", ["hash", "room", "nearby"])
+def test_members_that_report_no_strategy_divide_by_the_settings_in_their_own_language(group: str) -> None:
+    brokers = {"hz@a": 4, "sh@c": 4}
+    name, shared = effective(Sub(GO_MEMBERS, group=group, brokers=brokers))
+    in_java = effective(Sub([replace(member, strategy=name) for member in GO_MEMBERS], "hash", "online"))[1]
+    parameters = PARAMETERS[group] if group != "nearby" else {}
+    of_go = get_strategy(name, client_language="GO", **parameters)
+
+    assert (name, shared.source) == (GROUPS[group]["strategy"], "configured")
+    assert shared.owned == asked_client_by_client(Sub(GO_MEMBERS, brokers=brokers), lambda _: of_go)
+    assert shared.owned != in_java.owned
+
+
+def test_members_that_answer_and_report_nothing_do_not_follow_those_that_report() -> None:
+    members = [Member("c1"), Member("c2", None, "GO", "4.5.2", answers=True)]
+    name, shared = effective(Sub(members, brokers={"hz@a": 2}))
+
+    assert (name, shared.source) == ("AVG", "observed")
+    assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): "member_strategy_unknown"}
+
+
+def test_a_member_in_another_language_that_was_not_asked_does_not_follow_either() -> None:
+    _, shared = effective(Sub([Member("c1"), Member("c2", None, "CPP")], brokers={"hz@a": 2}))
+
+    assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): "member_strategy_unknown"}
+
+
+def test_settings_speak_for_the_members_that_report_nothing_beside_those_that_do() -> None:
+    plain = ClusterSettings.model_validate({"groups": {"plain": {"strategy": "AVG"}}})
+    members = [Member("c1"), Member("c2", None, "GO", "4.5.2", answers=True)]
+    name, shared = effective(Sub(members, brokers={"hz@a": 2}), plain)
+
+    assert (name, shared.source) == ("AVG", "configured")
+    assert shared.owners == {("hz@a", 0): {"c1"}, ("hz@a", 1): {"c2"}}
+
+
+def test_a_strategy_that_nobody_names_is_not_guessed() -> None:
+    [answer] = allocated(Sub([Member("c1", None, "GO", answers=True)]))
+
+    assert [shared.is_effective for shared in answer.values()] == [False, False, False]
+
+
+@pytest.mark.parametrize("group", ["hash", "room", "nearby", "listed"])
+def test_what_a_language_does_not_have_is_unknown_whatever_the_settings_say(group: str) -> None:
+    _, shared = effective(Sub([Member("c1", None, "CPP", answers=True)], group=group))
+
+    assert (shared.owned, shared.reasons) == ({}, {"strategy_unknown"})
+
+
+def test_a_release_that_is_not_known_is_a_question_only_where_releases_differ() -> None:
+    members = [Member("c1", "MACHINE_ROOM", version=None), Member("c2", "MACHINE_ROOM", version=None)]
+    _, room = effective(Sub(members, group="room"))
+    _, ring = effective(Sub([replace(member, strategy="CONSISTENT_HASH") for member in members], "hash"))
+
+    assert (room.owned, room.reasons) == ({}, {"release_unknown"})
+    assert ring.reasons == set()
+
+
+def test_members_of_one_group_may_have_other_parameters() -> None:
+    configured = ClusterSettings.model_validate(
+        {
+            "groups": {
+                "room": {
+                    "strategy": "MACHINE_ROOM",
+                    "consumer_idcs": ["hz"],
+                    "members": {"c2": {"consumer_idcs": ["sh"]}},
+                },
+                "hash": {
+                    "strategy": "CONSISTENT_HASH",
+                    "virtual_node_count": 3,
+                    "members": {"c2": {"virtual_node_count": 50}},
+                },
+            }
+        }
+    )
+    brokers = {"hz@a": 2, "sh@c": 2}
+    members = [Member("c1", "MACHINE_ROOM"), Member("c2", "MACHINE_ROOM")]
+    _, rooms = effective(Sub(members, "room", brokers=brokers), configured)
+    of_ring = Sub(
+        [replace(member, strategy="CONSISTENT_HASH") for member in members], "hash", brokers={"b": 40}
+    )
+    _, ring = effective(of_ring, configured)
+    rings = {
+        client_id: get_strategy("CONSISTENT_HASH", virtual_node_count=count)
+        for client_id, count in (("c1", 3), ("c2", 50))
+    }
+
+    assert rooms.owners == {
+        ("hz@a", 0): {"c1"},
+        ("hz@a", 1): "mixed_parameters",
+        ("sh@c", 0): "mixed_parameters",
+        ("sh@c", 1): {"c2"},
+    }
+    assert ring.owned == asked_client_by_client(of_ring, lambda member: rings[member.client_id])
+    assert ring.reasons == {"mixed_parameters"}
+    assert {len(owners) for owners in ring.owned.values()} == {1, 2}
+
+
+def test_one_member_with_other_parameters_spoils_no_other_group() -> None:
+    """The exception is of one client id in one group."""
+    configured = ClusterSettings.model_validate(
+        {
+            "groups": {
+                group: {
+                    "strategy": "CONSISTENT_HASH",
+                    "virtual_node_count": 3,
+                    **({"members": {"c2": {"virtual_node_count": 50}}} if group == "odd" else {}),
+                }
+                for group in ("odd", "hash")
+            }
+        }
+    )
+    members = [Member(client_id, "CONSISTENT_HASH") for client_id in ("c1", "c2")]
+    plain = Sub(members, "hash", brokers={"b": 40})
+
+    odd, beside = allocated(replace(plain, group="odd"), plain, configured=configured)
+    assert beside == allocated(plain)[0]
+    assert odd["CONSISTENT_HASH"].owners != beside["CONSISTENT_HASH"].owners
 
 
 @pytest.mark.parametrize("strategy", ["CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"])
@@ -453,7 +632,13 @@ def test_lists_are_each_clients_own_and_what_stands_in_none_is_nobodys() -> None
     name, shared = effective(Sub(members, group="listed"))
 
     assert name == "CONFIG"
-    assert shared.owned == {("hz@a", 0): {"c1"}, ("hz@a", 1): {"c1"}, ("sh@c", 0): {"c2"}}
+    # RocketMQ asks no route about a list: the client takes hz@a/9 too, which no route has.
+    assert shared.owned == {
+        ("hz@a", 0): {"c1"},
+        ("hz@a", 1): {"c1"},
+        ("hz@a", 9): {"c1"},
+        ("sh@c", 0): {"c2"},
+    }
     assert shared.reasons == {"not_in_configured_list"}
 
 

@@ -6,10 +6,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from strategies import MessageQueue, RocketMQError, UnknownNameError, get_strategy
+from strategies import (
+    MessageQueue,
+    RocketMQError,
+    RoomPart,
+    UnknownNameError,
+    get_strategy,
+    has_one_rule,
+    strategy_names,
+)
 
 REPOSITORY = Path(__file__).parents[2]
 QUEUES = [MessageQueue("TopicTest", "broker-a", number) for number in range(4)]
@@ -50,6 +59,50 @@ def test_an_unknown_name_is_answered_with_what_there_is(
     with pytest.raises(UnknownNameError) as caught:
         get_strategy(name, client_language=language, client_version=version)
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("release", ["2.1.2", "v2.1.1", "4.5.2", "4.9.3", ""])
+@pytest.mark.parametrize("name", ["AVG", "CONSISTENT_HASH", "MACHINE_ROOM"])
+def test_the_release_of_a_go_client_means_nothing_for_any_strategy(name: str, release: str) -> None:
+    """Its own number, Java's constant that it reports, or none; also for a blank id, which Java 4.9.3 alone refuses."""
+    rooms = {"consumer_idcs": ["hz"]} if name == "MACHINE_ROOM" else {}
+    listed = [MessageQueue("TopicTest", "hz@broker-a", number) for number in range(4)]
+    plain = get_strategy(name, client_language="GO", **rooms)
+    of_release = get_strategy(name, client_language="GO", client_version=release, **rooms)
+
+    for client_id in (" ", "a", "b"):
+        assert of_release.allocate("G", client_id, listed, [" ", "a", "b"]) == plain.allocate(
+            "G", client_id, listed, [" ", "a", "b"]
+        )
+
+
+@pytest.mark.parametrize("language", ["JAVA", "GO", "CPP"])
+def test_where_a_strategy_has_one_rule_every_release_divides_alike(language: str) -> None:
+    listed = [MessageQueue("T", broker, number) for broker in ("hz@a", "sh@b", "sh@c") for number in range(5)]
+    ids = ["a", "b", "c", "d"]
+    parameters: dict[str, dict[str, Any]] = {
+        "AVG": {},
+        "AVG_BY_CIRCLE": {},
+        "CONFIG": {"message_queues": listed[:2]},
+        "CONSISTENT_HASH": {},
+        "MACHINE_ROOM": {"consumer_idcs": ["sh"]},
+        "MACHINE_ROOM_NEARBY": {
+            "inner": get_strategy("AVG"),
+            "broker_room": RoomPart("@"),
+            "consumer_room": {"a": "hz", "b": "hz", "c": "sh", "d": "sh"},
+        },
+    }
+    for name, of_strategy in parameters.items():
+        if name not in strategy_names(language):
+            continue
+        divisions = {
+            tuple(tuple(strategy.allocate("G", client_id, listed, ids) or ()) for client_id in ids)
+            for release in ("4.1.0", "4.7.1", "4.8.0", "4.9.3", "4.9.8", "5.0.0", "5.3.3", "5.5.0")
+            for strategy in [
+                get_strategy(name, client_language=language, client_version=release, **of_strategy)
+            ]
+        }
+        assert (len(divisions) == 1) == has_one_rule(name, language), name
 
 
 def test_empty_arguments_are_refused_as_the_language_refuses_them() -> None:

@@ -417,6 +417,21 @@ def test_an_answer_without_connections_is_nobody_online() -> None:
     assert (presence["state"], presence["message_model"]) == ("offline", None)
 
 
+@pytest.mark.parametrize(("field", "is_dropped"), [("droped", True), ("dropped", True), ("unknown", None)])
+def test_java_and_go_name_a_queue_that_is_given_up_differently(
+    field: str, *, is_dropped: bool | None
+) -> None:
+    text = (
+        '{"properties":{"PROP_CLIENT_VERSION":"v2.1.1"},'
+        f'"mqTable":{{{{"topic":"t","brokerName":"b","queueId":0}}:{{"{field}":true}}}}}}'
+    )
+    [owner] = rows("consumer_running_info", text, "observed_owner")
+    [client] = rows("consumer_running_info", text, "consumer_client")
+
+    assert owner["is_dropped"] is is_dropped
+    assert (client["strategy"], client["client_version"]) == (None, None)
+
+
 def test_a_client_that_pops_shows_its_pop_table() -> None:
     text = (
         '{"properties":{"PROP_CLIENT_VERSION":"V5_1_0","clientRebalance":"FALSE"},"subscriptionSet":null,"mqTable":{},'

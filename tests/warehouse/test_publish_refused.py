@@ -61,6 +61,7 @@ def spoil(day: Day, table: str, change: Callable[[list[Row]], list[Row]]) -> Non
 
 def measure(spark: SparkSession, day: Day) -> None:
     """Measure the stage again as it is now."""
+    from settings import ClusterSettings
     from spark_jobs.session import spark_schema
     from spark_jobs.stage import write_measures
     from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
@@ -72,7 +73,7 @@ def measure(spark: SparkSession, day: Day) -> None:
         for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
     }
     manifest = load_manifest(export_directory(day.exports, day.cluster, day.ds))
-    write_measures(spark, stage, staged, manifest, day.cluster, day.ds, before=None)
+    write_measures(spark, stage, staged, manifest, day.cluster, day.ds, None, ClusterSettings())
     record_again(day.warehouse, day.cluster, day.ds, stage)
 
 

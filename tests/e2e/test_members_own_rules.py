@@ -1,0 +1,269 @@
+"""What the ledger says of groups whose members divide by rules of their own, beside what they really consume or hold.
+
+Go clients answer what they hold, and report no strategy: the settings give it, and Go's own rule is what counts. The truth
+is what each client was given to consume, in its own process. Beside them are two groups in Java whose members were
+configured differently from each other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.e2e.started_ledger import PATIENTLY, ask, ledger
+from tests.real_cluster import RealCluster
+from tests.real_cluster.go_clients import GoConsumers
+from tests.real_cluster.processes import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
+
+VERSION = "5.3.3"
+TOPIC = "orders"
+HZ, SH = "hz@broker-a", "sh@broker-b"
+SETTINGS: Mapping[str, dict[str, Any]] = {
+    "go-avg": {"strategy": "AVG"},
+    "go-ring": {"strategy": "CONSISTENT_HASH", "virtual_node_count": 10},
+    "go-nearby": {
+        "strategy": "MACHINE_ROOM_NEARBY",
+        "inner": {"strategy": "AVG_BY_CIRCLE"},
+        "broker_room": {"before": "@"},
+        "consumer_room": {"prefixes": {"": "hz"}},
+    },
+    "go-room": {"strategy": "MACHINE_ROOM", "consumer_idcs": ["sh"]},
+    "both": {"strategy": "AVG"},
+}
+"""`both` also has a member in Java."""
+NOT_IN_SETTINGS = "go-quiet"
+GROUPS = (*SETTINGS, NOT_IN_SETTINGS)
+JAVA: Mapping[str, dict[str, Any]] = {
+    "rings": {
+        "strategy": "CONSISTENT_HASH",
+        "virtual_node_count": 10,
+        "members": {"10.1.0.2@ring": {"virtual_node_count": 100}},
+    },
+    "lists": {
+        "strategy": "CONFIG",
+        "clients": {
+            "10.2.0.1@list": [
+                {"topic": TOPIC, "broker_name": HZ, "queue_ids": [0, 1, 2, 3, 9]},
+                {"topic": "%RETRY%lists", "broker_name": HZ, "queue_ids": [0]},
+            ],
+            "10.2.0.2@list": [
+                {"topic": TOPIC, "broker_name": SH, "queue_ids": [0, 1, 2, 3]},
+                {"topic": "%RETRY%lists", "broker_name": SH, "queue_ids": [0]},
+            ],
+        },
+    },
+}
+"""`hz@broker-a` has no queue 9 of the topic, and the client takes it all the same."""
+IN_ORDER = ("go-avg", "go-ring", "go-nearby", "both")
+INSTANCES = ("one", "two", "three")
+OWNED_QUEUE_COUNT = {"go-room": 4}
+"""Each of three members takes its run of one queue from the whole list, and one of them the queue that is left over."""
+MESSAGES = 160
+"""So many that each of eight queues gets some."""
+
+Owners = dict[tuple[str, int], set[str]]
+
+
+@dataclass(frozen=True)
+class Day:
+    """What the ledger published, and the truth.
+
+    Attributes:
+        owners: By group, the ids of the clients that consumed each queue of the topic; in Java, that hold it.
+        drift: By group, its rows of `ownership_drift` of the topic.
+        chosen: By group, its effective rows of `queue_assignment` of the topic.
+        findings: Kind and likely cause of what was found, by group.
+    """
+
+    owners: Mapping[str, Owners]
+    drift: Mapping[str, list[dict[str, Any]]]
+    chosen: Mapping[str, list[dict[str, Any]]]
+    findings: Mapping[str, set[tuple[str, str | None]]]
+
+
+class Truth:
+    """Who consumes which queue, by what was given to the clients in their own processes."""
+
+    def __init__(self, cluster: RealCluster, go: GoConsumers) -> None:
+        self._cluster = cluster
+        self._go = go
+        self._broker_of = {address: name for name, address in cluster.broker_addresses.items()}
+
+    def look(self) -> dict[str, Owners]:
+        """Return who consumes each queue now: every queue gets messages, and all of them are waited for."""
+        self._go.consumed()
+        self._cluster.send(TOPIC, MESSAGES)
+        seen: dict[str, Owners] = {group: defaultdict(set) for group in GROUPS}
+        for group in self._cluster.groups:
+            self._of_java(group, seen.setdefault(group, defaultdict(set)))
+
+        def missing() -> str | None:
+            for group, instance, topic, address, queue_id in self._go.consumed():
+                if topic == TOPIC:
+                    seen[group][(self._broker_of[address], queue_id)].add(self._client_id(group, instance))
+            waiting = [group for group in GROUPS if len(seen[group]) < OWNED_QUEUE_COUNT.get(group, 8)]
+            return f"{waiting} have not consumed every queue that somebody owns" if waiting else None
+
+        wait_until(missing, 120)
+        return {group: dict(owners) for group, owners in seen.items()}
+
+    def settled(self) -> dict[str, Owners]:
+        """Return it when two looks in a row saw the same, and each of eight queues with one owner where that is so."""
+        last: dict[str, Owners] = {}
+
+        def missing() -> str | None:
+            nonlocal last
+            before, last = last, self.look()
+            shared = [group for group in IN_ORDER if any(len(ids) > 1 for ids in last[group].values())]
+            return "the clients are still dividing the queues" if shared or before != last else None
+
+        wait_until(missing, 240)
+        return last
+
+    def _of_java(self, group: str, seen: Owners) -> None:
+        for queue, ids in self._cluster.owners(self._cluster.groups[group]).items():
+            if queue.topic == TOPIC:
+                seen[(queue.broker_name, queue.queue_id)].update(ids)
+
+    def _client_id(self, group: str, instance: str) -> str:
+        ids = self._cluster.members_known_to(HZ, group)
+        return next(client_id for client_id in ids if client_id.endswith(f"@{instance}"))
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
+    folder = tmp_path_factory.mktemp("go-clients")
+    with RealCluster(VERSION, folder / "cluster", brokers=(HZ, SH)) as cluster:
+        cluster.create_topic(TOPIC, 4)
+        cluster.start_consumers("both", [TOPIC], ["10.0.0.1@java"])
+        cluster.start_consumers("lists", [TOPIC], list(JAVA["lists"]["clients"]), JAVA["lists"])
+        for client_id, node_count in (("10.1.0.1@ring", 10), ("10.1.0.2@ring", 100)):
+            ring = {"strategy": "CONSISTENT_HASH", "virtual_node_count": node_count}
+            cluster.start_consumers("rings", [TOPIC], [client_id], ring)
+        members = [
+            {
+                "name_servers": cluster.name_servers,
+                "group": group,
+                "topic": TOPIC,
+                "instance": f"{group}-{instance}",
+                **SETTINGS.get(group, {"strategy": "AVG"}),
+            }
+            for group in GROUPS
+            for instance in INSTANCES
+        ]
+        go = GoConsumers(cluster.processes, folder / "go", members)
+        truth = Truth(cluster, go)
+        owners = truth.settled()
+        settings = {
+            "groups": {**SETTINGS, **JAVA},
+            "collect": {**PATIENTLY, "nameservers": cluster.name_servers},
+        }
+        (folder / "ledger.yaml").write_text(yaml.safe_dump({"clusters": {"go": settings}}))
+        places = ["--cluster", "go", "--settings", "ledger.yaml", "--exports", "exports"]
+        ledger(folder, "exports", "collect", *places)
+        assert truth.settled() == owners, "the clients divided the queues anew in the meantime"
+    (export,) = (folder / "exports" / "go").iterdir()
+    ledger(folder, "run", *places, "--ds", export.name, "--warehouse", "warehouse")
+
+    def by_group(table: str) -> dict[str, list[dict[str, Any]]]:
+        rows = defaultdict(list)
+        for row in ask(folder, f"FROM {table}", warehouse="warehouse"):
+            if row["topic"] in {TOPIC, None}:
+                rows[row["consumer_group"]].append(row)
+        return rows
+
+    chosen = {
+        group: [row for row in rows if row["is_effective"]]
+        for group, rows in by_group("queue_assignment").items()
+    }
+    findings = {
+        group: {(row["kind"], row["likely_cause"]) for row in rows}
+        for group, rows in by_group("finding").items()
+    }
+    return Day(owners, by_group("ownership_drift"), chosen, findings)
+
+
+@pytest.mark.parametrize("group", IN_ORDER)
+def test_every_queue_is_a_match_with_the_owner_that_consumes_it(day: Day, group: str) -> None:
+    seen = {
+        (row["broker_name"], row["queue_id"]): (
+            row["state"],
+            set(row["expected_client_ids"]),
+            set(row["observed_client_ids"]),
+        )
+        for row in day.drift[group]
+    }
+    assert seen == {queue: ("match", ids, ids) for queue, ids in day.owners[group].items()}
+    assert len(seen) == 8
+
+
+@pytest.mark.parametrize("group", IN_ORDER)
+def test_nothing_is_found_in_a_group_that_is_in_order(day: Day, group: str) -> None:
+    assert day.findings.get(group, set()) == set()
+
+
+def test_rooms_are_divided_as_go_divides_them(day: Day) -> None:
+    """By runs of the whole list: queues of the other room are taken, and some of the own are nobody's."""
+    chosen: Owners = defaultdict(set)
+    for row in day.chosen["go-room"]:
+        if row["client_id"] is not None:
+            chosen[(row["broker_name"], row["queue_id"])].add(row["client_id"])
+
+    assert dict(chosen) == day.owners["go-room"]
+    assert {broker for broker, _ in chosen} == {HZ, SH}
+    wrong = {(row["state"], row["likely_cause"]) for row in day.drift["go-room"]} - {("match", None)}
+    assert wrong == {("unowned", "old_machine_room"), ("unowned", "room_without_clients")}
+
+
+def test_a_strategy_that_nobody_named_is_asked_for_and_never_guessed(day: Day) -> None:
+    rows = day.drift[NOT_IN_SETTINGS]
+    assert {(row["state"], row["strategy"], row["unknown_reason"]) for row in rows} == {
+        ("unknown", None, "strategy_not_reported")
+    }
+    assert {
+        (row["broker_name"], row["queue_id"]): set(row["observed_client_ids"]) for row in rows
+    } == day.owners[NOT_IN_SETTINGS]
+    assert day.findings[NOT_IN_SETTINGS] == {("settings_missing", None)}
+
+
+def test_members_with_other_parameters_are_each_divided_by_their_own(day: Day) -> None:
+    rows = day.drift["rings"]
+    expected = {(row["broker_name"], row["queue_id"]): set(row["expected_client_ids"]) for row in rows}
+    by_count = {
+        0: ("unowned", "mixed_parameters"),
+        1: ("match", None),
+        2: ("multi_owned", "mixed_parameters"),
+    }
+
+    assert {queue: ids for queue, ids in expected.items() if ids} == day.owners["rings"]
+    assert [(row["state"], row["likely_cause"]) for row in rows] == [
+        by_count[len(row["observed_client_ids"])] for row in rows
+    ]
+
+
+def test_a_queue_that_a_list_names_and_no_route_has_is_held_as_expected(day: Day) -> None:
+    rows = day.drift["lists"]
+    assert {row["state"] for row in rows} == {"match"}
+    assert {
+        (row["broker_name"], row["queue_id"]): set(row["expected_client_ids"]) for row in rows
+    } == day.owners["lists"]
+    assert [row["queue_id"] for row in rows if row["expected_reason"] == "queue_not_in_route"] == [9]
+    assert day.findings.get("lists", set()) == set()
+
+
+def test_the_sources_of_the_strategies_are_said(day: Day) -> None:
+    sources = {group: {row["strategy_source"] for row in rows} for group, rows in day.chosen.items()}
+    assert sources == {
+        **{group: {"configured"} for group in SETTINGS},
+        **{group: {"observed"} for group in JAVA},
+        NOT_IN_SETTINGS: set(),
+    }
