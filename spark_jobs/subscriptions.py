@@ -132,12 +132,22 @@ def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
         .groupBy("consumer_group")
         .agg(F.max(~F.col("state").eqNullSafe("offline")).alias("may_be_online"))
     )
-    failed = silver["export_record"].where("consumer_group is not null and state <> 'payload'")
+    failed = silver["export_record"].where(
+        "consumer_group is not null and state <> 'payload' and kind <> 'offset_file'"
+    )
+    # The retry topic of a group that was deleted stays; a broker that listed its groups without this one has none of its members.
+    read = (
+        silver["export_record"]
+        .where("kind = 'broker_subscription_group' and state = 'payload'")
+        .select("broker_name")
+        .distinct()
+    )
     retried = (
         silver["topic_config"]
-        .select("topic")
-        .union(silver["export_record"].where("kind = 'nameserver_route'").select("topic"))
+        .select("topic", "broker_name")
+        .union(silver["topic_route"].where("is_in_route").select("topic", "broker_name"))
         .where(F.col("topic").startswith(_RETRY_PREFIX))
+        .join(F.broadcast(read), "broker_name", "left_anti")
         .select(F.substring("topic", len(_RETRY_PREFIX) + 1, 1_000_000).alias("consumer_group"))
     )
     # `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>` are retry topics of POP.

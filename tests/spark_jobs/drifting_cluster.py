@@ -756,6 +756,13 @@ def group_that_only_its_retry_topic_names(said: Said) -> None:
 
 
 @case({})
+def group_that_was_deleted(said: Said) -> None:
+    """Its retry topic is left, on a broker that lists its groups without this one."""
+    said.export.route(f"%RETRY%{said.name}", {"broker-that-was-read": 1})
+    said.export.subscription_groups("broker-that-was-read", "well")
+
+
+@case({})
 def group_that_exists_and_is_not_used(said: Said) -> None:
     of_retry_topic(said)
     for broker in "ab":

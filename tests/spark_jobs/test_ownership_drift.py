@@ -131,6 +131,7 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
         ("suspended_consumer", {"consumption_stalled": None}),
         ("group_that_only_failed_questions_name", {"members_unknown": None}),
         ("group_that_only_its_retry_topic_names", {"members_unknown": None}),
+        ("group_that_was_deleted", {}),
         ("group_that_exists_and_is_not_used", {}),
         ("pull_consumers", {}),
         ("pull_consumers_that_subscribe", {}),
