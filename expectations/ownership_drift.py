@@ -226,7 +226,8 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
             _TOLD,
             # A member's own word on its release goes before what brokers list, as in the build.
             "(SELECT consumer_group, client_id, max(client_language) AS client_language, "
-            "coalesce(max(own_version), max(client_version)) AS client_version, max(state) AS state "
+            "coalesce(max(own_version), max(client_version)) AS client_version, max(state) AS state, "
+            "bool_or(is_puller) AS is_puller "
             f"FROM {_OF_MEMBERS} LEFT JOIN answer USING (consumer_group, client_id) GROUP BY consumer_group, client_id)",
             consumer_group="consumer_group",
             variant="concat_ws(' ', client_language, client_version)",
