@@ -161,7 +161,8 @@ def a_reader_that_nobody_saw(day: StagedDay, group: str) -> None:
     row["observed_reader_ids"] = ["c1", "c2", "c3"]
 
 
-@fault("queue_sharing.mode_follows_sources")
+# The rule is worked out from the share and the queues of the table, so readers do not follow from others.
+@fault("queue_sharing.mode_follows_sources", "queue_sharing.readers_follow_rule")
 def a_mode_of_no_broker(day: StagedDay, group: str) -> None:
     popped_group(day, group)[0].update(pop_share_count=7)
 
@@ -177,7 +178,7 @@ def offsets_taken_for_zero(day: StagedDay, group: str) -> None:
     day.remove("consume_progress", consumer_group=group, broker_name="broker-a", queue_id=0)
 
 
-@fault("queue_sharing.shared_queues_present")
+@fault("queue_sharing.shared_queues_present", "queue_sharing.readers_follow_rule")
 def a_shared_queue_without_a_row(day: StagedDay, group: str) -> None:
     popped_group(day, group)
     day.remove("queue_sharing", consumer_group=group, broker_name="broker-b", queue_id=3)
