@@ -113,6 +113,7 @@ def list_with_a_queue_that_every_route_has(day: StagedDay, group: str) -> None:
 @fault("queue_assignment.owner_is_member")
 def list_of_a_stranger(day: StagedDay, group: str) -> None:
     list_with_a_queue_that_no_route_has(day, group, client_id="stranger")
+    day.add("consumer_client", consumer_group=group, client_id="stranger", state="online")
     day.hold(group, "orders", "broker-a", 9, "stranger")
 
 
