@@ -51,6 +51,7 @@ def test_a_line_for_each_question_of_a_capture(manifest: Manifest, layout: Layou
         "broker_topic_config": SIZE.broker_count,
         "broker_subscription_group": SIZE.broker_count,
         "broker_config": SIZE.broker_count,
+        "broker_runtime_info": SIZE.broker_count,
         "broker_message_request_mode": SIZE.broker_count,
         "broker_producer_table": SIZE.broker_count,
         "broker_topic_stats": placed,

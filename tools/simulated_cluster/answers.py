@@ -169,11 +169,11 @@ class HealthyCluster:
         broker = self._brokers[question.broker]
         match kind:
             case "broker_topic_config":
-                topics = self._topics_on[broker.name]
-                return _said(self._topic_configs(topics), *(topic.name for topic in topics))
+                return _said(self._topic_configs(self._topics_on[broker.name]))
             case "broker_subscription_group":
-                groups = self._groups_on[broker.name]
-                return _said(self._group_configs(groups), *(group.name for group in groups))
+                return _said(self._group_configs(self._groups_on[broker.name]))
+            case "broker_runtime_info":
+                return _said('{"table":{"brokerVersion":"479","brokerVersionDesc":"V5_3_3"}}')
             case "broker_config":
                 return _said(_broker_settings(self._layout.cluster, broker))
             case "broker_message_request_mode":
@@ -187,18 +187,9 @@ class HealthyCluster:
     def _of_nameserver(self, question: Question) -> Answer:
         match question.kind:
             case "nameserver_topic_list":
-                names = tuple(self._topics)
-                return _said('{"topicList":[' + ",".join(f'"{name}"' for name in names) + "]}", *names)
+                return _said('{"topicList":[' + ",".join(f'"{name}"' for name in self._topics) + "]}")
             case "nameserver_cluster_info":
-                brokers = self._layout.brokers
-                addresses = (
-                    (broker.name, broker_id, address)
-                    for broker in brokers
-                    for broker_id, address in (("0", broker.address), ("1", broker.slave_address))
-                )
-                return _said(
-                    self._cluster_info(brokers), *(part for address in addresses for part in address)
-                )
+                return _said(self._cluster_info(self._layout.brokers))
             case "nameserver_route":
                 return _said(self._route(self._topics[question.topic]))
         raise ValueError(f"No simulated name server can be asked for {question.kind}; teach it.")
@@ -213,8 +204,7 @@ class HealthyCluster:
             return _said(self._consume_stats(group, broker))
         if question.kind == "consumer_connection":
             if (broker.name, group.name) in self._sees:
-                topics = (topic.name for topic in group.subscribed)
-                return _said(self._connections(group), *group.client_ids, "", *topics)
+                return _said(self._connections(group))
             message = f"the consumer group[{group.name}] not online BROKER: {broker.address}"
             return Answer(
                 error_type=_BROKER_ERROR,
@@ -425,8 +415,8 @@ class HealthyCluster:
         )
 
 
-def _said(text: str, *names: str) -> Answer:
-    return Answer(payload=text.encode(), response_code=0, names=names)
+def _said(text: str) -> Answer:
+    return Answer(payload=text.encode(), response_code=0)
 
 
 def _queue_text(topic: str, broker: str, queue_id: int) -> str:

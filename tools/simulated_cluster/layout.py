@@ -21,6 +21,7 @@ from settings import (
     PlainStrategy,
     RoomRule,
 )
+from settings.model import ConsistentHashGroup, MachineRoomGroup, MachineRoomNearbyGroup
 from strategies import (
     MessageQueue,
     Strategy,
@@ -343,14 +344,14 @@ def _possible_settings(group: Group) -> Sequence[GroupSettings | None]:
     match group.sharing:
         case "CONSISTENT_HASH":
             return [
-                ConsistentHashStrategy(strategy="CONSISTENT_HASH", virtual_node_count=count)
+                ConsistentHashGroup(strategy="CONSISTENT_HASH", virtual_node_count=count)
                 for count in _VIRTUAL_NODES
             ]
         case "MACHINE_ROOM":
-            return [MachineRoomStrategy(strategy="MACHINE_ROOM", consumer_idcs=list(ROOMS))]
+            return [MachineRoomGroup(strategy="MACHINE_ROOM", consumer_idcs=list(ROOMS))]
         case "MACHINE_ROOM_NEARBY":
             return [
-                MachineRoomNearbyStrategy(
+                MachineRoomNearbyGroup(
                     strategy="MACHINE_ROOM_NEARBY",
                     inner=PlainStrategy(strategy="AVG"),
                     broker_room=RoomRule(before="@"),
