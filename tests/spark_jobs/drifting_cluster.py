@@ -53,6 +53,16 @@ clusters:
       member_that_lost_its_queues:
         strategy: MACHINE_ROOM
         consumer_idcs: [hz]
+      members_set_to_other_rooms:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [hz]
+        members:
+          c2: {consumer_idcs: [sh]}
+      lists_with_a_queue_that_is_gone:
+        strategy: CONFIG
+        clients:
+          c1: [{topic: lists_with_a_queue_that_is_gone, broker_name: a, queue_ids: [0, 1, 8]}]
+          c2: [{topic: lists_with_a_queue_that_is_gone, broker_name: a, queue_ids: [8]}, {topic: lists_with_a_queue_that_is_gone, broker_name: b, queue_ids: [0, 1, 9]}]
       configured_and_never_asked:
         strategy: AVG
 """
@@ -368,6 +378,20 @@ def overlapping_lists(said: Said) -> None:
 
 @case(
     {
+        **{name: MATCH for name in ("a/0", "a/1", "b/0", "b/1", "b/9")},
+        "a/8": twice("queue_not_in_route"),
+    }
+)
+def lists_with_a_queue_that_is_gone(said: Said) -> None:
+    """A client consumes what its list names, whatever the route says; two lists name a/8."""
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", "a/8", strategy="CONFIG")
+    said.client("c2", "a/8", "b/0", "b/1", "b/9", strategy="CONFIG")
+
+
+@case(
+    {
         "a/0": twice("config_list_overlap"),
         "a/1": unknown("settings_missing"),
         "b/0": unknown("settings_missing"),
@@ -403,6 +427,22 @@ def member_with_other_rooms(said: Said) -> Expected:
     return _one_with_other_parameters(
         said, {"hz@a": 6, "sh@b": 6}, "MACHINE_ROOM", {"consumer_idcs": {"hz"}}, {"consumer_idcs": {"sh"}}
     )
+
+
+@case(
+    {
+        "hz@a/0": MATCH,
+        "hz@a/1": unowned("mixed_parameters"),
+        "sh@b/0": unowned("mixed_parameters"),
+        "sh@b/1": MATCH,
+    }
+)
+def members_set_to_other_rooms(said: Said) -> None:
+    """The settings say that c2 serves the other room, and so it does."""
+    said.route({"hz@a": 2, "sh@b": 2})
+    said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
+    said.client("c1", "hz@a/0", strategy="MACHINE_ROOM")
+    said.client("c2", "sh@b/1", strategy="MACHINE_ROOM")
 
 
 @case()

@@ -167,7 +167,8 @@ def test_a_finding_has_its_evidence_in_columns(rows: dict[str, list[Row]]) -> No
     assert (row["severity"], row["advice"]) == ("critical", "Remove the queue from all lists but one.")
 
 
-def test_only_processes_that_answered_make_a_shared_id_critical(rows: dict[str, list[Row]]) -> None:
+def test_processes_of_a_shared_id_are_told_only_if_they_answered(rows: dict[str, list[Row]]) -> None:
+    """Both have queues without an owner, which makes both critical."""
     told = {
         row["consumer_group"]: (row["severity"], row["process_count"])
         for row in rows["finding"]
@@ -175,7 +176,7 @@ def test_only_processes_that_answered_make_a_shared_id_critical(rows: dict[str, 
     }
 
     assert told["twins_asked_themselves"] == ("critical", 2)
-    assert told["id_listed_twice_by_every_broker"] == ("warning", None)
+    assert told["id_listed_twice_by_every_broker"] == ("critical", None)
     assert "id_listed_twice_with_one_process" not in told
 
 
