@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from spark_jobs.findings.case import SUBJECT, advice_for, case, counted, few, found, listed
+from topology.collect.permissions import RESOURCES
 from topology.contract import NOT_ASKED
 
 if TYPE_CHECKING:
@@ -21,35 +22,6 @@ _NOT_KNOWN_TO_ALL = ("broker_message_request_mode", "broker_producer_table")
 _REQUEST_CODE_NOT_SUPPORTED = 3
 _NO_PERMISSION = 16
 _REFUSING_EXCEPTIONS = "AclException|AuthenticationException|AuthorizationException"
-
-_GRANTS: Final = {
-    "Cluster:*": (
-        "nameserver_topic_list",
-        "nameserver_cluster_info",
-        "nameserver_route",
-        "broker_runtime_info",
-        "broker_config",
-        "broker_message_request_mode",
-        "broker_producer_table",
-    ),
-    "Group:*": (
-        "broker_subscription_group",
-        "consumer_connection",
-        "proxy_consumer_connection",
-        "consumer_running_info",
-        "consumer_status",
-        "consume_stats",
-        "consume_stats_merged",
-    ),
-    "Topic:*": (
-        "nameserver_route",
-        "broker_topic_config",
-        "broker_topic_stats",
-        "consumer_status",
-        "producer_connection",
-    ),
-}
-"""Resource of ACL 2.0 -> the kinds of questions that need the actions Get and List on it."""
 
 _NOT_CALLED_ANY_MORE = "ServerNotAnswering"
 """`topology.collect.live.NO_ANSWER`: the broker had not answered for so long that it was not called any more."""
@@ -138,7 +110,13 @@ def of_failed_sources(records: DataFrame) -> DataFrame:
     is_of_silent_member = (F.col("kind") == _OF_MEMBERS) & ~F.col("likely_cause").eqNullSafe(
         "permission_denied"
     )
-    grants = [F.when(F.col("kind").isin(*kinds), F.lit(resource)) for resource, kinds in _GRANTS.items()]
+    resources = F.create_map(
+        *(
+            column
+            for kind, names in RESOURCES.items()
+            for column in (F.lit(kind), F.array(*map(F.lit, names)))
+        )
+    )
     seen = (
         failed_questions(records)
         .where(~is_of_silent_member)
@@ -148,12 +126,14 @@ def of_failed_sources(records: DataFrame) -> DataFrame:
             F.collect_set("kind").alias("kinds"),
             F.min("error_message").alias("message"),
             F.collect_set(F.coalesce("nameserver", "consumer_group")).alias("asked"),
-            F.array_distinct(F.flatten(F.collect_set(F.array_compact(F.array(*grants))))).alias("grants"),
+            F.array_sort(
+                F.array_distinct(F.flatten(F.collect_set(F.try_element_at(resources, F.col("kind")))))
+            ).alias("resources"),
         )
     )
     message = F.coalesce("message", F.lit("no message"))
     missing = F.concat(
-        F.lit("; these kinds need Get and List on "), listed(F.col("grants")), F.lit(": "), message
+        F.lit("; these kinds need Get and List on "), listed(F.col("resources")), F.lit(": "), message
     )
     is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
     return found(

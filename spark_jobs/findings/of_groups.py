@@ -41,6 +41,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
     failures = failed.groupBy("consumer_group").agg(
         F.collect_set(F.when(is_of_broker, F.struct("broker_name", "likely_cause"))).alias("silent_sources"),
         F.bool_and(is_of_broker | is_refused).alias("is_refused"),
+        F.min(F.when(is_of_broker, F.col("error_message"))).alias("message"),
     )
     # gRPC clients have no answer to give, and clients of a proxy no way to be asked.
     unasked = ids_where(lambda member: (member["client_state"] == "unknown") & member["is_askable"])
@@ -112,6 +113,10 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
             evidence=(
                 "Nobody can say whether members are connected: ",
                 listed(F.transform("reasons", _meaning_of_reason)),
+                F.when(
+                    F.array_contains("reasons", "broker_not_asked") & F.col("message").isNotNull(),
+                    F.concat(F.lit(" ("), F.col("message"), F.lit(")")),
+                ).otherwise(""),
                 ".",
             ),
             advice=F.when(

@@ -68,6 +68,16 @@ def test_each_has_rows_that_are_unknown_with_a_reason(stage: Stage) -> None:
     assert {row["group_state_reason"] for row in fairness} != {None}
 
 
+def test_the_finding_quotes_the_error(stage: Stage) -> None:
+    evidence = {
+        row["consumer_group"]: row["evidence"]
+        for row in staged_rows(stage, "finding")
+        if row["kind"] == "members_unknown"
+    }
+    assert f"({DENIED})" in evidence["denied"]
+    assert f"({DIED})" in evidence["died"]
+
+
 def test_each_has_a_finding(stage: Stage) -> None:
     kinds: dict[str, set[str]] = {}
     for row in staged_rows(stage, "finding"):

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Resources of ACL 2.0 (RocketMQAction and RocketMQResource of each request's header, 5.3.3). What is of a broker as a whole
-# is of its cluster.
-_RESOURCES: Final = {
+RESOURCES: Final[dict[str, tuple[str, ...]]] = {
     "nameserver_topic_list": ("Cluster:*",),
     "nameserver_cluster_info": ("Cluster:*",),
     "nameserver_route": ("Cluster:*", "Topic:*"),
@@ -29,7 +27,13 @@ _RESOURCES: Final = {
     "consumer_running_info": ("Group:*",),
     "consumer_status": ("Group:*", "Topic:*"),
     "consume_stats": ("Group:*",),
+    "consume_stats_merged": ("Group:*",),
+    "producer_connection": ("Topic:*",),
 }
+"""Kind of question -> the resources of ACL 2.0 on which it needs the actions Get and List.
+
+Source: RocketMQAction and RocketMQResource of each request's header, 5.3.3. What is of a broker as a whole is of its cluster.
+"""
 
 
 def refusal_sentences(refused: Mapping[str, int], asked: Mapping[str, int]) -> list[str]:
@@ -41,7 +45,7 @@ def refusal_sentences(refused: Mapping[str, int], asked: Mapping[str, int]) -> l
     """
     return [
         f"{count} of {asked.get(kind, count)} questions of kind {kind} were refused for lack of permission; with ACL 2.0 grant the "
-        f"account the actions Get and List on {' and '.join(_RESOURCES.get(kind, ('Cluster:*',)))} (mqadmin createAcl or updateAcl), "
+        f"account the actions Get and List on {' and '.join(RESOURCES.get(kind, ('Cluster:*',)))} (mqadmin createAcl or updateAcl), "
         "with ACL 1 check its access key, secret key and white list."
         for kind, count in sorted(refused.items())
     ]
