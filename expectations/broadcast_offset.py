@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted_list, text_or_null
+from expectations.presence import USERS_GROUP
 from expectations.thresholds import (
     BROADCAST_FINDING_KINDS,
     BROADCAST_OFFSET_STATES,
@@ -124,6 +125,7 @@ COMMON_TABLES: Final = f"""
 file_of_index AS (
   SELECT host, client_id, consumer_group, count_if(state = 'landed') AS landed, count_if(state = 'failed') AS failed
   FROM silver_offset_file
+  WHERE {USERS_GROUP}
   GROUP BY host, client_id, consumer_group
 ),
 counted_file AS (

@@ -17,7 +17,7 @@ from expectations.thresholds import (
     SYSTEM_GROUP_PREFIX,
     SYSTEM_GROUPS,
 )
-from tables import ASSIGNMENT_FAIRNESS, FINDING, OWNERSHIP_DRIFT
+from tables import ASSIGNMENT_FAIRNESS, BROADCAST_OFFSET_FILE, FINDING, OWNERSHIP_DRIFT
 
 STATE_KNOWN: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
@@ -45,6 +45,9 @@ NO_SYSTEM_GROUP: Final = Expectation(
 NO_SYSTEM_GROUP_IN_DRIFT: Final = Expectation(
     OWNERSHIP_DRIFT, "users_groups_only", "No row is about a group that RocketMQ keeps for itself."
 )
+NO_SYSTEM_GROUP_IN_OFFSET_FILES: Final = Expectation(
+    BROADCAST_OFFSET_FILE, "users_groups_only", "No row is about a group that RocketMQ keeps for itself."
+)
 NO_SYSTEM_GROUP_IN_FINDING: Final = Expectation(
     FINDING,
     "users_groups_only",
@@ -60,6 +63,7 @@ SUITE: Final = Suite(
         STATE_SAME,
         NO_SYSTEM_GROUP,
         NO_SYSTEM_GROUP_IN_DRIFT,
+        NO_SYSTEM_GROUP_IN_OFFSET_FILES,
         NO_SYSTEM_GROUP_IN_FINDING,
     ),
 )
@@ -259,6 +263,7 @@ QUERIES: Final = (
     ),
     _system_groups("gold_assignment_fairness", NO_SYSTEM_GROUP),
     _system_groups("gold_ownership_drift", NO_SYSTEM_GROUP_IN_DRIFT),
+    _system_groups("gold_broadcast_offset_file", NO_SYSTEM_GROUP_IN_OFFSET_FILES),
     # That a record could not be read is true of any group.
     _system_groups("gold_finding", NO_SYSTEM_GROUP_IN_FINDING, "kind <> 'record_rejected'"),
 )

@@ -12,6 +12,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from spark_jobs.offset_readings import FILES
+from spark_jobs.presence import is_users_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +68,7 @@ def broadcast_offset_file(
         .join(groups, "consumer_group", "left")
         .join(hosts.withColumn("is_host_landed", F.lit(col=True)), "host", "left")
         .withColumn("is_host_landed", F.coalesce("is_host_landed", F.lit(col=False)))
+        .where(is_users_group())
         .withColumns(_presence())
         .withColumn("host_count", _host_count())
     )
@@ -126,7 +128,10 @@ def _landed(offset_file: DataFrame) -> DataFrame:
 
 
 def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The connected clients: `_CLIENT`, connected_process_count."""
+    """The connected clients: `_CLIENT`, is_connected (true), connected_process_count (null where it is unknown).
+
+    Several connections on every broker are several processes, or connections that died unnoticed: only answers tell.
+    """
     connections = silver["consumer_connection"].groupBy(*_CLIENT, "broker_name").count()
     answered = (
         silver["client_process"]
@@ -143,7 +148,10 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
         .join(asked, list(_CLIENT), "full_outer")
         .select(
             *_CLIENT,
-            F.coalesce("answered", "connections", "asked").cast("int").alias("connected_process_count"),
+            F.lit(col=True).alias("is_connected"),
+            F.coalesce("answered", F.when(F.coalesce("connections", "asked") == 1, F.lit(1)))
+            .cast("int")
+            .alias("connected_process_count"),
         )
     )
 
@@ -184,10 +192,10 @@ def _with_hostless(seen: DataFrame, members: DataFrame, hosts: DataFrame) -> Dat
 
 
 def _presence() -> dict[str, Column]:
-    count = F.coalesce("connected_process_count", F.when(F.col("is_told"), F.lit(0)))
+    is_online = F.coalesce("is_connected", F.when(F.col("is_told"), F.lit(col=False)))
     return {
-        "is_online": count > 0,
-        "process_count": count,
+        "is_online": is_online,
+        "process_count": F.when(is_online, F.col("connected_process_count")).when(~is_online, F.lit(0)),
         "captured_at": F.col("newest.captured_at"),
     }
 

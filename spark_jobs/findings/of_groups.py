@@ -246,8 +246,9 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
             evidence=(
                 F.size("unsubscribed").cast("string"),
                 " of ",
-                counted(F.col("member_count"), "member does not subscribe", "members do not subscribe"),
-                " to the topic; the others use ",
+                counted(F.col("member_count"), "member", "members"),
+                F.when(F.size("unsubscribed") == 1, " does").otherwise(" do"),
+                " not subscribe to the topic; the others use ",
                 counted(F.greatest(F.size(different), F.lit(1)), "filter expression", "filter expressions"),
                 ".",
             ),

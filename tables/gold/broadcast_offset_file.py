@@ -80,7 +80,7 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "process_count",
             "int",
-            "Processes behind the client id: as they answered where they were asked themselves, else its connections at the broker that lists fewest; 0 if it is offline, null if unknown.",
+            "Processes behind the client id: as they answered where they were asked themselves, else 1 where a broker lists it once; 0 if it is offline. Null if unknown: several connections may be several processes, or dead ones.",
         ),
         Column("host_count", "int", "Hosts with files of this client id and group.", nullable=False),
         Column("client_language", "string", "The language whose reader was applied."),

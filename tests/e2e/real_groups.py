@@ -137,7 +137,7 @@ def _mistake(cause: str, *states: str, is_restless: bool = False, **findings: st
 
 MISTAKES: Final[Mapping[str, Mistake]] = {
     "mixed": _mistake("mixed_strategies", "unowned", "multi_owned", strategies_mixed=None),
-    # A broker lets only one of the processes answer, and connections are no proof of another.
+    # Each broker lets one of the processes answer, and connections are no proof of another.
     "twins": Mistake(
         frozenset({("unowned", "duplicate_client_id")}),
         frozenset({("client_id_duplicated", None)}),
@@ -162,7 +162,11 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         "member_lists_differ", *_ANY_STATE, is_restless=True, member_lists_differ=None, client_not_asked=None
     ),
 }
-"""By group. All but `snug`, which has lost a broker, are started by `start_badly`."""
+"""By group; of `twins`, where the brokers let the same process answer. All but `snug`, which has lost a broker, are started by `start_badly`."""
+
+
+PROVEN_TWINS: Final = _mistake("duplicate_client_id", "unowned", "multi_owned", client_id_duplicated=None)
+"""What the ledger has to say of `twins` where each broker let another process answer."""
 
 
 def start_badly(cluster: RealCluster) -> None:

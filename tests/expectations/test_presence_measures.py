@@ -104,12 +104,16 @@ def another_state_in_drift(day: StagedDay, group: str) -> None:
 
 
 @fault(
-    "assignment_fairness.users_groups_only", "ownership_drift.users_groups_only", "finding.users_groups_only"
+    "assignment_fairness.users_groups_only",
+    "ownership_drift.users_groups_only",
+    "broadcast_offset_file.users_groups_only",
+    "finding.users_groups_only",
 )
 def a_group_of_rocketmqs_own(day: StagedDay, group: str) -> None:
     own = f"{groups.SYSTEM_GROUP_PREFIX}%{group}"
     offline(day, own)
     day.add("proxy_presence", proxy="p:8080", consumer_group=own, state="offline")
+    day.add("broadcast_offset_file", consumer_group=own, client_id="c1", state="unknown")
     day.add_finding(consumer_group=own)
 
 

@@ -74,12 +74,15 @@ class Hosts(ExportBuilder):
         model: str = "BROADCASTING",
         client: str = CLIENT,
         age_s: int = 2,
+        connection_count: int = 1,
     ) -> None:
         """A group with one connected client, and its files."""
         self.route(group, {"broker-a": 1})
-        connection = {"clientId": CLIENT, "clientAddr": "10.0.0.1:4", "language": "JAVA", "version": 479}
+        connection = {"clientId": CLIENT, "language": "JAVA", "version": 479}
         payload = {
-            "connectionSet": [connection],
+            "connectionSet": [
+                {**connection, "clientAddr": f"10.0.0.1:{port}"} for port in range(4, 4 + connection_count)
+            ],
             "subscriptionTable": {group: {"subString": "*", "expressionType": "TAG"}},
             "messageModel": model,
             "consumeType": "CONSUME_PASSIVELY",
@@ -143,6 +146,7 @@ def day() -> Hosts:
         hosts.bounds(group)
     hosts.remembers("not_written", 97)
     hosts.remembers("stuck", 90)
+    hosts.reader("listed_twice", table("listed_twice", 90), connection_count=2)
     hosts.reader("removed", from_where="CONSUME_FROM_FIRST_OFFSET")
     hosts.reader("emptied", b"")
     hosts.reader("cut_without_bak", CUT)
@@ -189,6 +193,7 @@ FILE_STATES = {
     "well": ("ok", "stored", "main"),
     "went_back": ("ok", "stored", "main"),
     "not_written": ("ok", "stored", "main"),
+    "listed_twice": ("ok", "stored", "main"),
     "removed": ("missing", "default", None),
     "emptied": ("empty", "default", None),
     "cut_without_bak": ("empty", "default", None),
@@ -216,6 +221,16 @@ def test_files_are_in_the_state_that_they_were_put_in(
     ]
 
     assert found == [FILE_STATES[group]]
+
+
+def test_connections_of_one_id_are_no_proof_of_processes_that_share_a_file(
+    rows: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    [file] = [row for row in rows["broadcast_offset_file"] if row["consumer_group"] == "listed_twice"]
+    kinds = {row["kind"] for row in rows["finding"] if row["consumer_group"] == "listed_twice"}
+
+    assert (file["is_online"], file["process_count"]) == (True, None)
+    assert kinds == {"client_id_duplicated"}
 
 
 # State, restart reason, restart offset, skipped, repeated.

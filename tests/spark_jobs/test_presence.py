@@ -202,6 +202,7 @@ class TestWithProxies:
         groups = {row["consumer_group"] for table in tables for row in staged_rows(stage, table)}
 
         assert PROXY_HEARTBEAT_GROUP not in groups
+        assert staged_rows(stage, "broadcast_offset_file") == []
         assert any(
             row["consumer_group"] == PROXY_HEARTBEAT_GROUP
             for row in staged_rows(stage, "consumer_connection")
