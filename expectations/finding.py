@@ -29,6 +29,8 @@ from expectations.thresholds import (
     FINDING_KINDS_WITHOUT_SUBJECT,
     FINDING_SEVERITIES,
     PASSING_CAUSES,
+    SYSTEM_GROUP_PREFIX,
+    SYSTEM_GROUPS,
 )
 from tables import FINDING
 
@@ -58,6 +60,12 @@ DIVERGENCE_TOLD: Final = Expectation(
     FINDING,
     "divergence_told",
     "Each topic whose readable queues or order configuration differ between name servers has a finding, and no other.",
+)
+ORDER_BLOCK_TOLD: Final = Expectation(
+    FINDING,
+    "order_block_told",
+    "Each group and topic with FIFO queues whose head was handed out again and is not committed while messages wait behind it has "
+    "a finding with their number, and no other has one.",
 )
 ID_FOLLOWS_KEY: Final = Expectation(
     FINDING, "id_follows_key", "The id of a finding is the hash of its kind, subject and likely cause."
@@ -103,6 +111,7 @@ SUITE: Final = Suite(
         CAUSE_KNOWN,
         DRIFT_TOLD,
         DIVERGENCE_TOLD,
+        ORDER_BLOCK_TOLD,
         ID_FOLLOWS_KEY,
         ROOT_EXISTS,
         EXPLAINED_BY_RULE,
@@ -449,6 +458,32 @@ QUERIES: Final = (
             )
         ],
         ("topic",),
+    ),
+    breaches_in(
+        f"""(
+  SELECT consumer_group, topic, sum(queue_count) AS queue_count, sum(told_count) AS told_count
+  FROM (
+    SELECT consumer_group, topic, 1 AS queue_count, 0 AS told_count
+    FROM silver_queue_order_lock AS held
+    JOIN silver_consume_progress AS progress USING (consumer_group, topic, broker_name, queue_id)
+    WHERE held.redelivery_count >= 1 AND NOT progress.consumer_offset > held.head_offset
+      AND try_subtract(progress.broker_offset, held.last_offset) > 1
+      AND NOT consumer_group IN {quoted_list(SYSTEM_GROUPS)}
+      AND NOT startswith(consumer_group, {quoted(SYSTEM_GROUP_PREFIX)})
+    UNION ALL
+    SELECT consumer_group, topic, 0, queue_count FROM gold_finding WHERE kind = 'order_queue_blocked'
+  )
+  GROUP BY consumer_group, topic
+)""",
+        [
+            Breach(
+                ORDER_BLOCK_TOLD,
+                "NOT queue_count <=> told_count",
+                "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are blocked, findings tell of ', "
+                "coalesce(told_count, 0))",
+            )
+        ],
+        ("consumer_group", "topic"),
     ),
 )
 """What is seen of each finding, and of the drift and the divergence that findings tell of."""

@@ -36,7 +36,7 @@ MODE_FOLLOWS_SOURCES: Final = Expectation(
 NUMBERS_EQUAL_SOURCES: Final = Expectation(
     QUEUE_SHARING,
     "numbers_equal_sources",
-    "The sharing degree counts the readers; offsets are the broker's, and what is in flight or ready is their difference.",
+    "The sharing degree counts the readers; offsets are the broker's, and what is in flight or ready is their difference; what blocks a FIFO queue is as its broker's file says.",
 )
 
 SUITE: Final = Suite(
@@ -224,7 +224,9 @@ judged_sharing AS (
       WHEN startswith(shared.topic, '%RETRY%') AND NOT coalesce(is_too_old, FALSE) THEN 'retry_rule'
       ELSE 'broker_default'
     END AS source_of_broker,
-    progress.consumer_offset, progress.pull_offset, progress.broker_offset
+    progress.consumer_offset, progress.pull_offset, progress.broker_offset,
+    order_lock.blocked_until AS lock_ends_at, order_lock.captured_at AS lock_read_at,
+    order_lock.redelivery_count AS redeliveries_of_lock
   FROM gold_queue_sharing AS shared
   LEFT JOIN silver_message_request_mode AS entry
   ON entry.consumer_group = shared.consumer_group AND entry.topic = shared.topic AND entry.broker_name = shared.broker_name
@@ -233,6 +235,9 @@ judged_sharing AS (
   LEFT JOIN silver_consume_progress AS progress
   ON progress.consumer_group = shared.consumer_group AND progress.topic = shared.topic
     AND progress.broker_name = shared.broker_name AND progress.queue_id = shared.queue_id
+  LEFT JOIN silver_queue_order_lock AS order_lock
+  ON order_lock.consumer_group = shared.consumer_group AND order_lock.topic = shared.topic
+    AND order_lock.broker_name = shared.broker_name AND order_lock.queue_id = shared.queue_id
 ),
 popped AS (
   SELECT consumer_group, topic, broker_name, queue_id, client_id FROM silver_observed_owner WHERE is_pop
@@ -247,6 +252,8 @@ _NUMBERS: Final = {
     "handed_out_offset": "pull_offset",
     "in_flight_count_at_most": "IF(pull_offset < consumer_offset, 0, pull_offset - consumer_offset)",
     "ready_count": "IF(broker_offset < pull_offset, 0, broker_offset - pull_offset)",
+    "order_blocked_until": "IF(lock_ends_at > lock_read_at, lock_ends_at, NULL)",
+    "redelivery_count": "redeliveries_of_lock",
 }
 _differences = ", ".join(
     f"IF({column} <=> {expected}, NULL, concat('{column} is ', {text_or_null(column)}, ', expected ', "

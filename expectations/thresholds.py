@@ -106,6 +106,7 @@ FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
     "strategy_unknown": ("info",),
     "strategy_changed": ("info",),
     "consumption_stalled": ("warning",),
+    "order_queue_blocked": ("warning",),
     "route_differs": ("warning",),
     "route_missing": ("warning",),
     "write_route_differs": ("warning",),

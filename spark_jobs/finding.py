@@ -16,7 +16,7 @@ from spark_jobs.findings.of_changes import of_changes
 from spark_jobs.findings.of_export import of_failed_sources, of_rejected_records
 from spark_jobs.findings.of_groups import of_groups, of_members, of_subscriptions
 from spark_jobs.findings.of_masters import of_masters
-from spark_jobs.findings.of_progress import of_stalled_queues
+from spark_jobs.findings.of_progress import of_blocked_queues, of_stalled_queues
 from spark_jobs.findings.of_queues import of_queues, of_shares, of_untold_queues
 from spark_jobs.findings.of_request_modes import of_request_modes
 from spark_jobs.findings.of_routes import of_divergent_brokers, of_divergent_topics, of_routes
@@ -48,6 +48,7 @@ def finding(
         of_shares(gold["assignment_fairness"]),
         of_changes(gold["assignment_churn"]),
         of_stalled_queues(silver),
+        of_blocked_queues(silver),
         of_routes(subscriptions, drift, silver["export_record"]),
         of_divergent_topics(divergence),
         of_divergent_brokers(divergence, silver["broker"], silver["export_record"]),

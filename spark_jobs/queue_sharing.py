@@ -81,6 +81,7 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
         of_queue.join(pulled, list(_QUEUE), "left")
         .join(offsets, list(_QUEUE), "left")
         .join(_retry_backlog(progress), list(_SUBSCRIPTION), "left")
+        .join(_order_locks(silver["queue_order_lock"]), list(_QUEUE), "left")
         .withColumn("seen", _seen())
     )
     expected = F.col("expected_reader_ids")
@@ -102,6 +103,8 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
         _at_least_zero(handed_out - F.col("consumer_offset")).alias("in_flight_count_at_most"),
         _at_least_zero(F.col("broker_offset") - handed_out).alias("ready_count"),
         "retry_backlog_count",
+        "order_blocked_until",
+        "redelivery_count",
     )
 
 
@@ -184,6 +187,17 @@ def _seen() -> Column:
         ),
     )
     return F.array_sort(F.array_distinct(F.transform(pops, lambda pop: pop["holder_id"])))
+
+
+def _order_locks(locks: DataFrame) -> DataFrame:
+    """Of each FIFO queue until when it is blocked, null where it was not, and how often its head was handed out before."""
+    return locks.select(
+        *_QUEUE,
+        F.when(F.col("blocked_until") > F.col("captured_at"), F.col("blocked_until")).alias(
+            "order_blocked_until"
+        ),
+        "redelivery_count",
+    )
 
 
 def _retry_backlog(progress: DataFrame) -> DataFrame:

@@ -37,6 +37,7 @@ from tables.silver.proxy_connection import PROXY_CONNECTION
 from tables.silver.proxy_presence import PROXY_PRESENCE
 from tables.silver.proxy_subscription import PROXY_SUBSCRIPTION
 from tables.silver.queue_offset import QUEUE_OFFSET
+from tables.silver.queue_order_lock import QUEUE_ORDER_LOCK
 from tables.silver.rejected_record import REJECTED_RECORD
 from tables.silver.subscription import SUBSCRIPTION
 from tables.silver.subscription_group import SUBSCRIPTION_GROUP
@@ -65,6 +66,7 @@ SILVER_TABLES: tuple[Table, ...] = (
     CONSUME_PROGRESS,
     MEMORY_OFFSET,
     MESSAGE_REQUEST_MODE,
+    QUEUE_ORDER_LOCK,
     QUEUE_OFFSET,
     OFFSET_FILE,
 )

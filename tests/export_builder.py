@@ -270,6 +270,11 @@ class ExportBuilder:
         }
         self.answer("broker_message_request_mode", {"messageRequestModeMap": table}, broker=broker)
 
+    def order_locks(self, broker: str, group: str, topic: str, *queues: Mapping[str, object] | None) -> None:
+        """What a broker has handed out of the queues of a FIFO group's topic, as `OrderInfo`; None for a queue without."""
+        table = {str(queue_id): info for queue_id, info in enumerate(queues) if info is not None}
+        self.answer("consumer_order_info", {"table": {f"{topic}@{group}": table}}, broker=broker)
+
     def broker_settings(self, broker: str, **settings: object) -> None:
         """A broker's settings, as it tells them."""
         lines = [f"{name}={value}" for name, value in {"brokerName": broker, **settings}.items()]

@@ -110,6 +110,12 @@ KINDS: Final = (
         "groups switched between PULL and POP (`MessageRequestModeSerializeWrapper`)",
     ),
     Kind(
+        "consumer_order_info",
+        "consumer_order_infos.jsonl",
+        _BROKER,
+        "messages of FIFO queues that are handed out and keep their queue waiting (`ConsumerOrderInfoManager`)",
+    ),
+    Kind(
         "broker_runtime_info",
         "broker_runtime_infos.jsonl",
         _BROKER,

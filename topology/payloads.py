@@ -695,12 +695,71 @@ def _message_request_mode(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             )
 
 
+def _consumer_order_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ConsumerOrderInfoManager.table`: `topic@group` -> queue id -> `OrderInfo` (in 5.5.0 `QueueLevelConsumerManager`)."""
+    for key, queues in payload.entries("table"):
+        topic, _, group = str(key).partition("@")
+        if not topic or not group or "@" in group:
+            continue  # A broker does not know whose it is either (`decodeKey`).
+        by_queue = _Node({"queues": queues.value}, queues.path)
+        for queue_id, info in by_queue.integer_entries("queues"):
+            yield Fact(
+                "queue_order_lock",
+                {
+                    "consumer_group": group,
+                    "topic": topic,
+                    "broker_name": envelope.broker,
+                    "queue_id": _java_integer(queue_id, 32, f"a key of {queues.path}"),
+                    "captured_at": envelope.captured_at.isoformat(),
+                }
+                | _order_lock(info),
+            )
+
+
+def _order_lock(info: _Node) -> dict[str, Any]:
+    """`OrderInfo`: by its `needBlock` the queue waits until the last message that is not acknowledged is visible again."""
+    popped_ms = info.integer("popTime", bits=64)
+    invisible_ms = info.integer_or_none("i", bits=64)
+    visible_again = {
+        offset: at.own_integer(bits=64) for offset, at in info.integer_entries("ot", required=False)
+    }
+    redelivered = {
+        offset: count.own_integer() for offset, count in info.integer_entries("oc", required=False)
+    }
+    # The first number is an offset, each other one a distance from it.
+    numbers = [number.own_integer(bits=64) for number in info.items("o", required=False)]
+    offsets = [
+        _java_integer(number + (numbers[0] if index else 0), 64, f"{info.path}.o[{index}]")
+        for index, number in enumerate(numbers)
+    ]
+    acknowledged = info.integer("cm", bits=64)
+    # Java shifts a long by its lowest six bits.
+    in_flight = [offset for index, offset in enumerate(offsets) if not acknowledged >> index % 64 & 1]
+    # Without an invisible time the one of the next request counts, which is not known.
+    lease_ends = (
+        [visible_again.get(offset, popped_ms + invisible_ms) for offset in in_flight]
+        if invisible_ms is not None and invisible_ms > 0
+        else []
+    )
+    return {
+        "popped_at": _instant(popped_ms),
+        "invisible_ms": invisible_ms,
+        "in_flight_count": len(in_flight),
+        "head_offset": in_flight[0] if in_flight else None,
+        "last_offset": offsets[-1] if offsets else None,
+        "redelivery_count": redelivered.get(in_flight[0], 0) if in_flight else None,
+        "next_visible_at": _instant(min(lease_ends, default=None)),
+        "blocked_until": _instant(max(lease_ends, default=None)),
+    }
+
+
 _READERS: dict[str, Callable[[Envelope, _Node], Iterator[Fact]]] = {
     "nameserver_cluster_info": _cluster_info,
     "nameserver_route": _route,
     "broker_topic_config": _topic_config,
     "broker_subscription_group": _subscription_group,
     "broker_message_request_mode": _message_request_mode,
+    "consumer_order_info": _consumer_order_info,
     "broker_topic_stats": _topic_stats,
     "consumer_connection": _consumer_connection,
     "proxy_consumer_connection": _consumer_connection,

@@ -66,6 +66,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "route_config_differs": "Compare mqadmin topicRoute with the broker's topics; a broker registers its topics again every 30 s.",
         "strategy_changed": "If the change was not meant, give the clients back their allocateMessageQueueStrategy; check that parameters in the settings file are those of the new strategy.",
         "consumption_stalled": "Resume the consumer if it was suspended; else look at its threads (mqadmin consumerStatus -s) and what its listener waits for.",
+        "order_queue_blocked": "Look at the message at head_offset of queue_order_lock (mqadmin queryMsgByOffset) and at what the listener does with it: the queue goes on when it is acknowledged.",
         "broker_without_master": "Start the master again, or make a slave the master (brokerId=0, brokerRole of a master). Permissions that routes show without writing follow from this.",
         "offset_files_corrupt": "Put a good offsets.json there, or move both files away to begin where consumeFromWhere says, before the client restarts.",
         "offset_file_shared": "Give each process an instanceName of its own: the last writer wins, and a restart takes the progress of another one.",

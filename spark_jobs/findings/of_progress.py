@@ -1,4 +1,4 @@
-"""Queues that have an owner and are not consumed."""
+"""Queues that are not consumed although a client has them, or has their messages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from spark_jobs.findings.case import case, counted, few, found, listed, text
+from spark_jobs.presence import is_users_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,6 +82,49 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
             ),
             queue_count=F.col("count"),
             client_count=F.size("clients"),
+            examples=few(F.col("queues")),
+        ),
+    )
+
+
+def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the FIFO queues whose first message was handed out again, and is neither acknowledged nor committed while others wait behind it."""
+    queue = ("consumer_group", "topic", "broker_name", "queue_id")
+    progress = silver["consume_progress"].select(*queue, "broker_offset", "consumer_offset")
+    # The end of the queue is one beyond its last message.
+    waiting = F.try_subtract(F.col("broker_offset"), F.col("last_offset")) - 1
+    blocked = (
+        silver["queue_order_lock"]
+        .where((F.col("redelivery_count") > 0) & is_users_group())
+        .join(progress, list(queue))
+        .where((F.col("consumer_offset") <= F.col("head_offset")) & (waiting > 0))
+    )
+    seen = blocked.groupBy("consumer_group", "topic").agg(
+        F.count("*").cast("int").alias("count"),
+        F.try_sum(waiting).alias("waiting"),
+        F.max("redelivery_count").alias("redeliveries"),
+        F.collect_set(F.concat_ws("/", "broker_name", F.col("queue_id").cast("string"))).alias("queues"),
+    )
+    return found(
+        seen,
+        ("consumer_group", "topic"),
+        case(
+            "order_queue_blocked",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=(
+                counted(F.col("count"), "FIFO queue waits", "FIFO queues wait"),
+                " for a message that was handed out again, up to ",
+                counted(F.col("redeliveries"), "time", "times"),
+                ", and is not acknowledged; behind it ",
+                F.coalesce(
+                    counted(F.col("waiting"), "message waits", "messages wait"), F.lit("messages wait")
+                ),
+                ": ",
+                listed(F.col("queues")),
+                ".",
+            ),
+            queue_count=F.col("count"),
             examples=few(F.col("queues")),
         ),
     )

@@ -74,5 +74,15 @@ QUEUE_SHARING = Table(
             "bigint",
             "Messages that wait in the group's POP retry topics of this topic, V1 and V2 together, the same for all queues; null where there is none.",
         ),
+        Column(
+            "order_blocked_until",
+            "timestamp",
+            "FIFO: when the last lease ends for which the broker hands out nothing of the queue (UTC), unless its messages are acknowledged before. Null where nothing blocked it when the broker's `consumerOrderInfo.json` was read, or where the export does not have that file.",
+        ),
+        Column(
+            "redelivery_count",
+            "int",
+            "FIFO: how often the first message that is handed out and not acknowledged was handed out before. Null where there is none, or where the export does not have that file.",
+        ),
     ),
 )

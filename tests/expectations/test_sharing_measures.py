@@ -11,6 +11,7 @@ from staged_drift import add_drift
 
 from expectations import (
     assignment_fairness,
+    finding,
     measures,
     ownership_drift,
     queue_assignment,
@@ -37,7 +38,7 @@ JUDGED = {
     )
     for expectation in suite.expectations
     if expectation.severity == "block"
-}
+} | {finding.ORDER_BLOCK_TOLD.expectation_id}
 STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 CLIENTS = ("c1", "c2", "c3")
@@ -178,6 +179,59 @@ def offsets_taken_for_zero(day: StagedDay, group: str) -> None:
     day.remove("consume_progress", consumer_group=group, broker_name="broker-a", queue_id=0)
 
 
+def fifo_group(day: StagedDay, group: str) -> Row:
+    """Shared queues, of which one is blocked by a message that was handed out twice before; gives its row."""
+    row = popped_group(day, group)[0]
+    queue = {name: row[name] for name in ("consumer_group", "topic", "broker_name", "queue_id")}
+    day.add(
+        "queue_order_lock",
+        **queue,
+        in_flight_count=1,
+        head_offset=40,
+        last_offset=43,
+        redelivery_count=2,
+        blocked_until="2026-11-16T12:00:30",
+        captured_at="2026-11-16T12:00:00",
+    )
+    row.update(order_blocked_until="2026-11-16T12:00:30", redelivery_count=2)
+    day.add_finding(kind="order_queue_blocked", consumer_group=group, topic="orders", queue_count=1)
+    return row
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def a_blocked_queue_called_free(day: StagedDay, group: str) -> None:
+    fifo_group(day, group)["order_blocked_until"] = None
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def a_lease_that_ended_called_a_block(day: StagedDay, group: str) -> None:
+    fifo_group(day, group)
+    day.of("queue_order_lock", consumer_group=group)[0]["captured_at"] = "2026-11-16T12:00:30"
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def a_redelivery_that_no_broker_counted(day: StagedDay, group: str) -> None:
+    popped_group(day, group)[0]["redelivery_count"] = 0
+
+
+@fault("finding.order_block_told")
+def a_blocked_queue_without_a_finding(day: StagedDay, group: str) -> None:
+    fifo_group(day, group)
+    day.remove("finding", kind="order_queue_blocked", consumer_group=group)
+
+
+@fault("finding.order_block_told")
+def a_block_that_was_committed_since(day: StagedDay, group: str) -> None:
+    fifo_group(day, group)
+    day.of("queue_order_lock", consumer_group=group)[0]["head_offset"] = 39
+
+
+@fault("finding.order_block_told")
+def a_block_with_nothing_behind_it(day: StagedDay, group: str) -> None:
+    fifo_group(day, group)
+    day.of("queue_order_lock", consumer_group=group)[0]["last_offset"] = 49
+
+
 @fault("queue_sharing.shared_queues_present", "queue_sharing.readers_follow_rule")
 def a_shared_queue_without_a_row(day: StagedDay, group: str) -> None:
     popped_group(day, group)
@@ -202,6 +256,7 @@ def test_shared_queues_in_order_break_nothing(spark: SparkSession) -> None:
     day = healthy_day()
     popped_group(day, "popped")
     popped_group(day, "popped-and-grpc", GRPC)
+    fifo_group(day, "fifo")
     measured = day.measure(spark, STATEMENTS)
 
     assert [row for row in measured if row["observed"] and row["expectation_id"] in JUDGED] == []

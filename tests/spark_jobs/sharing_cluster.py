@@ -6,9 +6,10 @@ A group reads one topic of its own name. Brokers a and b pull by default, p pops
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from export_builder import ExportBuilder
+from export_builder import DS, ExportBuilder
 
 from strategies.groups import PROXY_HEARTBEAT_GROUP
 
@@ -20,6 +21,8 @@ AB = {"a": 2, "b": 2}
 NOT_ASKED = "a gRPC client has no such answer"
 PROXY = "10.0.0.8:8080"
 CONSUMER_OFFSET, HANDED_OUT, MOST = 40, 44, 50
+NOON_MS = int(datetime(DS.year, DS.month, DS.day, 12, tzinfo=UTC).timestamp() * 1000)
+LEASED_MS, REDELIVERIES = 60_000, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,42 @@ def _remoting_at_the_proxy_and_beside_it(case: Planted) -> None:
     case.export.proxy_members(PROXY, case.name, ["10.0.0.2@1#1"], [case.name])
 
 
+def _fifo_blocked(case: Planted) -> None:
+    _grpc_alone(case)
+    case.export.offsets("a", case.name, case.name, (MOST, CONSUMER_OFFSET, CONSUMER_OFFSET))
+    handed_out = _lease([CONSUMER_OFFSET, 1, 2], oc={str(CONSUMER_OFFSET): REDELIVERIES})
+    case.export.order_locks("a", case.name, case.name, handed_out)
+
+
+def _fifo_consumed(case: Planted) -> None:
+    """Leased for the first time; the same with a longer lease; handed out again as the last message; handed out again and committed since."""
+    case.members(*GRPC, route={"b": 4})
+    case.grpc(*GRPC)
+    case.export.offsets(
+        "b",
+        case.name,
+        case.name,
+        *[(MOST, CONSUMER_OFFSET, CONSUMER_OFFSET)] * 3,
+        (MOST, HANDED_OUT, HANDED_OUT),
+    )
+    head = str(CONSUMER_OFFSET)
+    case.export.order_locks(
+        "b",
+        case.name,
+        case.name,
+        _lease([CONSUMER_OFFSET]),
+        _lease([CONSUMER_OFFSET], ot={head: NOON_MS + 3_600_000}),
+        _lease([CONSUMER_OFFSET, MOST - 1 - CONSUMER_OFFSET], oc={head: 1}),
+        _lease([CONSUMER_OFFSET], -LEASED_MS, oc={head: 1}),
+    )
+
+
+def _lease(offsets: list[int], popped_ms: int = -LEASED_MS // 2, **more: dict[str, int]) -> dict[str, object]:
+    """What was popped so long after the capture; for its first half a lease lasts until after it."""
+    popped_at = NOON_MS + popped_ms
+    return {"popTime": popped_at, "i": LEASED_MS, "o": offsets, "l": popped_at, "cm": 0, **more}
+
+
 GRPC = ["host-a@7@0@1k2j3h", "host-b@8@0@1k2j4h"]
 SHARED = ("shared", None)
 MATCH = ("match", None)
@@ -195,6 +234,8 @@ CASES: dict[str, Case] = {
         mode=("POP", "entry"),
     ),
     "grpc-alone": Case(_grpc_alone, SHARED, readers=GRPC),
+    "fifo-blocked": Case(_fifo_blocked, SHARED, readers=GRPC, findings=frozenset({"order_queue_blocked"})),
+    "fifo-consumed": Case(_fifo_consumed, SHARED, readers=GRPC),
     "grpc-and-remoting": Case(
         _grpc_and_remoting, SHARED, readers=GRPC[:1], findings=frozenset({"mixed_request_modes"})
     ),

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from computed_days import compute, newest, staged_rows
 from export_builder import DS
-from sharing_cluster import CASES, CLUSTER, CONSUMER_OFFSET, HANDED_OUT, MOST, sharing_export
+from sharing_cluster import (
+    CASES,
+    CLUSTER,
+    CONSUMER_OFFSET,
+    HANDED_OUT,
+    LEASED_MS,
+    MOST,
+    NOON_MS,
+    REDELIVERIES,
+    sharing_export,
+)
 
 from ledger import stages
 from ledger.stages import Day
@@ -120,6 +130,41 @@ def test_what_is_handed_out_and_what_waits_is_told_apart(rows: dict[str, list[Ro
     assert row["retry_backlog_count"] == 4
     untold = queues(rows, "queue_sharing", "grpc-alone")["a/0"]
     assert (untold["in_flight_count_at_most"], untold["ready_count"]) == (None, None)
+
+
+def test_a_fifo_queue_is_blocked_until_its_last_lease_ends(rows: dict[str, list[Row]]) -> None:
+    def blocks(group: str) -> dict[str, tuple[float | None, int | None]]:
+        return {
+            queue: (
+                row["order_blocked_until"] and row["order_blocked_until"].timestamp() * 1000 - NOON_MS,
+                row["redelivery_count"],
+            )
+            for queue, row in queues(rows, "queue_sharing", group).items()
+        }
+
+    half, unknown = LEASED_MS / 2, (None, None)
+    assert blocks("fifo-blocked") == dict.fromkeys(("a/1", "b/0", "b/1"), unknown) | {
+        "a/0": (half, REDELIVERIES)
+    }
+    assert blocks("fifo-consumed") == {
+        "b/0": (half, 0),
+        "b/1": (3_600_000, 0),
+        "b/2": (half, 1),
+        "b/3": (None, 1),
+    }
+
+
+def test_a_blocked_fifo_queue_has_its_evidence_in_columns(rows: dict[str, list[Row]]) -> None:
+    [row] = [row for row in rows["finding"] if row["kind"] == "order_queue_blocked"]
+
+    assert (row["consumer_group"], row["topic"], row["severity"]) == (
+        "fifo-blocked",
+        "fifo-blocked",
+        "warning",
+    )
+    assert (row["queue_count"], row["examples"]) == (1, ["a/0"])
+    assert "up to 3 times" in row["evidence"]
+    assert f"{MOST - CONSUMER_OFFSET - 3} messages wait" in row["evidence"]
 
 
 def test_readers_that_cannot_be_seen_are_counted_and_not_taken_for_absent(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ READ_KINDS = (
     "broker_topic_config",
     "broker_subscription_group",
     "broker_message_request_mode",
+    "consumer_order_info",
     "consumer_connection",
     "proxy_consumer_connection",
     "consumer_running_info",
@@ -32,7 +33,7 @@ READ_KINDS = (
     "consume_stats",
     "broker_topic_stats",
 )
-NOT_IN_THE_SAMPLE = ("consumer_status", "proxy_consumer_connection")
+NOT_IN_THE_SAMPLE = ("consumer_order_info", "consumer_status", "proxy_consumer_connection")
 COLUMNS = {table.name: {column.name: column for column in table.columns} for table in SILVER_TABLES}
 
 
@@ -497,9 +498,79 @@ def test_request_modes_of_topics_and_groups() -> None:
     ] == [("t", "g", "POP", 3), ("t", "h", "PULL", None)]
 
 
+POPPED_MS = 1795391240856
+OF_5_3_3 = (
+    '{"table":{"orders@fifo":{0:{"a":"at-1","cm":1,"i":60000,"l":1795391240857,"o":[40,1,3],"popTime":1795391240856},'
+    '1:{"a":"bt-2","cm":0,"i":60000,"l":1795391240866,"o":[7,1],"oc":{7:2,8:2},"ot":{7:1795391330856},'
+    '"popTime":1795391240858},2:{"a":"ct","cm":1,"i":60000,"l":1795391240866,"o":[5],"popTime":1795391240856},'
+    '3:{"cm":0,"i":60000,"l":1795391240866,"o":[9],"popTime":1795391120856}}}}'
+)
+OF_5_5_0 = OF_5_3_3.replace('{"table"', '{"orderInfoCount":1,"orderedConsumptionLevel":"QUEUE","table"', 1)
+"""As `encode()` of the two releases writes it, after calls of `update`, `commitAndNext` and `updateNextVisibleTime`."""
+
+
+def after_pop(milliseconds: int) -> str:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=POPPED_MS + milliseconds)).isoformat()
+
+
+@pytest.mark.parametrize("payload", [OF_5_3_3, OF_5_5_0])
+def test_what_a_fifo_queue_waits_for_is_what_the_brokers_class_says(payload: str) -> None:
+    found = {row["queue_id"]: row for row in rows("consumer_order_info", payload)}
+
+    # `getNextOffset` and `getLockFreeTimestamp` of the same objects: 41 and 60 s, 7 and 90 s, none, 9 and a minute ago.
+    assert {queue: (row["head_offset"], row["blocked_until"]) for queue, row in found.items()} == {
+        0: (41, after_pop(60_000)),
+        1: (7, after_pop(90_000)),
+        2: (None, None),
+        3: (9, after_pop(-60_000)),
+    }
+    assert [row["redelivery_count"] for row in found.values()] == [0, 2, None, 0]
+    assert [row["in_flight_count"] for row in found.values()] == [2, 2, 0, 1]
+    assert [row["last_offset"] for row in found.values()] == [43, 8, 5, 9]
+    assert (found[1]["next_visible_at"], found[1]["popped_at"]) == (after_pop(60_002), after_pop(2))
+    assert {(row["topic"], row["consumer_group"], row["invisible_ms"]) for row in found.values()} == {
+        ("orders", "fifo", 60_000)
+    }
+
+
+def test_without_an_invisible_time_the_end_of_a_lease_is_not_known() -> None:
+    for invisible in ({}, {"i": 0}):
+        info = {"popTime": POPPED_MS, "o": [7], "l": 1, "cm": 0, "ot": {"7": POPPED_MS}, **invisible}
+        [row] = rows("consumer_order_info", {"table": {"t@g": {"0": info}}})
+
+        assert (row["head_offset"], row["next_visible_at"], row["blocked_until"]) == (7, None, None)
+
+
+def test_bits_of_acknowledged_messages_are_counted_as_java_counts_them() -> None:
+    info = {"popTime": 1, "i": 1, "o": [100, *range(1, 64)], "l": 1, "cm": -(2**63) | 1}
+    [row] = rows("consumer_order_info", {"table": {"t@g": {"0": info}}})
+
+    assert (row["in_flight_count"], row["head_offset"], row["last_offset"]) == (62, 101, 163)
+
+
+@pytest.mark.parametrize("key", ["t", "@g", "t@", "t@g@h"])
+def test_an_order_lock_of_nobody_knows_whom_is_no_row(key: str) -> None:
+    assert rows("consumer_order_info", {"table": {key: {"0": {"popTime": 1, "cm": 0}}}}) == []
+
+
 @pytest.mark.parametrize(
     ("kind", "payload", "sentence"),
     [
+        (
+            "consumer_order_info",
+            {"table": {"t@g": {"0": {"popTime": 1, "o": [1]}}}},
+            "the payload.table[t@g].queues[0].cm is missing",
+        ),
+        (
+            "consumer_order_info",
+            {"table": {"t@g": {"0": {"popTime": 1, "cm": 0, "o": [2**63 - 1, 1]}}}},
+            "the payload.table[t@g].queues[0].o[1] is 9223372036854775808, which no Java integer of 64 bits holds",
+        ),
+        (
+            "consumer_order_info",
+            {"table": {"t@g": {"x": {}}}},
+            "the payload.table[t@g].queues has the key x, which is no integer",
+        ),
         ("nameserver_route", "", "line 1, column 1: the text is empty"),
         ("nameserver_route", [], "the payload is a list where an object is expected"),
         (
@@ -741,6 +812,11 @@ WHOLE = {
     "consumer_status": {"consumerTable": {"c": {}}, "messageQueueTable": {}},
     "consume_stats": {"offsetTable": {}},
     "broker_topic_stats": {"offsetTable": {}},
+}
+WHOLE["consumer_order_info"] = {
+    "table": {
+        "t@g": {"0": {"popTime": 1, "i": 1, "o": [1, 1], "ot": {"1": 1}, "oc": {"1": 1}, "l": 1, "cm": 2}}
+    }
 }
 WHOLE["proxy_consumer_connection"] = WHOLE["consumer_connection"]
 ODD_VALUES = (None, True, -1, 2**40, 2**70, 1.5, "", "x", "9" * 30, [], [None], {}, {"x": None}, {"0": {}})

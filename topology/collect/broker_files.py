@@ -23,6 +23,7 @@ WHOLE_FILES: Final = {
     "broker_topic_config": "topics.json",
     "broker_subscription_group": "subscriptionGroup.json",
     "broker_message_request_mode": "messageRequestMode.json",
+    "consumer_order_info": "consumerOrderInfo.json",
 }
 """Kinds whose payload is the text of a file as it is."""
 

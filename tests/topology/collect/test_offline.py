@@ -716,6 +716,20 @@ class TestBrokersFiles:
         ((_, row),) = facts(line)
         assert (row["consumer_group"], row["mode"], row["pop_share_queue_count"]) == ("popping", "POP", 1)
 
+    def test_order_locks_are_known_from_files_only(self, tmp_path: Path) -> None:
+        brokers = lay_out("5.5.0", "broker_files", tmp_path / "brokers")
+        texts = lay_out("5.5.0", "mqadmin", tmp_path / "texts")
+        lock = '{"table":{"orders@fifo":{2:{"cm":0,"i":60000,"l":1,"o":[5],"oc":{5:1},"popTime":1}}}}'
+        (brokers / "hz@broker-a/consumerOrderInfo.json").write_text(lock)
+        made(tmp_path / "exports", Sources(texts=[texts], broker_files=[brokers], captured_at=NOON))
+        (row,) = [
+            row
+            for line in envelopes(tmp_path / "exports", "consumer_order_info")
+            if line.broker == "hz@broker-a"
+            for _, row in facts(line)
+        ]
+        assert (row["consumer_group"], row["queue_id"], row["redelivery_count"]) == ("fifo", 2, 1)
+
     def test_a_damaged_file_gives_way_to_its_backup_and_it_is_told(
         self, tmp_path: Path, sources: Sources
     ) -> None:
