@@ -83,7 +83,7 @@ class TestWhichFileIsRead:
         folder = lay_out(release, "broker_files/hz@broker-a", tmp_path)
         for name in (*WHOLE_FILES.values(), OFFSETS_FILE, "delayOffset.json", "consumerFilter.json"):
             if name == "consumerOrderInfo.json":
-                continue  # None of these brokers was asked for messages in order; the samples' have such files.
+                continue  # The captures do not have it.
             found = read_config_file(folder, name)
             if name == "messageRequestMode.json" and release == "4.9.7":
                 assert found is None
