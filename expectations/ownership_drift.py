@@ -17,6 +17,7 @@ from expectations.thresholds import (
     DRIFT_FINDING_KINDS,
     DRIFT_STATES,
     DRIFT_UNKNOWN_REASONS,
+    GRPC_CLIENT_ID_PATTERN,
     MACHINE_ROOM_ONE_OWNER_SINCE,
     REASONS_WITH_A_CAUSE,
     REBALANCE_GRACE_MS,
@@ -205,7 +206,9 @@ _QUEUES_IN_NUMBERS: Final = "\n  UNION ALL".join(
 _TOLD = {
     "consumer_group": "STRING",
     **dict.fromkeys(("list", "variant", "strategy", "client_id"), "STRING"),
-    **dict.fromkeys(("is_doubled", "is_old", "is_new", "is_ghost", "is_silent", "is_by_hand"), "BOOLEAN"),
+    **dict.fromkeys(
+        ("is_doubled", "is_old", "is_new", "is_ghost", "is_silent", "is_by_hand", "is_grpc"), "BOOLEAN"
+    ),
 }
 _KEEPS_ROOMS_APART = (
     "client_language = 'JAVA' AND transform(split(client_version, '[.]'), part -> try_cast(part AS INT)) "
@@ -231,6 +234,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
             f"FROM {_OF_MEMBERS} LEFT JOIN answer USING (consumer_group, client_id) GROUP BY consumer_group, client_id)",
             consumer_group="consumer_group",
             variant="concat_ws(' ', client_language, client_version)",
+            is_grpc=f"rlike(client_id, {quoted(GRPC_CLIENT_ID_PATTERN)})",
             is_old=f"NOT coalesce({_KEEPS_ROOMS_APART}, FALSE)",
             is_ghost="state <=> 'offline'",
             is_silent="coalesce(state, 'unknown') = 'unknown' OR coalesce(is_puller, FALSE)",
@@ -349,7 +353,7 @@ group_fact AS (
     size(collect_set(strategy)) AS strategy_count, size(collect_set(client_id)) AS answering_count,
     bool_or(is_doubled) AS has_doubled_id, bool_or(is_old) AS has_old_client, bool_or(is_new) AS has_new_client,
     bool_or(is_ghost) AS has_ghost, bool_or(is_silent) AS has_silent_member,
-    coalesce(bool_or(is_by_hand), FALSE) AS has_member_by_hand
+    coalesce(bool_or(is_by_hand), FALSE) AS has_member_by_hand, coalesce(bool_or(is_grpc), FALSE) AS has_grpc
   FROM ({_TOLD_OF_GROUPS}
   )
   GROUP BY consumer_group
@@ -481,7 +485,8 @@ judged AS (
 _HAS_EVIDENCE: Final[dict[str, str]] = {
     "group_offline": "group_state = 'offline'",
     "route_vanished": "coalesce(most_queues, 0) = 0",
-    "mixed_request_modes": "size(holders) > 0 AND size(pops_of_queue) > 0",
+    "mixed_request_modes": "size(holders) > 0 AND size(pops_of_queue) > 0 "
+    "OR (reason = 'owner_not_subscribed' AND has_grpc AND topic = concat('%RETRY%', consumer_group))",
     "duplicate_client_id": "has_doubled_id",
     "room_without_clients": "strategy = 'MACHINE_ROOM'",
     "config_list_gap": "strategy = 'CONFIG'",

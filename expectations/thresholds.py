@@ -153,6 +153,12 @@ FINDING_EXPLANATIONS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...], s
         ("consumer_group", "topic"),
         "likely_cause = 'mixed_request_modes'",
     ),
+    (
+        "mixed_request_modes",
+        _KINDS_OF_QUEUES,
+        ("consumer_group",),
+        "likely_cause = 'mixed_request_modes' AND startswith(topic, '%RETRY%')",
+    ),
     ("member_lists_differ", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'member_lists_differ'"),
     ("route_differs", _KINDS_OF_QUEUES, ("topic",), "likely_cause = 'route_views_differ'"),
     (

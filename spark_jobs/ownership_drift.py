@@ -221,7 +221,12 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
         ids_where(lambda member: member["client_state"] == "offline").alias("absent"),
         twins().alias("twins"),
         F.transform(repeated_ids(), lambda repeated: repeated["client_id"]).alias("repeated"),
-        F.size(ids_where(lambda member: ~member["is_subscribed"])).alias("unsubscribed_client_count"),
+        F.size(ids_where(lambda member: ~member["is_subscribed"] & ~member["is_grpc"])).alias(
+            "unsubscribed_client_count"
+        ),
+        F.exists("variants", lambda member: member["is_grpc"] & ~member["is_subscribed"]).alias(
+            "has_grpc_bystander"
+        ),
         "member_list_count",
         "may_have_hidden_members",
         distinct_count("strategy").alias("strategy_count"),
@@ -387,6 +392,8 @@ def _cause(has_member_parameters: Column) -> Column:
         .when(unowned_for("duplicate_client_id") & (has_twins | has_repeated), "duplicate_client_id")
         .when(unowned_for("room_without_consumers"), "room_without_clients")
         .when(unowned_for("not_in_configured_list"), "config_list_gap")
+        # The share of a gRPC client in the retry topic of those that pull.
+        .when(unowned_for("owner_not_subscribed") & F.col("has_grpc_bystander"), "mixed_request_modes")
         .when(unowned_for("owner_not_subscribed"), "subscriptions_differ")
         .when(unowned_for("mixed_strategies"), "mixed_strategies")
         .when(unowned_for("mixed_clients"), "mixed_clients")

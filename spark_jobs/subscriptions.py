@@ -382,7 +382,7 @@ def subscriptions(silver: Mapping[str, DataFrame], before: ComparedRows | None) 
     `presence.absence`), baseline_ds; member_list_count (different lists among the brokers that were asked);
     request_state, request_mode, request_mode_source, pop_share_count, is_server_off (see `request_modes`); may_have_hidden_members (see
     `presence.absence`); division_reason (why no
-    owner can be named whatever the strategies are, or null); proxied_ids: members that proxies alone list;
+    owner can be named whatever the strategies are, or null); proxied_ids: members that proxies alone list and that read the topic;
     member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array beside
     member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, is_broker_assigned, is_grpc, is_askable,
     fetches_by (`pop`, `pull` or null), and the last seven of `member_lists`>.
@@ -435,7 +435,10 @@ def subscriptions(silver: Mapping[str, DataFrame], before: ComparedRows | None) 
     members = chosen.join(member_lists(silver), ["consumer_group", "list_id"], "left").withColumn(
         "member_ids", F.transform("members", lambda member: member["client_id"])
     )
-    proxied = F.array_except(F.coalesce("proxied_ids", _no_ids()), F.coalesce("member_ids", _no_ids()))
+    proxied = F.filter(
+        F.array_except(F.coalesce("proxied_ids", _no_ids()), F.coalesce("member_ids", _no_ids())),
+        lambda client_id: ~(is_grpc_id(client_id) & _is_plain_retry()),
+    )
     return (
         members.join(_proxied(silver), ["consumer_group", "topic"], "left")
         .withColumn("proxied_ids", F.when(F.col("group_state") == "online", proxied).otherwise(_no_ids()))
@@ -462,7 +465,8 @@ def _variant(member: Column) -> Column:
         member["client_version"],
         # A member that could not be asked is taken to subscribe to what its group subscribes to.
         F.lit("is_subscribed"),
-        F.coalesce(F.array_contains(member["topics"], F.col("topic")), F.lit(col=True)),
+        F.coalesce(F.array_contains(member["topics"], F.col("topic")), F.lit(col=True))
+        & ~(_is_grpc(member) & _is_plain_retry()),
         F.lit("is_broker_assigned"),
         _is_broker_assigned(member),
         F.lit("is_grpc"),
@@ -479,6 +483,11 @@ def _variant(member: Column) -> Column:
 def _is_grpc(member: Column) -> Column:
     """Whether it is a gRPC client: it has such a client's id, and no strategy, which no such client has."""
     return is_grpc_id(member["client_id"]) & member["strategy"].isNull()
+
+
+def _is_plain_retry() -> Column:
+    """Whether the topic is `%RETRY%<group>`: for members that pull. What gRPC clients get again comes from POP's own retry topics."""
+    return F.col("topic") == F.concat(F.lit(_RETRY_PREFIX), F.col("consumer_group"))
 
 
 def is_grpc_id(client_id: Column) -> Column:
@@ -505,10 +514,12 @@ def _pops_by_broker(member: Column) -> Column:
 
 
 def _fetches_by(member: Column) -> Column:
-    """`pop`, `pull`, or null where it cannot be told."""
+    """`pop`, `pull`, or null where it cannot be told, or where it does neither."""
     is_untold = _is_broker_assigned(member) & F.col("request_mode").isNull()
-    return F.when(_is_grpc(member) | _pops_by_broker(member), "pop").when(
-        (member["client_state"] == "online") & ~is_untold, "pull"
+    return (
+        F.when(_is_grpc(member), F.when(~_is_plain_retry(), "pop"))
+        .when(_pops_by_broker(member), "pop")
+        .when((member["client_state"] == "online") & ~is_untold, "pull")
     )
 
 
@@ -518,9 +529,6 @@ def _division_reason() -> Column:
     def has(condition: Callable[[Column], Column]) -> Column:
         return F.coalesce(F.exists("variants", condition), F.lit(col=False))
 
-    is_plain_retry = F.col("topic") == F.concat(F.lit("%RETRY%"), F.col("consumer_group"))
-    has_grpc = has(lambda member: member["is_grpc"])
-    has_pull = has(lambda member: F.coalesce(member["fetches_by"] == "pull", F.lit(col=False)))
     has_pop = has(lambda member: F.coalesce(member["fetches_by"] == "pop", F.lit(col=False)))
     has_proxied_grpc = F.exists("proxied_ids", is_grpc_id)
     has_assigned = has(lambda member: member["is_broker_assigned"])
@@ -532,9 +540,7 @@ def _division_reason() -> Column:
     )
     return F.when(
         F.col("group_state") == "online",
-        # Who reads the plain retry topic: those who pull; they divide it with members that do not.
-        F.when(is_plain_retry & has_grpc & has_pull, "mixed_request_modes")
-        .when(has_pop | has_proxied_grpc, "shared_by_pop")
+        F.when(has_pop | has_proxied_grpc, "shared_by_pop")
         .when(F.size("proxied_ids") > 0, "mixed_request_modes")
         .when(has_assigned & (F.col("request_state") == "differ"), "request_modes_differ")
         .when(has_assigned & F.col("request_mode").isNull(), "request_mode_unknown")

@@ -52,6 +52,13 @@ EXPLANATIONS: Final = (
     Explanation("client_id_duplicated", QUEUE_KINDS, ("consumer_group",), "duplicate_client_id"),
     Explanation("subscriptions_differ", QUEUE_KINDS, ("consumer_group", "topic"), "subscriptions_differ"),
     Explanation("mixed_request_modes", QUEUE_KINDS, ("consumer_group", "topic"), "mixed_request_modes"),
+    Explanation(
+        "mixed_request_modes",
+        QUEUE_KINDS,
+        ("consumer_group",),
+        "mixed_request_modes",
+        when="startswith(topic, '%RETRY%')",
+    ),
     Explanation("member_lists_differ", QUEUE_KINDS, ("consumer_group",), "member_lists_differ"),
     Explanation("route_differs", QUEUE_KINDS, ("topic",), "route_views_differ"),
     Explanation("route_missing", (*QUEUE_KINDS, "assignment_frozen"), ("topic",), "route_vanished"),

@@ -223,7 +223,8 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
         .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))
         .where("size(expressions) > 1")
     )
-    unsubscribed = ids_where(lambda member: ~member["is_subscribed"])
+    # No gRPC client can subscribe to more than it does.
+    unsubscribed = ids_where(lambda member: ~member["is_subscribed"] & ~member["is_grpc"])
     seen = (
         subscriptions.where("group_state in ('online', 'broadcasting')")
         .select(

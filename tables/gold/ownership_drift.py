@@ -102,7 +102,9 @@ OWNERSHIP_DRIFT = Table(
             "Those of them that every broker which lists them lists more than once, while no process was asked itself: one process with connections that died, or several.",
         ),
         Column(
-            "unsubscribed_client_count", "int", "Those of them that do not subscribe to the topic themselves."
+            "unsubscribed_client_count",
+            "int",
+            "Those of them that do not subscribe to the topic themselves; gRPC clients, which read no `%RETRY%<group>`, are not counted.",
         ),
         Column(
             "member_list_count", "int", "Different lists of members among the brokers of the topic's route."

@@ -2,8 +2,6 @@
 
 A cluster with a proxy of its own (CLUSTER mode) is collected twice while every message is consumed: with a way to the proxy,
 and without one. A broker with a proxy in its own process (LOCAL mode) has gRPC clients and remoting clients that pop.
-
-Not run to its end yet as a test: `make e2e` runs it, CI does not until it has passed.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.real_cluster import Group, GrpcMember
 
-pytestmark = [pytest.mark.e2e, pytest.mark.every_release, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 MESSAGE_COUNT: Final = 160
 TOPIC: Final = "orders"
@@ -46,6 +44,8 @@ BLAMES: Final = {
 }
 """Kinds of findings that accuse a group whose messages are all consumed."""
 POP_SHARE: Final = 1
+FIRST_ID: Final = "0.1.0.1@mixed"
+"""A client id that sorts before those of gRPC clients, which begin with the name of the machine."""
 Row = dict[str, Any]
 
 
@@ -112,9 +112,9 @@ class Day:
         """Return the states of a group with their reasons, over its topics."""
         return {(row["group_state"], row["group_state_reason"]) for row in self.fairness[group]}
 
-    def states(self, group: str) -> set[str]:
-        """Return the states of the queues of the topic."""
-        return {row["state"] for row in self.drift[group] if row["topic"] == TOPIC}
+    def states(self, group: str, topic: str = TOPIC) -> set[str]:
+        """Return the states of the queues of a topic."""
+        return {row["state"] for row in self.drift[group] if row["topic"] == topic}
 
     def found(self, group: str | None) -> set[str]:
         """Return the kinds of what was found about a group."""
@@ -258,6 +258,11 @@ class TestOfAClusterWithAProxyThatAnswers:
         assert in_cluster_mode.with_proxy.states("mixed") == {"shared"}
         assert "mixed_request_modes" in in_cluster_mode.with_proxy.found("mixed")
 
+    def test_the_remoting_client_of_such_a_group_has_the_plain_retry_topic_for_itself(
+        self, in_cluster_mode: InClusterMode
+    ) -> None:
+        assert in_cluster_mode.with_proxy.states("mixed", "%RETRY%mixed") == {"match"}
+
     def test_a_group_that_is_not_behind_the_proxy_is_a_match(self, in_cluster_mode: InClusterMode) -> None:
         assert in_cluster_mode.with_proxy.states("beside") == {"match"}
         assert in_cluster_mode.with_proxy.found("beside") == set()
@@ -326,7 +331,7 @@ def in_local_mode(tmp_path_factory: pytest.TempPathFactory) -> tuple[Day, Mappin
                 cluster.start_grpc_consumer(group, [TOPIC], proxy, is_simple=is_simple)
             )
         start = cluster.start_consumers
-        consumers.remoting["mixed"] = start("mixed", [TOPIC], ["10.1.0.1@mixed"])
+        consumers.remoting["mixed"] = start("mixed", [TOPIC], [FIRST_ID])
         consumers.remoting["beside"] = start("beside", [TOPIC], ["10.1.1.1@1", "10.1.1.2@2"])
         for group in ("pop-share", "pop-and-pull"):
             cluster.set_request_mode(TOPIC, group, "POP", POP_SHARE)
@@ -385,8 +390,14 @@ class TestOfABrokerWithAProxyOfItsOwn:
         day, _ = in_local_mode
         assert day.states("mixed") == {"shared"}
         pullers = Counter(tuple(row["puller_ids"]) for row in day.sharing("mixed"))
-        assert pullers == {("10.1.0.1@mixed",): 2, (): 2}
+        assert pullers == {(FIRST_ID,): 2, (): 2}
         assert "mixed_request_modes" in day.found("mixed")
+
+    def test_the_remoting_client_of_such_a_group_has_the_one_queue_of_the_plain_retry_topic(
+        self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]
+    ) -> None:
+        """No gRPC client reads that topic, and the first of the members gets its queue."""
+        assert in_local_mode[0].states("mixed", "%RETRY%mixed") == {"match"}
 
     def test_a_group_of_remoting_clients_beside_them_is_a_match(
         self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]

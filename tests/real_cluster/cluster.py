@@ -179,6 +179,8 @@ class RealCluster:
         self._servers: dict[str, Started] = {}
         self._hosts: dict[str, _Host] = {}
         self._member_count = 0
+        # By key: the group and the broker of each gRPC consumer that a broker lists, as it does in LOCAL mode.
+        self._listed_grpc: dict[str, tuple[str, str, GrpcMember]] = {}
 
     def __enter__(self) -> Self:
         self._processes = Processes()
@@ -397,11 +399,15 @@ class RealCluster:
             endpoints=proxy.grpc_address,
             is_simple=is_simple,
         )
-        return GrpcMember(key, client_id, host)
+        member = GrpcMember(key, client_id, host)
+        if proxy.name in self._planned:
+            self._listed_grpc[key] = (group, proxy.name, member)
+        return member
 
     def stop_grpc_consumer(self, member: GrpcMember) -> None:
         """Stop it in an orderly way."""
         self._hosts[member.host].tell("stop_consumer", key=member.key)
+        self._listed_grpc.pop(member.key, None)
 
     def hold_grpc_consumer(self, member: GrpcMember, *, is_held: bool = True) -> None:
         """Let it receive messages without acknowledging them, or acknowledge again."""
@@ -531,7 +537,7 @@ class RealCluster:
     def wait_until_stable(self, *groups: Group, seconds: float = PATIENCE_S) -> None:
         """Wait until another rebalance would change nothing.
 
-        That is so when every broker has exactly the members that send heartbeats to it, when every member sees the
+        That is so when every broker has exactly the members that send heartbeats to it (and the gRPC clients of its own proxy), when every member sees the
         retry topic on each of those brokers, when all brokers answer alike whom they rebalance, when each queue that is locked
         by its owner has one (a lock is kept for up to 20 seconds after its queue was given away), and when two rounds of route,
         heartbeat and rebalance (which are made here and now, beside those that the clients make by themselves) end with the same
@@ -876,6 +882,11 @@ class RealCluster:
         for broker in self.alive_brokers:
             expected = Counter(
                 member.client_id for member in group.members if broker in seen[member.key]["brokers"]
+            )
+            expected.update(
+                member.client_id
+                for name, lister, member in self._listed_grpc.values()
+                if (name, lister) == (group.name, broker)
             )
             known = Counter(self.members_known_to(broker, group.name))
             if known != expected:

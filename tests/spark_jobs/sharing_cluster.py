@@ -33,6 +33,7 @@ class Case:
         plant: writes what sources say.
         states: state, and the cause or the reason, of every queue that `queues` does not name.
         queues: the same of a queue `broker/id`.
+        retried: the same of each queue of `%RETRY%<group>`, where it has a route.
         readers: expected readers of every queue that is shared; None where no queue is.
         readers_of: expected readers of single queues.
         mode: request mode and source of the shared queues.
@@ -42,6 +43,7 @@ class Case:
     plant: Callable[[Planted], None]
     states: tuple[str, str | None]
     queues: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    retried: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     readers: list[str] | None = None
     readers_of: Mapping[str, list[str]] = field(default_factory=dict)
     mode: tuple[str | None, str | None] = (None, None)
@@ -54,6 +56,7 @@ class Planted:
     def __init__(self, export: ExportBuilder, name: str) -> None:
         self.export = export
         self.name = name
+        self.retry_topic = f"%RETRY%{name}"
 
     def members(self, *client_ids: str, route: Mapping[str, int] | None = None) -> None:
         brokers = AB if route is None else route
@@ -173,6 +176,27 @@ def _beside_the_proxy(case: Planted) -> None:
     case.export.proxy_members(PROXY, case.name, GRPC[:1], [case.name])
 
 
+def _retries(case: Planted, *listed: str, held: list[str]) -> None:
+    """The remoting client c1 reads the plain retry topic; brokers list these members, and c1 holds these queues."""
+    topics = [case.name, case.retry_topic]
+    for topic, count in zip(topics, (2, 1), strict=True):
+        case.export.route(topic, dict.fromkeys("ab", count))
+    for broker in "ab":
+        case.export.members(broker, case.name, listed, topics)
+    owns = [(case.name, "a", 0), (case.name, "a", 1), *((case.retry_topic, broker, 0) for broker in held)]
+    case.export.client(case.name, "c1", topics, "AVG", owns)
+
+
+def _retry_beside_grpc(case: Planted) -> None:
+    _retries(case, "c1", GRPC[0], held=["a"])
+    case.grpc(GRPC[0])
+
+
+def _retry_beside_the_proxy(case: Planted) -> None:
+    _retries(case, "c1", held=["a", "b"])
+    case.export.proxy_members(PROXY, case.name, GRPC[:1], [case.name])
+
+
 def _remoting_at_the_proxy_and_beside_it(case: Planted) -> None:
     case.members("c1")
     case.pulls("c1", "a/0", "a/1", "b/0", "b/1")
@@ -263,6 +287,21 @@ CASES: dict[str, Case] = {
     "behind-the-proxy": Case(_behind_the_proxy, SHARED, readers=GRPC),
     "beside-the-proxy": Case(
         _beside_the_proxy, SHARED, readers=GRPC[:1], findings=frozenset({"mixed_request_modes"})
+    ),
+    "retry-beside-grpc": Case(
+        _retry_beside_grpc,
+        SHARED,
+        # The broker counts the gRPC client, which pops from other retry topics.
+        retried={"a/0": MATCH, "b/0": ("unowned", "mixed_request_modes")},
+        readers=GRPC[:1],
+        findings=frozenset({"mixed_request_modes", "queue_unowned"}),
+    ),
+    "retry-beside-the-proxy": Case(
+        _retry_beside_the_proxy,
+        SHARED,
+        retried={"a/0": MATCH, "b/0": MATCH},
+        readers=GRPC[:1],
+        findings=frozenset({"mixed_request_modes"}),
     ),
     "remoting-at-the-proxy-and-beside-it": Case(
         _remoting_at_the_proxy_and_beside_it,

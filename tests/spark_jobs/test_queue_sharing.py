@@ -46,11 +46,12 @@ def rows(day: Day) -> dict[str, list[Row]]:
     return {name: staged_rows(newest(day), name) for name in tables}
 
 
-def queues(rows: dict[str, list[Row]], table: str, group: str) -> dict[str, Row]:
+def queues(rows: dict[str, list[Row]], table: str, group: str, topic: str | None = None) -> dict[str, Row]:
+    """The rows of a group and topic (None: that of its name) by queue."""
     return {
         f"{row['broker_name']}/{row['queue_id']}": row
         for row in rows[table]
-        if row["consumer_group"] == group
+        if row["consumer_group"] == group and row["topic"] == (topic or group)
     }
 
 
@@ -63,6 +64,26 @@ def test_each_queue_has_its_state_and_its_reason(name: str, rows: dict[str, list
 
     assert found
     assert found == {queue: CASES[name].queues.get(queue, CASES[name].states) for queue in found}
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.retried])
+def test_grpc_clients_divide_the_plain_retry_topic_where_brokers_list_them_and_never_read_it(
+    name: str, rows: dict[str, list[Row]]
+) -> None:
+    found = {
+        queue: (row["state"], row["likely_cause"] or row["unknown_reason"])
+        for queue, row in queues(rows, "ownership_drift", name, f"%RETRY%{name}").items()
+    }
+
+    assert found == CASES[name].retried
+
+
+def test_a_queue_that_is_nobodys_for_a_grpc_client_is_below_the_finding_of_its_group(
+    rows: dict[str, list[Row]],
+) -> None:
+    of_group = {row["kind"]: row for row in rows["finding"] if row["consumer_group"] == "retry-beside-grpc"}
+
+    assert of_group["queue_unowned"]["parent_finding_id"] == of_group["mixed_request_modes"]["finding_id"]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -113,7 +134,9 @@ def test_no_strategy_owns_a_queue_that_is_shared(rows: dict[str, list[Row]]) -> 
     owners = {
         row["client_id"]
         for row in rows["queue_assignment"]
-        if row["is_effective"] and CASES[row["consumer_group"]].states == ("shared", None)
+        if row["is_effective"]
+        and row["topic"] == row["consumer_group"]
+        and CASES[row["consumer_group"]].states == ("shared", None)
     }
 
     assert owners == {None}
