@@ -17,9 +17,10 @@ The run of a day is created at its first minute and waits for that day's export 
 
 **An old day again**: clear its run, or
 
-    airflow backfill create --dag-id queue_ledger --from-date 2026-11-16 --to-date 2026-11-18
+    airflow backfill create --dag-id queue_ledger --from-date 2026-11-16 --to-date 2026-11-18 --max-active-runs 1
 
-Both dates are included. A refusal by the gate or a bad export is not retried: the same input gives the same answer.
+Both dates are included. With one run at a time each day is compared with the day before it; see docs/airflow.md for
+several. A refusal by the gate or a bad export is not retried: the same input gives the same answer.
 Publication has one slot in the pool `ledger_publish`, because Delta tables on a local disk allow one writer. The
 slots of the pool `ledger_build` are the Spark applications at a time: one on a laptop, more with a cluster.
 Each publication is an event of the asset `ledger://gold`, with `cluster` and `ds`.

@@ -70,14 +70,14 @@ class Project:
         return rows
 
     def backfill(self, first: str, last: str) -> list[str]:
-        """Ask a running Airflow for some days, and return the ids of their runs.
+        """Ask a running Airflow for some days, one after the other, and return the ids of their runs.
 
         Runs of a paused DAG wait. It is unpaused afterwards: a scheduler that is at work locks SQLite under the command, which
         then fails at once, however long it would have waited.
         """
         wait_until(self.api.knows_dag, 120)
         dates = ["--from-date", first, "--to-date", last]
-        self.run("airflow", "backfill", "create", "--dag-id", DAG_ID, *dates)
+        self.run("airflow", "backfill", "create", "--dag-id", DAG_ID, *dates, "--max-active-runs", "1")
         self.run("airflow", "dags", "unpause", DAG_ID)
         return [run_id for run_id in self.api.states() if run_id.startswith("backfill__")]
 
