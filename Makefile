@@ -61,8 +61,8 @@ fuzz: setup ## a million drawn offset files against the same classes (LEDGER_CAS
 e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters, many days; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m e2e tests
 
-e2e-ci: setup ## the same with real clusters of one release of RocketMQ (the mark `every_release` has the others); wants a JDK
-	@$(IN_ENVIRONMENT) pytest -m "e2e and not every_release" tests
+e2e-ci: setup ## the same with real clusters of one release of RocketMQ and without what is marked `nightly`; wants a JDK
+	@$(IN_ENVIRONMENT) pytest -m "e2e and not every_release and not nightly" tests
 
 faults: setup ## runs that are killed at any moment, doubled, stopped, out of disk, executors or Airflow's database; an hour
 	@$(IN_ENVIRONMENT) pytest -m faults tests/faults
