@@ -132,5 +132,6 @@ def test_the_publication_says_what_was_read_of_the_earlier_day(warehouse: Wareho
         "silver.consumer_connection",
         "gold.ownership_drift",
         "gold.quarantined_group",
+        "silver.consume_progress",
     ]
     assert set(content) <= set(named)
