@@ -18,6 +18,7 @@ from expectations.model import (
     subject_columns,
     text_or_null,
 )
+from expectations.presence import USERS_GROUP
 from expectations.thresholds import (
     DRIFT_FINDING_KINDS,
     FINDING_CAUSES,
@@ -29,8 +30,6 @@ from expectations.thresholds import (
     FINDING_KINDS_WITHOUT_SUBJECT,
     FINDING_SEVERITIES,
     PASSING_CAUSES,
-    SYSTEM_GROUP_PREFIX,
-    SYSTEM_GROUPS,
 )
 from tables import FINDING
 
@@ -468,8 +467,7 @@ QUERIES: Final = (
     JOIN silver_consume_progress AS progress USING (consumer_group, topic, broker_name, queue_id)
     WHERE held.redelivery_count >= 1 AND NOT progress.consumer_offset > held.head_offset
       AND try_subtract(progress.broker_offset, held.last_offset) > 1
-      AND NOT consumer_group IN {quoted_list(SYSTEM_GROUPS)}
-      AND NOT startswith(consumer_group, {quoted(SYSTEM_GROUP_PREFIX)})
+      AND {USERS_GROUP}
     UNION ALL
     SELECT consumer_group, topic, 0, queue_count FROM gold_finding WHERE kind = 'order_queue_blocked'
   )

@@ -22,6 +22,11 @@ def ids_where(condition: Callable[[Column], Column]) -> Column:
     )
 
 
+def unsubscribed_ids() -> Column:
+    """Return the ids of the members that could read the topic and do not subscribe to it; gRPC clients subscribe to no more than they read."""
+    return ids_where(lambda member: ~member["is_subscribed"] & ~member["is_grpc"])
+
+
 def twins() -> Column:
     """Return the client ids behind which several processes are: array<struct<client_id, process_count>>.
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from settings import settings_by_member
 from spark_jobs.allocation import BROADCASTING, DIVISION_REASONS, MIXED, NOT_IN_ROUTE, POP
 from spark_jobs.deviating_members import deviating_members
-from spark_jobs.members import distinct_count, ids_where, repeated_ids, twins
+from spark_jobs.members import distinct_count, ids_where, repeated_ids, twins, unsubscribed_ids
 from spark_jobs.presence import is_users_group
 
 if TYPE_CHECKING:
@@ -221,9 +221,7 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
         ids_where(lambda member: member["client_state"] == "offline").alias("absent"),
         twins().alias("twins"),
         F.transform(repeated_ids(), lambda repeated: repeated["client_id"]).alias("repeated"),
-        F.size(ids_where(lambda member: ~member["is_subscribed"] & ~member["is_grpc"])).alias(
-            "unsubscribed_client_count"
-        ),
+        F.size(unsubscribed_ids()).alias("unsubscribed_client_count"),
         F.exists("variants", lambda member: member["is_grpc"] & ~member["is_subscribed"]).alias(
             "has_grpc_bystander"
         ),

@@ -111,6 +111,11 @@ def counted(number: Column, singular: str, plural: str) -> Column:
     return F.concat_ws(" ", number.cast("string"), F.when(number == 1, singular).otherwise(plural))
 
 
+def queue_name() -> Column:
+    """The queue of a row with broker_name and queue_id, as findings name it: `broker/id`."""
+    return F.concat_ws("/", "broker_name", "queue_id")
+
+
 def sources(brokers: Column, likely_cause: str | None = None) -> Column:
     """`cause_sources` of an array of brokers, with one cause for all."""
     cause = F.lit(likely_cause).cast("string")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, counted, few, found, listed
+from spark_jobs.findings.case import case, counted, few, found, listed, queue_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -92,7 +92,7 @@ def of_offset_files(files: DataFrame) -> DataFrame:
 
 def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
     """What is amiss with the queues of a topic that one client reads."""
-    queue = F.concat_ws("/", "broker_name", F.col("queue_id").cast("string"))
+    queue = queue_name()
     before = F.greatest("previous_offset", "highest_earlier_offset")
     seen = (
         offsets.where("state in ('behind_min', 'ahead_of_max', 'regressed', 'stale')")

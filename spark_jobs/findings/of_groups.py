@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from spark_jobs.findings.advice import ADVICE
 from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
 from spark_jobs.findings.of_export import failed_questions
-from spark_jobs.members import ids_where, repeated_ids, twins
+from spark_jobs.members import ids_where, repeated_ids, twins, unsubscribed_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -223,15 +223,13 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
         .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))
         .where("size(expressions) > 1")
     )
-    # No gRPC client can subscribe to more than it does.
-    unsubscribed = ids_where(lambda member: ~member["is_subscribed"] & ~member["is_grpc"])
     seen = (
         subscriptions.where("group_state in ('online', 'broadcasting')")
         .select(
             *of_topic,
             "group_state",
             F.size(F.array_distinct("member_ids")).alias("member_count"),
-            unsubscribed.alias("unsubscribed"),
+            unsubscribed_ids().alias("unsubscribed"),
         )
         .join(expressions, of_topic, "left")
     )

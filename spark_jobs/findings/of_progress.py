@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, counted, few, found, listed, text
+from spark_jobs.findings.case import case, counted, few, found, listed, queue_name, text
 from spark_jobs.presence import is_users_group
 
 if TYPE_CHECKING:
@@ -53,11 +53,10 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         .where(_age_ms("last_consumed_at", "client_now") >= STALLED_AFTER_MS)
         .where(_age_ms("stored_at", "asked_at") >= STALLED_AFTER_MS)
     )
-    queue = F.concat_ws("/", "broker_name", F.col("queue_id").cast("string"))
     seen = stalled.groupBy("consumer_group", "topic").agg(
         F.count_distinct("broker_name", "queue_id").cast("int").alias("count"),
         F.sum(waiting).alias("waiting"),
-        F.collect_set(queue).alias("queues"),
+        F.collect_set(queue_name()).alias("queues"),
         F.collect_set("client_id").alias("clients"),
         (F.min(_age_ms("last_consumed_at", "client_now")) / 60_000).cast("int").alias("minutes"),
     )
@@ -103,7 +102,7 @@ def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         F.count("*").cast("int").alias("count"),
         F.try_sum(waiting).alias("waiting"),
         F.max("redelivery_count").alias("redeliveries"),
-        F.collect_set(F.concat_ws("/", "broker_name", F.col("queue_id").cast("string"))).alias("queues"),
+        F.collect_set(queue_name()).alias("queues"),
     )
     return found(
         seen,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from spark_jobs.allocation import MIXED
-from spark_jobs.findings.case import advice_for, case, counted, few, found, listed, text
+from spark_jobs.findings.case import advice_for, case, counted, few, found, listed, queue_name, text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -21,7 +21,7 @@ _CAUSES_THAT_PASS: Final = ("not_yet_rebalanced",)
 
 def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
     """The queues that are not owned as they should be, by group, topic, state and cause."""
-    queue = F.concat_ws("/", "broker_name", "queue_id")
+    queue = queue_name()
     # All queues of an offline group are unowned: that is one finding of the group.
     is_news = ~F.col("likely_cause").eqNullSafe("group_offline")
     wrong = drift.where(F.col("state").isin("unowned", "multi_owned", "foreign_owner") & is_news)

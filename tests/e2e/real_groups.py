@@ -138,7 +138,7 @@ def _mistake(cause: str, *states: str, is_restless: bool = False, **findings: st
 MISTAKES: Final[Mapping[str, Mistake]] = {
     "mixed": _mistake("mixed_strategies", "unowned", "multi_owned", strategies_mixed=None),
     # Each broker lets one of the processes answer, and connections are no proof of another.
-    "twins": Mistake(
+    "same-id": Mistake(
         frozenset({("unowned", "duplicate_client_id")}),
         frozenset({("client_id_duplicated", None)}),
         frozenset({"process_count_unknown"}),
@@ -162,11 +162,11 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         "member_lists_differ", *_ANY_STATE, is_restless=True, member_lists_differ=None, client_not_asked=None
     ),
 }
-"""By group; of `twins`, where the brokers let the same process answer. All but `snug`, which has lost a broker, are started by `start_badly`."""
+"""By group; of `same-id`, where both brokers passed the question on to the same process. `start_badly` starts all but `snug`, which has lost a broker."""
 
 
-PROVEN_TWINS: Final = _mistake("duplicate_client_id", "unowned", "multi_owned", client_id_duplicated=None)
-"""What the ledger has to say of `twins` where each broker let another process answer."""
+PROVEN_PROCESSES: Final = _mistake("duplicate_client_id", "unowned", "multi_owned", client_id_duplicated=None)
+"""What the ledger reports about `same-id` where each broker passed the question on to another process."""
 
 
 def start_badly(cluster: RealCluster) -> None:
@@ -181,8 +181,8 @@ def start_badly(cluster: RealCluster) -> None:
     start("mixed", ["orders"], _ids("10.5.0", 2))
     start("mixed", ["orders"], ["10.5.0.3@3"], "AVG_BY_CIRCLE")
 
-    start("twins", ["orders"], ["10.5.1.1@same", "10.5.1.2@other"])
-    start("twins", ["orders"], ["10.5.1.1@same"], host="second")
+    start("same-id", ["orders"], ["10.5.1.1@same", "10.5.1.2@other"])
+    start("same-id", ["orders"], ["10.5.1.1@same"], host="second")
 
     start("crowd", ["small"], _ids("10.5.2", 4))
 

@@ -21,7 +21,7 @@ from tests.e2e.real_groups import (
     HALF_KNOWN,
     HOSTILE_IDS,
     MISTAKES,
-    PROVEN_TWINS,
+    PROVEN_PROCESSES,
     SH_B,
     halve_route,
     settings_of,
@@ -164,7 +164,7 @@ class TestOfAClusterWithMistakes:
     def test_each_mistake_is_found_with_its_cause_and_nothing_else_is_said_of_it(
         self, seen: Seen, group: str
     ) -> None:
-        mistake = PROVEN_TWINS if group in seen.ill.proven_processes else MISTAKES[group]
+        mistake = PROVEN_PROCESSES if group in seen.ill.proven_processes else MISTAKES[group]
         wrong = {
             (row["state"], row["likely_cause"])
             for row in seen.ill.drift[group]
