@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,13 +39,21 @@ from spark_jobs.queue_sharing import queue_sharing
 from spark_jobs.route_divergence import route_divergence
 from spark_jobs.session import spark_session, suited_to
 from spark_jobs.silver import read_silver
-from spark_jobs.stage import write_measures, write_measures_of_rest, write_tables, write_work
+from spark_jobs.stage import (
+    WRITERS,
+    write_measures,
+    write_measures_of_rest,
+    write_table,
+    write_tables,
+    write_work,
+)
 from spark_jobs.subscriptions import subscriptions
 from tables import (
     ASSIGNMENT_CHURN,
     ASSIGNMENT_FAIRNESS,
     BROADCAST_OFFSET,
     BROADCAST_OFFSET_FILE,
+    COMPUTED_GOLD_TABLES,
     FINDING,
     OWNERSHIP_DRIFT,
     PRODUCER_SPREAD,
@@ -65,7 +74,8 @@ from warehouse.staging import attempt, finish
 from warehouse.two_days import compare
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -134,50 +144,76 @@ def _stage_day(
     before: ComparedRows | None,
     settings: ClusterSettings,
 ) -> dict[str, DataFrame]:
-    """Compute and write every table of a stage, and return them as they were written."""
-    cluster, ds = manifest.cluster, manifest.ds
+    """Compute and write every table of a stage, and return them as they were written.
+
+    Planning takes one core and most of a small day, so tables are computed side by side: each waits for those that it
+    reads, which are begun before it.
+    """
+    day = {"cluster": F.lit(manifest.cluster), "ds": F.lit(manifest.ds)}
     silver = write_tables(spark, stage, SILVER_TABLES, read_silver(spark, str(directory), manifest, stage))
-    shared = write_work(spark, stage, "subscription", subscriptions(silver, before))
+    judged = tuple(table for table in COMPUTED_GOLD_TABLES if table is not FINDING)
+    begun: dict[Table, Future[DataFrame]] = {}
 
-    def write(rows_of: Mapping[Table, DataFrame]) -> dict[str, DataFrame]:
-        day = {"cluster": F.lit(cluster), "ds": F.lit(ds)}
-        whole = {table.name: rows.withColumns(day) for table, rows in rows_of.items()}
-        return write_tables(spark, stage, rows_of, whole)
+    def gold(table: Table) -> DataFrame:
+        return begun[table].result()
 
+    with ThreadPoolExecutor(WRITERS) as pool:
+
+        def work(name: str, rows: Callable[[], DataFrame]) -> Callable[[], DataFrame]:
+            return pool.submit(lambda: write_work(spark, stage, name, rows())).result
+
+        def begin(table: Table, rows: Callable[[], DataFrame]) -> None:
+            begun[table] = pool.submit(lambda: write_table(spark, stage, table, rows().withColumns(day)))
+
+        shared = work("subscription", lambda: subscriptions(silver, before))
+        files_read = work(
+            "offset_reading", lambda: readings(spark, silver, str(directory), manifest, earlier)
+        )
+        begin(ROUTE_DIVERGENCE, lambda: route_divergence(silver))
+        begin(PRODUCER_SPREAD, lambda: producer_spread(silver))
+        begin(QUEUE_ASSIGNMENT, lambda: _queue_assignment(silver, shared(), settings))
+        begin(QUEUE_SHARING, lambda: queue_sharing(silver, shared()))
+        begin(BROADCAST_OFFSET_FILE, lambda: broadcast_offset_file(silver, shared(), files_read()))
+        begin(
+            ASSIGNMENT_FAIRNESS,
+            lambda: assignment_fairness(gold(QUEUE_ASSIGNMENT), shared(), SPREAD_BOUNDS),
+        )
+        begin(
+            OWNERSHIP_DRIFT,
+            lambda: ownership_drift(
+                silver,
+                shared(),
+                {table.name: gold(table) for table in (QUEUE_ASSIGNMENT, QUEUE_SHARING, ROUTE_DIVERGENCE)},
+                settings,
+            ),
+        )
+        begin(
+            BROADCAST_OFFSET,
+            lambda: broadcast_offset(silver, shared(), files_read(), gold(BROADCAST_OFFSET_FILE)),
+        )
+        begin(
+            ASSIGNMENT_CHURN,
+            lambda: assignment_churn(
+                gold(QUEUE_ASSIGNMENT),
+                gold(ASSIGNMENT_FAIRNESS),
+                silver["consumer_connection"],
+                gold(OWNERSHIP_DRIFT),
+                before,
+            ),
+        )
+        findings = work(
+            "finding",
+            lambda: finding(silver, shared(), {table.name: gold(table) for table in judged}),
+        )
+        begin(FINDING, lambda: with_roots(findings()))
+    return silver | {table.name: gold(table) for table in begun}
+
+
+def _queue_assignment(
+    silver: Mapping[str, DataFrame], shared: DataFrame, settings: ClusterSettings
+) -> DataFrame:
     owners = queue_assignment(allocated(shared, settings))
-    kept = kept_without_route(shared, silver["observed_owner"])
-    # What does not wait for one another is written side by side.
-    gold = write(
-        {
-            QUEUE_ASSIGNMENT: owners.unionByName(kept),
-            ROUTE_DIVERGENCE: route_divergence(silver),
-            PRODUCER_SPREAD: producer_spread(silver),
-            QUEUE_SHARING: queue_sharing(silver, shared),
-        }
-    )
-    fairness = assignment_fairness(gold["queue_assignment"], shared, SPREAD_BOUNDS)
-    files_read = write_work(
-        spark, stage, "offset_reading", readings(spark, silver, str(directory), manifest, earlier)
-    )
-    gold |= write(
-        {
-            ASSIGNMENT_FAIRNESS: fairness,
-            OWNERSHIP_DRIFT: ownership_drift(silver, shared, gold, settings),
-            BROADCAST_OFFSET_FILE: broadcast_offset_file(silver, shared, files_read),
-        }
-    )
-    offsets = broadcast_offset(silver, shared, files_read, gold["broadcast_offset_file"])
-    churn = assignment_churn(
-        gold["queue_assignment"],
-        gold["assignment_fairness"],
-        silver["consumer_connection"],
-        gold["ownership_drift"],
-        before,
-    )
-    gold |= write({BROADCAST_OFFSET: offsets, ASSIGNMENT_CHURN: churn})
-    findings = write_work(spark, stage, "finding", finding(silver, shared, gold))
-    gold |= write({FINDING: with_roots(findings)})
-    return silver | gold
+    return owners.unionByName(kept_without_route(shared, silver["observed_owner"]))
 
 
 def _refused_groups(

@@ -7,7 +7,7 @@ docs/adr/0006). What readers see is Delta, and is written by `warehouse.publish`
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from topology.manifest import Manifest
     from warehouse.layout import Stage
 
-_WRITERS = 4
-"""Tables written at a time: enough to keep the cores busy while other writes wait for their commit."""
+WRITERS: Final = 4
+"""Tables computed and written at a time: enough to keep the cores busy while others are planned or wait for their commit."""
 
 
 def write_tables(
@@ -41,12 +41,15 @@ def write_tables(
 
     What follows reads the written rows: its plan is short, and what it says is said of what will be published.
     """
-    with ThreadPoolExecutor(_WRITERS) as pool:
-        written = {table.name: pool.submit(_write, spark, rows[table.name], table, stage) for table in tables}
+    with ThreadPoolExecutor(WRITERS) as pool:
+        written = {
+            table.name: pool.submit(write_table, spark, stage, table, rows[table.name]) for table in tables
+        }
         return {name: done.result() for name, done in written.items()}
 
 
-def _write(spark: SparkSession, rows: DataFrame, table: Table, stage: Stage) -> DataFrame:
+def write_table(spark: SparkSession, stage: Stage, table: Table, rows: DataFrame) -> DataFrame:
+    """Write one staged table and return it as it was written."""
     columns = [column.name for column in table.all_columns]
     rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
     return spark.read.schema(spark_schema(table)).parquet(literal_path(stage.table(table)))
@@ -106,7 +109,7 @@ def _measure(
 ) -> list[dict[str, Any]]:
     """Run the gate's statements over the staged rows without some groups' and write what they give."""
     show_without(spark, staged, left_out)
-    with ThreadPoolExecutor(_WRITERS) as pool:
+    with ThreadPoolExecutor(WRITERS) as pool:
         measured = pool.map(lambda statement: spark.sql(statement).collect(), MEASURE_STATEMENTS)
         rows = [row for rows in measured for row in rows]
     spark.createDataFrame(rows, MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(place)

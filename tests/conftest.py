@@ -31,6 +31,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     from pyspark.sql import SparkSession
 
+    from spark_jobs.session import spark_session
+
     conf = Path(os.environ.setdefault("SPARK_CONF_DIR", str(_LOCAL / "spark-conf")))
     if not (conf / "spark-defaults.conf").is_file():
         pytest.fail(
@@ -43,7 +45,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     java_home = _LOCAL / "java-home"
     if "JAVA_HOME" not in os.environ and java_home.is_file():
         os.environ["JAVA_HOME"] = java_home.read_text(encoding="utf-8").strip()
-    session = (
+    local = (
         SparkSession.builder.master("local[2]")
         .appName("tests")
         .config("spark.ui.enabled", value=False)
@@ -51,8 +53,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
         .config("spark.driver.extraJavaOptions", _options_for_long(conf / "spark-defaults.conf"))
-        .getOrCreate()
     )
+    local.getOrCreate()
+    session = spark_session("tests")
     yield session
     session.stop()
     # It tells of its end when the interpreter ends, and pytest has closed by then what it would be told on.
