@@ -8,7 +8,16 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from topology.manifest import MANIFEST_NAME, ExportError, export_directory, load_manifest, verify
+from topology.manifest import (
+    MANIFEST_NAME,
+    UNCLEAN_EXPORT,
+    ExportError,
+    export_directory,
+    load_manifest,
+    verify,
+)
+from topology.redacted_files import unclean_files
+from topology.redaction import POLICY_VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +42,11 @@ def land(directory: Path, exports: ObjectPath) -> tuple[ObjectPath, Manifest]:
         Where it lies now, and its manifest.
 
     Raises:
-        ExportError: It is not a valid export, another one of that cluster and day is there, or it cannot be written.
+        ExportError: It is not a valid export, it holds values that may be secrets, another one of that cluster and day is
+            there, or it cannot be written.
     """
     manifest = verify(directory)
+    _refuse_unclean(directory, manifest)
     target = export_directory(exports, manifest.cluster, manifest.ds)
     try:
         if _bears_manifest(target) and load_manifest(target).sha256 == manifest.sha256:
@@ -54,6 +65,24 @@ def land(directory: Path, exports: ObjectPath) -> tuple[ObjectPath, Manifest]:
             f"{directory} is not landed", [f"{target}: {' '.join(str(error).split())}"]
         ) from error
     return target, manifest
+
+
+def _refuse_unclean(directory: Path, manifest: Manifest) -> None:
+    """Keep secrets out of a store, where an export cannot be redacted in its place: older releases sealed them too.
+
+    Raises:
+        ExportError: The export holds values that may be secrets, or cannot be read.
+    """
+    redaction = manifest.redaction
+    if redaction is not None and redaction.policy_version >= POLICY_VERSION:
+        return
+    summary = f"{directory} is not landed"
+    try:
+        unclean = unclean_files(directory, [file.path for file in manifest.files])
+    except OSError as error:
+        raise ExportError(summary, [" ".join(str(error).split())]) from error
+    if unclean:
+        raise ExportError(summary, [UNCLEAN_EXPORT])
 
 
 def refuse_landed(target: ObjectPath) -> None:
