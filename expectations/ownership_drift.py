@@ -259,35 +259,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
     )
 )
 
-COMMON_TABLES: Final = f"""
-answer AS (
-  SELECT
-    consumer_group, client_id, min(strategy) AS told_strategy, bool_or(is_new) AS is_new,
-    bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
-    bool_or(NOT is_client_rebalance) AS is_asking, max(client_version) AS own_version,
-    count_if(is_process AND state = 'online') AS process_count,
-    CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
-      ELSE 'unknown' END AS state
-  FROM (
-    SELECT
-      consumer_group, client_id, state, is_process, reports_queues, client_version, is_client_rebalance,
-      -- What pulls by itself has a strategy set, and never asks it.
-      IF(reports_queues AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
-        coalesce(strategy, strategy_class), NULL) AS strategy,
-      consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0 AS is_by_hand,
-      abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
-    FROM (
-      SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, FALSE AS is_process,
-        coalesce(reports_queues, TRUE) AS reports_queues, consume_type, subscription_count, is_client_rebalance
-      FROM silver_consumer_client
-      UNION ALL
-      SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, TRUE,
-        coalesce(reports_queues, TRUE), consume_type, subscription_count, is_client_rebalance
-      FROM silver_client_process
-    )
-  )
-  GROUP BY consumer_group, client_id
-),
+_REPEATED: Final = """
 -- Ids that every broker which lists them lists more than once: several processes, or one and connections that died.
 repeated AS (
   SELECT consumer_group, client_id, TRUE AS is_repeated
@@ -301,7 +273,9 @@ repeated AS (
   )
   GROUP BY consumer_group, client_id
   HAVING min(connection_count) > 1
-),
+)"""
+
+_HIDDEN_GROUPS: Final = f"""
 {PROXY_TABLES},
 -- Groups of which a proxy did not say whether it has members: these may read any queue as well.
 hidden_group AS (
@@ -309,23 +283,60 @@ hidden_group AS (
   FROM (SELECT DISTINCT consumer_group FROM gold_assignment_fairness WHERE group_state = 'online')
   CROSS JOIN proxies LEFT JOIN answer_of_proxy USING (consumer_group)
   WHERE is_unfound OR coalesce(answering_proxy_count, 0) < proxy_count
-),
-suspect AS (
-  SELECT DISTINCT consumer_group
+)"""
+
+SHARED_VIEWS: Final[dict[str, str]] = {
+    "drift_answer": f"""
+SELECT
+  consumer_group, client_id, min(strategy) AS told_strategy, bool_or(is_new) AS is_new,
+  bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
+  bool_or(NOT is_client_rebalance) AS is_asking, max(client_version) AS own_version,
+  count_if(is_process AND state = 'online') AS process_count,
+  CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
+    ELSE 'unknown' END AS state
+FROM (
+  SELECT
+    consumer_group, client_id, state, is_process, reports_queues, client_version, is_client_rebalance,
+    -- What pulls by itself has a strategy set, and never asks it.
+    IF(reports_queues AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
+      coalesce(strategy, strategy_class), NULL) AS strategy,
+    consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0 AS is_by_hand,
+    abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
   FROM (
-    SELECT {_KEY} FROM ({_QUEUES_IN_NUMBERS}
-    )
-    GROUP BY {_KEY}
-    HAVING NOT coalesce({_PLAIN_QUEUE}, FALSE)
+    SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, FALSE AS is_process,
+      coalesce(reports_queues, TRUE) AS reports_queues, consume_type, subscription_count, is_client_rebalance
+    FROM silver_consumer_client
+    UNION ALL
+    SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, TRUE,
+      coalesce(reports_queues, TRUE), consume_type, subscription_count, is_client_rebalance
+    FROM silver_client_process
   )
-  -- Where a client's processes were asked themselves, they may say other than the broker's row that numbers go by.
-  UNION
-  SELECT consumer_group FROM silver_client_process WHERE {USERS_GROUP}
-  UNION
-  SELECT consumer_group FROM repeated WHERE {USERS_GROUP}
-  UNION
-  SELECT consumer_group FROM hidden_group
-),
+)
+GROUP BY consumer_group, client_id
+""",
+    "drift_suspect": f"""
+WITH {_REPEATED.strip()},{_HIDDEN_GROUPS}
+SELECT DISTINCT consumer_group
+FROM (
+  SELECT {_KEY} FROM ({_QUEUES_IN_NUMBERS}
+  )
+  GROUP BY {_KEY}
+  HAVING NOT coalesce({_PLAIN_QUEUE}, FALSE)
+)
+-- Where a client's processes were asked themselves, they may say other than the broker's row that numbers go by.
+UNION
+SELECT consumer_group FROM silver_client_process WHERE {USERS_GROUP}
+UNION
+SELECT consumer_group FROM repeated WHERE {USERS_GROUP}
+UNION
+SELECT consumer_group FROM hidden_group
+""",
+}
+"""Views that the statement reads many times: it is planned a third as long if they are written first."""
+
+COMMON_TABLES: Final = f"""
+answer AS (SELECT * FROM drift_answer),
+suspect AS (SELECT * FROM drift_suspect),{_REPEATED},{_HIDDEN_GROUPS},
 fact AS ({_FACTS}
 ),
 queue AS (
