@@ -332,7 +332,7 @@ UNION
 SELECT consumer_group FROM hidden_group
 """,
 }
-"""Views that the statement reads many times: it is planned a third as long if they are written first."""
+"""Name -> Spark SQL of the views that the statement reads many times; written first, they are planned and computed once."""
 
 COMMON_TABLES: Final = f"""
 answer AS (SELECT * FROM drift_answer),
