@@ -2,12 +2,13 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector object-store run test lint differential fuzz e2e e2e-ci faults e2e-cluster bench airflow docs lock audit clean image up down demo
+.PHONY: help setup collector object-store run test test-with-spark test-without-spark lint differential fuzz e2e e2e-ci faults e2e-cluster bench airflow docs lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
 IN_ENVIRONMENT := setup/in-environment
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
+QUICK := not e2e and not e2e_cluster and not faults and not differential
 TYPED_BESIDE := bench dags deploy setup tools
 COMPOSE := docker compose --file deploy/docker-compose.yml
 
@@ -49,8 +50,14 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) mypy $(TYPED_BESIDE)
 	@$(IN_ENVIRONMENT) lint-imports
 
-test: lint ## lint, then every test but the three kinds below
-	@$(IN_ENVIRONMENT) pytest -m "not e2e and not e2e_cluster and not faults and not differential"
+test: lint ## lint, then every test but the three kinds below; those with Spark beside those without
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-with-spark test-without-spark
+
+test-with-spark: setup
+	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and spark"
+
+test-without-spark: setup
+	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and not spark"
 
 differential: setup ## strategies and offset files against RocketMQ's own Java classes, five releases; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m differential tests/differential

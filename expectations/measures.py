@@ -34,7 +34,10 @@ from expectations import (
 from expectations.model import MEASURE_SCHEMA, breaches_in, measure_statement
 from expectations.recomputed import judged_tables
 
-__all__ = ["MEASURE_SCHEMA", "MEASURE_STATEMENTS"]
+__all__ = ["MEASURE_SCHEMA", "MEASURE_STATEMENTS", "SHARED_VIEWS"]
+
+SHARED_VIEWS: Final = ownership_drift.SHARED_VIEWS
+"""Name -> Spark SQL of the views that statements read several times."""
 
 MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
     # Assignment and fairness together: both are judged by the same counts over the largest table.

@@ -207,7 +207,8 @@ _TOLD = {
     "consumer_group": "STRING",
     **dict.fromkeys(("list", "variant", "strategy", "client_id"), "STRING"),
     **dict.fromkeys(
-        ("is_doubled", "is_old", "is_new", "is_ghost", "is_silent", "is_by_hand", "is_grpc"), "BOOLEAN"
+        ("is_doubled", "is_old", "is_new", "is_ghost", "is_silent", "is_by_hand", "is_grpc", "is_asking"),
+        "BOOLEAN",
     ),
 }
 _KEEPS_ROOMS_APART = (
@@ -247,6 +248,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
             is_doubled="process_count > 1",
             is_new="is_new",
             is_by_hand="is_by_hand",
+            is_asking="is_asking",
         ),
         _rows(
             _TOLD,
@@ -257,35 +259,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
     )
 )
 
-COMMON_TABLES: Final = f"""
-answer AS (
-  SELECT
-    consumer_group, client_id, min(strategy) AS told_strategy, bool_or(is_new) AS is_new,
-    bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
-    max(client_version) AS own_version,
-    count_if(is_process AND state = 'online') AS process_count,
-    CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
-      ELSE 'unknown' END AS state
-  FROM (
-    SELECT
-      consumer_group, client_id, state, is_process, reports_queues, client_version,
-      -- What pulls by itself has a strategy set, and never asks it.
-      IF(reports_queues AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
-        coalesce(strategy, strategy_class), NULL) AS strategy,
-      consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0 AS is_by_hand,
-      abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
-    FROM (
-      SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, FALSE AS is_process,
-        coalesce(reports_queues, TRUE) AS reports_queues, consume_type, subscription_count
-      FROM silver_consumer_client
-      UNION ALL
-      SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, TRUE,
-        coalesce(reports_queues, TRUE), consume_type, subscription_count
-      FROM silver_client_process
-    )
-  )
-  GROUP BY consumer_group, client_id
-),
+_REPEATED: Final = """
 -- Ids that every broker which lists them lists more than once: several processes, or one and connections that died.
 repeated AS (
   SELECT consumer_group, client_id, TRUE AS is_repeated
@@ -299,7 +273,9 @@ repeated AS (
   )
   GROUP BY consumer_group, client_id
   HAVING min(connection_count) > 1
-),
+)"""
+
+_HIDDEN_GROUPS: Final = f"""
 {PROXY_TABLES},
 -- Groups of which a proxy did not say whether it has members: these may read any queue as well.
 hidden_group AS (
@@ -307,23 +283,60 @@ hidden_group AS (
   FROM (SELECT DISTINCT consumer_group FROM gold_assignment_fairness WHERE group_state = 'online')
   CROSS JOIN proxies LEFT JOIN answer_of_proxy USING (consumer_group)
   WHERE is_unfound OR coalesce(answering_proxy_count, 0) < proxy_count
-),
-suspect AS (
-  SELECT DISTINCT consumer_group
+)"""
+
+SHARED_VIEWS: Final[dict[str, str]] = {
+    "drift_answer": f"""
+SELECT
+  consumer_group, client_id, min(strategy) AS told_strategy, bool_or(is_new) AS is_new,
+  bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
+  bool_or(NOT is_client_rebalance) AS is_asking, max(client_version) AS own_version,
+  count_if(is_process AND state = 'online') AS process_count,
+  CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
+    ELSE 'unknown' END AS state
+FROM (
+  SELECT
+    consumer_group, client_id, state, is_process, reports_queues, client_version, is_client_rebalance,
+    -- What pulls by itself has a strategy set, and never asks it.
+    IF(reports_queues AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
+      coalesce(strategy, strategy_class), NULL) AS strategy,
+    consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0 AS is_by_hand,
+    abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
   FROM (
-    SELECT {_KEY} FROM ({_QUEUES_IN_NUMBERS}
-    )
-    GROUP BY {_KEY}
-    HAVING NOT coalesce({_PLAIN_QUEUE}, FALSE)
+    SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, FALSE AS is_process,
+      coalesce(reports_queues, TRUE) AS reports_queues, consume_type, subscription_count, is_client_rebalance
+    FROM silver_consumer_client
+    UNION ALL
+    SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, TRUE,
+      coalesce(reports_queues, TRUE), consume_type, subscription_count, is_client_rebalance
+    FROM silver_client_process
   )
-  -- Where a client's processes were asked themselves, they may say other than the broker's row that numbers go by.
-  UNION
-  SELECT consumer_group FROM silver_client_process WHERE {USERS_GROUP}
-  UNION
-  SELECT consumer_group FROM repeated WHERE {USERS_GROUP}
-  UNION
-  SELECT consumer_group FROM hidden_group
-),
+)
+GROUP BY consumer_group, client_id
+""",
+    "drift_suspect": f"""
+WITH {_REPEATED.strip()},{_HIDDEN_GROUPS}
+SELECT DISTINCT consumer_group
+FROM (
+  SELECT {_KEY} FROM ({_QUEUES_IN_NUMBERS}
+  )
+  GROUP BY {_KEY}
+  HAVING NOT coalesce({_PLAIN_QUEUE}, FALSE)
+)
+-- Where a client's processes were asked themselves, they may say other than the broker's row that numbers go by.
+UNION
+SELECT consumer_group FROM silver_client_process WHERE {USERS_GROUP}
+UNION
+SELECT consumer_group FROM repeated WHERE {USERS_GROUP}
+UNION
+SELECT consumer_group FROM hidden_group
+""",
+}
+"""Name -> Spark SQL of the views that the statement reads many times; written first, they are planned and computed once."""
+
+COMMON_TABLES: Final = f"""
+answer AS (SELECT * FROM drift_answer),
+suspect AS (SELECT * FROM drift_suspect),{_REPEATED},{_HIDDEN_GROUPS},
 fact AS ({_FACTS}
 ),
 queue AS (
@@ -353,7 +366,8 @@ group_fact AS (
     size(collect_set(strategy)) AS strategy_count, size(collect_set(client_id)) AS answering_count,
     bool_or(is_doubled) AS has_doubled_id, bool_or(is_old) AS has_old_client, bool_or(is_new) AS has_new_client,
     bool_or(is_ghost) AS has_ghost, bool_or(is_silent) AS has_silent_member,
-    coalesce(bool_or(is_by_hand), FALSE) AS has_member_by_hand, coalesce(bool_or(is_grpc), FALSE) AS has_grpc
+    coalesce(bool_or(is_by_hand), FALSE) AS has_member_by_hand, coalesce(bool_or(is_grpc), FALSE) AS has_grpc,
+    bool_or(is_asking) AS has_asking_member
   FROM ({_TOLD_OF_GROUPS}
   )
   GROUP BY consumer_group
@@ -403,7 +417,7 @@ gathered AS (
     coalesce(group_state, 'unknown') AS group_state, subscriber_count, mismatched,
     drift.observed_process_count AS process_count,
     strategy <=> 'POP' OR coalesce(size(pops) > 0, FALSE) AS is_popped,
-    sharing_degree, unobserved_reader_count,
+    sharing_degree, unobserved_reader_count, is_balancing_off,
     filter(
       coalesce(pops, array()), pop -> pop.broker_name = queue.broker_name AND pop.queue_id IN (queue.queue_id, -1)
     ) AS pops_of_queue
@@ -418,6 +432,10 @@ gathered AS (
     SELECT consumer_group, topic, broker_name, queue_id, sharing_degree, unobserved_reader_count
     FROM gold_queue_sharing
   ) USING (consumer_group, topic, broker_name, queue_id)
+  LEFT JOIN (
+    SELECT broker_name, bool_or(lower(value) = 'false') AS is_balancing_off
+    FROM silver_broker_setting WHERE setting = 'serverLoadBalancerEnable' GROUP BY broker_name
+  ) USING (broker_name)
 ),
 -- A group of which no member reports a strategy, and no settings say one.
 met AS (
@@ -488,6 +506,7 @@ _HAS_EVIDENCE: Final[dict[str, str]] = {
     "mixed_request_modes": "size(holders) > 0 AND size(pops_of_queue) > 0 "
     "OR (reason = 'owner_not_subscribed' AND has_grpc AND topic = concat('%RETRY%', consumer_group))",
     "duplicate_client_id": "has_doubled_id",
+    "server_load_balancer_off": "coalesce(is_balancing_off, FALSE) AND coalesce(has_asking_member, FALSE)",
     "room_without_clients": "strategy = 'MACHINE_ROOM'",
     "config_list_gap": "strategy = 'CONFIG'",
     "config_list_overlap": "strategy = 'CONFIG'",

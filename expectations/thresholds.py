@@ -87,6 +87,7 @@ _KINDS_OF_QUEUES: Final = (
 FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
     "strategies_mixed": ("critical",),
     "mixed_request_modes": ("critical",),
+    "server_load_balancer_off": ("critical",),
     "request_modes_differ": ("warning",),
     "strategy_unknown_to_broker": ("warning",),
     "client_id_duplicated": ("critical", "warning"),
@@ -159,6 +160,18 @@ FINDING_EXPLANATIONS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...], s
         ("consumer_group",),
         "likely_cause = 'mixed_request_modes' AND startswith(topic, '%RETRY%')",
     ),
+    (
+        "server_load_balancer_off",
+        _KINDS_OF_QUEUES,
+        ("consumer_group", "topic"),
+        "likely_cause = 'server_load_balancer_off'",
+    ),
+    (
+        "server_load_balancer_off",
+        _KINDS_OF_QUEUES,
+        ("consumer_group",),
+        "likely_cause = 'server_load_balancer_off' AND startswith(topic, '%RETRY%')",
+    ),
     ("member_lists_differ", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'member_lists_differ'"),
     ("route_differs", _KINDS_OF_QUEUES, ("topic",), "likely_cause = 'route_views_differ'"),
     (
@@ -225,6 +238,7 @@ DRIFT_CAUSES: Final = (
     "route_vanished",
     "mixed_request_modes",
     "duplicate_client_id",
+    "server_load_balancer_off",
     "room_without_clients",
     "config_list_gap",
     "config_list_overlap",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,8 +32,8 @@ from topology.collect.export_writer import ExportWriter
 from topology.collect.live import Collected, collect
 from topology.collect.offset_trees import land
 from topology.collect.tls_causes import tls_cause
+from topology.landing import bears_manifest, bring
 from topology.landing import land as land_in_object_store
-from topology.landing import refuse_landed
 from topology.manifest import MANIFEST_NAME, QUALITIES, ExportError, export_directory, verify
 from topology.object_store import ObjectPath
 from topology.redaction import redact_text
@@ -72,7 +73,7 @@ def collect_export(
     Args:
         cluster: Name of the cluster.
         exports: Where all exports are. An object store gets the export when it is whole and sealed; until then it grows in a
-            temporary folder.
+            temporary folder, which stays if the export cannot be landed.
         settings_file: Where the cluster's `collect` may be; None for the defaults.
         ds: The day; it must be today (UTC), which is the default.
         nameservers: Addresses; if empty, those of the settings.
@@ -113,6 +114,9 @@ def collect_export(
     logging.getLogger().addHandler(logging.NullHandler())
     started_at = datetime.now(UTC)
     with _folder_to_grow_in(exports) as folder:
+        if isinstance(exports, ObjectPath) and earlier_manifest is not None:
+            landed = export_directory(exports, cluster, today)
+            bring(landed, earlier_manifest, export_directory(folder, cluster, today))
         with (
             ExportWriter(
                 folder,
@@ -160,11 +164,11 @@ def collect_export(
             console.print(
                 "This attempt brought no answer that the export lacks; it stays as it was.", soft_wrap=True
             )
-            return writer.directory, earlier_manifest
+            return export_directory(exports, cluster, today), earlier_manifest
         if writer.manifest is None:
             raise AssertionError("a writer that ends well has sealed")
         if isinstance(exports, ObjectPath):
-            return land_in_object_store(writer.directory, exports)
+            return _landed(writer.directory, exports, earlier_manifest)
     return writer.directory, writer.manifest
 
 
@@ -176,11 +180,11 @@ def _replaceable(exports: Place, cluster: str, today: date) -> Manifest | None:
     """
     directory = export_directory(exports, cluster, today)
     if isinstance(directory, ObjectPath):
-        refuse_landed(directory)
+        if not bears_manifest(directory):
+            return None
+    elif not os.path.lexists(directory):
         return None
-    if not os.path.lexists(directory):
-        return None
-    if not (directory / MANIFEST_NAME).exists():
+    elif not (directory / MANIFEST_NAME).exists():
         problem = f"{directory} is there without a seal; seal it with `ledger exports seal`, or remove it"
         raise ExportError(f"{directory} is not written", [problem])
     manifest = verify(directory, cluster=cluster, ds=today)
@@ -268,8 +272,32 @@ def _folder_to_grow_in(exports: Place) -> Iterator[Path]:
     if isinstance(exports, Path):
         yield exports
         return
-    with tempfile.TemporaryDirectory(prefix="ledger-export-") as folder:
-        yield Path(folder)
+    folder = Path(tempfile.mkdtemp(prefix="ledger-export-"))
+    try:
+        yield folder
+    except _NotLandedError:
+        raise
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
+
+
+class _NotLandedError(ExportError):
+    """An export is sealed on this machine, and not in the object store."""
+
+
+def _landed(directory: Path, exports: ObjectPath, replaces: Manifest | None) -> tuple[ObjectPath, Manifest]:
+    """Lands the export of a temporary folder.
+
+    Raises:
+        _NotLandedError: It cannot be landed; what was collected is not lost.
+    """
+    try:
+        return land_in_object_store(directory, exports, replaces=replaces)
+    except ExportError as error:
+        kept = f"{directory} has it, sealed: land it with `ledger exports land {directory} --exports {exports}`, and remove the folder"
+        raise _NotLandedError(f"The export is not landed in {exports}", [*error.problems, kept]) from error
 
 
 def prune(

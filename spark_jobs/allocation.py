@@ -41,6 +41,9 @@ MIXED: Final = "MIXED"
 POP: Final = "POP"
 """Stands for a strategy where the broker shares each queue among members that pop; no member owns one."""
 
+SERVER_OFF: Final = "server_off"
+"""Members leave the division to brokers with `serverLoadBalancerEnable=false`: each that asks is given every queue."""
+
 REASONS: Final = (
     "group_offline",
     "members_unknown",
@@ -59,7 +62,7 @@ REASONS: Final = (
     "mixed_request_modes",
     "request_modes_differ",
     "request_mode_unknown",
-    "server_off",
+    SERVER_OFF,
     "strategy_unknown_to_broker",
     "release_unknown",
     "mixed_parameters",
@@ -71,7 +74,7 @@ DIVISION_REASONS: Final = (
     "mixed_request_modes",
     "request_modes_differ",
     "request_mode_unknown",
-    "server_off",
+    SERVER_OFF,
     "strategy_unknown_to_broker",
 )
 """Those of `division_reason` of `subscriptions.subscriptions`: how members fetch, and not their strategy, leaves the owner open."""

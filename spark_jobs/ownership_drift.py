@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from settings import settings_by_member
-from spark_jobs.allocation import BROADCASTING, DIVISION_REASONS, MIXED, NOT_IN_ROUTE, POP
+from spark_jobs.allocation import BROADCASTING, DIVISION_REASONS, MIXED, NOT_IN_ROUTE, POP, SERVER_OFF
 from spark_jobs.deviating_members import deviating_members
 from spark_jobs.members import distinct_count, ids_where, repeated_ids, twins, unsubscribed_ids
 from spark_jobs.presence import is_users_group
@@ -387,6 +387,8 @@ def _cause(has_member_parameters: Column) -> Column:
         .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_vanished")
         .when(is_multi_owned & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes")
         .when(is_multi_owned & is_shared_id, "duplicate_client_id")
+        # `QueryAssignmentProcessor.doLoadBalance` (5.x): each member that asks is given every queue.
+        .when(is_multi_owned & (reason == SERVER_OFF), "server_load_balancer_off")
         .when(unowned_for("duplicate_client_id") & (has_twins | has_repeated), "duplicate_client_id")
         .when(unowned_for("room_without_consumers"), "room_without_clients")
         .when(unowned_for("not_in_configured_list"), "config_list_gap")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS
+from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS, SHARED_VIEWS
 from settings import settings_by_member
 from spark_jobs.compared_day import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from datetime import date
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from settings import ClusterSettings
     from spark_jobs.compared_day import ComparedRows
@@ -93,31 +93,46 @@ def write_measures(
     spark.createDataFrame(files, schema).createOrReplaceTempView("manifest_file")
     groups = [(group,) for group, of_group in settings.groups.items() if settings_by_member(of_group)]
     spark.createDataFrame(groups, "consumer_group string").createOrReplaceTempView("member_parameters")
-    return _measure(spark, staged, (), stage.gate_measure)
+    return _measure(spark, stage, staged, (), stage.gate_measure)
 
 
 def write_measures_of_rest(
     spark: SparkSession, stage: Stage, staged: Mapping[str, DataFrame], left_out: Collection[str]
 ) -> None:
     """Measure the same rows once more as if some groups were not there, after `write_measures`."""
-    _measure(spark, staged, left_out, stage.gate_measure_of_rest)
+    _measure(spark, stage, staged, left_out, stage.gate_measure_of_rest)
     write_left_out(stage, left_out)
 
 
 def _measure(
-    spark: SparkSession, staged: Mapping[str, DataFrame], left_out: Collection[str], place: str
+    spark: SparkSession,
+    stage: Stage,
+    staged: Mapping[str, DataFrame],
+    left_out: Collection[str],
+    place: str,
 ) -> list[dict[str, Any]]:
     """Run the gate's statements over the staged rows without some groups' and write what they give."""
     show_without(spark, staged, left_out)
     with ThreadPoolExecutor(WRITERS) as pool:
-        measured = pool.map(lambda statement: spark.sql(statement).collect(), MEASURE_STATEMENTS)
-        rows = [row for rows in measured for row in rows]
+
+        def written(name: str) -> None:
+            write_work(spark, stage, name, spark.table(name)).createOrReplaceTempView(name)
+
+        shared = {name: pool.submit(written, name) for name in SHARED_VIEWS}
+
+        def measured(statement: str) -> list[Row]:
+            for name, view in shared.items():
+                if name in statement:
+                    view.result()
+            return spark.sql(statement).collect()
+
+        rows = [row for rows in pool.map(measured, MEASURE_STATEMENTS) for row in rows]
     spark.createDataFrame(rows, MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(place)
     return [row.asDict(recursive=True) for row in rows]
 
 
 def show_without(spark: SparkSession, staged: Mapping[str, DataFrame], left_out: Collection[str]) -> None:
-    """Register the views of a day's tables, and of the groups that they are without."""
+    """Register the views of a day's tables, of the groups that they are without, and those that statements share."""
     groups = spark.createDataFrame([(group,) for group in left_out], "consumer_group string")
     groups.createOrReplaceTempView("left_out_group")
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
@@ -125,3 +140,5 @@ def show_without(spark: SparkSession, staged: Mapping[str, DataFrame], left_out:
         if left_out and table in TABLES_OF_GROUPS:
             rows = rows.join(F.broadcast(groups), "consumer_group", "left_anti").select(*rows.columns)
         rows.createOrReplaceTempView(f"{table.layer}_{table.name}")
+    for name, query in SHARED_VIEWS.items():
+        spark.sql(query).createOrReplaceTempView(name)

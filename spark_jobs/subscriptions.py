@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from spark_jobs.allocation import SERVER_OFF
 from spark_jobs.presence import absence, is_users_group
 from spark_jobs.request_modes import BROKER_STRATEGIES, CLIENT_MODE, POP_MODE, request_modes
 from spark_jobs.routes import elected_routes, java_order
@@ -544,7 +545,7 @@ def _division_reason() -> Column:
         .when(F.size("proxied_ids") > 0, "mixed_request_modes")
         .when(has_assigned & (F.col("request_state") == "differ"), "request_modes_differ")
         .when(has_assigned & F.col("request_mode").isNull(), "request_mode_unknown")
-        .when(has_assigned & F.coalesce("is_server_off", F.lit(col=False)), "server_off")
+        .when(has_assigned & F.coalesce("is_server_off", F.lit(col=False)), SERVER_OFF)
         .when(is_odd, "strategy_unknown_to_broker"),
     )
 

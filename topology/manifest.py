@@ -264,7 +264,8 @@ def seal(
     return manifest
 
 
-_UNCLEAN: Final = "the sealed export holds values that may be secrets; redact them with `ledger exports redact`, which seals it again"
+UNCLEAN_EXPORT: Final = "the sealed export holds values that may be secrets; redact them with `ledger exports redact`, which seals it again"
+"""What is wrong with a sealed export of a release that did not redact, and what to do."""
 
 
 def _surveyed(directory: Path, cluster: str | None, ds: date | None) -> _Survey:
@@ -309,7 +310,7 @@ def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
         ExportError: The manifest is not to be replaced.
     """
     if not replace:
-        raise ExportError(summary, [_UNCLEAN])
+        raise ExportError(summary, [UNCLEAN_EXPORT])
     path = directory / MANIFEST_NAME
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     path.unlink()

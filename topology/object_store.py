@@ -139,6 +139,14 @@ class ObjectPath:
         with file_system().open_output_stream(self.key, compression=None) as out:
             out.write(content)
 
+    def remove(self) -> None:
+        """Remove the object.
+
+        Raises:
+            OSError: there is none, or it cannot be removed.
+        """
+        file_system().delete_file(self.key)
+
     def remove_all_below(self) -> None:
         """Remove the objects below this name, if there are any.
 

@@ -31,6 +31,7 @@ ADVICE_BY_CAUSE: Final[Mapping[str, str]] = MappingProxyType(
         "timed_out": "Look at the load of the broker, proxy or name server, or raise call_timeout_ms in the settings; what it would have answered is unknown, not zero.",
         "parameters_differ": "Give every client of the group the same parameters; deviating_client_id of ownership_drift names the one that differs.",
         "mixed_request_modes": "Give all members of the group one kind of client (gRPC or remoting), one way to connect and the same clientRebalance.",
+        "server_load_balancer_off": "Set serverLoadBalancerEnable=true on every broker (mqadmin updateBrokerConfig), or clientRebalance=true in all members of the group.",
         "not_yet_rebalanced": "Look again after a minute: a client has just started or is releasing the queue.",
     }
 )
@@ -40,6 +41,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "strategies_mixed": ADVICE_BY_CAUSE["mixed_strategies"],
         "mixed_request_modes": ADVICE_BY_CAUSE["mixed_request_modes"],
+        "server_load_balancer_off": ADVICE_BY_CAUSE["server_load_balancer_off"],
         "request_modes_differ": "Set one request mode and popShareQueueNum on every broker (mqadmin setConsumeMode -c CLUSTER -t TOPIC -g GROUP).",
         "strategy_unknown_to_broker": "Use AVG or AVG_BY_CIRCLE in these clients, or let them divide for themselves (clientRebalance=true).",
         "client_id_duplicated": "Give each process an instanceName of its own (or an address of its own): they take the same queues and leave others without an owner, and in a broadcasting group they overwrite each other's offsets.",

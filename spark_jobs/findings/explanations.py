@@ -59,6 +59,16 @@ EXPLANATIONS: Final = (
         "mixed_request_modes",
         when="startswith(topic, '%RETRY%')",
     ),
+    Explanation(
+        "server_load_balancer_off", QUEUE_KINDS, ("consumer_group", "topic"), "server_load_balancer_off"
+    ),
+    Explanation(
+        "server_load_balancer_off",
+        QUEUE_KINDS,
+        ("consumer_group",),
+        "server_load_balancer_off",
+        when="startswith(topic, '%RETRY%')",
+    ),
     Explanation("member_lists_differ", QUEUE_KINDS, ("consumer_group",), "member_lists_differ"),
     Explanation("route_differs", QUEUE_KINDS, ("topic",), "route_views_differ"),
     Explanation("route_missing", (*QUEUE_KINDS, "assignment_frozen"), ("topic",), "route_vanished"),

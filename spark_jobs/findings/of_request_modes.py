@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from spark_jobs.allocation import SERVER_OFF
 from spark_jobs.findings.case import case, counted, few, found, listed
 from spark_jobs.members import ids_where
 from spark_jobs.request_modes import BROKER_STRATEGIES
@@ -40,6 +41,7 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         F.size(F.array_distinct("member_ids")).alias("listed_count"),
         odd.alias("odd"),
         F.array_distinct(F.transform("variants", lambda member: member["strategy"])).alias("strategies"),
+        asking.alias("asking"),
         F.size(asking).alias("asking_count"),
     )
     is_mixed = (F.size("popping") > 0) & (F.size("pulling") > 0)
@@ -83,6 +85,18 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
             examples=few(F.when(is_mixed, F.col("popping")).otherwise(F.col("proxied"))),
         ),
         case(
+            "server_load_balancer_off",
+            when=F.col("division_reason").eqNullSafe(SERVER_OFF) & (F.col("listed_count") > 1),
+            severity="critical",
+            evidence=(
+                counted(F.col("asking_count"), "member leaves", "members leave"),
+                " the division to brokers with serverLoadBalancerEnable=false: they give every queue to each that asks.",
+            ),
+            client_count=F.col("asking_count"),
+            client_total_count=F.col("listed_count"),
+            examples=few(F.col("asking")),
+        ),
+        case(
             "request_modes_differ",
             when=(F.col("asking_count") > 0) & (F.col("request_state") == "differ"),
             severity="warning",
@@ -96,7 +110,7 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         ),
         case(
             "strategy_unknown_to_broker",
-            when=(F.size("odd") > 0) & ~F.col("division_reason").eqNullSafe("server_off"),
+            when=(F.size("odd") > 0) & ~F.col("division_reason").eqNullSafe(SERVER_OFF),
             severity="warning",
             evidence=(
                 counted(F.size("odd"), "member leaves", "members leave"),

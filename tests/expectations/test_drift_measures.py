@@ -280,6 +280,20 @@ def lists_that_agree_called_different(day: StagedDay, group: str) -> None:
 
 
 @fault("ownership_drift.cause_has_evidence")
+def members_that_all_pull_called_mixed(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)["likely_cause"] = "mixed_request_modes"
+
+
+@fault("ownership_drift.cause_has_evidence")
+def broker_that_divides_blamed_for_two_owners(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    for row in day.of("consumer_client", consumer_group=group):
+        row["is_client_rebalance"] = False
+    day.hold(group, "orders", "broker-a", 0, "c3")
+    add_drift(day, group)[0]["likely_cause"] = "server_load_balancer_off"
+
+
+@fault("ownership_drift.cause_has_evidence")
 def parameters_blamed_where_two_members_deviate(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("CONSISTENT_HASH",))
     for row in day.of("observed_owner", consumer_group=group, broker_name="broker-a"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,33 +13,17 @@ from rich.console import Console
 
 from ledger import collecting
 from ledger.stale import replaced_exports
-from tests.topology.collect.simulated_cluster import SimulatedCluster, silence, small_cluster
+from tests.topology.collect.simulated_cluster import AdminClients, SimulatedCluster, silence
 from topology.collect.errors import AdminClientError
 from topology.contract import KIND_BY_NAME
 from topology.manifest import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from topology.collect.admin import Answer, Credentials, Question
+    from topology.collect.admin import Answer, Question
 
 TODAY = datetime.now(UTC).date()
-
-
-class AdminClients:
-    """What was given to the admin client, and who answers instead of it."""
-
-    def __init__(self) -> None:
-        self.cluster = small_cluster()
-        self.started: list[tuple[list[str], Credentials]] = []
-
-    @contextmanager
-    def __call__(
-        self, _jars: Path, _java: str, nameservers: list[str], *, credentials: Credentials, **_: Any
-    ) -> Iterator[SimulatedCluster]:
-        self.started.append((nameservers, credentials))
-        yield self.cluster
 
 
 @pytest.fixture

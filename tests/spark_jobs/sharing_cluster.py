@@ -282,7 +282,11 @@ CASES: dict[str, Case] = {
     ),
     "orderly": Case(_orderly, MATCH),
     "pulled-by-the-broker": Case(_pulled_by_the_broker, MATCH),
-    "server-off": Case(_server_off, ("multi_owned", None), findings=frozenset({"queue_owned_twice"})),
+    "server-off": Case(
+        _server_off,
+        ("multi_owned", "server_load_balancer_off"),
+        findings=frozenset({"server_load_balancer_off", "queue_owned_twice"}),
+    ),
     "settings-unread": Case(_settings_unread, ("unknown", "request_mode_unknown")),
     "behind-the-proxy": Case(_behind_the_proxy, SHARED, readers=GRPC),
     "beside-the-proxy": Case(

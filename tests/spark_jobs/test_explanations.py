@@ -60,6 +60,7 @@ def test_a_finding_of_one_group_explains_none_of_another_group() -> None:
     of_groups = {
         "strategies_mixed",
         "mixed_request_modes",
+        "server_load_balancer_off",
         "client_id_duplicated",
         "subscriptions_differ",
         "member_lists_differ",

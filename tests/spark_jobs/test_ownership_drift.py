@@ -263,10 +263,11 @@ def test_members_that_pop_are_all_owners(rows: dict[str, list[Row]]) -> None:
     assert observed == {"a/0": ["c1", "c2"], "a/1": ["c1", "c2"], "b/0": ["c1", "c2"], "b/1": ["c1"]}
 
 
-def test_every_cause_of_the_closed_list_is_met_here_or_in_the_sample(rows: dict[str, list[Row]]) -> None:
+def test_every_cause_of_the_closed_list_is_met_here_or_in_another_cluster(rows: dict[str, list[Row]]) -> None:
     met = {row["likely_cause"] for row in rows["ownership_drift"]} - {None}
+    of_the_sample, of_the_sharing_cluster = {"mixed_strategies"}, {"server_load_balancer_off"}
 
-    assert set(thresholds.DRIFT_CAUSES) - met == {"mixed_strategies"}
+    assert set(thresholds.DRIFT_CAUSES) - met == of_the_sample | of_the_sharing_cluster
 
 
 def test_the_gate_finds_nothing_wrong_with_the_ledger(

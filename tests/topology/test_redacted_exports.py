@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 from ledger.cli import app
 from topology.collect.export_writer import partial_folder
 from topology.collect.redact_sealed import redact_sealed
+from topology.landing import land
 from topology.manifest import MANIFEST_NAME, ExportError, load_manifest, seal, verify
+from topology.object_store import ObjectPath
 from topology.redaction import POLICY_VERSION, REDACTED
 
 if TYPE_CHECKING:
@@ -135,6 +137,12 @@ def test_a_clean_export_of_an_earlier_release_stays_as_it_is(tmp_path: Path) -> 
     assert seal(directory).redaction is None
     assert verify(directory).redaction is None
     assert (directory / MANIFEST_NAME).read_bytes() == content
+
+
+def test_a_sealed_export_with_secrets_does_not_land_in_an_object_store(tmp_path: Path) -> None:
+    directory = sealed_before(tmp_path / "2026-11-16")
+    with pytest.raises(ExportError, match="ledger exports redact"):
+        land(directory, ObjectPath.of("s3a://bucket/exports"))
 
 
 def test_a_sealed_export_with_secrets_is_not_changed_by_the_way(tmp_path: Path) -> None:

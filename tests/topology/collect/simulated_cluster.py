@@ -6,14 +6,18 @@ import json
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from topology.collect.admin import Answer, Question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
+    from pathlib import Path
+
+    from topology.collect.admin import Credentials
 
 BROKER_ERROR = "org.apache.rocketmq.client.exception.MQBrokerException"
 CLIENT_ERROR = "org.apache.rocketmq.client.exception.MQClientException"
@@ -209,3 +213,18 @@ class Steps:
     def advance(self) -> None:
         with self._lock:
             self._now[0] += 1
+
+
+class AdminClients:
+    """What was given to the admin client, and who answers instead of it."""
+
+    def __init__(self) -> None:
+        self.cluster = small_cluster()
+        self.started: list[tuple[list[str], Credentials]] = []
+
+    @contextmanager
+    def __call__(
+        self, _jars: Path, _java: str, nameservers: list[str], *, credentials: Credentials, **_: Any
+    ) -> Iterator[SimulatedCluster]:
+        self.started.append((nameservers, credentials))
+        yield self.cluster
