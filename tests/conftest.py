@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from three_days import ThreeDays
 
     from warehouse.layout import Warehouse
+
+# The same cases in each run: who wants others gives pytest --hypothesis-profile=default.
+settings.register_profile("seeded", derandomize=True, deadline=None)
+settings.load_profile("seeded")
 
 _ROOT = Path(__file__).resolve().parent.parent
 _LOCAL = _ROOT / ".local"

@@ -38,7 +38,7 @@ KEPT_BROKER_SETTINGS: Final = {
     "brokerClusterName": _NAME,
     "brokerName": _NAME,
     "brokerId": _INTEGER,
-    "brokerRole": _WORD,
+    "brokerRole": re.compile("ASYNC_MASTER|SYNC_MASTER|SLAVE"),
     "brokerPermission": _INTEGER,
     "listenPort": _INTEGER,
     "isBrokerContainer": _BOOLEAN,
@@ -212,8 +212,8 @@ def redact_settings(text: str) -> str:
     redacted: list[str] = []
     for line in lines:
         redacted.append(REDACTED if is_continued and line.strip() else _redacted_setting(line, repeated))
-        is_comment = line.lstrip(" \t\f").startswith(("#", "!"))
-        is_continued = not is_comment and (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        # Java continues no comment; whoever wrote the line may have meant a setting.
+        is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
     result = "\n".join(redacted)
     return text if result == "\n".join(lines) else result
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from topology.redaction import (
@@ -70,6 +70,8 @@ def secret_lines(draw: st.DrawFn) -> str:
     return draw(INDENTS) + name + draw(SEPARATORS) + value
 
 
+@example([("!=zq100000\\\nzq100000:zq100000", "\n")])
+@example([("brokerRole=zq100000zq100000", "\n")])
 @given(st.lists(st.tuples(secret_lines() | KEPT_LINES, LINE_ENDS), max_size=8))
 def test_no_part_of_a_value_survives_in_any_layout_of_properties(lines: list[tuple[str, str]]) -> None:
     text = "".join(line + end for line, end in lines)
