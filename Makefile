@@ -7,8 +7,9 @@ SHELL := /bin/bash
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
 IN_ENVIRONMENT := setup/in-environment
-# Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
+# The tests of `make test`, as pytest's marks say it.
 QUICK := not e2e and not e2e_cluster and not faults and not differential
+# Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
 TYPED_BESIDE := bench dags deploy setup tools
 COMPOSE := docker compose --file deploy/docker-compose.yml
 

@@ -108,15 +108,15 @@ def collect_export(
         raise CollectError(f"{offset_files} is not a folder; give the one that has a folder for each host.")
     # A missing folder of the settings is a mount that failed: unknown, and no reason to lose the rest of the day.
     drop = offset_files or (Path(settings.offset_files) if settings.offset_files else None)
-    earlier_manifest = _replaceable(exports, cluster, today)
+    directory = export_directory(exports, cluster, today)
+    earlier_manifest = _replaceable(directory, cluster, today)
     jars, java = collector_jars(), java_program()
     # py4j would print a traceback through the root logger where we say a sentence.
     logging.getLogger().addHandler(logging.NullHandler())
     started_at = datetime.now(UTC)
     with _folder_to_grow_in(exports) as folder:
-        if isinstance(exports, ObjectPath) and earlier_manifest is not None:
-            landed = export_directory(exports, cluster, today)
-            bring(landed, earlier_manifest, export_directory(folder, cluster, today))
+        if isinstance(directory, ObjectPath) and earlier_manifest is not None:
+            bring(directory, earlier_manifest, export_directory(folder, cluster, today))
         with (
             ExportWriter(
                 folder,
@@ -164,7 +164,7 @@ def collect_export(
             console.print(
                 "This attempt brought no answer that the export lacks; it stays as it was.", soft_wrap=True
             )
-            return export_directory(exports, cluster, today), earlier_manifest
+            return directory, earlier_manifest
         if writer.manifest is None:
             raise AssertionError("a writer that ends well has sealed")
         if isinstance(exports, ObjectPath):
@@ -172,13 +172,12 @@ def collect_export(
     return writer.directory, writer.manifest
 
 
-def _replaceable(exports: Place, cluster: str, today: date) -> Manifest | None:
+def _replaceable(directory: Place, cluster: str, today: date) -> Manifest | None:
     """The manifest of today's export if a further attempt may replace it, or None if there is no export.
 
     Raises:
         ExportError: There is one that is not to be replaced, or that is not what was sealed.
     """
-    directory = export_directory(exports, cluster, today)
     if isinstance(directory, ObjectPath):
         if not bears_manifest(directory):
             return None

@@ -14,10 +14,10 @@ from topology.manifest import (
     UNCLEAN_EXPORT,
     ExportError,
     export_directory,
+    files_with_secrets,
     load_manifest,
     verify,
 )
-from topology.redacted_files import unclean_files
 from topology.redaction import POLICY_VERSION
 
 if TYPE_CHECKING:
@@ -54,12 +54,14 @@ def land(
     _refuse_unclean(directory, manifest)
     target = export_directory(exports, manifest.cluster, manifest.ds)
     try:
-        landed = load_manifest(target) if bears_manifest(target) else None
-        if landed is not None and landed.sha256 == manifest.sha256:
-            return target, manifest
-        if landed is not None and replaces is not None and landed.sha256 == replaces.sha256:
+        if bears_manifest(target):
+            landed = load_manifest(target)
+            if landed.sha256 == manifest.sha256:
+                return target, manifest
+            if replaces is None or landed.sha256 != replaces.sha256:
+                problem = f"{target} has one, and a sealed export does not change; remove it first if it is not wanted"
+                raise ExportError("Another export of that day has landed", [problem])
             (target / MANIFEST_NAME).remove()
-        _refuse_landed(target)
         target.remove_all_below()
         with ThreadPoolExecutor(_FILES_AT_A_TIME) as pool:
             copies = [
@@ -85,11 +87,7 @@ def _refuse_unclean(directory: Path, manifest: Manifest) -> None:
     if redaction is not None and redaction.policy_version >= POLICY_VERSION:
         return
     summary = f"{directory} is not landed"
-    try:
-        unclean = unclean_files(directory, [file.path for file in manifest.files])
-    except OSError as error:
-        raise ExportError(summary, [" ".join(str(error).split())]) from error
-    if unclean:
+    if files_with_secrets(directory, [file.path for file in manifest.files], summary):
         raise ExportError(summary, [UNCLEAN_EXPORT])
 
 
@@ -111,19 +109,6 @@ def bring(directory: ObjectPath, manifest: Manifest, target: Path) -> None:
                 shutil.copyfileobj(source, copy)
     except OSError as error:
         raise ExportError(f"{directory} is not copied to {target}", [" ".join(str(error).split())]) from error
-
-
-def _refuse_landed(target: ObjectPath) -> None:
-    """See that a place in an object store has no export yet.
-
-    Raises:
-        ExportError: It has one, or cannot be looked at.
-    """
-    if bears_manifest(target):
-        problem = (
-            f"{target} has one, and a sealed export does not change; remove it first if it is not wanted"
-        )
-        raise ExportError("Another export of that day has landed", [problem])
 
 
 def bears_manifest(target: ObjectPath) -> bool:

@@ -233,7 +233,7 @@ def seal(
             summary, [f"{directory} is not a directory; give the directory of one cluster and day"]
         )
     survey = _surveyed(directory, cluster, ds)
-    if not is_redacted and (unclean := _unclean(directory, survey.paths, summary)):
+    if not is_redacted and (unclean := files_with_secrets(directory, survey.paths, summary)):
         if survey.is_sealed:
             replaces_sha256 = _unseal(directory, summary, replace=replace)
         _redact(directory, unclean, summary)
@@ -283,8 +283,12 @@ def _surveyed(directory: Path, cluster: str | None, ds: date | None) -> _Survey:
     return survey
 
 
-def _unclean(directory: Path, paths: list[str], summary: str) -> dict[str, int]:
-    """Returns the files that hold values that may be secrets."""
+def files_with_secrets(directory: Path, paths: list[str], summary: str) -> dict[str, int]:
+    """Returns the files of an export that hold values that may be secrets, and how many each holds.
+
+    Raises:
+        ExportError: A file cannot be read; it says `summary`.
+    """
     try:
         return unclean_files(directory, paths)
     except OSError as error:

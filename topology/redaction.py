@@ -212,7 +212,7 @@ def redact_settings(text: str) -> str:
     redacted: list[str] = []
     for line in lines:
         redacted.append(REDACTED if is_continued and line.strip() else _redacted_setting(line, repeated))
-        # Java continues no comment; whoever wrote the line may have meant a setting.
+        # In Java a comment does not continue on the next line; but this may be a setting whose name begins with # or !.
         is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
     result = "\n".join(redacted)
     return text if result == "\n".join(lines) else result

@@ -42,7 +42,6 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         odd.alias("odd"),
         F.array_distinct(F.transform("variants", lambda member: member["strategy"])).alias("strategies"),
         asking.alias("asking"),
-        F.size(asking).alias("asking_count"),
     )
     is_mixed = (F.size("popping") > 0) & (F.size("pulling") > 0)
     is_split = ~is_mixed & (F.size("proxied") > 0) & (F.col("listed_count") > 0)
@@ -89,23 +88,23 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
             when=F.col("division_reason").eqNullSafe(SERVER_OFF) & (F.col("listed_count") > 1),
             severity="critical",
             evidence=(
-                counted(F.col("asking_count"), "member leaves", "members leave"),
+                counted(F.size("asking"), "member leaves", "members leave"),
                 " the division to brokers with serverLoadBalancerEnable=false: they give every queue to each that asks.",
             ),
-            client_count=F.col("asking_count"),
+            client_count=F.size("asking"),
             client_total_count=F.col("listed_count"),
             examples=few(F.col("asking")),
         ),
         case(
             "request_modes_differ",
-            when=(F.col("asking_count") > 0) & (F.col("request_state") == "differ"),
+            when=(F.size("asking") > 0) & (F.col("request_state") == "differ"),
             severity="warning",
             evidence=(
                 "The brokers of the topic have different request modes for ",
-                counted(F.col("asking_count"), "member that asks", "members that ask"),
+                counted(F.size("asking"), "member that asks", "members that ask"),
                 " any of them.",
             ),
-            client_count=F.col("asking_count"),
+            client_count=F.size("asking"),
             client_total_count=F.col("listed_count"),
         ),
         case(
