@@ -23,6 +23,7 @@ from expectations import (
     every_table,
     export,
     finding,
+    finding_facts,
     ownership_drift,
     presence,
     producer_spread,
@@ -71,6 +72,7 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
     measure_statement(
         broadcast_offset.SUITE.expectations, broadcast_offset.QUERIES, broadcast_offset.COMMON_TABLES
     ),
+    measure_statement(finding_facts.SUITE.expectations, finding_facts.QUERIES, finding_facts.COMMON_TABLES),
     measure_statement(
         (
             *finding.SUITE.expectations,

@@ -52,13 +52,13 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
         "seen_values": few(F.col("reasons")),
         "examples": few(F.col("queues")),
     }
-    waiting = F.coalesce(
+    waiting = F.when(
+        F.col("waiting_count").isNotNull(),
         F.concat(
             F.when(F.col("known_count") < count, " At least ").otherwise(" "),
             counted(F.col("waiting_count"), "message waits there.", "messages wait there."),
         ),
-        F.lit(" How many messages wait there is unknown."),
-    )
+    ).otherwise(" How many messages wait there is unknown.")
     holders = columns | {"client_count": F.size("owners")}
     urgent = F.when(F.coalesce(cause.isin(*_CAUSES_THAT_PASS), F.lit(col=False)), "warning").otherwise(
         "critical"
