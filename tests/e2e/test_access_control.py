@@ -21,7 +21,7 @@ from tests.real_cluster.releases import IN_CI
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = ("root-of-the-cluster", "adm1n-p4ssword-of-the-test")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tests.real_cluster import Consumed
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_cluster, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]
 
 BROKER_RELEASE: Final = "5.5.0"
 # Without its timers a broker of this release cannot delete topics.

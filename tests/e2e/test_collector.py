@@ -41,7 +41,7 @@ from topology.rocketmq_json import loads
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_cluster, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = '10.0.0.66@\'; DROP TABLE t; -- $(id) `id` <script>alert(1)</script> ../../etc/passwd {{7*7}} %s \\ "q" é中'

@@ -22,7 +22,7 @@ from tests.real_cluster.processes import wait_until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 VERSION = "5.3.3"
 TOPIC = "orders"

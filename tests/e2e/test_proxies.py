@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.real_cluster import Group, GrpcMember
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_cluster, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(1200)]
 
 MESSAGE_COUNT: Final = 160
 TOPIC: Final = "orders"

@@ -22,7 +22,7 @@ from tests.real_cluster.processes import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 PULLS: Final = "broker-a"
 POPS: Final = "broker-b"

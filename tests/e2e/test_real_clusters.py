@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_cluster, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]
 
 KIND_OF_STATE = {
     "unowned": "queue_unowned",

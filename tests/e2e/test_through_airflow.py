@@ -67,6 +67,7 @@ def test_a_second_run_changes_no_row_and_a_damaged_export_stops_it_and_is_named(
     assert published_state(Warehouse.at(str(project.warehouse))) == before
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("output")
 def test_a_backfill_publishes_both_its_dates_and_all_between_with_the_rows_of_make_run(
     project: Project, tmp_path: Path

@@ -23,6 +23,7 @@ def exports(tmp_path: Path) -> Path:
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_days_in_reverse_come_out_as_in_order(
     three_days: ThreeDays, spark: SparkSession, tmp_path: Path
@@ -37,6 +38,7 @@ def test_days_in_reverse_come_out_as_in_order(
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 @pytest.mark.spark
 def test_days_one_by_one_in_any_order_and_from_another_export_at_first_come_out_as_in_order(
     three_days: ThreeDays, spark: SparkSession, tmp_path: Path

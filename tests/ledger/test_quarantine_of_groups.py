@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Slow: days are computed.
-pytestmark = [pytest.mark.spark, pytest.mark.e2e]
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly]
 
 
 def test_the_day_is_published_without_the_group_which_is_listed_with_what_it_breaks(

@@ -23,7 +23,7 @@ from warehouse.turn import TurnLostError, turn
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 
 class TestSeveralWriters:

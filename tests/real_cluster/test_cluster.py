@@ -16,7 +16,7 @@ from .cluster import Queue, RealCluster
 from .processes import wait_until
 from .releases import each_release
 
-pytestmark = [pytest.mark.e2e, pytest.mark.real_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 _TO_BE_KILLED = """
 import json, signal, sys

@@ -59,6 +59,7 @@ def churn(warehouse: Warehouse, ds: date, group: str) -> dict[str, Any]:
 
 
 @WHOLE_DAYS
+@pytest.mark.nightly
 def test_on_a_first_day_nothing_is_known_of_what_moved(warehouse: Warehouse) -> None:
     row = churn(warehouse, MONDAY, "front")
 
@@ -67,6 +68,7 @@ def test_on_a_first_day_nothing_is_known_of_what_moved(warehouse: Warehouse) -> 
 
 
 @WHOLE_DAYS
+@pytest.mark.nightly
 def test_moves_are_counted_against_the_newest_published_day(warehouse: Warehouse) -> None:
     # 8 queues of c1 c2 c3 were 3, 3, 2; 6 queues of c0 c1 c2 are 2, 2, 2. Of the first six, c1 had 0 1 2 and c2 3 4 5; now
     # c0 has 0 1, c1 has 2 3, c2 has 4 5. Two of each could have stayed, so two must move.
@@ -86,6 +88,7 @@ def test_moves_are_counted_against_the_newest_published_day(warehouse: Warehouse
 
 
 @WHOLE_DAYS
+@pytest.mark.nightly
 def test_a_change_of_strategy_is_told_where_no_owner_can_be_computed(warehouse: Warehouse) -> None:
     [row] = asked(
         warehouse,
@@ -103,6 +106,7 @@ def test_a_change_of_strategy_is_told_where_no_owner_can_be_computed(warehouse: 
 
 
 @WHOLE_DAYS
+@pytest.mark.nightly
 def test_a_group_that_is_new_has_moved_nothing_and_not_zero(warehouse: Warehouse) -> None:
     row = churn(warehouse, THURSDAY, "new")
 
@@ -111,6 +115,7 @@ def test_a_group_that_is_new_has_moved_nothing_and_not_zero(warehouse: Warehouse
 
 
 @WHOLE_DAYS
+@pytest.mark.nightly
 def test_the_publication_says_what_was_read_of_the_earlier_day(warehouse: Warehouse) -> None:
     rows = asked(
         warehouse,
