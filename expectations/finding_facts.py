@@ -1,7 +1,7 @@
-"""What must hold between `gold.finding` and the facts: which findings there are, with which numbers, and what their evidence says.
+"""What must hold between `gold.finding` and the facts: which findings there are, how bad, with which numbers, and in which words.
 
-What belongs here: the findings of a kind as the tables that it comes from show them, in plain SQL. What does not: findings on
-the queues of groups, on topics and on offset files, of which `finding.py` and `broadcast_offset.py` say the same; roots and severities.
+What belongs here: the comparison of the findings that are published with those that the facts give (`finding_sources`). What does not:
+findings on the queues of groups, on topics and on offset files, of which `finding.py` and `broadcast_offset.py` say the same.
 """
 
 # ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
@@ -9,23 +9,36 @@ from __future__ import annotations
 
 from typing import Final
 
+from expectations.finding_sources import FACT_TABLES, FACTS, KEY, numbers_of
 from expectations.finding_text import EVIDENCE_IS_OF_ROW
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted_list
-from expectations.thresholds import FINDING_KINDS
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.thresholds import FINDING_KINDS, FINDING_SEVERITIES
 from tables import FINDING
+from tables.finding_advice import (
+    ADVICE,
+    ADVICE_BY_CAUSE,
+    ADVICE_OF_CASES,
+    DELETE_GROUP,
+    KINDS_WITH_ADVICE_BY_CAUSE,
+)
 
 COMPLETE: Final = Expectation(
     FINDING,
     "complete",
-    "Each problem that other tables show of a group as a whole, its clients and load, of brokers and of the export has its finding.",
+    "Each problem that other tables show of a group, its members and load, of routes, brokers and the export has its finding.",
 )
 NONE_BESIDES: Final = Expectation(
     FINDING,
     "none_besides",
-    "No finding on a group as a whole, its clients and load, on brokers or the export is there that other tables do not show.",
+    "No finding on a group, its members and load, on routes, brokers or the export is there that other tables do not show.",
 )
 NUMBERS_EXACT: Final = Expectation(
     FINDING, "numbers_exact", "The numbers of these findings are those that plain SQL counts."
+)
+SEVERITY_OF_FACTS: Final = Expectation(
+    FINDING,
+    "severity_of_facts",
+    "A root whose kind has several severities is as severe as the facts say, unless what is below it is worse.",
 )
 EVIDENCE_FOLLOWS: Final = Expectation(
     FINDING,
@@ -33,243 +46,105 @@ EVIDENCE_FOLLOWS: Final = Expectation(
     "The evidence of a finding is the sentence of its kind, with the numbers and names of its row.",
 )
 
-SUITE: Final = Suite("finding_facts", (COMPLETE, NONE_BESIDES, NUMBERS_EXACT, EVIDENCE_FOLLOWS))
-
-KINDS_RECOMPUTED: Final = (
-    "client_id_duplicated",
-    "clients_idle",
-    "load_unfair",
-    "group_offline",
-    "members_unknown",
-    "strategy_changed",
-    "broker_missing_on_nameserver",
-    "write_route_differs",
-    "broker_address_differs",
-    "broker_without_master",
-    "record_rejected",
-    "source_failed",
+ADVICE_OF_KIND: Final = Expectation(
+    FINDING,
+    "advice_of_kind",
+    "The advice is one that the kind has; where the likely cause has its own, that.",
 )
+DELETION_PROVEN: Final = Expectation(
+    FINDING,
+    "deletion_proven",
+    "Deleting a group is advised exactly where it was offline on the earlier day too and none of its offsets has moved since.",
+)
+
+SUITE: Final = Suite(
+    "finding_facts",
+    (
+        COMPLETE,
+        NONE_BESIDES,
+        NUMBERS_EXACT,
+        SEVERITY_OF_FACTS,
+        EVIDENCE_FOLLOWS,
+        ADVICE_OF_KIND,
+        DELETION_PROVEN,
+    ),
+)
+
+KINDS_RECOMPUTED: Final = tuple(FACTS)
 """Kinds of which this module finds all findings again."""
 
-_UNEVEN_FROM: Final = 2.0
-"""The ratio of the largest load to the mean from which a load is unfair."""
-
-_KEY: Final = ("kind", "consumer_group", "topic", "broker_name", "client_id", "likely_cause")
-_NUMBERS: Final = (
-    "client_count",
-    "client_total_count",
-    "queue_count",
-    "queue_total_count",
-    "process_count",
-    "topic_count",
-    "record_count",
-    "max_queues_per_client",
-    "min_queues_per_client",
-    "mean_queues_per_client",
-)
-
-
-_PUBLISHED_NUMBERS: Final = ", ".join(
-    f"CAST({name} AS {'DOUBLE' if name.startswith('mean') else 'BIGINT'}) AS {name}" for name in _NUMBERS
-)
-
-
-def _facts(relation: str, **columns: str) -> str:
-    """A query that gives each row of a relation as a finding: SQL of the columns that it has, the others null."""
-    values = ", ".join(f"{columns.get(name, 'CAST(NULL AS STRING)')} AS {name}" for name in _KEY)
-    pairs = ", ".join(
-        f"CAST({columns.get(name, 'NULL')} AS {'DOUBLE' if name.startswith('mean') else 'BIGINT'}) AS {name}"
-        for name in _NUMBERS
+_KEY: Final = ", ".join(KEY)
+_PUBLISHED_NUMBERS: Final = (
+    "CASE kind "
+    + " ".join(
+        f"WHEN {quoted(kind)} THEN {numbers_of({name: name for name in fact.numbers})}"
+        for kind, fact in FACTS.items()
     )
-    return f"SELECT {values}, {pairs} FROM {relation}"
-
-
-_IN_GROUPS: Final = (
-    "consumer_group IS NULL OR consumer_group NOT IN (SELECT consumer_group FROM left_out_group)"
+    + " END"
 )
-
-_USUAL_ANSWERS: Final = (
-    "(coalesce(error_code IN (17, 26, 206, 213), FALSE) "
-    "OR coalesce(error_code = 3, FALSE) AND kind IN ('broker_message_request_mode', 'broker_producer_table') "
-    "OR coalesce(contains(error_message, '> not online'), FALSE) OR error_type <=> 'NotAsked')"
-)
-
-_ALL_FACTS: Final = " UNION ALL ".join(
-    (
-        _facts(
-            "state_of_group WHERE states = array('offline')",
-            kind="'group_offline'",
-            consumer_group="consumer_group",
-            topic_count="topic_count",
-        ),
-        _facts(
-            "state_of_group WHERE array_contains(states, 'unknown')",
-            kind="'members_unknown'",
-            consumer_group="consumer_group",
-            topic_count="topic_count",
-        ),
-        _facts(
-            "load_of_topic WHERE idle_client_count > 0 AND queue_count IS NOT NULL",
-            kind="'clients_idle'",
-            consumer_group="consumer_group",
-            topic="topic",
-            likely_cause="IF(client_count > queue_count, 'more_clients_than_queues', NULL)",
-            client_count="idle_client_count",
-            client_total_count="client_count",
-            queue_total_count="queue_count",
-        ),
-        _facts(
-            f"load_of_topic WHERE max_over_mean >= {_UNEVEN_FROM} AND max_queues_per_client - min_queues_per_client > 1",
-            kind="'load_unfair'",
-            consumer_group="consumer_group",
-            topic="topic",
-            client_total_count="client_count",
-            queue_total_count="queue_count",
-            max_queues_per_client="max_queues_per_client",
-            min_queues_per_client="min_queues_per_client",
-            mean_queues_per_client="mean_queues_per_client",
-        ),
-        _facts(
-            "shared_id",
-            kind="'client_id_duplicated'",
-            consumer_group="consumer_group",
-            client_id="client_id",
-            process_count="process_count",
-        ),
-        _facts(
-            "changed_strategy",
-            kind="'strategy_changed'",
-            consumer_group="consumer_group",
-            queue_count="moved_count",
-            queue_total_count="observed_count",
-            topic_count="topic_count",
-        ),
-        _facts("broker_difference", kind="kind", broker_name="broker_name", topic_count="topic_count"),
-        _facts(
-            "headless_broker",
-            kind="'broker_without_master'",
-            broker_name="broker_name",
-            topic_count="topic_count",
-        ),
-        _facts(
-            f"unread_line WHERE {_IN_GROUPS}",
-            kind="'record_rejected'",
-            consumer_group="consumer_group",
-            topic="topic",
-            broker_name="broker_name",
-            client_id="client_id",
-            record_count="record_count",
-        ),
-        _facts(
-            "unanswered",
-            kind="'source_failed'",
-            broker_name="broker_name",
-            likely_cause="cause",
-            record_count="record_count",
-        ),
+_IS_ADVICE_OF_KIND: Final = (
+    "CASE kind "
+    + " ".join(
+        f"WHEN {quoted(kind)} THEN advice IN {quoted_list((usual, *ADVICE_OF_CASES.get(kind, ())))}"
+        for kind, usual in ADVICE.items()
     )
+    + " END"
 )
+_ADVICE_OF_CAUSE: Final = (
+    f"CASE WHEN kind IN {quoted_list(KINDS_WITH_ADVICE_BY_CAUSE)} THEN CASE likely_cause "
+    + " ".join(f"WHEN {quoted(cause)} THEN {quoted(advice)}" for cause, advice in ADVICE_BY_CAUSE.items())
+    + " END END"
+)
+_ALL_FACTS: Final = "\n  UNION ALL\n  ".join(fact.query() for fact in FACTS.values())
 
-COMMON_TABLES: Final = f"""
-state_of_group AS (
-  SELECT consumer_group, collect_set(group_state) AS states, count(DISTINCT topic) AS topic_count
-  FROM gold_assignment_fairness
-  GROUP BY consumer_group
-),
-load_of_topic AS (
-  SELECT *
-  FROM gold_assignment_fairness
-  WHERE is_effective AND strategy <> 'BROADCASTING' AND NOT startswith(topic, '%RETRY%')
-),
-processes_of_id AS (
-  SELECT consumer_group, client_id, count(DISTINCT process) AS process_count
-  FROM silver_client_process
-  WHERE state = 'online'
-  GROUP BY consumer_group, client_id
-),
-connections_of_id AS (
-  SELECT consumer_group, client_id, min(connection_count) AS connection_count
-  FROM (
-    SELECT consumer_group, broker_name, client_id, count(*) AS connection_count
-    FROM silver_consumer_connection
-    GROUP BY consumer_group, broker_name, client_id
-  )
-  GROUP BY consumer_group, client_id
-),
-shared_id AS (
-  SELECT consumer_group, client_id, IF(process_count > 1, process_count, NULL) AS process_count
-  FROM connections_of_id
-  LEFT JOIN processes_of_id USING (consumer_group, client_id)
-  JOIN state_of_group USING (consumer_group)
-  WHERE arrays_overlap(states, array('online', 'broadcasting'))
-    AND (process_count > 1 OR coalesce(process_count, 0) = 0 AND connection_count > 1)
-),
-changed_strategy AS (
-  SELECT
-    consumer_group, sum(observed_moved_queue_count) AS moved_count, sum(observed_queue_count) AS observed_count,
-    count(DISTINCT topic, baseline_strategy, strategy) AS topic_count
-  FROM gold_assignment_churn
-  WHERE is_effective AND baseline_strategy <> strategy
-  GROUP BY consumer_group
-),
-broker_difference AS (
-  SELECT broker_name, kind, count(DISTINCT topic) AS topic_count
-  FROM gold_route_divergence
-  LATERAL VIEW explode(array_compact(array(
-    IF(array_contains(differences, 'broker_missing') AND NOT is_routed, 'broker_missing_on_nameserver', NULL),
-    IF(arrays_overlap(differences, array('perm', 'write_queues')) AND NOT is_read_affected, 'write_route_differs', NULL),
-    IF(array_contains(differences, 'addresses'), 'broker_address_differs', NULL)
-  ))) AS kind
-  WHERE state = 'differs'
-  GROUP BY broker_name, kind
-),
-headless_broker AS (
-  SELECT b.broker_name, coalesce(any_value(t.topic_count), 0) AS topic_count
-  FROM silver_broker AS b
-  LEFT JOIN (
-    SELECT broker_name, count(DISTINCT topic) AS topic_count FROM gold_route_divergence WHERE is_routed GROUP BY broker_name
-  ) AS t USING (broker_name)
-  GROUP BY b.broker_name
-  HAVING min(b.broker_id) > 0
-),
-unread_line AS (
-  SELECT e.consumer_group, e.topic, e.broker_name, e.client_id, count(*) AS record_count
-  FROM silver_rejected_record AS r
-  LEFT JOIN silver_export_record AS e USING (file, line_number)
-  GROUP BY e.consumer_group, e.topic, e.broker_name, e.client_id
-),
-unanswered AS (
-  SELECT broker_name, cause, count(*) AS record_count
-  FROM (
-    SELECT
-      broker_name, kind,
-      CASE
-        WHEN error_code = 16 OR error_message RLIKE 'AclException|AuthenticationException|AuthorizationException'
-          THEN 'permission_denied'
-        WHEN endswith(error_type, 'RemotingConnectException') OR error_type = 'ServerNotAnswering' THEN 'connection_failed'
-        WHEN contains(error_type, 'Timeout') THEN 'timed_out'
-      END AS cause
-    FROM silver_export_record
-    WHERE state = 'error' AND NOT {_USUAL_ANSWERS}
-  )
-  WHERE kind <> 'consumer_running_info' OR cause <=> 'permission_denied'
-  GROUP BY broker_name, cause
-),
+
+def _rank(severity: str) -> str:
+    return f"nullif(array_position(array{quoted_list(FINDING_SEVERITIES)}, {severity}), 0)"
+
+
+COMMON_TABLES: Final = f"""{FACT_TABLES},
 finding_of_facts AS (
   {_ALL_FACTS}
 ),
 compared_finding AS (
   SELECT
-    {", ".join(_KEY)}, bool_or(is_fact) AS is_fact, bool_or(NOT is_fact) AS is_published,
-    max(numbers) FILTER (WHERE is_fact) AS counted, max(numbers) FILTER (WHERE NOT is_fact) AS published
+    {_KEY}, bool_or(is_fact) AS is_fact, bool_or(is_certain) AS is_certain, bool_or(NOT is_fact) AS is_published,
+    array_sort(collect_list(numbers) FILTER (WHERE is_certain)) AS counted,
+    array_sort(collect_list(numbers) FILTER (WHERE NOT is_fact)) AS published,
+    min(severity) FILTER (WHERE is_fact) AS own_severity, min(severity) FILTER (WHERE NOT is_fact) AS severity,
+    bool_or(is_root) AS is_root, bool_or(has_findings_below) AS has_findings_below,
+    bool_or(has_left_out_groups) AS has_left_out_groups
   FROM (
-    SELECT {", ".join(_KEY)}, to_json(struct({", ".join(_NUMBERS)})) AS numbers, TRUE AS is_fact FROM finding_of_facts
+    SELECT
+      *, TRUE AS is_fact, FALSE AS is_root, FALSE AS has_findings_below, FALSE AS has_left_out_groups
+    FROM finding_of_facts
     UNION ALL
-    SELECT {", ".join(_KEY)}, to_json(struct({_PUBLISHED_NUMBERS})) AS numbers, FALSE
+    SELECT
+      {_KEY}, FALSE, severity, {_PUBLISHED_NUMBERS} AS numbers, FALSE, parent_finding_id IS NULL, root.id IS NOT NULL,
+      has_left_out_groups
     FROM gold_finding
+    LEFT JOIN (SELECT DISTINCT root_finding_id AS id FROM gold_finding) AS root ON finding_id = root.id
+    CROSS JOIN (SELECT count(*) > 0 AS has_left_out_groups FROM left_out_group)
     WHERE kind IN {quoted_list(KINDS_RECOMPUTED)}
   )
-  GROUP BY {", ".join(_KEY)}
+  GROUP BY {_KEY}
+),
+absent_group AS (
+  SELECT consumer_group, TRUE AS is_absent
+  FROM silver_consume_progress AS now
+  JOIN (
+    SELECT consumer_group, topic, broker_name, queue_id, consumer_offset AS old_offset, last_consumed_at AS old_consumed_at
+    FROM before_consume_progress
+    WHERE consumer_offset IS NOT NULL
+  ) USING (consumer_group, topic, broker_name, queue_id)
+  JOIN (
+    SELECT consumer_group
+    FROM before_queue_assignment
+    GROUP BY consumer_group
+    HAVING count_if(reason = 'group_offline') > 0 AND count_if(is_effective) = 0
+  ) USING (consumer_group)
+  GROUP BY consumer_group
+  HAVING bool_and(consumer_offset <=> old_offset AND NOT coalesce(last_consumed_at > old_consumed_at, FALSE))
 )"""
 
 _SUBJECT: Final = (
@@ -281,19 +156,45 @@ QUERIES: Final = (
     breaches_in(
         "compared_finding",
         (
-            Breach(COMPLETE, "NOT is_published", f"concat({_SUBJECT}, ' is missing: ', counted)"),
-            Breach(NONE_BESIDES, "NOT is_fact", f"concat({_SUBJECT}, ' is not in the facts: ', published)"),
+            Breach(
+                COMPLETE,
+                "is_certain AND NOT is_published",
+                f"concat({_SUBJECT}, ' is missing: ', array_join(counted, ', '))",
+            ),
+            Breach(
+                NONE_BESIDES,
+                # A topic that only groups subscribe to without which the day is published.
+                "NOT is_fact AND NOT (kind = 'route_missing' AND has_left_out_groups)",
+                f"concat({_SUBJECT}, ' is not in the facts: ', array_join(published, ', '))",
+            ),
             Breach(
                 NUMBERS_EXACT,
-                "counted <> published",
-                f"concat({_SUBJECT}, ': ', published, ', counted ', counted)",
+                "is_certain AND is_published AND counted <> published",
+                f"concat({_SUBJECT}, ': ', array_join(published, ', '), ', counted ', array_join(counted, ', '))",
+            ),
+            Breach(
+                SEVERITY_OF_FACTS,
+                f"is_certain AND is_root AND ({_rank('severity')} > {_rank('own_severity')} "
+                f"OR {_rank('severity')} < {_rank('own_severity')} AND NOT has_findings_below)",
+                f"concat({_SUBJECT}, ': severity ', severity, ', expected ', own_severity)",
             ),
         ),
         ("consumer_group", "topic", "broker_name"),
     ),
     breaches_in(
-        "gold_finding",
+        "gold_finding LEFT JOIN absent_group USING (consumer_group)",
         (
+            Breach(
+                ADVICE_OF_KIND,
+                f"NOT coalesce(advice = {_ADVICE_OF_CAUSE}, {_IS_ADVICE_OF_KIND}, TRUE)",
+                f"concat({_SUBJECT}, ': ', coalesce(advice, 'null'))",
+            ),
+            Breach(
+                DELETION_PROVEN,
+                f"IF(kind <=> 'group_offline', coalesce(is_absent, FALSE), FALSE) <> (advice <=> {quoted(DELETE_GROUP)}) "
+                "OR kind = 'group_offline' AND contains(evidence, ' It was offline on ') <> coalesce(is_absent, FALSE)",
+                f"concat({_SUBJECT}, ': ', coalesce(advice, 'null'))",
+            ),
             Breach(
                 EVIDENCE_FOLLOWS,
                 f"kind IN {quoted_list(FINDING_KINDS)} AND NOT {EVIDENCE_IS_OF_ROW}",

@@ -16,6 +16,7 @@ from staged_drift import complete
 from expectations.measures import MEASURE_STATEMENTS
 from spark_jobs.stage import show_without
 from tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
+from tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -309,12 +310,16 @@ class StagedDay:
 
     def add_finding(self, **values: Any) -> Row:
         """A finding that is in order, except for the values given; it is a root until another one is found to explain it."""
+        kind = values.get("kind", "clients_idle")
+        of_cause = ADVICE_BY_CAUSE.get(values.get("likely_cause") or "", "")
         usual = {
-            "severity": USUAL_SEVERITY.get(values.get("kind", "clients_idle"), "warning"),
-            "kind": "clients_idle",
+            "severity": USUAL_SEVERITY.get(kind, "warning"),
+            "kind": kind,
             "evidence": "2 of 6 own nothing",
-            "advice": "Remove two.",
-            "page": f"docs/findings/{values.get('kind', 'clients_idle')}.md",
+            "advice": of_cause
+            if of_cause and kind in KINDS_WITH_ADVICE_BY_CAUSE
+            else ADVICE.get(kind, "Remove two."),
+            "page": f"docs/findings/{kind}.md",
             "client_count": 2,
         }
         return self.add("finding", **usual | values)

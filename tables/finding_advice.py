@@ -1,4 +1,4 @@
-"""What to do about a finding: one sentence for each kind, and one for each cause.
+"""What to do about a finding: the sentences that `finding.advice` may have.
 
 `docs/findings/<kind>.md` and `docs/findings/causes.md` have the same sentences in their parts "Do"; a test holds them equal.
 """
@@ -85,3 +85,35 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Kind of finding -> what to do, where no cause has its own advice."""
+
+DELETE_GROUP: Final = (
+    "Start its consumers; if those who own it confirm that it is retired, delete it (mqadmin deleteSubGroup)."
+)
+"""The advice on a group that two days show to be offline, and no offset of it to have moved between them."""
+
+ASK_PROXIES: Final = "Let the collector ask every proxy (collect.proxies in the settings), or ask them by hand: mqadmin consumerConnection -b PROXY:8080 -g GROUP."
+AWAIT_OFFSETS: Final = "Look at the group's consumers; the next day tells whether its offsets move."
+AWAIT_CONNECTIONS: Final = (
+    "Compare mqadmin consumerConnection again after two minutes: dead connections are gone then. If the id is still listed several times, "
+    "give each process an instanceName of its own."
+)
+GIVE_STRATEGY: Final = "Give the group's strategy in the settings file; until then only what is held is known, not who should hold it."
+
+ADVICE_OF_CASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "group_offline": (DELETE_GROUP,),
+        "members_unknown": (ASK_PROXIES, AWAIT_OFFSETS),
+        "client_id_duplicated": (AWAIT_CONNECTIONS,),
+        "settings_missing": (GIVE_STRATEGY,),
+    }
+)
+"""Kind of finding -> further advice that it may have, by what the row shows."""
+
+KINDS_WITH_ADVICE_BY_CAUSE: Final = (
+    "queue_unowned",
+    "queue_unread_by_member",
+    "queue_owned_twice",
+    "owner_unexpected",
+    "source_failed",
+)
+"""Kinds whose advice is that of the likely cause, if that has one."""
