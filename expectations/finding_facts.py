@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.finding_sources import FACT_TABLES, FACTS, KEY, numbers_of
+from expectations.finding_sources import FACT_TABLES, SOURCES, SUBJECT, numbers_of
 from expectations.finding_text import EVIDENCE_IS_OF_ROW
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
 from expectations.thresholds import FINDING_KINDS, FINDING_SEVERITIES
@@ -70,15 +70,17 @@ SUITE: Final = Suite(
     ),
 )
 
-KINDS_RECOMPUTED: Final = tuple(FACTS)
+_FACTS: Final = {kind: fact for source in SOURCES for kind, fact in source.facts.items()}
+
+KINDS_RECOMPUTED: Final = tuple(_FACTS)
 """Kinds of which this module finds all findings again."""
 
-_KEY: Final = ", ".join(KEY)
+_KEY: Final = ", ".join((*SUBJECT, "kind", "likely_cause"))
 _PUBLISHED_NUMBERS: Final = (
     "CASE kind "
     + " ".join(
         f"WHEN {quoted(kind)} THEN {numbers_of({name: name for name in fact.numbers})}"
-        for kind, fact in FACTS.items()
+        for kind, fact in _FACTS.items()
     )
     + " END"
 )
@@ -95,7 +97,7 @@ _ADVICE_OF_CAUSE: Final = (
     + " ".join(f"WHEN {quoted(cause)} THEN {quoted(advice)}" for cause, advice in ADVICE_BY_CAUSE.items())
     + " END END"
 )
-_ALL_FACTS: Final = "\n  UNION ALL\n  ".join(fact.query() for fact in FACTS.values())
+_ALL_FACTS: Final = "\n  UNION ALL\n  ".join(source.query() for source in SOURCES)
 
 
 def _rank(severity: str) -> str:
@@ -120,7 +122,7 @@ compared_finding AS (
     FROM finding_of_facts
     UNION ALL
     SELECT
-      {_KEY}, FALSE, severity, {_PUBLISHED_NUMBERS} AS numbers, FALSE, parent_finding_id IS NULL, root.id IS NOT NULL,
+      {_KEY}, FALSE AS is_certain, severity, {_PUBLISHED_NUMBERS} AS numbers, FALSE, parent_finding_id IS NULL, root.id IS NOT NULL,
       has_left_out_groups
     FROM gold_finding
     LEFT JOIN (SELECT DISTINCT root_finding_id AS id FROM gold_finding) AS root ON finding_id = root.id

@@ -13,8 +13,8 @@ from typing import Final
 from expectations.model import quoted, quoted_list
 from expectations.thresholds import GRPC_CLIENT_ID_PATTERN
 
-KEY: Final = ("kind", "consumer_group", "topic", "broker_name", "client_id", "likely_cause")
-"""The columns by which a finding is found again."""
+SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
+"""The columns that say whom a finding is about."""
 
 _UNEVEN_FROM: Final = 2.0
 """The ratio of the largest load to the mean from which a load is unfair."""
@@ -24,43 +24,64 @@ _STALLED_AFTER_MS: Final = 600_000
 
 _RETRY: Final = "%RETRY%"
 
-_KINDS_OF_REASON: Final = {
-    "server_off": "server_load_balancer_off",
-    "strategy_unknown_to_broker": "strategy_unknown_to_broker",
-    "request_modes_differ": "request_modes_differ",
-    "mixed_request_modes": "mixed_request_modes",
-}
-"""Why the queues of a topic are left open -> the finding that says so. Another reason may stand before it."""
+_REASONS_OF_FETCHING: Final = (
+    "shared_by_pop",
+    "mixed_request_modes",
+    "request_modes_differ",
+    "request_mode_unknown",
+    "server_off",
+    "strategy_unknown_to_broker",
+)
+"""Why the queues of a topic are left open although its members are known; one may stand before another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """The findings of one kind.
+    """When a row of a relation is a finding of one kind.
 
     Attributes:
-        kind: SQL of the kind, or its name in quotes.
-        relation: what has a row for each finding, perhaps with a condition.
-        subject: those of `KEY` that the relation has, as SQL.
+        when: SQL boolean over the row.
         numbers: columns of `finding` -> SQL of the number.
         is_certain: SQL boolean: the finding must be there, with these numbers. Where it does not hold, the finding may be there.
         severity: SQL of the severity, if the kind has several.
+        likely_cause: SQL of the cause, if the kind is told by cause.
     """
 
-    kind: str
-    relation: str
-    subject: dict[str, str]
+    when: str
     numbers: dict[str, str]
     is_certain: str = "TRUE"
     severity: str = "CAST(NULL AS STRING)"
+    likely_cause: str = "CAST(NULL AS STRING)"
+
+    def struct_of(self, kind: str) -> str:
+        """SQL of the finding, null where the row is none."""
+        return (
+            f"IF({self.when}, named_struct('kind', {quoted(kind)}, 'likely_cause', {self.likely_cause}, "
+            f"'is_certain', {self.is_certain}, 'severity', {self.severity}, 'numbers', {numbers_of(self.numbers)}), NULL)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation that is read once for all kinds that its rows give.
+
+    Attributes:
+        relation: its name, perhaps with a condition.
+        subject: those of `SUBJECT` that it has.
+        facts: kind -> when a row is a finding of it.
+    """
+
+    relation: str
+    subject: tuple[str, ...]
+    facts: dict[str, Fact]
 
     def query(self) -> str:
-        """A query with the columns of `KEY`, is_certain, severity, numbers (JSON, the columns in the order of their names)."""
-        subject = {"kind": self.kind} | self.subject
-        shown = ", ".join(f"{subject.get(name, 'CAST(NULL AS STRING)')} AS {name}" for name in KEY)
-        return (
-            f"SELECT {shown}, {self.is_certain} AS is_certain, {self.severity} AS severity, "
-            f"{numbers_of(self.numbers)} AS numbers FROM {self.relation}"
+        """A query with the columns of `SUBJECT`, kind, likely_cause, is_certain, severity, numbers (JSON, in the order of their names)."""
+        subject = ", ".join(
+            name if name in self.subject else f"CAST(NULL AS STRING) AS {name}" for name in SUBJECT
         )
+        facts = ", ".join(fact.struct_of(kind) for kind, fact in self.facts.items())
+        return f"SELECT {subject}, inline(array_compact(array({facts}))) FROM {self.relation}"
 
 
 def numbers_of(numbers: dict[str, str]) -> str:
@@ -78,151 +99,160 @@ def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-_GROUP: Final = _same("consumer_group")
-_GROUP_AND_TOPIC: Final = _same("consumer_group", "topic")
+def _of_reason(reason: str, *, least_members: int = 1, is_counted: bool = True) -> Fact:
+    """A finding on how members fetch, where that is why the queues of a topic are left open."""
+    return Fact(
+        f"is_open AND (reason <=> {quoted(reason)} AND client_count >= {least_members} OR is_hidden)",
+        {"client_total_count": "client_count"} if is_counted else {},
+        is_certain=f"reason <=> {quoted(reason)} AND client_count >= {least_members}",
+    )
+
+
 _IN_GROUPS: Final = (
     "consumer_group IS NULL OR consumer_group NOT IN (SELECT consumer_group FROM left_out_group)"
 )
 
-FACTS: Final[dict[str, Fact]] = {
-    "group_offline": Fact(
-        "'group_offline'", "state_of_group WHERE states = array('offline')", _GROUP, _same("topic_count")
-    ),
-    "members_unknown": Fact(
-        "'members_unknown'",
-        "state_of_group WHERE array_contains(states, 'unknown')",
-        _GROUP,
-        _same("topic_count"),
-    ),
-    "clients_idle": Fact(
-        "'clients_idle'",
-        "load_of_topic WHERE idle_client_count > 0 AND queue_count IS NOT NULL",
-        _GROUP_AND_TOPIC
-        | {"likely_cause": "IF(client_count > queue_count, 'more_clients_than_queues', NULL)"},
+SOURCES: Final = (
+    Source(
+        "state_of_group",
+        ("consumer_group",),
         {
-            "client_count": "idle_client_count",
-            "client_total_count": "client_count",
-            "queue_total_count": "queue_count",
+            "group_offline": Fact("states = array('offline')", _same("topic_count")),
+            "members_unknown": Fact("array_contains(states, 'unknown')", _same("topic_count")),
         },
     ),
-    "load_unfair": Fact(
-        "'load_unfair'",
-        f"load_of_topic WHERE max_over_mean >= {_UNEVEN_FROM} AND max_queues_per_client - min_queues_per_client > 1",
-        _GROUP_AND_TOPIC,
-        _same("max_queues_per_client", "min_queues_per_client", "mean_queues_per_client")
-        | {"client_total_count": "client_count", "queue_total_count": "queue_count"},
+    Source(
+        "load_of_topic",
+        ("consumer_group", "topic"),
+        {
+            "clients_idle": Fact(
+                "idle_client_count > 0 AND queue_count IS NOT NULL",
+                {
+                    "client_count": "idle_client_count",
+                    "client_total_count": "client_count",
+                    "queue_total_count": "queue_count",
+                },
+                likely_cause="IF(client_count > queue_count, 'more_clients_than_queues', NULL)",
+            ),
+            "load_unfair": Fact(
+                f"max_over_mean >= {_UNEVEN_FROM} AND max_queues_per_client - min_queues_per_client > 1",
+                _same("max_queues_per_client", "min_queues_per_client", "mean_queues_per_client")
+                | {"client_total_count": "client_count", "queue_total_count": "queue_count"},
+            ),
+        },
     ),
-    "client_id_duplicated": Fact(
-        "'client_id_duplicated'",
+    Source(
         "shared_id",
-        _same("consumer_group", "client_id"),
-        _same("process_count"),
-        severity="IF(process_count > 1 AND array_contains(states, 'online'), 'critical', 'warning')",
+        ("consumer_group", "client_id"),
+        {
+            "client_id_duplicated": Fact(
+                "TRUE",
+                _same("process_count"),
+                severity="IF(process_count > 1 AND array_contains(states, 'online'), 'critical', 'warning')",
+            )
+        },
     ),
-    "strategy_changed": Fact(
-        "'strategy_changed'",
+    Source(
         "changed_strategy",
-        _GROUP,
-        {"queue_count": "moved_count", "queue_total_count": "observed_count", "topic_count": "topic_count"},
+        ("consumer_group",),
+        {
+            "strategy_changed": Fact(
+                "TRUE",
+                _same("topic_count") | {"queue_count": "moved_count", "queue_total_count": "observed_count"},
+            )
+        },
     ),
-    "strategies_mixed": Fact(
-        "'strategies_mixed'",
-        "mixed_strategy",
-        _GROUP,
-        _same("value_count", "client_total_count"),
-        is_certain="is_one_list AND is_divided AND NOT is_ambiguous",
+    Source(
+        "members_of_group",
+        ("consumer_group",),
+        {
+            "strategies_mixed": Fact(
+                "is_connected AND NOT is_broadcasting AND strategy_count > 1",
+                {"value_count": "strategy_count", "client_total_count": "member_count"},
+                is_certain="is_one_list AND is_divided AND NOT is_ambiguous",
+            ),
+            "client_not_asked": Fact(
+                "is_connected AND unasked_count > 0",
+                {"client_count": "unasked_count", "client_total_count": "member_count"},
+                is_certain="is_one_list AND NOT is_proxied",
+            ),
+            "member_lists_differ": Fact(
+                "broker_list_count > 1",
+                {"value_count": "broker_list_count"},
+                is_certain="broker_list_count <=> route_list_count",
+            ),
+        },
     ),
-    "client_not_asked": Fact(
-        "'client_not_asked'",
-        "unasked_member WHERE client_count > 0",
-        _GROUP,
-        _same("client_count", "client_total_count"),
-        is_certain="is_one_list AND NOT is_proxied",
-    ),
-    "member_lists_differ": Fact(
-        "'member_lists_differ'",
-        "list_of_group WHERE broker_list_count > 1",
-        _GROUP,
-        {"value_count": "broker_list_count"},
-        is_certain="broker_list_count <=> route_list_count",
-    ),
-    "subscriptions_differ": Fact(
-        "'subscriptions_differ'",
-        "odd_subscription",
-        _GROUP_AND_TOPIC,
-        _same("client_count", "client_total_count", "value_count"),
-        is_certain="is_one_list",
-        severity="IF(group_state = 'online', 'critical', 'warning')",
-    ),
-    **{
-        kind: Fact(
-            quoted(kind),
-            f"open_division WHERE ({'client_total_count > 1 AND ' if reason == 'server_off' else ''}"
-            f"reason <=> {quoted(reason)}) OR is_hidden",
-            _GROUP_AND_TOPIC,
+    Source(
+        "members_of_topic",
+        ("consumer_group", "topic"),
+        {
+            "subscriptions_differ": Fact(
+                "group_state IN ('online', 'broadcasting') AND (expression_count > 1 "
+                "OR unsubscribed_count > 0 AND (unsubscribed_count < member_count OR NOT is_one_list))",
+                {
+                    "client_count": "unsubscribed_count",
+                    "client_total_count": "member_count",
+                    "value_count": "greatest(coalesce(expression_count, 1), 1)",
+                },
+                is_certain="is_one_list",
+                severity="IF(group_state = 'online', 'critical', 'warning')",
+            ),
+            "server_load_balancer_off": _of_reason("server_off", least_members=2),
+            "strategy_unknown_to_broker": _of_reason("strategy_unknown_to_broker"),
+            "request_modes_differ": _of_reason("request_modes_differ"),
             # Beside the members at brokers, proxies have some of these.
-            {} if kind == "mixed_request_modes" else _same("client_total_count"),
-            is_certain=f"reason <=> {quoted(reason)} AND client_total_count > 1",
-        )
-        for reason, kind in _KINDS_OF_REASON.items()
-    },
-    "settings_missing": Fact(
-        "'settings_missing'",
-        "untold_rule WHERE reason NOT IN ('strategy_unknown', 'release_unknown')",
-        _GROUP,
-        _same("queue_count", "topic_count"),
+            "mixed_request_modes": _of_reason("mixed_request_modes", is_counted=False),
+        },
     ),
-    "strategy_unknown": Fact(
-        "'strategy_unknown'",
-        "untold_rule WHERE reason IN ('strategy_unknown', 'release_unknown')",
-        _GROUP,
-        _same("queue_count", "topic_count"),
+    Source(
+        "untold_rule",
+        ("consumer_group",),
+        {
+            "settings_missing": Fact("NOT is_of_strategy", _same("queue_count", "topic_count")),
+            "strategy_unknown": Fact("is_of_strategy", _same("queue_count", "topic_count")),
+        },
     ),
-    "consumption_stalled": Fact(
-        "'consumption_stalled'", "stalled_topic", _GROUP_AND_TOPIC, _same("queue_count", "client_count")
+    Source(
+        "stalled_topic",
+        ("consumer_group", "topic"),
+        {"consumption_stalled": Fact("TRUE", _same("queue_count", "client_count"))},
     ),
-    "route_missing": Fact(
-        "'route_missing'",
+    Source(
         "lost_topic",
-        _same("topic"),
-        _same("group_count"),
+        ("topic",),
         # Groups that the day is published without may subscribe to it too.
-        is_certain="NOT has_left_out_groups",
+        {"route_missing": Fact("TRUE", _same("group_count"), is_certain="NOT has_left_out_groups")},
     ),
-    **{
-        kind: Fact(
-            quoted(kind),
-            f"broker_difference WHERE kind = {quoted(kind)}",
-            _same("broker_name"),
-            _same("topic_count"),
-        )
-        for kind in (
-            "broker_missing_on_nameserver",
-            "write_route_differs",
-            "broker_address_differs",
-            "route_config_differs",
-        )
-    },
-    "broker_without_master": Fact(
-        "'broker_without_master'",
-        "headless_broker LEFT JOIN topics_of_broker USING (broker_name)",
-        _same("broker_name"),
-        {"topic_count": "coalesce(topic_count, 0)"},
+    Source(
+        "broker_difference",
+        ("broker_name",),
+        {
+            kind: Fact(f"{kind}_count > 0", {"topic_count": f"{kind}_count"})
+            for kind in (
+                "broker_missing_on_nameserver",
+                "write_route_differs",
+                "broker_address_differs",
+                "route_config_differs",
+                "broker_without_master",
+            )
+        }
+        | {
+            "broker_without_master": Fact("is_headless", {"topic_count": "coalesce(topic_count, 0)"}),
+        },
     ),
-    "record_rejected": Fact(
-        "'record_rejected'",
+    Source(
         f"unread_line WHERE {_IN_GROUPS}",
-        _same("consumer_group", "topic", "broker_name", "client_id"),
-        _same("record_count"),
+        ("consumer_group", "topic", "broker_name", "client_id"),
+        {"record_rejected": Fact("TRUE", _same("record_count"))},
     ),
-    "source_failed": Fact(
-        "'source_failed'",
+    Source(
         "unanswered",
-        {"broker_name": "broker_name", "likely_cause": "cause"},
-        _same("record_count"),
+        ("broker_name",),
+        {"source_failed": Fact("TRUE", _same("record_count"), likely_cause="cause")},
     ),
-}
-"""Kind -> its findings."""
+)
+"""What gives all findings of the kinds that it has."""
 
 _USUAL_ANSWERS: Final = (
     "(coalesce(error_code IN (17, 26, 206, 213), FALSE) "
@@ -243,7 +273,10 @@ _DIFFERS_FROM_CONFIG: Final = (
 _IS_GRPC: Final = f"(client_id RLIKE {quoted(GRPC_CLIENT_ID_PATTERN)} AND size(strategies) = 0)"
 
 FACT_TABLES: Final = f"""state_of_group AS (
-  SELECT consumer_group, collect_set(group_state) AS states, count(DISTINCT topic) AS topic_count
+  SELECT
+    consumer_group, collect_set(group_state) AS states, count(DISTINCT topic) AS topic_count,
+    -- Where the numbers of a topic are known, no way to fetch it leaves its owners open.
+    bool_or(is_effective AND group_state = 'online' AND strategy <> 'POP' AND max_queues_per_client IS NOT NULL) AS is_divided
   FROM gold_assignment_fairness
   GROUP BY consumer_group
 ),
@@ -283,24 +316,22 @@ changed_strategy AS (
   WHERE is_effective AND baseline_strategy <> strategy
   GROUP BY consumer_group
 ),
-headless_broker AS (
-  SELECT broker_name FROM silver_broker GROUP BY broker_name HAVING min(broker_id) > 0
-),
-topics_of_broker AS (
-  SELECT broker_name, count(DISTINCT topic) AS topic_count FROM gold_route_divergence WHERE is_routed GROUP BY broker_name
-),
 broker_difference AS (
-  SELECT broker_name, kind, count(DISTINCT topic) AS topic_count
+  SELECT
+    broker_name, any_value(is_headless) AS is_headless, count(DISTINCT topic) FILTER (WHERE is_routed) AS topic_count,
+    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND array_contains(differences, 'broker_missing') AND NOT is_routed)
+      AS broker_missing_on_nameserver_count,
+    count(DISTINCT topic) FILTER (
+      WHERE state = 'differs' AND arrays_overlap(differences, array('perm', 'write_queues')) AND NOT is_read_affected
+    ) AS write_route_differs_count,
+    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND array_contains(differences, 'addresses'))
+      AS broker_address_differs_count,
+    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND {_DIFFERS_FROM_CONFIG}) AS route_config_differs_count
   FROM gold_route_divergence
-  LEFT JOIN (SELECT broker_name, TRUE AS is_headless FROM headless_broker) USING (broker_name)
-  LATERAL VIEW explode(array_compact(array(
-    IF(array_contains(differences, 'broker_missing') AND NOT is_routed, 'broker_missing_on_nameserver', NULL),
-    IF(arrays_overlap(differences, array('perm', 'write_queues')) AND NOT is_read_affected, 'write_route_differs', NULL),
-    IF(array_contains(differences, 'addresses'), 'broker_address_differs', NULL),
-    IF({_DIFFERS_FROM_CONFIG}, 'route_config_differs', NULL)
-  ))) AS kind
-  WHERE state = 'differs'
-  GROUP BY broker_name, kind
+  FULL JOIN (
+    SELECT broker_name, TRUE AS is_headless FROM silver_broker GROUP BY broker_name HAVING min(broker_id) > 0
+  ) USING (broker_name)
+  GROUP BY broker_name
 ),
 unread_line AS (
   SELECT e.consumer_group, e.topic, e.broker_name, e.client_id, count(*) AS record_count
@@ -371,58 +402,47 @@ list_of_group AS (
 -- Each member of a list once; where the lists are different ones, whoever is on one.
 member AS (
   SELECT
-    consumer_group, client_id, is_one_list, is_proxied, coalesce(strategies, array()) AS strategies,
-    coalesce(state, 'unknown') AS state, coalesce(is_asking, FALSE) AS is_asking
+    consumer_group, client_id, is_one_list, is_proxied, broker_list_count, route_list_count,
+    coalesce(strategies, array()) AS strategies, coalesce(state, 'unknown') AS state, coalesce(is_asking, FALSE) AS is_asking
   FROM (SELECT DISTINCT consumer_group, client_id FROM listed_id)
   JOIN list_of_group USING (consumer_group)
-  JOIN (
-    SELECT consumer_group FROM state_of_group WHERE arrays_overlap(states, array('online', 'broadcasting'))
-  ) USING (consumer_group)
   LEFT JOIN report USING (consumer_group, client_id)
 ),
-unasked_member AS (
+members_of_group AS (
   SELECT
-    consumer_group, any_value(is_one_list) AS is_one_list, any_value(is_proxied) AS is_proxied,
-    count_if(state = 'unknown' AND NOT {_IS_GRPC}) AS client_count, count(*) AS client_total_count
-  FROM member
-  GROUP BY consumer_group
+    *, coalesce(arrays_overlap(states, array('online', 'broadcasting')), FALSE) AS is_connected,
+    array_contains(states, 'broadcasting') AS is_broadcasting
+  FROM (
+    SELECT
+      consumer_group, any_value(is_one_list) AS is_one_list, any_value(is_proxied) AS is_proxied,
+      any_value(broker_list_count) AS broker_list_count, any_value(route_list_count) AS route_list_count,
+      count(*) AS member_count, count_if(state = 'unknown' AND NOT {_IS_GRPC}) AS unasked_count,
+      bool_or(size(strategies) > 1) AS is_ambiguous,
+      size(array_distinct(flatten(collect_list(strategies)))) AS strategy_count
+    FROM member
+    GROUP BY consumer_group
+  )
+  JOIN state_of_group USING (consumer_group)
 ),
-mixed_strategy AS (
+members_of_topic AS (
   SELECT
-    consumer_group, any_value(is_one_list) AS is_one_list, bool_or(size(strategies) > 1) AS is_ambiguous,
-    any_value(coalesce(is_divided, FALSE)) AS is_divided,
-    size(array_distinct(flatten(collect_list(strategies)))) AS value_count, count(*) AS client_total_count
-  FROM member
-  JOIN (SELECT consumer_group FROM state_of_group WHERE NOT array_contains(states, 'broadcasting')) USING (consumer_group)
-  -- Where the numbers of a topic are known, no way to fetch it leaves its owners open.
-  LEFT JOIN (
-    SELECT DISTINCT consumer_group, TRUE AS is_divided
-    FROM gold_assignment_fairness
-    WHERE is_effective AND group_state = 'online' AND strategy <> 'POP' AND max_queues_per_client IS NOT NULL
-  ) USING (consumer_group)
-  GROUP BY consumer_group
-  HAVING value_count > 1
-),
-topic_of_group AS (
-  SELECT consumer_group, topic, any_value(group_state) AS group_state
-  FROM gold_assignment_fairness
-  GROUP BY consumer_group, topic
-),
-subscribed_topic AS (
-  SELECT consumer_group, client_id, collect_set(topic) AS topics FROM silver_client_subscription GROUP BY consumer_group, client_id
-),
-odd_subscription AS (
-  SELECT
-    *, greatest(coalesce(expression_count, 1), 1) AS value_count
+    *, group_state = 'online' AND NOT startswith(topic, '{_RETRY}') AS is_open,
+    -- Another reason may stand before it, and a topic without a queue has no reason.
+    topic_of_drift IS NULL OR reason IN {quoted_list(_REASONS_OF_FETCHING)} OR reason IS NULL AND is_told_by_others AS is_hidden
   FROM (
     SELECT
       consumer_group, topic, any_value(group_state) AS group_state, any_value(is_one_list) AS is_one_list,
       -- A member that could not be asked is taken to subscribe; gRPC clients subscribe to no more than they read.
-      count_if(NOT array_contains(topics, topic) AND NOT {_IS_GRPC}) AS client_count, count(*) AS client_total_count
-    FROM topic_of_group
-    JOIN member USING (consumer_group)
-    LEFT JOIN subscribed_topic USING (consumer_group, client_id)
-    WHERE group_state IN ('online', 'broadcasting')
+      count_if(NOT array_contains(topics, topic) AND NOT {_IS_GRPC}) AS unsubscribed_count,
+      count(client_id) AS member_count,
+      coalesce(bool_or(is_asking OR is_proxied OR {_IS_GRPC}), FALSE) AS is_told_by_others
+    FROM (
+      SELECT consumer_group, topic, any_value(group_state) AS group_state FROM gold_assignment_fairness GROUP BY consumer_group, topic
+    )
+    LEFT JOIN member USING (consumer_group)
+    LEFT JOIN (
+      SELECT consumer_group, client_id, collect_set(topic) AS topics FROM silver_client_subscription GROUP BY consumer_group, client_id
+    ) USING (consumer_group, client_id)
     GROUP BY consumer_group, topic
   )
   LEFT JOIN (
@@ -430,29 +450,17 @@ odd_subscription AS (
     FROM silver_client_subscription
     GROUP BY consumer_group, topic
   ) USING (consumer_group, topic)
-  WHERE expression_count > 1 OR client_count > 0 AND (client_count < client_total_count OR NOT is_one_list)
-),
-open_division AS (
-  SELECT
-    consumer_group, topic, reason, coalesce(client_count, 2) AS client_total_count,
-    -- Another reason may stand before it, and a topic without a queue has no reason.
-    topic_of_drift IS NULL OR reason IN {quoted_list(("shared_by_pop", "request_mode_unknown", *_KINDS_OF_REASON))}
-      OR reason IS NULL AND is_told_by_others AS is_hidden
-  FROM topic_of_group
   LEFT JOIN (
-    SELECT
-      consumer_group, topic, topic AS topic_of_drift, max(coalesce(expected_reason, unknown_reason)) AS reason,
+    SELECT consumer_group, topic, topic AS topic_of_drift, max(coalesce(expected_reason, unknown_reason)) AS reason,
       max(client_count) AS client_count
     FROM gold_ownership_drift
     GROUP BY consumer_group, topic
   ) USING (consumer_group, topic)
-  LEFT JOIN (
-    SELECT consumer_group, bool_or(is_asking OR is_proxied OR {_IS_GRPC}) AS is_told_by_others FROM member GROUP BY consumer_group
-  ) USING (consumer_group)
-  WHERE group_state = 'online' AND NOT startswith(topic, '{_RETRY}')
 ),
 untold_rule AS (
-  SELECT consumer_group, reason, count(*) AS queue_count, count(DISTINCT topic) AS topic_count
+  SELECT
+    consumer_group, reason IN ('strategy_unknown', 'release_unknown') AS is_of_strategy, count(*) AS queue_count,
+    count(DISTINCT topic) AS topic_count
   FROM (
     SELECT
       consumer_group, topic,
@@ -502,7 +510,7 @@ stalled_topic AS (
 ),
 lost_topic AS (
   SELECT topic, count(DISTINCT consumer_group) AS group_count, any_value(has_left_out_groups) AS has_left_out_groups
-  FROM topic_of_group
+  FROM gold_assignment_fairness
   JOIN (
     SELECT DISTINCT topic FROM silver_export_record WHERE kind = 'nameserver_route' AND (state = 'payload' OR error_code = 17)
   ) USING (topic)
@@ -512,4 +520,4 @@ lost_topic AS (
   WHERE NOT (startswith(topic, '{_RETRY}') AND topic <> concat('{_RETRY}', consumer_group))
   GROUP BY topic
 )"""
-"""The relations that `FACTS` reads, as `name AS (…), …` for a WITH clause."""
+"""The relations that `SOURCES` reads, as `name AS (…), …` for a WITH clause."""
