@@ -438,7 +438,10 @@ def test_a_collector_that_is_killed_near_its_end_leaves_a_whole_export_or_none(
             wait_until(_comes_to(collector, process, moment), PATIENCE_S)
             process.send_signal(signal.SIGKILL)
             process.wait()
-        if collector.exports_seen():
+        # A hidden folder may have the manifest already: readers look at what has a day's name.
+        visible = [path.name for path in collector.directory.parent.glob("[!.]*")]
+        assert visible in ([], [collector.directory.name])
+        if visible:
             verify(collector.directory, cluster="c")
             shutil.rmtree(collector.directory)
     collector.run(*cluster.name_servers)
