@@ -14,6 +14,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from strategies import RocketMQError, strategy_of_class_name, version_of_ordinal
@@ -333,20 +335,20 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     masters: dict[str, bool] = {}
     for addresses in broker_datas:
         masters.setdefault(addresses.broker_name, MASTER_ID in addresses.broker_addrs)
-    physical = {queue_data.broker_name: queue_data for queue_data in queue_datas}
-    for broker_name, queue_data in physical.items():
+    physical: defaultdict[str, list[QueueData]] = defaultdict(list)
+    for queue_data in queue_datas:
+        physical[queue_data.broker_name].append(queue_data)
+    for broker_name, of_broker in physical.items():
         yield Fact(
             "topic_route",
             subject
             | {
                 "broker_name": broker_name,
                 "is_in_route": True,
-                "perm": queue_data.perm,
-                "read_queue_count": queue_data.read_queue_nums,
-                "write_queue_count": queue_data.write_queue_nums,
                 "subscribe_queue_count": counts[broker_name],
                 "has_master": masters.get(broker_name, False),
             }
+            | _queue_data(of_broker)
             | published[broker_name],
         )
     for logical_name in counts.keys() - physical.keys():
@@ -372,6 +374,31 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             }
             | published[ordered_name],
         )
+
+
+def _queue_data(of_broker: list[QueueData]) -> dict[str, int]:
+    """What `topic_route` says of a broker's entries in `queueDatas`: one, where a name server made the route.
+
+    A client takes all there are (`MQClientInstance`, 4.7.1 to 5.5.0): consumers each queue once, producers once for each entry.
+    """
+    if len(of_broker) == 1:
+        [entry] = of_broker
+        read, write = entry.read_queue_nums, entry.write_queue_nums
+    else:
+        readable = [entry for entry in of_broker if entry.is_readable()]
+        writable = [entry for entry in of_broker if entry.is_writable()]
+        read = max(entry.read_queue_nums for entry in readable or of_broker)
+        write = (
+            sum(max(entry.write_queue_nums, 0) for entry in writable)
+            if writable
+            else max(entry.write_queue_nums for entry in of_broker)
+        )
+    return {
+        "queue_data_count": len(of_broker),
+        "perm": reduce(or_, (entry.perm for entry in of_broker)),
+        "read_queue_count": read,
+        "write_queue_count": write,
+    }
 
 
 def _publish_side(

@@ -235,6 +235,30 @@ def test_a_route_tells_what_a_consumer_balances() -> None:
     assert found == {"b": (4, 4, 2, True), "s": (4, 4, 2, False), "w": (0, 4, 2, False)}
 
 
+def test_of_two_entries_of_one_broker_consumers_take_each_queue_once_and_producers_each_entry() -> None:
+    """`topicRouteData2TopicSubscribeInfo` fills a set of queues, `topicRouteData2TopicPublishInfo` a list."""
+    numbers = (
+        "queue_data_count",
+        "perm",
+        "read_queue_count",
+        "write_queue_count",
+        "subscribe_queue_count",
+        "publish_queue_count",
+        "publish_unread_count",
+    )
+
+    def broker(*entries: dict[str, Any]) -> tuple[int, ...]:
+        [row] = rows("nameserver_route", route(list(entries)))
+        return tuple(row[name] for name in numbers)
+
+    assert broker(queue_data("b")) == (1, 6, 4, 2, 4, 2, 0)
+    assert broker(queue_data("b"), queue_data("b")) == (2, 6, 4, 4, 4, 4, 0)
+    assert broker(queue_data("b", read=3, write=5), queue_data("b", read=1)) == (2, 6, 3, 7, 3, 7, 2)
+    assert broker(queue_data("b", perm=4, read=8), queue_data("b", perm=2, write=9)) == (2, 6, 8, 9, 8, 9, 1)
+    assert broker(queue_data("b", perm=0), queue_data("b", perm=1, write=3)) == (2, 1, 4, 3, 0, 0, 0)
+    assert broker(queue_data("b", write=-3), queue_data("b")) == (2, 6, 4, 2, 4, 2, 0)
+
+
 def test_a_static_topic_is_balanced_by_its_logical_queues() -> None:
     mapping = {
         "b": {
