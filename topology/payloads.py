@@ -22,6 +22,7 @@ from strategies import RocketMQError, strategy_of_class_name, version_of_ordinal
 from strategies.producer import broker_places
 from strategies.queue_sets import (
     MASTER_ID,
+    MOCK_BROKER_PREFIX,
     BrokerData,
     QueueData,
     Route,
@@ -30,6 +31,7 @@ from strategies.queue_sets import (
     publish_queues,
     subscribe_queues,
 )
+from tables import SILVER_TABLES
 from topology.rocketmq_json import ObjectMap, RocketMQJsonError, loads
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
         yield _offset_file(envelope)
         return
     if envelope.kind == "broker_config":
-        yield from _broker_settings(envelope)
+        yield from _one_of_each_key(_broker_settings(envelope))
         return
     read = _READERS.get(envelope.kind)
     if read is None:
@@ -98,7 +100,32 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
         document = loads(envelope.payload)
     except RocketMQJsonError as error:
         raise PayloadError(str(error)) from error
-    yield from read(envelope, _Node(document, "the payload"))
+    yield from _one_of_each_key(read(envelope, _Node(document, "the payload")))
+
+
+_KEYS: Final = {table.name: table.key for table in SILVER_TABLES}
+_TABLES_OF_SETS: Final = frozenset({"consumer_connection", "proxy_connection", "client_subscription"})
+"""Tables whose rows are the elements of sets; those of other tables are the entries of maps."""
+
+
+def _one_of_each_key(rows: Iterator[Fact]) -> Iterator[Fact]:
+    """The rows of one payload, each key of a table once.
+
+    Java's maps keep the last entry of a key. What a set says of one thing in two ways is not known.
+
+    Raises:
+        PayloadError: two elements of a set differ in what they say of one thing.
+    """
+    by_key: dict[tuple[Any, ...], Fact] = {}
+    for fact in rows:
+        names = _KEYS[fact.table]
+        key = (fact.table, *(fact.row.get(name) for name in names))
+        other = by_key.get(key)
+        if other is not None and other != fact and fact.table in _TABLES_OF_SETS:
+            what = ", ".join(f"{name} {_shown(fact.row.get(name))}" for name in names)
+            raise PayloadError(f"the payload says two different things of {what}")
+        by_key[key] = fact
+    yield from by_key.values()
 
 
 def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
@@ -209,6 +236,17 @@ class _Node:
         """A required Java int (or long, with 64 bits)."""
         value = int(self._typed(key, int, "an integer", required=True))
         return _java_integer(value, bits, f"{self.path}.{key}")
+
+    def offset(self, key: str, *, least: int = 0) -> int:
+        """A required offset of a queue."""
+        value = self.integer(key, bits=64)
+        if value < least:
+            raise PayloadError(f"{self.path}.{key} is {value}, which is no offset of a queue")
+        return value
+
+    def offset_or_none(self, key: str, *, least: int = 0) -> int | None:
+        """An optional offset of a queue."""
+        return None if self._field(key) is None else self.offset(key, least=least)
 
     def integer_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[int, _Node]]:
         """The entries of a map whose keys are Java longs, written as numbers or as texts."""
@@ -551,13 +589,18 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "client_subscription",
                 subject | {"topic": subscription.text("topic")} | _expression(subscription),
             )
+    held: set[tuple[Any, ...]] = set()
     for queue, process_queue in queues:
+        is_dropped = _is_dropped(process_queue)
+        name = _queue(queue)
+        if not is_dropped:
+            held.add(tuple(name.values()))
         yield Fact(
             _OWNER_TABLES[envelope.kind],
             subject
-            | _queue(queue)
+            | name
             | {
-                "is_dropped": _is_dropped(process_queue),
+                "is_dropped": is_dropped,
                 "is_pop": False,
                 "commit_offset": process_queue.integer_or_none("commitOffset", bits=64),
                 "last_pull_at": process_queue.instant_or_none("lastPullTimestamp"),
@@ -565,10 +608,13 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             },
         )
     for queue, process_queue in payload.queue_entries("mqPopTable", required=False):
+        name = _queue(queue)
+        if tuple(name.values()) in held:
+            continue  # A client that changes its mode has a queue in both tables until it gives one up: it holds it.
         yield Fact(
             _OWNER_TABLES[envelope.kind],
             subject
-            | _queue(queue)
+            | name
             | {
                 "is_dropped": _is_dropped(process_queue),
                 "is_pop": True,
@@ -589,6 +635,16 @@ def _queue(queue: _Node) -> dict[str, Any]:
         "broker_name": queue.text("brokerName"),
         "queue_id": queue.integer("queueId"),
     }
+
+
+def _queue_of_broker(envelope: Envelope, queue: _Node) -> dict[str, Any]:
+    """The queue of an answer in which a broker tells of its own queues, and those of static topics that it serves."""
+    name = _queue(queue)
+    if name["broker_name"] != envelope.broker and not name["broker_name"].startswith(MOCK_BROKER_PREFIX):
+        raise PayloadError(
+            f"{queue.path} is of broker {_shown(name['broker_name'])}, and {_shown(envelope.broker)} was asked"
+        )
+    return name
 
 
 def _java_boolean(text: str | None) -> bool | None:
@@ -612,11 +668,12 @@ def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         yield Fact(
             "consume_progress",
             {"consumer_group": envelope.group}
-            | _queue(queue)
+            | _queue_of_broker(envelope, queue)
             | {
-                "broker_offset": offsets.integer_or_none("brokerOffset", bits=64),
-                "consumer_offset": offsets.integer_or_none("consumerOffset", bits=64),
-                "pull_offset": offsets.integer_or_none("pullOffset", bits=64),
+                "broker_offset": offsets.offset_or_none("brokerOffset"),
+                # A broker has -1 where nothing is committed.
+                "consumer_offset": offsets.offset_or_none("consumerOffset", least=-1),
+                "pull_offset": offsets.offset_or_none("pullOffset", least=-1),
                 "last_consumed_at": offsets.instant_or_none("lastTimestamp"),
             },
         )
@@ -625,12 +682,20 @@ def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """`TopicStatsTable.offsetTable`: the queues of a topic on one broker."""
     for queue, offsets in payload.queue_entries("offsetTable"):
+        name = _queue_of_broker(envelope, queue)
+        if name["topic"] != envelope.topic:
+            raise PayloadError(
+                f"{queue.path} is of topic {_shown(name['topic'])}, and {_shown(envelope.topic)} was asked for"
+            )
+        min_offset, max_offset = offsets.offset("minOffset"), offsets.offset("maxOffset")
+        if min_offset > max_offset:
+            raise PayloadError(f"{offsets.path} has minOffset {min_offset} above maxOffset {max_offset}")
         yield Fact(
             "queue_offset",
-            _queue(queue)
+            name
             | {
-                "min_offset": offsets.integer("minOffset", bits=64),
-                "max_offset": offsets.integer("maxOffset", bits=64),
+                "min_offset": min_offset,
+                "max_offset": max_offset,
                 "last_stored_at": offsets.instant_or_none("lastUpdateTimestamp"),
                 "captured_at": envelope.captured_at.isoformat(),
             },

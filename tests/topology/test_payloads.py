@@ -130,7 +130,7 @@ def test_an_offset_file_that_failed_to_land_says_whose_it_is_and_why() -> None:
 
 def test_a_broker_tells_the_ends_of_each_queue() -> None:
     text = (
-        '{"offsetTable":{{"topic":"t","brokerName":"b","queueId":3}:'
+        '{"offsetTable":{{"topic":"t","brokerName":"broker-a","queueId":3}:'
         '{"minOffset":5,"maxOffset":12,"lastUpdateTimestamp":0}}}'
     )
 
@@ -502,13 +502,108 @@ def test_a_start_that_is_no_instant_is_null(started: str | None, expected: str |
 
 
 def test_offsets_that_are_not_there_are_null_and_minus_one_stays() -> None:
-    key = '{"topic":"t","brokerName":"b","queueId":0}'
+    key = '{"topic":"t","brokerName":"broker-a","queueId":0}'
     [row] = rows(
         "consume_stats",
         f'{{"offsetTable":{{{key}:{{"brokerOffset":null,"consumerOffset":-1,"lastTimestamp":0}}}}}}',
     )
 
     assert (row["broker_offset"], row["consumer_offset"], row["last_consumed_at"]) == (None, -1, None)
+
+
+OFFSETS = '{"minOffset":1,"maxOffset":2}'
+
+
+def table(*entries: tuple[str, str], name: str = "offsetTable") -> str:
+    return f'{{"{name}":{{' + ",".join(f"{key}:{value}" for key, value in entries) + "}}"
+
+
+def queue_key(broker: str = "broker-a", topic: str = "t", queue_id: str = "0") -> str:
+    return f'{{"topic":"{topic}","brokerName":"{broker}","queueId":{queue_id}}}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "sentence"),
+    [
+        ("consume_stats", table((queue_key("b"), "{}")), "is of broker b, and broker-a was asked"),
+        ("broker_topic_stats", table((queue_key("b"), OFFSETS)), "is of broker b, and broker-a was asked"),
+        (
+            "broker_topic_stats",
+            table((queue_key(topic="u"), OFFSETS)),
+            "is of topic u, and t was asked for",
+        ),
+        (
+            "broker_topic_stats",
+            table((queue_key(), '{"minOffset":5,"maxOffset":3}')),
+            "has minOffset 5 above maxOffset 3",
+        ),
+        (
+            "broker_topic_stats",
+            table((queue_key(), '{"minOffset":-5,"maxOffset":3}')),
+            ".minOffset is -5, which is no offset of a queue",
+        ),
+        (
+            "consume_stats",
+            table((queue_key(), '{"brokerOffset":-1}')),
+            ".brokerOffset is -1, which is no offset of a queue",
+        ),
+        (
+            "consume_stats",
+            table((queue_key(), '{"brokerOffset":1,"consumerOffset":-2}')),
+            ".consumerOffset is -2, which is no offset of a queue",
+        ),
+        ("consume_stats", table((queue_key(), '{"brokerOffset":NaN}')), "expected a value, found 'N'"),
+    ],
+)
+def test_offsets_that_no_broker_has_are_not_read(kind: str, payload: str, sentence: str) -> None:
+    assert sentence in refusal(kind, payload)
+
+
+def test_a_broker_tells_the_offsets_of_a_static_topics_logical_queues() -> None:
+    [row] = rows("broker_topic_stats", table((queue_key("__syslo__global__"), OFFSETS)))
+
+    assert row["broker_name"] == "__syslo__global__"
+
+
+def test_the_last_entry_of_a_key_counts_as_in_javas_maps() -> None:
+    progress = [(queue_key(), f'{{"brokerOffset":{offset}}}') for offset in (9, 7)]
+    assert [row["broker_offset"] for row in rows("consume_stats", table(*progress))] == [7]
+
+    text = '{"brokerAddrTable":{"b":{"brokerAddrs":{0:"h:1","0":"h:2"}}}}'
+    assert [row["broker_addr"] for row in rows("nameserver_cluster_info", text)] == ["h:2"]
+
+    settings = envelope("broker_config", "defaultPopShareQueueNum=1\ndefaultPopShareQueueNum=2")
+    assert [fact.row["value"] for fact in facts(settings)] == ["2"]
+
+
+def test_an_element_that_a_set_has_twice_counts_once() -> None:
+    connection = {"clientId": "c", "clientAddr": "h:1", "version": 479}
+    subscription = {"topic": "t", "subString": "*"}
+    info = {"properties": {}, "mqTable": {}, "subscriptionSet": [subscription] * 2}
+
+    assert len(rows("consumer_connection", {"connectionSet": [connection] * 2}, "consumer_connection")) == 1
+    assert len(rows("consumer_running_info", info, "client_subscription")) == 1
+    assert (
+        refusal("consumer_connection", {"connectionSet": [connection, connection | {"version": 1}]})
+        == "the payload says two different things of broker_name broker-a, consumer_group g, client_id c, client_addr h:1"
+    )
+    assert (
+        refusal(
+            "consumer_running_info",
+            info | {"subscriptionSet": [subscription, subscription | {"subString": "a"}]},
+        )
+        == "the payload says two different things of consumer_group g, client_id c, topic t"
+    )
+
+
+@pytest.mark.parametrize(("dropped", "is_pop"), [("false", False), ("true", True)])
+def test_a_queue_in_both_tables_of_a_client_is_held_until_it_is_given_up(dropped: str, is_pop: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    pulled, popped = (queue_key(), f'{{"droped":{dropped}}}'), (queue_key(), '{"droped":false}')
+    text = (
+        '{"properties":{},' + table(pulled, name="mqTable")[1:-1] + "," + table(popped, name="mqPopTable")[1:]
+    )
+
+    assert [row["is_pop"] for row in rows("consumer_running_info", text, "observed_owner")] == [is_pop]
 
 
 def test_request_modes_of_topics_and_groups() -> None:
@@ -670,8 +765,8 @@ def test_an_order_lock_of_nobody_knows_whom_is_no_row(key: str) -> None:
         ("consume_stats", {"offsetTable": None}, "the payload.offsetTable is missing"),
         (
             "broker_topic_stats",
-            '{"offsetTable":{{"topic":"t","brokerName":"b","queueId":0}:{"maxOffset":1}}}',
-            "the payload.offsetTable[{'topic': 't', 'brokerName': 'b', 'queueId': 0}].minOffset is missing",
+            '{"offsetTable":{{"topic":"t","brokerName":"broker-a","queueId":0}:{"maxOffset":1}}}',
+            "the payload.offsetTable[{'topic': 't', 'brokerName': 'broker-a', 'queueId': 0}].minOffset is missing",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and value in READ_KINDS else None,
