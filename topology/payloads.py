@@ -60,6 +60,12 @@ MAX_QUEUES_OF_TOPIC: Final = 100_000
 _CONSUMER_NOT_ONLINE = 206
 """`ResponseCode.CONSUMER_NOT_ONLINE`: the broker knows nobody of the group."""
 
+CODES_THAT_ANSWER: Final = (17, 26, 206, 213)
+"""Response codes that answer the question: no route for the topic, no such group, group not online, group without progress."""
+
+NOT_ONLINE: Final = "> not online"
+"""What an exception's message has that answers for a client: it is not connected."""
+
 _LITE_PULL = "defaultLitePullConsumerImpl"
 """A field of `DefaultLitePullConsumer`, which running infos list with its others."""
 
@@ -142,7 +148,7 @@ def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
     if envelope.kind in _PRESENCE_TABLES:
         yield _presence(envelope, "offline" if is_offline else "unknown")
     elif envelope.kind == "consumer_running_info":
-        is_offline = is_offline or "> not online" in message.partition("\n")[0]
+        is_offline = is_offline or NOT_ONLINE in message.partition("\n")[0]
         yield _client_state(envelope, "offline" if is_offline else "unknown")
     elif envelope.kind == "process_assignment":
         yield _client_state(envelope, "unknown")
@@ -555,6 +561,7 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """`ConsumerRunningInfo`: what a client says of itself; `mqTable` is what it really owns."""
     subject = _client(envelope)
     properties = payload.node("properties")
+    _check_group(envelope, properties)
     strategy_object = properties.text_or_none("allocateMessageQueueStrategy")
     version = properties.text_or_none("PROP_CLIENT_VERSION")
     consume_type = properties.text_or_none("PROP_CONSUME_TYPE")
@@ -620,6 +627,15 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "is_pop": True,
                 "last_pull_at": process_queue.instant_or_none("lastPopTimestamp"),
             },
+        )
+
+
+def _check_group(envelope: Envelope, properties: _Node) -> None:
+    """See that an answer is of the group that was asked about; either name may be without its name space."""
+    group, asked = properties.text_or_none("consumerGroup"), str(envelope.group)
+    if group and group != asked and not asked.endswith(f"%{group}") and not group.endswith(f"%{asked}"):
+        raise PayloadError(
+            f"{properties.path}.consumerGroup is {_shown(group)}, and {_shown(asked)} was asked about"
         )
 
 
@@ -723,9 +739,13 @@ def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _offset_file(envelope: Envelope) -> Fact:
-    """A line of the index of offset files; nobody opens the file here."""
+    """A line of the index of offset files; nobody opens the file here.
+
+    Raises:
+        PayloadError: the number of the snapshot is none that tables hold.
+    """
     row: dict[str, Any] = {
-        "moment": envelope.moment,
+        "moment": _java_integer(envelope.moment or 0, 32, "moment"),
         "host": envelope.host,
         "client_id": envelope.client_id,
         "consumer_group": envelope.group,

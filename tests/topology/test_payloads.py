@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,6 +127,11 @@ def test_an_offset_file_that_failed_to_land_says_whose_it_is_and_why() -> None:
         "h1",
         "permission denied",
     )
+
+
+def test_a_snapshot_whose_number_no_table_holds_is_not_read() -> None:
+    with pytest.raises(PayloadError, match="moment is 2147483648, which no Java integer of 32 bits holds"):
+        list(facts(replace(envelope("offset_file", error="gone"), moment=2**31)))
 
 
 def test_a_broker_tells_the_ends_of_each_queue() -> None:
@@ -604,6 +610,19 @@ def test_a_queue_in_both_tables_of_a_client_is_held_until_it_is_given_up(dropped
     )
 
     assert [row["is_pop"] for row in rows("consumer_running_info", text, "observed_owner")] == [is_pop]
+
+
+@pytest.mark.parametrize("group", ["g", "ns%g", None, ""])
+def test_an_answer_may_name_its_group_with_its_name_space(group: str | None) -> None:
+    assert rows("consumer_running_info", {"properties": {"consumerGroup": group}, "mqTable": {}})
+
+
+def test_an_answer_of_another_group_is_not_read() -> None:
+    for group in ("G", "other", "g%other"):
+        payload = {"properties": {"consumerGroup": group}, "mqTable": {}}
+        assert refusal("consumer_running_info", payload) == (
+            f"the payload.properties.consumerGroup is {group}, and g was asked about"
+        )
 
 
 def test_request_modes_of_topics_and_groups() -> None:
