@@ -234,17 +234,24 @@ SOURCES: Final = (
                 "write_route_differs",
                 "broker_address_differs",
                 "route_config_differs",
-                "broker_without_master",
             )
         }
-        | {
-            "broker_without_master": Fact("is_headless", {"topic_count": "coalesce(topic_count, 0)"}),
-        },
+        | {"broker_without_master": Fact("is_headless", {"topic_count": "coalesce(topic_count, 0)"})},
     ),
     Source(
         f"unread_line WHERE {_IN_GROUPS}",
         ("consumer_group", "topic", "broker_name", "client_id"),
         {"record_rejected": Fact("TRUE", _same("record_count"))},
+    ),
+    Source(
+        f"uncounted_line WHERE {_IN_GROUPS}",
+        ("consumer_group", "topic", "broker_name", "client_id"),
+        {"record_repeated": Fact("TRUE", _same("record_count"), severity="IF(is_repeat, 'info', 'warning')")},
+    ),
+    Source(
+        "unreadable_order_conf",
+        ("topic",),
+        {"order_conf_unreadable": Fact("TRUE", _same("value_count"))},
     ),
     Source(
         "unanswered",
@@ -338,6 +345,24 @@ unread_line AS (
   FROM silver_rejected_record AS r
   LEFT JOIN silver_export_record AS e USING (file, line_number)
   GROUP BY e.consumer_group, e.topic, e.broker_name, e.client_id
+),
+uncounted_line AS (
+  SELECT
+    consumer_group, topic, broker_name, client_id,
+    count(*) AS record_count, bool_and(is_repeat) AS is_repeat
+  FROM silver_export_record
+  WHERE counted_line IS NOT NULL
+  GROUP BY consumer_group, topic, broker_name, client_id
+),
+-- Java drops empty parts at the end only, and throws where a part has no count.
+unreadable_order_conf AS (
+  SELECT topic, count(DISTINCT nameserver, order_topic_conf) AS value_count
+  FROM silver_topic_route
+  WHERE order_topic_conf RLIKE '[^;]' AND exists(
+    split(regexp_replace(order_topic_conf, ';+$', ''), ';'),
+    part -> NOT coalesce(
+      split_part(part, ':', 2) RLIKE '^[+-]?[0-9]+$' AND try_cast(split_part(part, ':', 2) AS INT) IS NOT NULL, FALSE))
+  GROUP BY topic
 ),
 unanswered AS (
   SELECT broker_name, cause, count(*) AS record_count

@@ -293,6 +293,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "offset_file_shared": _of_file(_number("process_count"), _words(" processes write one offset file.")),
     "offset_file_recovered": _of_file(_words("Only the .bak file is good.")),
     "offset_file_lost": _of_file(_words("The client has no stored offsets.")),
+    "offset_file_undecided": _of_file(_words("Whether the client can read its file is not known.")),
     "offset_file_stale": _of_file(quoted("The client is online and has not written for -?[0-9,.]+ hours[.]")),
     "offset_file_unused": _of_file(
         quoted(
@@ -311,6 +312,19 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _first_names("seen_values"),
         _words(" could not be read: "),
         _ANYTHING,
+    ),
+    "record_repeated": (
+        _counted("record_count", "record", "records"),
+        _words(" of kind "),
+        _first_names("seen_values"),
+        _column("IF(record_count = 1, ' does', ' do')"),
+        _words(" not count beside another answer to the same question: "),
+        _ANYTHING,
+    ),
+    "order_conf_unreadable": (
+        _words("Producers cannot read the order configuration: "),
+        _names("seen_values", "value_count"),
+        _words("."),
     ),
     "source_failed": (
         _counted("record_count", "question", "questions"),

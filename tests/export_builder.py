@@ -58,12 +58,13 @@ class ExportBuilder:
         *nameservers: str,
         perm: int = 6,
         order: str | None = None,
-    ) -> None:
-        """What name servers (by default all) tell of a topic: its brokers' queues, or that they have no route."""
+    ) -> int:
+        """What name servers (by default all) tell of a topic: its brokers' queues, or that they have no route; gives the last line's number."""
+        line_number = 0
         for nameserver in nameservers or NAMESERVERS:
             if queues is None:
                 message = f"CODE: 17  DESC: No topic route info in name server for the topic: {topic}"
-                self.failure("nameserver_route", message, nameserver=nameserver, topic=topic)
+                line_number = self.failure("nameserver_route", message, nameserver=nameserver, topic=topic)
                 continue
             payload = {
                 "brokerDatas": [
@@ -75,7 +76,8 @@ class ExportBuilder:
                 ],
                 **({} if order is None else {"orderTopicConf": order}),
             }
-            self.answer("nameserver_route", payload, nameserver=nameserver, topic=topic)
+            line_number = self.answer("nameserver_route", payload, nameserver=nameserver, topic=topic)
+        return line_number
 
     def members(
         self,
@@ -87,10 +89,10 @@ class ExportBuilder:
         language: str = "JAVA",
         others: Mapping[str, tuple[str, int]] | None = None,
         **asked: str,
-    ) -> None:
-        """What one broker tells of a group: a connection for each id, and the group's subscriptions.
+    ) -> int:
+        """What one broker tells of a group: a connection for each id, and the group's subscriptions; gives the line's number.
 
-        `others` are ids with a language and a version ordinal of their own; `asked` may name another address of the broker.
+        `others` are ids with a language and a version ordinal of their own; `asked` may name another address of the broker, or another instant.
         """
         own = others or {}
         payload = {
@@ -107,7 +109,7 @@ class ExportBuilder:
             "messageModel": message_model,
             "consumeType": "CONSUME_PASSIVELY",
         }
-        self.answer("consumer_connection", payload, broker=broker, group=group, **asked)
+        return self.answer("consumer_connection", payload, broker=broker, group=group, **asked)
 
     def no_members(self, broker: str, group: str) -> None:
         """A broker answers that nobody of the group is connected."""

@@ -224,6 +224,33 @@ def _record_rejected(day: StagedDay, _kind: str, name: str) -> None:
     day.add("rejected_record", **line, reason="torn", text="{")
 
 
+@_facts("record_repeated")
+def _record_repeated(day: StagedDay, _kind: str, name: str) -> None:
+    for line_number, counted_line in ((1, 2), (2, None)):
+        day.add(
+            "export_record",
+            kind="some_kind",
+            file=name,
+            line_number=line_number,
+            consumer_group=name,
+            state="payload",
+            counted_line=counted_line,
+            is_repeat=None if counted_line is None else False,
+        )
+
+
+@_facts("order_conf_unreadable")
+def _order_conf_unreadable(day: StagedDay, _kind: str, name: str) -> None:
+    for nameserver in ("ns-1", "ns-2"):
+        day.add(
+            "topic_route",
+            nameserver=nameserver,
+            topic=name,
+            broker_name="b",
+            order_topic_conf="b:4;c" if nameserver == "ns-1" else "b:4;c:4;",
+        )
+
+
 @_facts("source_failed")
 def _source_failed(day: StagedDay, _kind: str, name: str) -> None:
     day.add(

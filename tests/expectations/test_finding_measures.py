@@ -203,6 +203,21 @@ WORDS: dict[str, tuple[Row, str]] = {
         {"record_count": 1, "seen_values": ["some_kind"]},
         "1 record of kind some_kind could not be read: torn",
     ),
+    "record_repeated": (
+        {"record_count": 1, "seen_values": ["some_kind"]},
+        (
+            "1 record of kind some_kind does not count beside another answer to the same question: "
+            "f line 1 says otherwise than line 2"
+        ),
+    ),
+    "order_conf_unreadable": (
+        {"value_count": 1, "seen_values": ["ns-1 b:4;c"]},
+        "Producers cannot read the order configuration: ns-1 b:4;c.",
+    ),
+    "offset_file_undecided": (
+        FILE,
+        "Whether the client can read its file is not known. On host-1: torn.",
+    ),
     "source_failed": (
         {"record_count": 1, "seen_values": ["some_kind"], "likely_cause": "timed_out"},
         "1 question failed (some_kind): no\nanswer",
@@ -225,7 +240,7 @@ OF_BROKERS = {
 def subject(kind: str, name: str) -> Row:
     if kind in OF_BROKERS:
         return {"broker_name": name}
-    if kind == "route_missing":
+    if kind in {"route_missing", "order_conf_unreadable"}:
         return {"topic": name}
     topic = {"topic": "t"} if kind in OF_TOPICS else {}
     return {"consumer_group": name} | topic | ({"client_id": "c1"} if kind in OF_CLIENTS else {})
@@ -250,6 +265,8 @@ NUMBER = {
     "broker_address_differs": ("topic_count", "1 topic (t)", "2 topics (t)"),
     "broker_without_master": ("topic_count", "1 topic", "2 topics"),
     "record_rejected": ("record_count", "1 record ", "2 records "),
+    "record_repeated": ("record_count", "1 record of kind some_kind does", "2 records of kind some_kind do"),
+    "order_conf_unreadable": ("value_count", "", ""),
     "source_failed": ("record_count", "1 question ", "2 questions "),
     "strategies_mixed": ("value_count", "", ""),
     "client_not_asked": ("client_total_count", "3 members", "4 members"),
@@ -286,7 +303,11 @@ FAULTS: dict[str, set[str]] = {
     "of_another": {COMPLETE, NONE_BESIDES},
     "understated": {SEVERITY_OF_FACTS},
 }
-SEVERITIES = {"client_id_duplicated": "critical", "subscriptions_differ": "critical"}
+SEVERITIES = {
+    "client_id_duplicated": "critical",
+    "subscriptions_differ": "critical",
+    "record_repeated": "warning",
+}
 """Kinds that have several severities -> that of the facts that are planted."""
 NOT_PLANTED = {
     # No number of it is counted again: proxies have some of its members.
@@ -308,7 +329,8 @@ def plant(day: StagedDay, kind: str, fault: str) -> None:
     if fault != "dropped":
         row = add_finding(day, kind, name)
         if kind in SEVERITIES:
-            row["severity"] = "warning" if fault == "understated" else SEVERITIES[kind]
+            below = {"critical": "warning", "warning": "info"}[SEVERITIES[kind]]
+            row["severity"] = below if fault == "understated" else SEVERITIES[kind]
         if fault == "miscounted":
             column, number, other = NUMBER[kind]
             row.update({column: row[column] + 1, "evidence": row["evidence"].replace(number, other)})

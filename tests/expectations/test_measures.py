@@ -368,6 +368,12 @@ def runs_that_are_not_there(day: StagedDay, topic: str) -> None:
     day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1])[0]["publish_run_count"] = 2
 
 
+@fault("topic_route.publish_side_equals_route")
+def unread_queues_of_two_entries_that_no_entry_has(day: StagedDay, topic: str) -> None:
+    entries_of_one_broker(day, topic)
+    day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1])[0]["publish_unread_count"] = 5
+
+
 @fault("producer_spread.brokers_equal_route")
 def topic_that_is_left_out(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
@@ -527,6 +533,27 @@ def line_dropped_in_silence(day: StagedDay, group: str) -> None:
     day.remove("rejected_record", file=group)
 
 
+@fault("export_record.counted_line_answers")
+def line_that_counts_nowhere(day: StagedDay, group: str) -> None:
+    day.add_export_file(group, ("payload", "payload"))
+    day.of("export_record", file=group, line_number=1)[0].update(counted_line=3, is_repeat=True)
+
+
+@fault("export_record.counted_line_answers")
+def lines_that_count_for_each_other(day: StagedDay, group: str) -> None:
+    day.add_export_file(group, ("payload", "payload"))
+    for row in day.of("export_record", file=group):
+        row.update(counted_line=3 - row["line_number"], is_repeat=True)
+
+
+@fault("export_record.counted_line_answers")
+def line_that_counts_for_another_topic(day: StagedDay, group: str) -> None:
+    day.add_export_file(group, ("payload", "payload"))
+    first, second = day.of("export_record", file=group)
+    first.update(topic="t", counted_line=2, is_repeat=False)
+    second.update(topic="u")
+
+
 @fault("rejected_record.is_line_of_export")
 def rejection_of_no_line(day: StagedDay, group: str) -> None:
     day.add_export_file(group, ("payload",))
@@ -555,6 +582,26 @@ def subscription_read_twice(day: StagedDay, group: str) -> None:
 
 
 # What looks like a fault and is none
+
+
+def entries_of_one_broker(day: StagedDay, topic: str) -> None:
+    """Two entries of four queues each: producers go round eight places, and consumers read four queues."""
+    day.add_route_answers(topic, ("payload", "payload"))
+    for nameserver in NAMESERVERS:
+        row = day.add_route(nameserver, topic, "broker-a", 4, queue_data_count=2)
+        row.update(write_queue_count=8, publish_queue_count=8)
+    day.add_spread(topic, "broker-a", 8)
+
+
+@excused
+def two_entries_of_one_broker(day: StagedDay, group: str) -> None:
+    entries_of_one_broker(day, group)
+
+
+@excused
+def line_that_another_one_counts_for(day: StagedDay, group: str) -> None:
+    day.add_export_file(group, ("payload", "payload"))
+    day.of("export_record", file=group, line_number=1)[0].update(counted_line=2, is_repeat=False)
 
 
 @excused
