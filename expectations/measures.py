@@ -5,7 +5,7 @@ date), `before_queue_assignment`, `before_consumer_connection`, `before_ownershi
 `before_consume_progress` (the rows of compared_ds that the build read, without any if it is null), `manifest_file` (path string,
 kind string, line_count bigint, error_count bigint: what the
 export's manifest says), `member_parameters` (consumer_group string: groups of which the settings give single members other
-parameters) and `left_out_group` (consumer_group string: whose rows the other views are without).
+parameters), `configured_group` (consumer_group string: groups that have settings of their own) and `left_out_group` (consumer_group string: whose rows the other views are without).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
 not: anything that needs Spark or Great Expectations to be imported; this is text.
@@ -30,6 +30,7 @@ from expectations import (
     quarantined_group,
     queue_assignment,
     queue_sharing,
+    recomputed_owners,
     route_divergence,
 )
 from expectations.model import MEASURE_SCHEMA, breaches_in, measure_statement
@@ -54,6 +55,9 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         ),
         f"{judged_tables(queue_assignment.QUEUE_BREACHES)},\n"
         f"explained AS (SELECT *, {assignment_fairness.JUDGED_COLUMNS}\n  FROM judged)",
+    ),
+    measure_statement(
+        recomputed_owners.SUITE.expectations, (recomputed_owners.QUERY,), recomputed_owners.COMMON_TABLES
     ),
     measure_statement(
         assignment_churn.SUITE.expectations, (assignment_churn.BREACH_QUERY,), assignment_churn.COMMON_TABLES

@@ -19,6 +19,7 @@ from expectations import (
     quarantined_group,
     queue_assignment,
     queue_sharing,
+    recomputed_owners,
     route_divergence,
 )
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SUITES: Final[tuple[Suite, ...]] = (
     queue_assignment.SUITE,
+    recomputed_owners.SUITE,
     assignment_fairness.SUITE,
     assignment_churn.SUITE,
     ownership_drift.SUITE,

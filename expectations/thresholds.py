@@ -68,6 +68,29 @@ UNKNOWN_OWNER_REASONS: Final = (
 )
 """Reasons that mean "the owner of this queue is unknown": counts of owners in its topic must be null and not 0."""
 
+REASONS_OF_RULES: Final = (
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    "mixed_clients",
+    "mixed_parameters",
+    *DIVISION_REASONS,
+)
+"""Reasons that members' own rules give: never where a strategy is tried with one rule for all members."""
+
+STRATEGIES_OF_REASON: Final[dict[str, tuple[str, ...]]] = {
+    "not_in_configured_list": ("CONFIG",),
+    "queue_not_in_route": ("CONFIG", "MIXED"),
+    "room_without_consumers": ("MACHINE_ROOM",),
+    "mixed_strategies": ("MIXED",),
+    "shared_by_pop": ("POP",),
+}
+"""Reason -> the strategies that alone can have it."""
+
+STRATEGIES_THAT_LEAVE_NOTHING_OUT: Final = ("AVG", "AVG_BY_CIRCLE", "BROADCASTING", "POP")
+"""Strategies that give every queue to a member."""
+
 DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "strategy_failed")
 """Reasons under which a count over the topic may be given or null: a part of it is known."""
 

@@ -69,6 +69,8 @@ class StagedDay:
     without_churn: set[tuple[str, str, str]] = field(default_factory=set)
     """Group, topic and strategy of the rows of churn that are left out."""
     left_out: list[str] = field(default_factory=list)
+    configured: list[str] = field(default_factory=list)
+    """Groups of which the settings say something."""
     member_parameters: list[str] = field(default_factory=list)
     """Groups without which the day is measured."""
 
@@ -236,7 +238,14 @@ class StagedDay:
             if strategy == "BROADCASTING":
                 owners = everybody
             elif strategy == "AVG":
-                owners = [everybody[min(index * len(everybody) // len(queues), len(everybody) - 1)]]
+                share, larger = divmod(len(queues), len(everybody))
+                end_of_larger = larger * (share + 1)
+                slot = (
+                    index // (share + 1)
+                    if index < end_of_larger
+                    else larger + (index - end_of_larger) // share
+                )
+                owners = [everybody[slot]]
             else:
                 owners = [everybody[index % len(everybody)]]
             for owner in dict.fromkeys(owners):
@@ -344,6 +353,8 @@ class StagedDay:
         )
         groups = [{"consumer_group": group} for group in self.member_parameters]
         _view(spark, "member_parameters", groups, "consumer_group string")
+        configured = [{"consumer_group": group} for group in self.configured]
+        _view(spark, "configured_group", configured, "consumer_group string")
 
     def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""

@@ -19,7 +19,7 @@ from test_drift_measures import FAULTS as DRIFT_FAULTS
 from test_presence_measures import FAULTS as PRESENCE_FAULTS
 from test_sharing_measures import FAULTS as SHARING_FAULTS
 
-from expectations import every_table, finding_facts
+from expectations import every_table, finding_facts, recomputed_owners
 from expectations.measures import MEASURE_STATEMENTS
 from expectations.suites import EXPECTATIONS, SUITES
 from expectations.thresholds import MOST_EXAMPLES
@@ -33,12 +33,11 @@ pytestmark = pytest.mark.spark
 
 CLIENTS = ("c1", "c2", "c3")
 MANY = 1000
-# Their facts are staged in test_finding_measures.
-OF_FINDING_FACTS = {expectation.expectation_id for expectation in finding_facts.SUITE.expectations}
-STATEMENTS = [
-    text for text in MEASURE_STATEMENTS if not any(f"'{name}'" in text for name in OF_FINDING_FACTS)
-]
-JUDGED = {name: rule for name, rule in EXPECTATIONS.items() if name not in OF_FINDING_FACTS}
+# Their facts are staged in test_finding_measures and test_owner_measures.
+SUITES_OF_OTHERS = (finding_facts.SUITE, recomputed_owners.SUITE)
+OF_OTHERS = {expectation.expectation_id for suite in SUITES_OF_OTHERS for expectation in suite.expectations}
+STATEMENTS = [text for text in MEASURE_STATEMENTS if not any(f"'{name}'" in text for name in OF_OTHERS)]
+JUDGED = {name: rule for name, rule in EXPECTATIONS.items() if name not in OF_OTHERS}
 UNEVEN = "assignment_fairness.even_enough"
 LEFT_OUT_ARE_FEW = "quarantined_group.few"
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
@@ -932,7 +931,7 @@ def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> No
     blocking = {
         expectation.expectation_id
         for suite in SUITES
-        if suite not in (every_table.SUITE, finding_facts.SUITE)
+        if suite not in (every_table.SUITE, *SUITES_OF_OTHERS)
         for expectation in suite.expectations
         if expectation.severity == "block"
     }
