@@ -654,9 +654,16 @@ def _queue(queue: _Node) -> dict[str, Any]:
 
 
 def _queue_of_broker(envelope: Envelope, queue: _Node) -> dict[str, Any]:
-    """The queue of an answer in which a broker tells of its own queues, and those of static topics that it serves."""
+    """The queue of an answer in which a broker tells of its own queues, and those of static topics that it serves.
+
+    Answers that are put together from several brokers' name none.
+
+    Raises:
+        PayloadError: the queue is of another broker than the one that was asked.
+    """
     name = _queue(queue)
-    if name["broker_name"] != envelope.broker and not name["broker_name"].startswith(MOCK_BROKER_PREFIX):
+    is_of_another = envelope.broker is not None and name["broker_name"] != envelope.broker
+    if is_of_another and not name["broker_name"].startswith(MOCK_BROKER_PREFIX):
         raise PayloadError(
             f"{queue.path} is of broker {_shown(name['broker_name'])}, and {_shown(envelope.broker)} was asked"
         )
