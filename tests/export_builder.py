@@ -53,6 +53,10 @@ class ExportBuilder:
         """A source that failed; gives the line's number in its file."""
         return self._add(kind, asked, error={"type": error_type, "message": message})
 
+    def repeat_last(self, kind: str) -> None:
+        """The last line of the kind once more, as a collector writes it that asks twice."""
+        self._lines[kind].append(self._lines[kind][-1])
+
     def route(
         self,
         topic: str,

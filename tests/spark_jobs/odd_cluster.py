@@ -182,8 +182,9 @@ class OddCluster:
         for _ in range(2):
             export.route("repeated", {"a": 2, "b": 2})
             export.group("g-repeated", ["repeated"], ["c1", "c2"], "a", "b")
-            export.progress("a", "g-repeated", ("repeated", "a", 0))
             export.failure("consumer_connection", NOT_REACHED, broker="c", group="g-repeated")
+        export.progress("a", "g-repeated", ("repeated", "a", 0))
+        export.repeat_last("consume_stats")
         # A failure, an answer, and a newer answer.
         export.route("asked-again", {"a": 2})
         export.failure("consumer_connection", NOT_REACHED, broker="a", group="g-asked-again")
