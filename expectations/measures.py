@@ -3,9 +3,8 @@
 It reads views named `<layer>_<table>` over the staged tables, `run` (one row: cluster string, ds date, compared_ds
 date), `before_queue_assignment`, `before_consumer_connection`, `before_ownership_drift`, `before_quarantined_group` and
 `before_consume_progress` (the rows of compared_ds that the build read, without any if it is null), `manifest_file` (path string,
-kind string, line_count bigint, error_count bigint: what the
-export's manifest says), `member_parameters` (consumer_group string: groups of which the settings give single members other
-parameters), `configured_group` (consumer_group string: groups that have settings of their own) and `left_out_group` (consumer_group string: whose rows the other views are without).
+kind string, line_count bigint, error_count bigint: what the export's manifest says), `configured_rule` (see its module)
+and `left_out_group` (consumer_group string: whose rows the other views are without).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
 not: anything that needs Spark or Great Expectations to be imported; this is text.
@@ -31,6 +30,7 @@ from expectations import (
     queue_assignment,
     queue_sharing,
     recomputed_owners,
+    recomputed_rings,
     route_divergence,
 )
 from expectations.model import MEASURE_SCHEMA, breaches_in, measure_statement
@@ -57,7 +57,9 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         f"explained AS (SELECT *, {assignment_fairness.JUDGED_COLUMNS}\n  FROM judged)",
     ),
     measure_statement(
-        recomputed_owners.SUITE.expectations, (recomputed_owners.QUERY,), recomputed_owners.COMMON_TABLES
+        recomputed_owners.SUITE.expectations,
+        (recomputed_owners.QUERY, *recomputed_rings.QUERIES),
+        f"{recomputed_owners.COMMON_TABLES},{recomputed_rings.COMMON_TABLES}",
     ),
     measure_statement(
         assignment_churn.SUITE.expectations, (assignment_churn.BREACH_QUERY,), assignment_churn.COMMON_TABLES

@@ -423,7 +423,7 @@ gathered AS (
     ) AS pops_of_queue
   FROM queue
   LEFT JOIN group_fact USING (consumer_group)
-  LEFT JOIN (SELECT DISTINCT consumer_group, TRUE AS has_member_parameters FROM member_parameters)
+  LEFT JOIN (SELECT consumer_group, TRUE AS has_member_parameters FROM configured_rule WHERE has_member_parameters)
     USING (consumer_group)
   LEFT JOIN topic_fact USING (topic)
   LEFT JOIN subscription_fact USING (consumer_group, topic)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from expectations.model import quoted
 from expectations.thresholds import (
     DOUBTFUL_OWNER_REASONS,
     MACHINE_ROOM_ONE_OWNER_SINCE,
+    NON_ASCII_PATTERN,
     SPREAD_BOUND,
     UNKNOWN_OWNER_REASONS,
 )
@@ -161,7 +163,7 @@ seen_group AS (
     collect_set(IF(connection_count > 0, members, NULL)) AS member_lists,
     bool_or(connection_count > size(members)) AS has_duplicate_id,
     collect_set(IF(is_online_clustering, broker_name, NULL)) AS online_broker_names,
-    bool_or(broker_name RLIKE '[^\\x00-\\x7F]') AS has_odd_broker
+    bool_or(broker_name RLIKE {quoted(NON_ASCII_PATTERN)}) AS has_odd_broker
   FROM group_on_broker
   GROUP BY consumer_group
 ),
@@ -176,7 +178,7 @@ group_client AS (
       FALSE
     )) AS keeps_rooms_apart,
     min(client_language) <=> max(client_language) AS has_one_language,
-    bool_or(client_id RLIKE '[^\\x00-\\x7F]') AS has_odd_client
+    bool_or(client_id RLIKE {quoted(NON_ASCII_PATTERN)}) AS has_odd_client
   FROM (
     SELECT
       consumer_group, client_id, max(client_language) AS client_language, bool_or(is_listed) AS is_listed,
@@ -251,7 +253,7 @@ joined AS (
   FROM matched
   LEFT JOIN seen_group USING (consumer_group)
   LEFT JOIN group_client USING (consumer_group)
-  LEFT JOIN (SELECT DISTINCT consumer_group, TRUE AS has_member_parameters FROM member_parameters)
+  LEFT JOIN (SELECT consumer_group, TRUE AS has_member_parameters FROM configured_rule WHERE has_member_parameters)
     USING (consumer_group)
   LEFT JOIN topic_queues USING (topic)
   LEFT JOIN subscriber USING (consumer_group, topic)

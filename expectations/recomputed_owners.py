@@ -1,9 +1,11 @@
-"""Who owns each queue, worked out again in plain SQL from silver: what the strategies of even shares, broadcasting and reports give.
+"""Who owns each queue, worked out again in plain SQL from silver: what each strategy, broadcasting and reports give.
 
-What belongs here: owners by AVG and AVG_BY_CIRCLE, readers of broadcasting groups, which strategy is in effect and why, and whether a
-reason for having no owner can be true. What does not: counts (`recomputed`), and the code of `strategies`, which this must not read.
+What belongs here: owners by even shares, rooms and lists, readers of broadcasting groups, which strategy is in effect and why, and
+whether a reason for having no owner can be true. What does not: rings and mixed groups (`recomputed_rings`), counts (`recomputed`), and
+the code of `strategies`, which this must not read.
 
-Source of the rules: `AllocateMessageQueueAveragely` and `AllocateMessageQueueAveragelyByCircle` (Java, the same from 4.1.0 to 5.5.0),
+Source of the rules: `AllocateMessageQueueAveragely`, `AllocateMessageQueueAveragelyByCircle`, `AllocateMessageQueueByConfig` and
+`AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0), `AllocateMessageQueueByMachineRoom` (Java from 4.8.0),
 `RebalanceImpl.rebalanceByTopic` (broadcasting members read every queue; both lists are sorted before they are divided).
 """
 
@@ -16,6 +18,7 @@ from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, 
 from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
 from expectations.thresholds import (
     GRPC_CLIENT_ID_PATTERN,
+    NON_ASCII_PATTERN,
     REASONS_OF_RULES,
     STRATEGIES_OF_REASON,
     STRATEGIES_THAT_LEAVE_NOTHING_OUT,
@@ -25,7 +28,8 @@ from tables import QUEUE_ASSIGNMENT
 OWNERS_RECOMPUTED: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "owners_recomputed",
-    "By AVG and AVG_BY_CIRCLE, effective or not, each queue has the owner that plain SQL gives it from the list of members of one broker.",
+    "By each of RocketMQ's strategies, effective or not, and in a mixed group, each queue has the owner that plain SQL gives it from "
+    "the list of members of one broker.",
 )
 EVERY_MEMBER_READS: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -41,7 +45,7 @@ STRATEGY_FOLLOWS_REPORTS: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "strategy_follows_reports",
     "The effective strategy is the one that the members report, MIXED where they report several, and none where nobody reports one "
-    "and no settings give it; a configured one has settings.",
+    "and no settings give it; a configured one is what the settings say.",
 )
 REASON_TRUE: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -55,20 +59,88 @@ SUITE: Final = Suite(
 )
 
 _EVEN: Final = ("AVG", "AVG_BY_CIRCLE")
+_ROOM: Final = "MACHINE_ROOM"
+_NEARBY: Final = "MACHINE_ROOM_NEARBY"
+_LISTED: Final = "CONFIG"
 _RETRY: Final = "%RETRY%"
 
-# Of n queues and c slots, by AVG the first n % c slots take n div c + 1 queues in a row, and the others n div c.
-_N: Final = "size(queues)"
-_C: Final = "size(slots)"
+# `room@broker` as Java splits it: two parts, whatever empty ones are behind them.
+_ROOM_AND_BROKER: Final = r"\A[^@]*@[^@]+@*\z"
+_RELEASE_OF_ROOMS: Final = r"^(4[.]([89]|[1-9][0-9])|[5-9]|[1-9][0-9])[.]"
+"""From 4.8.0 on, MACHINE_ROOM divides the queues of its rooms and no others."""
+
+
+def _room(rule: str, name: str) -> str:
+    """SQL of the machine room of a name by a `RoomRule`; null where the rule does not tell."""
+    # Of prefixes of one name the longest is the greatest.
+    prefix = f"array_max(filter(map_keys({rule}.prefixes), prefix -> startswith({name}, prefix)))"
+    return (
+        f"nullif(CASE WHEN {rule}.names IS NOT NULL THEN try_element_at({rule}.names, {name}) "
+        f"WHEN {rule}.prefixes IS NOT NULL THEN try_element_at({rule}.prefixes, {prefix}) "
+        f"WHEN contains({name}, {rule}.before) THEN substring_index({name}, {rule}.before, 1) END, '')"
+    )
+
+
+_IS_INSIDE: Final = (
+    f"queue.broker_name RLIKE {quoted(_ROOM_AND_BROKER)} "
+    "AND array_contains(consumer_idcs, substring_index(queue.broker_name, '@', 1))"
+)
+_QUEUE_ROOM: Final = _room("broker_room", "queue.broker_name")
+_CLIENT_ROOM: Final = _room("consumer_room", "slot.client_id")
+_NOBODY: Final = "filter(slots, slot -> FALSE)"
+# What is divided, and between whom: a room's queues between its clients, those of a room without clients between all.
+_DIVISIONS: Final = f"""CASE
+        WHEN strategy = '{_ROOM}' THEN array(
+          struct(filter(queues, queue -> {_IS_INSIDE}) AS queues, slots),
+          struct(filter(queues, queue -> NOT ({_IS_INSIDE})) AS queues, {_NOBODY} AS slots))
+        WHEN strategy = '{_NEARBY}' AND (
+          exists(queues, queue -> {_QUEUE_ROOM} IS NULL) OR exists(slots, slot -> {_CLIENT_ROOM} IS NULL)
+        ) THEN array(struct(queues, {_NOBODY} AS slots))
+        WHEN strategy = '{_NEARBY}' THEN transform(array_distinct(transform(queues, queue -> {_QUEUE_ROOM})), room -> struct(
+          filter(queues, queue -> {_QUEUE_ROOM} = room) AS queues,
+          IF(exists(slots, slot -> {_CLIENT_ROOM} = room), filter(slots, slot -> {_CLIENT_ROOM} = room), slots) AS slots))
+        ELSE array(struct(queues, slots))
+      END"""
+
+# Of n queues and c slots, by AVG the first n % c slots take n div c + 1 queues in a row, and the others n div c. By MACHINE_ROOM each
+# takes n div c in a row, and the first n % c one more from the end.
+_N: Final = "size(division.queues)"
+_C: Final = "greatest(size(division.slots), 1)"
 _SLOT: Final = (
-    f"IF(strategy = 'AVG', IF(place < ({_N} % {_C}) * ({_N} div {_C} + 1), place div ({_N} div {_C} + 1), "
-    f"(place - {_N} % {_C}) div greatest({_N} div {_C}, 1)), place % {_C})"
+    f"CASE method WHEN 'AVG' THEN IF(place < ({_N} % {_C}) * ({_N} div {_C} + 1), place div ({_N} div {_C} + 1), "
+    f"(place - {_N} % {_C}) div greatest({_N} div {_C}, 1)) "
+    f"WHEN '{_ROOM}' THEN IF(place < {_N} - {_N} % {_C}, place div greatest({_N} div {_C}, 1), place - {_N} + {_N} % {_C}) "
+    f"ELSE place % {_C} END"
 )
 # A client id that stands several times takes the share of its first slot only.
 _OWNER: Final = (
-    "IF(placed.slot > 0 AND get(slots, placed.slot - 1).client_id = get(slots, placed.slot).client_id, "
-    "NULL, get(slots, placed.slot).client_id)"
+    "IF(placed.slot > 0 AND get(division.slots, placed.slot - 1).client_id = get(division.slots, placed.slot).client_id, "
+    "NULL, get(division.slots, placed.slot).client_id)"
 )
+_HELD: Final = f"""flatten(transform({_DIVISIONS}, division ->
+        transform(transform(
+          division.queues, (queue, place) -> struct(queue, CAST({_SLOT} AS INT) AS slot)),
+          placed -> struct(placed.queue AS queue, {_OWNER} AS owner))))"""
+
+# What clients on a broker's list take by their own lists, and what they are given.
+_OF_LISTS: Final = """flatten(transform(
+        filter(lists_of_clients, part -> part.topic = topic AND exists(slots, slot -> slot.client_id = part.client_id)
+          AND NOT array_contains(unsubscribed, part.client_id)),
+        part -> transform(part.queue_ids, queue_id -> struct(part.broker_name, queue_id, part.client_id))))"""
+_LISTED_FAULTS: Final = f"""concat(
+        transform(
+          filter(array_except({_OF_LISTS}, given), due -> is_effective
+            OR exists(queues, queue -> queue.broker_name = due.broker_name AND queue.queue_id = due.queue_id)),
+          due -> struct(
+            named_struct('key', encode('', 'UTF-16BE'), 'queue_id', due.queue_id, 'client_id', CAST(NULL AS STRING),
+              'broker_name', due.broker_name, 'reason', CAST(NULL AS STRING)) AS queue,
+            due.client_id AS owner)),
+        transform(
+          array_except(given, {_OF_LISTS}),
+          taken -> struct(
+            named_struct('key', encode('', 'UTF-16BE'), 'queue_id', taken.queue_id, 'client_id', taken.client_id,
+              'broker_name', taken.broker_name, 'reason', CAST(NULL AS STRING)) AS queue,
+            CAST(NULL AS STRING) AS owner)))"""
 _IS_WRONG: Final = f"""CASE
         WHEN held.queue.client_id IS NOT NULL
           THEN NOT held.queue.client_id <=> held.owner OR array_contains(unsubscribed, held.queue.client_id)
@@ -84,7 +156,7 @@ assigned AS (
   SELECT
     consumer_group, topic, strategy, max(strategy_source) AS strategy_source, bool_or(is_effective) AS is_effective,
     array_sort(collect_list(IF(
-      strategy IN {quoted_list(_EVEN)} AND is_routed,
+      strategy IN {quoted_list((*_EVEN, _ROOM, _NEARBY))} AND is_routed OR strategy = '{_LISTED}' AND is_on_list,
       struct(encode(broker_name, 'UTF-16BE') AS key, queue_id, client_id, broker_name, reason), NULL
     ))) AS queues,
     collect_set(IF(strategy = 'BROADCASTING' AND is_routed, client_id, NULL)) AS readers,
@@ -92,7 +164,9 @@ assigned AS (
     count_if(is_routed AND client_id IS NOT NULL) AS owned_count,
     collect_set(reason) AS reasons, bool_or(is_routed) AS is_routed
   FROM (
-    SELECT *, NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}'), FALSE) AS is_routed FROM gold_queue_assignment
+    SELECT
+      *, NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}'), FALSE) AS is_routed, NOT reason <=> '{KEPT}' AS is_on_list
+    FROM gold_queue_assignment
   )
   GROUP BY consumer_group, topic, strategy
 ),
@@ -103,7 +177,7 @@ list_of_members AS (
   FROM (
     SELECT
       consumer_group, broker_name, array_sort(collect_list(struct(encode(client_id, 'UTF-16BE') AS key, client_id))) AS slots,
-      bool_or(client_id RLIKE '[^\\x00-\\x7F]' OR broker_name RLIKE '[^\\x00-\\x7F]') AS is_odd
+      bool_or(client_id RLIKE {quoted(NON_ASCII_PATTERN)} OR broker_name RLIKE {quoted(NON_ASCII_PATTERN)}) AS is_odd
     FROM (
       SELECT consumer_group, broker_name, client_id FROM silver_consumer_connection
       UNION ALL
@@ -120,7 +194,8 @@ told_of_group AS (
     consumer_group, count(*) AS member_count, count(told_strategy) AS told_count, collect_set(told_strategy) AS told,
     count(DISTINCT client_language, coalesce(own_version, listed_version)) > 1
       OR bool_or(client_language IS NULL OR coalesce(own_version, listed_version) IS NULL) AS may_be_mixed,
-    NOT coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_other_language, bool_or(process_count > 1) AS has_processes
+    NOT coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_other_language, bool_or(process_count > 1) AS has_processes,
+    NOT coalesce(bool_and(coalesce(own_version, listed_version) RLIKE {quoted(_RELEASE_OF_ROOMS)}), FALSE) AS has_old_rooms
   FROM (
     SELECT consumer_group, client_id, max(client_language) AS client_language, max(client_version) AS listed_version
     FROM (
@@ -148,8 +223,17 @@ of_every_group AS (
 explained_assignment AS (
   SELECT
     assigned.*, group_state, coalesce(lists, array()) AS lists, coalesce(has_repeated_id, FALSE) AS has_repeated_id,
-    coalesce(may_be_mixed, TRUE) AS may_be_mixed, coalesce(reported, array()) AS reported, coalesce(told, array()) AS told, coalesce(has_settings, FALSE) AS is_configured,
-    coalesce(has_parameters, FALSE) AS has_member_parameters,
+    coalesce(may_be_mixed, TRUE) AS may_be_mixed, coalesce(reported, array()) AS reported, coalesce(told, array()) AS told,
+    configured_strategy, coalesce(group_rule.has_member_parameters, FALSE) AS has_member_parameters,
+    consumer_idcs, broker_room, consumer_room, lists_of_clients,
+    IF(strategy = '{_NEARBY}', inner_strategy, strategy) AS method,
+    CASE
+      WHEN strategy IN {quoted_list(_EVEN)} THEN TRUE
+      WHEN rule_strategy IS NULL THEN FALSE
+      WHEN strategy_source = 'hypothetical' THEN TRUE
+      ELSE NOT coalesce(has_other_language OR group_rule.has_member_parameters OR strategy = '{_ROOM}' AND has_old_rooms, TRUE)
+    END AND (strategy <> '{_NEARBY}' OR inner_strategy IN {quoted_list(_EVEN)}) AS has_known_rule,
+    filter(queues, queue -> queue.client_id IS NOT NULL) AS given_queues,
     size(lists) = 1 AND told_count = member_count AND NOT has_processes AS is_all_told,
     -- Clients in Go and C++ sort by byte, which is Java's order for ASCII.
     coalesce(is_odd AND has_other_language AND is_effective, FALSE) AS has_other_order,
@@ -167,21 +251,32 @@ explained_assignment AS (
   LEFT JOIN reported_strategy USING (consumer_group)
   LEFT JOIN subscriber_of_topic USING (consumer_group, topic)
   LEFT JOIN subscriber_of_group USING (consumer_group)
-  LEFT JOIN (SELECT DISTINCT consumer_group, TRUE AS has_settings FROM configured_group) USING (consumer_group)
-  LEFT JOIN (SELECT DISTINCT consumer_group, TRUE AS has_parameters FROM member_parameters) USING (consumer_group)
+  LEFT JOIN (
+    SELECT consumer_group, strategy AS configured_strategy, has_member_parameters FROM configured_rule
+  ) AS group_rule USING (consumer_group)
+  LEFT JOIN (
+    SELECT
+      consumer_group AS rule_group, strategy AS rule_strategy, consumer_idcs, inner_strategy, broker_room, consumer_room, lists_of_clients
+    FROM configured_rule
+  ) ON rule_strategy = strategy AND rule_group <=> IF(strategy_source = 'hypothetical', NULL, consumer_group)
   CROSS JOIN of_every_group
   WINDOW of_topic AS (PARTITION BY consumer_group, topic)
 ),
 held_against_lists AS (
   SELECT
-    *,
-    IF(group_state = 'online' AND size(queues) > 0 AND NOT has_other_order, transform(lists, slots ->
-      filter(transform(transform(
-        queues, (queue, place) -> struct(queue, CAST({_SLOT} AS INT) AS slot)),
-        placed -> struct(placed.queue AS queue, {_OWNER} AS owner)),
-        held -> {_IS_WRONG}
-    )), array()) AS faults_by_list
-  FROM explained_assignment
+    * EXCEPT (given),
+    IF(group_state = 'online' AND size(queues) > 0 AND has_known_rule AND NOT has_other_order, transform(lists, slots ->
+      IF(strategy = '{_LISTED}',
+        IF(strategy_source <> 'hypothetical' AND arrays_overlap(reasons, array{quoted_list(REASONS_OF_RULES)}),
+          array(), {_LISTED_FAULTS}),
+        filter({_HELD}, held -> {_IS_WRONG}))
+    ), array()) AS faults_by_list
+  FROM (
+    SELECT
+      * EXCEPT (given_queues),
+      transform(given_queues, queue -> struct(queue.broker_name, queue.queue_id, queue.client_id)) AS given
+    FROM explained_assignment
+  )
 ),
 judged_owners AS (
   SELECT
@@ -226,16 +321,16 @@ BREACHES: Final = (
     ),
     Breach(
         STRATEGY_FOLLOWS_REPORTS,
-        f"{_HAS_TOLD} AND size(reported) = 0 AND NOT is_configured AND effective_strategy <> 'POP'",
+        f"{_HAS_TOLD} AND size(reported) = 0 AND configured_strategy IS NULL AND effective_strategy <> 'POP'",
         f"{_TOPIC}, ', and neither members nor settings give one')",
     ),
     Breach(
         STRATEGY_FOLLOWS_REPORTS,
-        "strategy_source = 'configured' AND NOT is_configured "
+        "strategy_source = 'configured' AND (configured_strategy IS NULL OR NOT strategy IN (configured_strategy, 'MIXED')) "
         "OR strategy_source = 'observed' AND group_state = 'online' AND is_routed "
         "AND NOT (array_contains(reported, strategy) OR strategy = 'POP' OR strategy = 'MIXED' AND size(reported) > 1)",
         f"concat({STRATEGY_SUBJECT}, ': source ', strategy_source, ', members report ', "
-        "coalesce(nullif(array_join(array_sort(reported), ' and '), ''), 'none'), IF(is_configured, '', ', no settings'))",
+        "coalesce(nullif(array_join(array_sort(reported), ' and '), ''), 'none'), ', settings give ', coalesce(configured_strategy, 'none'))",
     ),
     *(
         Breach(

@@ -331,6 +331,9 @@ REQUEST_MODES: Final = ("POP", "PULL", "CLIENT")
 REQUEST_MODE_SOURCES: Final = ("entry", "broker_default", "retry_rule", "server_off")
 """The closed list of `queue_sharing.request_mode_source`."""
 
+NON_ASCII_PATTERN: Final = r"[^\x00-\x7F]"
+"""Characters that Java, and a client that sorts names by byte, may put in different orders."""
+
 GRPC_CLIENT_ID_PATTERN: Final = r"^.+@\d+@\d+@-?[0-9a-z]+$"
 """The form of the ids of gRPC clients, which cannot be asked for a process table."""
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS, SHARED_VIEWS
-from settings import settings_by_member
 from spark_jobs.compared_day import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
@@ -91,10 +91,8 @@ def write_measures(
     files = [(file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files]
     schema = "path string, kind string, line_count bigint, error_count bigint"
     spark.createDataFrame(files, schema).createOrReplaceTempView("manifest_file")
-    groups = [(group,) for group, of_group in settings.groups.items() if settings_by_member(of_group)]
-    spark.createDataFrame(groups, "consumer_group string").createOrReplaceTempView("member_parameters")
-    configured = [(group,) for group in settings.groups]
-    spark.createDataFrame(configured, "consumer_group string").createOrReplaceTempView("configured_group")
+    rules = spark.createDataFrame(configured_rules(settings), CONFIGURED_RULE_SCHEMA)
+    rules.createOrReplaceTempView("configured_rule")
     return _measure(spark, stage, staged, (), stage.gate_measure)
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from staged_churn import add_churn
 from staged_drift import complete
 
+from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.measures import MEASURE_STATEMENTS
+from settings import ClusterSettings
 from spark_jobs.stage import show_without
 from tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
 from tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
@@ -69,10 +71,8 @@ class StagedDay:
     without_churn: set[tuple[str, str, str]] = field(default_factory=set)
     """Group, topic and strategy of the rows of churn that are left out."""
     left_out: list[str] = field(default_factory=list)
-    configured: list[str] = field(default_factory=list)
-    """Groups of which the settings say something."""
-    member_parameters: list[str] = field(default_factory=list)
     """Groups without which the day is measured."""
+    settings: ClusterSettings = field(default_factory=ClusterSettings)
 
     def add(self, table: str, **values: Any) -> Row:
         """Adds a row of this cluster and day; columns that are not given are null."""
@@ -201,6 +201,10 @@ class StagedDay:
             self.add("client_subscription", consumer_group=group, client_id=client, topic=topic)
         for strategy in strategies:
             self.assign(group, topic, strategy, clients, is_effective=strategy == strategies[0])
+
+    def configure(self, group: str, **rule: Any) -> None:
+        """What the settings say of a group."""
+        self.settings.groups.update(ClusterSettings.model_validate({"groups": {group: rule}}).groups)
 
     def add_silent_group(self, group: str, topic: str, state: str, reason: str) -> Row:
         """A group whose members are not there (`offline`) or not known (`unknown`); gives its fairness row."""
@@ -351,10 +355,7 @@ class StagedDay:
             self.manifest,
             "path string, kind string, line_count bigint, error_count bigint",
         )
-        groups = [{"consumer_group": group} for group in self.member_parameters]
-        _view(spark, "member_parameters", groups, "consumer_group string")
-        configured = [{"consumer_group": group} for group in self.configured]
-        _view(spark, "configured_group", configured, "consumer_group string")
+        _view(spark, "configured_rule", configured_rules(self.settings), CONFIGURED_RULE_SCHEMA)
 
     def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""

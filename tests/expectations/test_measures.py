@@ -658,7 +658,8 @@ def members_with_other_parameters(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("CONSISTENT_HASH",))
     day.rows["queue_assignment"].append(last_row(day, group, "CONSISTENT_HASH") | {"client_id": "c3"})
     day.rate(group, "orders", "CONSISTENT_HASH", CLIENTS)
-    day.member_parameters.append(group)
+    members = {"c3": {"virtual_node_count": 1}}
+    day.configure(group, strategy="CONSISTENT_HASH", virtual_node_count=10, members=members)
 
 
 @excused

@@ -219,7 +219,7 @@ def configured_without_settings(day: StagedDay, group: str) -> None:
 @fault()
 def configured_with_settings(day: StagedDay, group: str) -> None:
     add_group(day, group, told=(None, None, None))
-    day.configured.append(group)
+    day.configure(group, strategy="AVG")
     for row in rows(day, group):
         row["strategy_source"] = "configured"
 
@@ -229,12 +229,92 @@ def effective_where_nobody_reports(day: StagedDay, group: str) -> None:
     add_group(day, group, told=(None, None, None))
 
 
+@fault(FOLLOWS)
+def configured_otherwise_than_settings_say(day: StagedDay, group: str) -> None:
+    add_group(day, group, told=(None, None, None))
+    day.configure(group, strategy="AVG_BY_CIRCLE")
+    for row in rows(day, group):
+        row["strategy_source"] = "configured"
+
+
+def add_ring(day: StagedDay, group: str, owners: str) -> None:
+    """A group with the ring's owners of the queues of `ring`, by the last letter of `c1` and `c2`, beside even shares."""
+    day.add_group(group, "ring", ("c1", "c2"), ("CONSISTENT_HASH", "AVG", "AVG_BY_CIRCLE"))
+    day.configure(group, strategy="CONSISTENT_HASH", virtual_node_count=10)
+    for client in ("c1", "c2"):
+        day.of("consumer_client", consumer_group=group, client_id=client)[0]["strategy"] = "CONSISTENT_HASH"
+    for row, number in zip(rows(day, group, "CONSISTENT_HASH"), owners, strict=True):
+        row["client_id"] = f"c{number}"
+
+
+RING_OWNERS = "22222112"
+"""As `AllocateMessageQueueConsistentHash` of 5.5.0 divides the queues of `ring` between `c1` and `c2`."""
+
+
+@fault()
+def ring(day: StagedDay, group: str) -> None:
+    add_ring(day, group, RING_OWNERS)
+
+
+@fault(OWNERS)
+def ring_that_gives_all_to_one(day: StagedDay, group: str) -> None:
+    add_ring(day, group, "11111111")
+
+
+@fault(OWNERS)
+def ring_swapped(day: StagedDay, group: str) -> None:
+    add_ring(day, group, RING_OWNERS.translate(str.maketrans("12", "21")))
+
+
+@fault(OWNERS)
+def ring_without_an_owner(day: StagedDay, group: str) -> None:
+    add_ring(day, group, RING_OWNERS)
+    rows(day, group, "CONSISTENT_HASH")[0].update(client_id=None, reason="left_out_by_strategy")
+
+
+def add_mixed(day: StagedDay, group: str) -> None:
+    """Two members divide by AVG and one in turns: each takes what its own strategy gives it."""
+    add_group(day, group, told=("AVG", "AVG", "AVG_BY_CIRCLE"))
+    for even, turn in zip(rows(day, group), rows(day, group, "AVG_BY_CIRCLE"), strict=True):
+        owners = [even["client_id"]] * (even["client_id"] != "c3") + ["c3"] * (turn["client_id"] == "c3")
+        for row in (even, turn):
+            row.update(is_effective=False, strategy_source="hypothetical")
+        common = even | {"strategy": "MIXED", "is_effective": True, "strategy_source": "observed"}
+        for client in owners or [None]:
+            reason = None if client else "mixed_strategies"
+            day.rows["queue_assignment"].append(common | {"client_id": client, "reason": reason})
+    day.rate(group, "orders", "AVG", ("c1", "c2", "c3"))
+    day.rate(group, "orders", "MIXED", ("c1", "c2", "c3"))
+
+
+@fault()
+def mixed(day: StagedDay, group: str) -> None:
+    add_mixed(day, group)
+
+
+@fault(OWNERS)
+def mixed_with_clients_swapped(day: StagedDay, group: str) -> None:
+    add_mixed(day, group)
+    swap = {"c1": "c2", "c2": "c1"}
+    for row in rows(day, group, "MIXED"):
+        row["client_id"] = swap.get(row["client_id"], row["client_id"])
+
+
+@fault(OWNERS)
+def mixed_with_an_owner_less(day: StagedDay, group: str) -> None:
+    add_mixed(day, group)
+    day.remove(
+        "queue_assignment", consumer_group=group, strategy="MIXED", client_id="c3", broker_name=BROKERS[0]
+    )
+
+
 @pytest.fixture(scope="module")
 def measured(spark: SparkSession) -> dict[str, str]:
     """Expectation -> all examples of one day on which each group has its fault."""
     day = StagedDay()
     day.add_topic("orders")
     day.add_topic("config", queues_per_broker=1)
+    day.add_topic("ring")
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
     return {
