@@ -21,6 +21,7 @@ from great_expectations.data_context.types.base import (
 )
 
 from expectations.data_docs import add_site, drop_unused_files, gx_expectation
+from expectations.first_page import write_first_page
 from expectations.judgement import idle_waivers, weigh
 from expectations.quarantine import names
 from expectations.rules import Rules
@@ -96,7 +97,7 @@ def judge(
     )
     left_out = names(quarantined)
     idle = (waiver for waiver in idle_waivers(judgements, rules) if waiver.consumer_group not in left_out)
-    return Verdict(
+    judged = Verdict(
         verdict=verdict,
         results=results,
         quarantined=list(quarantined) if verdict == "passed_with_quarantine" else [],
@@ -105,6 +106,9 @@ def judge(
         notes=list(map(idle_sentence, idle)),
         data_docs_index=None if data_docs_dir is None else data_docs_dir / "index.html",
     )
+    if data_docs_dir is not None:
+        write_first_page(data_docs_dir, cluster, ds, judged)
+    return judged
 
 
 def _validate(

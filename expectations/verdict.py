@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from expectations.judgement import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from expectations.judgement import Judgement
@@ -96,9 +97,18 @@ def idle_sentence(waiver: Waiver) -> str:
     )
 
 
+def outcome_of(row: Mapping[str, Any]) -> str:
+    """What came of an expectation by its row of `gate_result`; rows of the first releases say only whether it held."""
+    return row.get("outcome") or ("held" if row["is_success"] else "failed")
+
+
 def allowed(judgement: Judgement) -> str:
-    """The range of an expectation in words, for example `0`, `at most 0.01`, `at least 1`."""
-    least, most = judgement.threshold_min, judgement.threshold_max
+    """The range of an expectation in words."""
+    return allowed_range(judgement.threshold_min, judgement.threshold_max)
+
+
+def allowed_range(least: float | None, most: float | None) -> str:
+    """A range in words, for example `0`, `at most 0.01`, `at least 1`."""
     if least is None and most == 0:
         return "0"
     limits = [f"at least {least:g}"] if least is not None else []

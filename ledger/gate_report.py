@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from expectations.verdict import allowed_range, outcome_of
 from warehouse.errors import NoWarehouseError, QueryError
 
 if TYPE_CHECKING:
@@ -80,19 +81,20 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
     Raises:
         QueryError: the gate has not judged the day, or what it said cannot be read.
     """
+    from expectations.advice import advice_on
     from ledger.result_formats import WRITERS, visible
 
     said = _newest(warehouse, cluster, ds)
     left_out = [row | {"outcome": "quarantined", "severity": "block"} for row in said.quarantined]
-    rows_told = [*left_out, *(row for row in said.results if _outcome(row) != "held")]
-    told = [row | {"advice": _advice(row)} for row in rows_told]
+    rows_told = [*left_out, *(row for row in said.results if outcome_of(row) != "held")]
+    told = [row | {"advice": advice_on(row)} for row in rows_told]
     if output_format != "table":
         rows = (tuple(row.get(column) for column in _SHOWN) for row in told)
         WRITERS[output_format](_SHOWN, rows, sys.stdout)
         return
     lines = _headline(said, cluster, ds)
     for row in told:
-        if _outcome(row) != "not_compared":
+        if outcome_of(row) != "not_compared":
             lines += ["", *_of_row(row)]
     docs = data_docs_index(warehouse, cluster, ds)
     if docs is not None and docs.is_file():
@@ -139,7 +141,7 @@ def _newest(warehouse: Warehouse, cluster: str, ds: date) -> _Said:
 
 
 def _headline(said: _Said, cluster: str, ds: date) -> list[str]:
-    outcomes = [_outcome(row) for row in said.results]
+    outcomes = [outcome_of(row) for row in said.results]
     compared = {row["compared_ds"] for row in said.results if row.get("compared_ds")}
     lines = [
         f"{cluster} {ds}: {said.verdict} (run {said.run_id}, from {said.where})",
@@ -159,7 +161,7 @@ def _headline(said: _Said, cluster: str, ds: date) -> list[str]:
 
 def _of_row(row: dict[str, Any]) -> list[str]:
     observed = row["observed"]
-    if _outcome(row) == "quarantined":
+    if outcome_of(row) == "quarantined":
         return [
             f"left out: group {row['consumer_group']}, by {row['expectation_id']}",
             f"  {row['expectation']}",
@@ -167,9 +169,13 @@ def _of_row(row: dict[str, Any]) -> list[str]:
             *(f"  - {example}" for example in row["examples"]),
             f"  what to do: {row['advice']}",
         ]
-    found = "it was not measured" if observed is None else f"found {observed:g}, allowed {_allowed(row)}"
+    found = (
+        "it was not measured"
+        if observed is None
+        else f"found {observed:g}, allowed {allowed_range(row['threshold_min'], row['threshold_max'])}"
+    )
     lines = [
-        f"{_outcome(row)} ({row['severity']}): {row['expectation_id']}",
+        f"{outcome_of(row)} ({row['severity']}): {row['expectation_id']}",
         f"  {row['expectation']}",
         f"  {found}",
         *(f"  - {example}" for example in row["examples"]),
@@ -177,40 +183,3 @@ def _of_row(row: dict[str, Any]) -> list[str]:
     if row["waiver"]:
         lines.append(f"  waiver: {row['waiver']}")
     return [*lines, f"  what to do: {row['advice']}"]
-
-
-def _allowed(row: dict[str, Any]) -> str:
-    limits = (("at least", row["threshold_min"]), ("at most", row["threshold_max"]))
-    return " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
-
-
-def _outcome(row: dict[str, Any]) -> str:
-    """What came of an expectation, or of a group; rows of the first releases say only whether it held."""
-    return row.get("outcome") or ("held" if row["is_success"] else "failed")
-
-
-def _advice(row: dict[str, Any]) -> str:
-    """What a person can do about a row that does not plainly hold."""
-    from expectations.finding import kind_of
-    from expectations.suites import EXPECTATIONS
-
-    expectation = EXPECTATIONS.get(row["expectation_id"])
-    kind = kind_of(expectation) if expectation else None
-    outcome = _outcome(row)
-    if outcome == "quarantined" and kind is None:
-        return "The ledger may be wrong about this group: ask the stage, repair the export or the code, and run the day again; it is whole then."
-    if outcome == "waived":
-        return "Nothing before the waiver ends; then repair what it excuses, or renew it."
-    if outcome == "not_compared":
-        return "Nothing, if this is the first day; else publish the earlier day and judge this one again."
-    if row["observed"] is None:
-        return "Build the day again: the stage was measured by other code, or not to its end."
-    if kind is not None:
-        return f"Repair the cluster (docs/findings/{kind}.md); waive the finding if it is known, or take it out of `gate.findings`."
-    if expectation is not None and expectation.is_of_two_days:
-        return "Hold the two exports side by side. A true change needs nothing, or a waiver where it blocks; a poor export is landed again."
-    if expectation is not None and expectation.is_each_limited:
-        return "Compare the strategies in assignment_fairness; a group that is uneven by design gets a limit of its own."
-    if row["severity"] == "warn":
-        return "Look at the examples; raise the limit in the settings if this is usual for the cluster."
-    return "The ledger may be wrong: ask the stage, repair the export or the code, and run the day again. A waiver lets it pass, knowingly."

@@ -261,8 +261,8 @@ def test_the_index_leads_to_the_page_of_each_suite_and_says_what_failed(tmp_path
     linked = {
         docs / attribute.removeprefix("href=") for attribute in index.attributes if ".html" in attribute
     }
-    assert linked == set(docs.rglob("*.html"))
-    assert re.findall(r"(\w+)\s+Failed", index.text) == ["queue_assignment"]
+    assert linked == set(docs.rglob("*.html")) - {docs / "index.html"}
+    assert re.findall(r"(\w+)\s*1 failed", index.text) == ["queue_assignment"]
     [page] = docs.glob("validations/queue_assignment/*/*/*.html")
     assert "queue a/0" in _Page(page.read_text(encoding="utf-8")).text
     back = [
@@ -271,6 +271,54 @@ def test_the_index_leads_to_the_page_of_each_suite_and_says_what_failed(tmp_path
         if "index.html" in attribute
     ]
     assert {(page.parent / link.removeprefix("href=")).resolve() for link in back} == {docs / "index.html"}
+
+
+def test_the_first_page_of_a_refused_day_says_what_failed_and_what_to_do_before_all_else(
+    tmp_path: Path,
+) -> None:
+    judged(
+        measures(
+            queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0"]},
+            rejected_record__few={"observed": 0.25, "examples": ["file x, line 1"]},
+        ),
+        cluster="shop's",
+        docs=tmp_path,
+    )
+
+    text = " ".join(_Page((tmp_path / "index.html").read_text(encoding="utf-8")).text.split())
+    told = [
+        "Cluster shop's, day 2026-11-16",
+        "Refused: the day is not published",
+        "What failed",
+        "A strategy that promises one owner",
+        "found 2, allowed 0",
+        "queue a/0",
+        "What to do: The ledger may be wrong",
+        "ledger run --cluster",
+        "Warnings",
+        "The share of the export's lines",
+        "found 0.25, allowed at most 0.01",
+        "What to do: Look at the examples",
+        "All expectations",
+        "queue_assignment 1 failed 12 held",
+    ]
+    places = [text.find(part) for part in told]
+    assert -1 not in places, dict(zip(told, places, strict=True))
+    assert places == sorted(places)
+
+
+def test_the_first_page_of_a_day_in_order_shows_numbers_and_the_way_to_findings(tmp_path: Path) -> None:
+    judged(measures(rejected_record__few={"observed": 0.001}), docs=tmp_path)
+
+    text = " ".join(_Page((tmp_path / "index.html").read_text(encoding="utf-8")).text.split())
+    assert "Passed: the day may be published" in text
+    assert "What failed" not in text
+    assert re.search(r"rejected_record\.few\s*0\.001\s*at most 0\.01\s*held", text)
+    assert (
+        "ledger sql \"SELECT severity, kind, evidence, advice FROM finding WHERE cluster = 'shop-prod' "
+        "AND ds = '2026-11-16' AND parent_finding_id IS NULL\"" in text
+    )
+    assert "report.html" not in text
 
 
 def test_hostile_names_are_shown_in_data_docs_and_not_obeyed(tmp_path: Path) -> None:
@@ -284,8 +332,10 @@ def test_hostile_names_are_shown_in_data_docs_and_not_obeyed(tmp_path: Path) -> 
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in (tmp_path / "docs").rglob("*.html")}
     shown = [page for path, page in pages.items() if "validations/queue_assignment/" in path.as_posix()]
     assert len(shown) == 1
+    index = pages[tmp_path / "docs" / "index.html"]
     for name in HOSTILE_NAMES:
         assert name in shown[0].text
+        assert name in index.text
     # A link, a bold word or a comment would have taken characters out of the text above; these would act.
     for page in pages.values():
         assert not [

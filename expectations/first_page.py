@@ -1,0 +1,152 @@
+"""The first page of Data Docs: the verdict, what failed and what to do about it, then every suite with its numbers.
+
+What belongs here: what stands on that page. What does not: the pages behind it (`data_docs`), the verdict (`gate`).
+"""
+
+# ruff: noqa: S608 - the SQL is shown to people, who ask it or not.
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import Environment, FileSystemLoader, select_autoescape
+
+from expectations.advice import advice_on
+from expectations.judgement import one_line
+from expectations.suites import SUITES
+from expectations.verdict import allowed_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+    from expectations.verdict import Outcome, Verdict, VerdictName
+
+_PAGES: Final = Path(__file__).parent / "pages"
+
+_HEADLINE: Final[dict[VerdictName, str]] = {
+    "passed": "Passed: the day may be published",
+    "passed_with_warnings": "Passed with warnings: the day may be published",
+    "passed_with_quarantine": "Passed without some groups: the day may be published without them",
+    "refused": "Refused: the day is not published",
+}
+_OUTCOMES: Final[tuple[Outcome, ...]] = ("failed", "waived", "not_compared", "held")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One expectation on the page."""
+
+    expectation_id: str
+    table_name: str
+    sentence: str
+    outcome: Outcome
+    severity: str
+    observed: str
+    allowed: str
+    examples: tuple[str, ...]
+    waiver: str | None
+    compared_ds: date | None
+    advice: str
+
+    @classmethod
+    def of(cls, result: dict[str, Any]) -> _Row:
+        """The row for a row of `gate_result`."""
+        observed = result["observed"]
+        return cls(
+            expectation_id=result["expectation_id"],
+            table_name=result["table_name"],
+            sentence=result["expectation"],
+            outcome=result["outcome"],
+            severity=result["severity"],
+            observed="not measured" if observed is None else f"{observed:g}",
+            allowed=allowed_range(result["threshold_min"], result["threshold_max"]),
+            examples=tuple(result["examples"]),
+            waiver=result["waiver"],
+            compared_ds=result["compared_ds"],
+            advice=advice_on(result),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _SuiteOfDay:
+    """A suite on the page, with the pages of Great Expectations behind it; None where there is none."""
+
+    name: str
+    counts: dict[Outcome, int]
+    rows: tuple[_Row, ...]
+    results_page: str | None
+    expectations_page: str | None
+
+
+def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) -> None:
+    """Write `index.html` in place of the bare list of suites that Great Expectations puts there.
+
+    The page loads nothing, and says so to the browser. The day's report is linked where it lies beside the page.
+
+    Args:
+        directory: the Data Docs of one cluster and day, with the pages of the suites.
+        cluster: the cluster's name.
+        ds: the UTC day.
+        verdict: what the gate says.
+    """
+    rows = [_Row.of(result) for result in verdict.results]
+    failed = [row for row in rows if row.outcome == "failed"]
+    name = one_line(cluster).replace("'", "''")
+    query = (
+        "SELECT severity, kind, evidence, advice FROM finding "
+        f"WHERE cluster = '{name}' AND ds = '{ds.isoformat()}' AND parent_finding_id IS NULL"
+    )
+    arguments = f"--cluster {shlex.quote(one_line(cluster))} --ds {ds.isoformat()}"
+    pages = Environment(
+        loader=FileSystemLoader(_PAGES), autoescape=select_autoescape(default=True, default_for_string=True)
+    )
+    text = pages.get_template("first_page.html.j2").render(
+        cluster=one_line(cluster),
+        ds=ds.isoformat(),
+        verdict=verdict,
+        headline=_HEADLINE[verdict.verdict],
+        judged_count=sum(row.outcome != "not_compared" for row in rows),
+        held_count=sum(row.outcome in {"held", "waived"} for row in rows),
+        blocking=[row for row in failed if row.severity == "block"],
+        warning=[row for row in failed if row.severity == "warn"],
+        waived=[row for row in rows if row.outcome == "waived"],
+        left_out=[
+            row
+            | {
+                "consumer_group": one_line(row["consumer_group"]),
+                "advice": advice_on(row | {"outcome": "quarantined"}),
+            }
+            for row in verdict.quarantined
+        ],
+        suites=list(_suites(directory, rows)),
+        outcomes=_OUTCOMES,
+        arguments=arguments,
+        # For names that mean nothing to a shell, the form that people read and type.
+        query=f'"{query}"' if shlex.quote(name) == name else shlex.quote(query),
+        has_report=(directory / "report.html").is_file(),
+    )
+    (directory / "index.html").write_text(text, encoding="utf-8")
+
+
+def _suites(directory: Path, rows: Iterable[_Row]) -> Iterable[_SuiteOfDay]:
+    by_id = {row.expectation_id: row for row in rows}
+    for suite in SUITES:
+        of_suite = tuple(
+            by_id[expectation.expectation_id]
+            for expectation in suite.expectations
+            if expectation.expectation_id in by_id
+        )
+        if not of_suite:
+            continue
+        results = sorted(directory.glob(f"validations/{suite.name}/*/*/*.html"))
+        sentences = directory / "expectations" / f"{suite.name}.html"
+        yield _SuiteOfDay(
+            name=suite.name,
+            counts={outcome: sum(row.outcome == outcome for row in of_suite) for outcome in _OUTCOMES},
+            rows=of_suite,
+            results_page=results[-1].relative_to(directory).as_posix() if results else None,
+            expectations_page=sentences.relative_to(directory).as_posix() if sentences.is_file() else None,
+        )
