@@ -116,9 +116,9 @@ def build(
         compared.ds if compared else None,
         compared.content if compared else (),
     )
-    before = compared_rows(spark, compared) if compared else None
     export_bytes = sum(file.size_bytes for file in manifest.files)
     with attempt(warehouse, cluster, ds) as stage, suited_to(spark, export_bytes):
+        before = compared_rows(spark, compared) if compared else None
         staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         # Before the measures: a file that changes from here on is not what was measured.
         inventory = inventory_of_tables(stage)

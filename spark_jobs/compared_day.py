@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql.types import StructType
 
-from spark_jobs.session import literal_path, spark_schema
+from spark_jobs.session import read_parquet, spark_schema
 from tables import OWNERSHIP_DRIFT, QUARANTINED_GROUP, QUEUE_ASSIGNMENT
 from tables.silver.consume_progress import CONSUME_PROGRESS
 from tables.silver.consumer_connection import CONSUMER_CONNECTION
@@ -49,6 +49,6 @@ def compared_rows(spark: SparkSession, earlier: EarlierDay) -> ComparedRows:
         files = earlier.files[table]
         if not files:
             return spark.createDataFrame([], own)
-        return spark.read.schema(own).parquet(*map(literal_path, files))
+        return read_parquet(spark, own, *files)
 
     return ComparedRows(earlier.ds, {table.name: read(table) for table in COMPARED_TABLES})

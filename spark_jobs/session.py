@@ -19,13 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from py4j.java_gateway import JVMView
+    from pyspark.sql import DataFrame
 
     from tables import Table
 
 LARGE_EXPORT_BYTES: Final = 200_000_000
 """From here on a day is computed as a large one, see `suited_to` (docs/adr/0018)."""
 
+SMALL_EXPORT_BYTES: Final = 20_000_000
+"""Below, a day's tables are read, joined and counted in one part each, see `suited_to`."""
+
 _EXPORT_BYTES_PER_PARTITION: Final = 100_000_000
+
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 _ARROW_BATCH: Final = "16m"
 """Sent to a Python worker at a time, a quarter of Spark's own limit: a worker holds a batch and all that it makes of it."""
@@ -88,19 +94,20 @@ def _object_store_settings() -> dict[str, str]:
 def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
     """For as long as the block, queries run as it suits a day with an export of this size.
 
-    A small day runs as `spark-defaults.conf` says, which on one machine means short jobs. A large one is worth compiled
-    queries, and is shuffled in more parts, so that a part is sorted and joined in memory.
+    A small day is in one part, see `read_parquet`: nothing is shuffled or sent to other tasks, and a statement with a hundred joins
+    has few stages. A large one is worth compiled queries, and is shuffled in more parts, so that a part is sorted and joined in memory.
+    Between them days run as `spark-defaults.conf` says.
     """
-    if export_bytes < LARGE_EXPORT_BYTES:
-        yield
-        return
-    partitions = "spark.sql.shuffle.partitions"
-    partition_count = max(int(str(spark.conf.get(partitions))), export_bytes // _EXPORT_BYTES_PER_PARTITION)
-    settings = {
-        "spark.sql.codegen.wholeStage": "true",
-        "spark.sql.codegen.factoryMode": "FALLBACK",
-        partitions: str(partition_count),
-    }
+    settings: dict[str, str] = {}
+    if export_bytes < SMALL_EXPORT_BYTES:
+        settings = {_PARTITIONS: "1", "spark.sql.autoBroadcastJoinThreshold": "-1"}
+    elif export_bytes >= LARGE_EXPORT_BYTES:
+        partition_count = max(int(str(spark.conf.get(_PARTITIONS))), export_bytes // _EXPORT_BYTES_PER_PARTITION)
+        settings = {
+            "spark.sql.codegen.wholeStage": "true",
+            "spark.sql.codegen.factoryMode": "FALLBACK",
+            _PARTITIONS: str(partition_count),
+        }
     before = {name: str(spark.conf.get(name)) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)
@@ -109,6 +116,12 @@ def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
+
+
+def read_parquet(spark: SparkSession, schema: StructType, *places: str) -> DataFrame:
+    """Rows that were written as Parquet; while days are small, in one part, which Spark need not shuffle to group or join it."""
+    rows = spark.read.schema(schema).parquet(*map(literal_path, places))
+    return rows.coalesce(1) if spark.conf.get(_PARTITIONS) == "1" else rows
 
 
 def java(spark: SparkSession) -> JVMView:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS, SHARED_VIEWS
 from spark_jobs.compared_day import COMPARED_TABLES
-from spark_jobs.session import literal_path, spark_schema
+from spark_jobs.session import read_parquet, spark_schema
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
 from warehouse.staging import write_left_out
 
@@ -52,7 +52,7 @@ def write_table(spark: SparkSession, stage: Stage, table: Table, rows: DataFrame
     """Write one staged table and return it as it was written."""
     columns = [column.name for column in table.all_columns]
     rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
-    return spark.read.schema(spark_schema(table)).parquet(literal_path(stage.table(table)))
+    return read_parquet(spark, spark_schema(table), stage.table(table))
 
 
 def write_work(
@@ -68,7 +68,7 @@ def write_work(
         folder_by: a column of few values: who asks for one of them reads its rows alone.
     """
     rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(stage.work(name))
-    return spark.read.schema(rows.schema).parquet(literal_path(stage.work(name)))
+    return read_parquet(spark, rows.schema, stage.work(name))
 
 
 def write_measures(

@@ -1,14 +1,17 @@
-"""A large day's queries run otherwise than a small one's; its tables are the same."""
+"""The queries of large and of small days run otherwise than those between; the tables are the same."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.types import StructType
 
-from spark_jobs.session import LARGE_EXPORT_BYTES, suited_to
+from spark_jobs.session import LARGE_EXPORT_BYTES, SMALL_EXPORT_BYTES, read_parquet, suited_to
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
@@ -34,6 +37,23 @@ def test_a_large_day_is_compiled_and_shuffled_in_more_parts_and_the_next_day_is_
     with suited_to(spark, 1_603_000_000):
         assert settings(spark) == ["true", "FALLBACK", "16"]
     assert settings(spark) == of_small_days
+
+
+def test_nothing_of_a_small_day_is_shuffled(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "rows")
+    spark.range(100).selectExpr("id", "id % 7 AS key").repartition(3).write.parquet(place)
+    of_other_days = settings(spark)
+
+    with suited_to(spark, SMALL_EXPORT_BYTES - 1):
+        rows = read_parquet(spark, StructType.fromDDL("id bigint, key bigint"), place)
+        counted = rows.groupBy("key").count().join(rows, "key")
+        plan = counted._jdf.queryExecution().executedPlan().toString()
+        assert "Exchange" not in plan
+        assert counted.count() == 100
+    with suited_to(spark, SMALL_EXPORT_BYTES):
+        assert settings(spark) == of_other_days
+        assert read_parquet(spark, rows.schema, place).rdd.getNumPartitions() > 1
+    assert settings(spark) == of_other_days
 
 
 def test_a_large_day_keeps_the_parts_of_a_cluster_that_has_more_of_them(spark: SparkSession) -> None:
