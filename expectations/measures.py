@@ -4,7 +4,8 @@ It reads views named `<layer>_<table>` over the staged tables, `run` (one row: c
 date), `before_queue_assignment`, `before_consumer_connection`, `before_ownership_drift`, `before_quarantined_group` and
 `before_consume_progress` (the rows of compared_ds that the build read, without any if it is null), `manifest_file` (path string,
 kind string, line_count bigint, error_count bigint: what the
-export's manifest says), `member_parameters` (consumer_group string: groups of which the settings give single members other
+export's manifest says), `export_line` (kind string, value string: the lines of the export's files of
+`export_comparison.KINDS`), `member_parameters` (consumer_group string: groups of which the settings give single members other
 parameters) and `left_out_group` (consumer_group string: whose rows the other views are without).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
@@ -22,6 +23,7 @@ from expectations import (
     broadcast_offset,
     every_table,
     export,
+    export_comparison,
     finding,
     ownership_drift,
     presence,
@@ -70,6 +72,9 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
     ),
     measure_statement(
         broadcast_offset.SUITE.expectations, broadcast_offset.QUERIES, broadcast_offset.COMMON_TABLES
+    ),
+    measure_statement(
+        export_comparison.SUITE.expectations, (export_comparison.QUERY,), export_comparison.COMMON_TABLES
     ),
     measure_statement(
         (

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from expectations.export_comparison import KINDS
 from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS, SHARED_VIEWS
 from settings import settings_by_member
 from spark_jobs.compared_day import COMPARED_TABLES
@@ -69,6 +70,21 @@ def write_work(
     """
     rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(stage.work(name))
     return spark.read.schema(rows.schema).parquet(literal_path(stage.work(name)))
+
+
+def show_export_lines(spark: SparkSession, export_directory: str, manifest: Manifest) -> None:
+    """Register the view of the lines that the gate reads by itself, before `write_measures`."""
+    paths = {file.path: file.kind for file in manifest.envelope_files if file.kind in KINDS}
+    if paths:
+        # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
+        lines = spark.read.option("lineSep", "\n").text(
+            [literal_path(f"{export_directory}/{path}") for path in paths]
+        )
+        kinds = F.create_map(*(F.lit(text) for item in paths.items() for text in item))
+        rows = lines.select(kinds[F.col("_metadata.file_name")].alias("kind"), "value")
+    else:
+        rows = spark.createDataFrame([], "kind string, value string")
+    rows.createOrReplaceTempView("export_line")
 
 
 def write_measures(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from staged_churn import add_churn
 from staged_drift import complete
+from staged_export import export_lines
 
 from expectations.measures import MEASURE_STATEMENTS
 from spark_jobs.stage import show_without
@@ -61,6 +62,8 @@ class StagedDay:
     manifest: list[Row] = field(default_factory=list)
     untold: set[str] = field(default_factory=set)
     """Groups and topics of whose drift and divergence no finding is made."""
+    export: list[Row] | None = None
+    """The lines of the export; None: those that give the rows."""
     compared_ds: date | None = None
     """The earlier published day, if there is one."""
     before: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in COMPARED})
@@ -337,6 +340,8 @@ class StagedDay:
             self.manifest,
             "path string, kind string, line_count bigint, error_count bigint",
         )
+        lines = export_lines(self) if self.export is None else self.export
+        _view(spark, "export_line", lines, "kind string, value string")
         groups = [{"consumer_group": group} for group in self.member_parameters]
         _view(spark, "member_parameters", groups, "consumer_group string")
 
