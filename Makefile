@@ -90,9 +90,11 @@ lock: setup ## resolve the dependencies again, with hashes
 	  --upgrade --output-file requirements/lock.txt pyproject.toml
 	@.local/uv/bin/uv pip compile --generate-hashes --no-annotate --python-version 3.11 --no-header \
 	  --upgrade --output-file requirements/bootstrap.txt requirements/bootstrap.in
+	@.local/uv/bin/uv pip compile --generate-hashes --no-annotate --python-version 3.11 --no-header \
+	  --upgrade --output-file requirements/audit.txt requirements/audit.in
 
-audit: setup ## known weaknesses of what is locked, by the registry's own data; fails where that data cannot be had
-	@.local/uv/bin/uv tool run pip-audit@2.10.1 --strict --no-deps --disable-pip --requirement requirements/lock.txt
+audit: setup ## known weaknesses of what is locked, by the registry's own data: 1 if there are any, 2 if a package could not be judged
+	@$(PYTHON) -m setup.audit
 
 clean: ## remove all that set-up and runs have made
 	@rm -rf .local .venv *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

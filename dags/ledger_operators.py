@@ -21,6 +21,7 @@ from threading import Thread
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
@@ -131,6 +132,15 @@ def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[
     return found
 
 
+def is_of_airflow(variable: str) -> bool:
+    """Whether an environment variable is Airflow's own, which no program that a task starts needs or gets.
+
+    Among them are the URLs of the metadata database, of the message broker and of its results, the Fernet key, the secrets
+    of the API, the commands that print any of these, and connections. So none is let through, whatever a release calls it.
+    """
+    return variable.lstrip("_").upper().startswith("AIRFLOW")
+
+
 def object_store_variables() -> dict[str, str]:
     """The `AWS_*` variables of the connection that `LEDGER_OBJECT_STORE_CONNECTION` names; none if it names none.
 
@@ -217,8 +227,7 @@ class LedgerOperator(BaseOperator):
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            # Connections may be in our environment, and are none of its business.
-            env={name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_CONN_")}
+            env={name: value for name, value in os.environ.items() if not is_of_airflow(name)}
             | object_store_variables(),
         ) as self._process:
             self._whisper(self._process.stdin, whispered)
@@ -403,6 +412,14 @@ class VerifyExportSensor(LedgerStageOperator, BaseSensorOperator):
         return True
 
 
+class _SubmitHook(SparkSubmitHook):
+    """Starts `spark-submit` without Airflow's own variables: the hook itself adds to the environment, and takes nothing away."""
+
+    def _get_spark_binary_path(self) -> list[str]:
+        unset = [f"--unset={name}" for name in sorted(os.environ) if is_of_airflow(name)]
+        return ["env", *unset, *super()._get_spark_binary_path()]
+
+
 class LedgerBuildOperator(SparkSubmitOperator):
     """Submits the day's one Spark application, `spark_jobs/build.py`, through the connection `spark_default`.
 
@@ -418,6 +435,13 @@ class LedgerBuildOperator(SparkSubmitOperator):
             application=str(BUILD_SCRIPT), conn_id="spark_default", name="ledger-build", **kwargs
         )
         self.cluster = cluster
+
+    def _get_hook(self) -> SparkSubmitHook:
+        hook = super()._get_hook()
+        hook.__class__ = (
+            _SubmitHook  # It differs in one method; the operator has no other place for a hook of one's own.
+        )
+        return hook
 
     def execute(self, context: Context) -> None:
         """Submit the application and wait for it.

@@ -18,6 +18,7 @@ from expectations.thresholds import (
     OFFSET_FILE_STATES,
     RESTARTS_WITH_STORED_OFFSET,
     RESTARTS_WITHOUT_STORED_OFFSET,
+    UNDECIDED_OFFSET_FILE_KIND,
     UNREAD_OFFSET_FILE_STATES,
 )
 from tables import BROADCAST_OFFSET, BROADCAST_OFFSET_FILE, FINDING, OFFSET_FILE
@@ -115,11 +116,17 @@ _EVIDENCE: Final = {
 }
 _FOLLOWS = " ".join(f"WHEN '{state}' THEN {evidence}" for state, evidence in _EVIDENCE.items())
 
-_KIND_OF_FILES = " ".join(
-    f"WHEN '{state}' THEN '{kind}'" for state, kind in OFFSET_FILE_FINDING_KINDS.items()
+_KIND_OF_FILES = (
+    f"CASE WHEN state = 'unknown' AND 'undecided' IN (main_state, bak_state) THEN '{UNDECIDED_OFFSET_FILE_KIND}' "
+    + " ".join(f"WHEN state = '{state}' THEN '{kind}'" for state, kind in OFFSET_FILE_FINDING_KINDS.items())
+    + " END"
 )
 _KIND_OF_QUEUES = " ".join(f"WHEN '{state}' THEN '{kind}'" for state, kind in BROADCAST_FINDING_KINDS.items())
-_KINDS = (*dict.fromkeys(OFFSET_FILE_FINDING_KINDS.values()), *BROADCAST_FINDING_KINDS.values())
+_KINDS = (
+    *dict.fromkeys(OFFSET_FILE_FINDING_KINDS.values()),
+    UNDECIDED_OFFSET_FILE_KIND,
+    *BROADCAST_FINDING_KINDS.values(),
+)
 
 COMMON_TABLES: Final = f"""
 file_of_index AS (
@@ -180,7 +187,7 @@ told_broadcast AS (
   SELECT consumer_group, client_id, topic, kind, max(is_there) AS is_there, max(is_told) AS is_told
   FROM (
     SELECT
-      consumer_group, client_id, CAST(NULL AS STRING) AS topic, CASE state {_KIND_OF_FILES} END AS kind,
+      consumer_group, client_id, CAST(NULL AS STRING) AS topic, {_KIND_OF_FILES} AS kind,
       TRUE AS is_there, FALSE AS is_told
     FROM gold_broadcast_offset_file
     UNION ALL

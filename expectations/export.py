@@ -31,6 +31,11 @@ REJECTED_HAS_TEXT: Final = Expectation(
     "rejected_has_text",
     "Each line that could not be read stands in rejected_record with its text.",
 )
+COUNTED_LINE_ANSWERS: Final = Expectation(
+    EXPORT_RECORD,
+    "counted_line_answers",
+    "A line that does not count names another line of its file, which answers the same question and names none itself.",
+)
 REJECTED_IS_LINE: Final = Expectation(
     REJECTED_RECORD,
     "is_line_of_export",
@@ -63,6 +68,7 @@ SUITE: Final = Suite(
         LINES_EQUAL_MANIFEST,
         ERRORS_EQUAL_MANIFEST,
         REJECTED_HAS_TEXT,
+        COUNTED_LINE_ANSWERS,
         REJECTED_IS_LINE,
         REJECTED_ARE_FEW,
         OWNER_ANSWERED,
@@ -107,6 +113,26 @@ QUERIES: Final = (
   WHERE state = 'rejected'
 )""",
         [Breach(REJECTED_HAS_TEXT, "TRUE", "concat('file ', file, ', line ', line_number)")],
+    ),
+    breaches_in(
+        """(
+  SELECT repeat.file, repeat.line_number, repeat.counted_line
+  FROM silver_export_record AS repeat
+  LEFT ANTI JOIN silver_export_record AS line
+    ON line.file = repeat.file AND line.line_number = repeat.counted_line
+    AND line.line_number <> repeat.line_number AND line.counted_line IS NULL AND line.kind = repeat.kind
+    AND line.nameserver <=> repeat.nameserver AND line.consumer_group <=> repeat.consumer_group
+    AND line.topic <=> repeat.topic AND line.client_id <=> repeat.client_id
+    AND (line.broker_name <=> repeat.broker_name OR line.client_id IS NOT NULL)
+  WHERE repeat.counted_line IS NOT NULL OR repeat.is_repeat IS NOT NULL
+)""",
+        [
+            Breach(
+                COUNTED_LINE_ANSWERS,
+                "TRUE",
+                "concat('file ', file, ', line ', line_number, ': line ', coalesce(CAST(counted_line AS STRING), 'null'))",
+            )
+        ],
     ),
     breaches_in(
         "(SELECT * FROM silver_rejected_record LEFT ANTI JOIN silver_export_record USING (file, line_number))",

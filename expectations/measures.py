@@ -6,7 +6,8 @@ date), `before_queue_assignment`, `before_consumer_connection`, `before_ownershi
 kind string, line_count bigint, error_count bigint: what the
 export's manifest says), `export_line` (kind string, value string: the lines of the export's files of
 `export_comparison.KINDS`), `member_parameters` (consumer_group string: groups of which the settings give single members other
-parameters) and `left_out_group` (consumer_group string: whose rows the other views are without).
+parameters), `configured_group` (consumer_group string: groups that have settings of their own) and `left_out_group`
+(consumer_group string: whose rows the other views are without).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
 not: anything that needs Spark or Great Expectations to be imported; this is text.
@@ -25,12 +26,14 @@ from expectations import (
     export,
     export_comparison,
     finding,
+    finding_facts,
     ownership_drift,
     presence,
     producer_spread,
     quarantined_group,
     queue_assignment,
     queue_sharing,
+    recomputed_owners,
     route_divergence,
 )
 from expectations.model import MEASURE_SCHEMA, breaches_in, measure_statement
@@ -57,6 +60,9 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         f"explained AS (SELECT *, {assignment_fairness.JUDGED_COLUMNS}\n  FROM judged)",
     ),
     measure_statement(
+        recomputed_owners.SUITE.expectations, (recomputed_owners.QUERY,), recomputed_owners.COMMON_TABLES
+    ),
+    measure_statement(
         assignment_churn.SUITE.expectations, (assignment_churn.BREACH_QUERY,), assignment_churn.COMMON_TABLES
     ),
     measure_statement(
@@ -73,6 +79,7 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
     measure_statement(
         broadcast_offset.SUITE.expectations, broadcast_offset.QUERIES, broadcast_offset.COMMON_TABLES
     ),
+    measure_statement(finding_facts.SUITE.expectations, finding_facts.QUERIES, finding_facts.COMMON_TABLES),
     measure_statement(
         export_comparison.SUITE.expectations, (export_comparison.QUERY,), export_comparison.COMMON_TABLES
     ),

@@ -51,7 +51,7 @@ NO_SYSTEM_GROUP_IN_OFFSET_FILES: Final = Expectation(
 NO_SYSTEM_GROUP_IN_FINDING: Final = Expectation(
     FINDING,
     "users_groups_only",
-    "No finding but that of a rejected record is about a group that RocketMQ keeps for itself.",
+    "No finding but those of rejected and repeated records is about a group that RocketMQ keeps for itself.",
 )
 
 SUITE: Final = Suite(
@@ -265,6 +265,8 @@ QUERIES: Final = (
     _system_groups("gold_ownership_drift", NO_SYSTEM_GROUP_IN_DRIFT),
     _system_groups("gold_broadcast_offset_file", NO_SYSTEM_GROUP_IN_OFFSET_FILES),
     # That a record could not be read is true of any group.
-    _system_groups("gold_finding", NO_SYSTEM_GROUP_IN_FINDING, "kind <> 'record_rejected'"),
+    _system_groups(
+        "gold_finding", NO_SYSTEM_GROUP_IN_FINDING, "kind NOT IN ('record_rejected', 'record_repeated')"
+    ),
 )
 """What is seen of each group's state."""

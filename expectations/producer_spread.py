@@ -137,7 +137,7 @@ own_name AS (
 configured_route AS (
   SELECT
     topic, nameserver, broker_name, perm, write_queue_count, subscribe_queue_count, has_master, is_in_route,
-    publish_queue_count, publish_run_count, publish_unread_count,
+    publish_queue_count, publish_run_count, publish_unread_count, queue_data_count,
     is_in_route AND perm IS NULL AS is_logical,
     coalesce(order_topic_conf, '') <> '' AS is_ordered,
     order_topic_conf IS NULL AND bool_or(is_in_route AND perm IS NULL) OVER (PARTITION BY topic, nameserver) AS is_static,
@@ -176,6 +176,10 @@ shared_route AS (
         WHEN is_ordered THEN aggregate(
           filter(parts, part -> part.broker_name = listed_route.broker_name),
           0, (sum, part) -> sum + greatest(part.count - subscribe_queue_count, 0))
+        -- Of several entries only the sum is known: each has its first queues in common with what is read.
+        WHEN queue_data_count > 1 THEN greatest(
+          least(publish_unread_count, greatest(place_count - subscribe_queue_count, 0)),
+          place_count - queue_data_count * subscribe_queue_count, 0)
         ELSE greatest(place_count - subscribe_queue_count, 0)
       END AS unread_count,
       IF(place_count > 0, greatest(1, size(filter(circle, (name, i) ->

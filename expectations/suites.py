@@ -13,12 +13,14 @@ from expectations import (
     export,
     export_comparison,
     finding,
+    finding_facts,
     ownership_drift,
     presence,
     producer_spread,
     quarantined_group,
     queue_assignment,
     queue_sharing,
+    recomputed_owners,
     route_divergence,
 )
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 SUITES: Final[tuple[Suite, ...]] = (
     queue_assignment.SUITE,
+    recomputed_owners.SUITE,
     assignment_fairness.SUITE,
     assignment_churn.SUITE,
     ownership_drift.SUITE,
@@ -36,6 +39,7 @@ SUITES: Final[tuple[Suite, ...]] = (
     producer_spread.SUITE,
     broadcast_offset.SUITE,
     finding.SUITE,
+    finding_facts.SUITE,
     finding.ABSENCE_SUITE,
     export.SUITE,
     export_comparison.SUITE,

@@ -68,6 +68,29 @@ UNKNOWN_OWNER_REASONS: Final = (
 )
 """Reasons that mean "the owner of this queue is unknown": counts of owners in its topic must be null and not 0."""
 
+REASONS_OF_RULES: Final = (
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    "mixed_clients",
+    "mixed_parameters",
+    *DIVISION_REASONS,
+)
+"""Reasons that members' own rules give: never where a strategy is tried with one rule for all members."""
+
+STRATEGIES_OF_REASON: Final[dict[str, tuple[str, ...]]] = {
+    "not_in_configured_list": ("CONFIG",),
+    "queue_not_in_route": ("CONFIG", "MIXED"),
+    "room_without_consumers": ("MACHINE_ROOM",),
+    "mixed_strategies": ("MIXED",),
+    "shared_by_pop": ("POP",),
+}
+"""Reason -> the strategies that alone can have it."""
+
+STRATEGIES_THAT_LEAVE_NOTHING_OUT: Final = ("AVG", "AVG_BY_CIRCLE", "BROADCASTING", "POP")
+"""Strategies that give every queue to a member."""
+
 DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "strategy_failed")
 """Reasons under which a count over the topic may be given or null: a part of it is known."""
 
@@ -112,6 +135,7 @@ FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
     "route_missing": ("warning",),
     "write_route_differs": ("warning",),
     "order_conf_differs": ("warning",),
+    "order_conf_unreadable": ("warning",),
     "broker_missing_on_nameserver": ("warning",),
     "broker_address_differs": ("warning",),
     "route_config_differs": ("warning",),
@@ -120,6 +144,7 @@ FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
     "offset_file_shared": ("critical",),
     "offset_file_recovered": ("warning",),
     "offset_file_lost": ("warning",),
+    "offset_file_undecided": ("warning",),
     "offset_file_stale": ("warning",),
     "offset_file_unused": ("info",),
     "broadcast_messages_lost": ("critical",),
@@ -127,6 +152,7 @@ FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
     "broadcast_offset_regressed": ("warning",),
     "broadcast_client_stuck": ("warning",),
     "record_rejected": ("warning",),
+    "record_repeated": ("info", "warning"),
     "source_failed": ("warning",),
 }
 """Kind of finding -> the severities that a finding of it has by itself, the usual one first; each has a page in docs/findings."""
@@ -403,6 +429,9 @@ OFFSET_FILE_FINDING_KINDS: Final[dict[str, str]] = {
 }
 """State of `broadcast_offset_file` -> the kind that tells a person."""
 
+UNDECIDED_OFFSET_FILE_KIND: Final = "offset_file_undecided"
+"""The kind that tells of a file of state `unknown` whose bytes and release do not decide what a client makes of it."""
+
 BROADCAST_FINDING_KINDS: Final[dict[str, str]] = {
     "behind_min": "broadcast_messages_lost",
     "ahead_of_max": "broadcast_offset_ahead",
@@ -432,7 +461,7 @@ ROUTE_DIFFERENCES: Final = (
 DIVERGENCE_STATES: Final = ("same", "differs", "unknown")
 """The closed list of `route_divergence.state`."""
 
-FINDING_KINDS_WITHOUT_SUBJECT: Final = ("record_rejected", "source_failed")
+FINDING_KINDS_WITHOUT_SUBJECT: Final = ("record_rejected", "record_repeated", "source_failed")
 """Kinds that may concern a name server or a file, for which `finding` has no subject column."""
 
 OWN_TOPIC_PREFIXES: Final = ("%RETRY%", "%DLQ%", "rmq_sys_")

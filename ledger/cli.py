@@ -1,6 +1,7 @@
 """The command line `ledger`.
 
-Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one. The reason is the last thing on stderr.
+Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 130 interrupted. The reason is
+the last thing on stderr.
 
 What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `stages`, `sql`).
 """
@@ -23,6 +24,8 @@ import typer
 from rich.console import Console
 
 from ledger import stages
+from ledger.interrupting import INTERRUPTED, INTERRUPTED_SENTENCE
+from ledger.sql import TIME_LIMIT_S, run_sql, show_tables
 from settings import SettingsError
 from topology.collect.errors import AdminClientError, CollectError, UnreachableError
 from topology.manifest import ExportError, Manifest
@@ -143,21 +146,17 @@ def sql(
         Format, typer.Option("--format", help="How the answer is written.")
     ] = Format.TABLE,
     warehouse: WarehousePlace = _WAREHOUSE,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.1, help="Give up after so many seconds. Default: never.")
-    ] = None,
+    timeout_seconds: Annotated[
+        float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
+    ] = TIME_LIMIT_S,
 ) -> None:
     """Ask the published tables; see docs/sql.md."""
-    from ledger.sql import run_sql
-
-    run_sql(query, output_format=output_format.value, warehouse=warehouse, timeout_s=timeout)
+    run_sql(query, output_format=output_format.value, warehouse=warehouse, timeout_s=timeout_seconds or None)
 
 
 @app.command()
 def tables(warehouse: WarehousePlace = _WAREHOUSE) -> None:
     """What can be asked: tables, columns, views, published days."""
-    from ledger.sql import show_tables
-
     show_tables(warehouse)
 
 
@@ -511,8 +510,13 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     try:
         app()
+    except SystemExit as ending:
+        # Typer ends so on Ctrl-C, and says nothing.
+        if ending.code == INTERRUPTED:
+            _tell_error(INTERRUPTED_SENTENCE)
+        raise
     except stages.RefusedError as error:
-        _told.print(str(error), soft_wrap=True)
+        _tell_error(str(error))
         sys.exit(REFUSED)
     except (
         BadPlaceError,
@@ -524,11 +528,31 @@ def main() -> None:
         StageError,
         stages.SetUpMissingError,
     ) as error:
-        _told.print(str(error), soft_wrap=True)
+        _tell_error(str(error))
         sys.exit(BAD_INPUT)
     except (AdminClientError, UnreachableError, WriteError) as error:
-        _told.print(str(error), soft_wrap=True)
+        _tell_error(str(error))
         sys.exit(CRASHED)
+    except OSError as error:
+        # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
+        _tell_error(_sentence_of_system(error))
+        sys.exit(CRASHED)
+
+
+def _tell_error(message: str) -> None:
+    """Write an error where a terminal shows it: what it quotes may hold control sequences."""
+    from ledger.result_formats import visible
+
+    _told.print(visible(message, keep="\n"), soft_wrap=True)
+
+
+def _sentence_of_system(error: OSError) -> str:
+    named = " to ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return (
+        f"{named or 'A file'} cannot be read or written: {reason}. Check that it is there and that you may use it, and that "
+        "the disk has room; then run the same command again."
+    )
 
 
 def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> stages.Day:

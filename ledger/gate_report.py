@@ -55,6 +55,11 @@ class _Said:
     quarantined: list[dict[str, Any]] = field(default_factory=list)
     is_outdated: bool = False
 
+    @property
+    def run_id(self) -> str:
+        """The computation that was judged."""
+        return str(self.results[0]["run_id"]) if self.results else "unknown"
+
 
 def data_docs_index(warehouse: Warehouse, cluster: str, ds: date) -> Path | None:
     """The first page of the Data Docs of a day; None in a warehouse that keeps none."""
@@ -119,15 +124,13 @@ def _newest(warehouse: Warehouse, cluster: str, ds: date) -> _Said:
         snapshot = None
     if snapshot is not None:
         day = {PublishedDay(cluster, ds)}
-        refused = snapshot.quarantined_gate_results().dataset(day).to_table().to_pylist()
+        refused = snapshot.quarantined_gate_results().rows(day)
         if refused:
             return _Said("refused", "quarantine.gate_result", refused)
-        published = snapshot.published(GATE_RESULT).dataset(day).to_table().to_pylist()
+        published = snapshot.published(GATE_RESULT).rows(day)
         if published:
-            [record] = (
-                snapshot.published(PUBLICATION).dataset(day).to_table(columns=["gate_verdict"]).to_pylist()
-            )
-            left_out = snapshot.published(QUARANTINED_GROUP).dataset(day).to_table().to_pylist()
+            [record] = snapshot.published(PUBLICATION).rows(day, ["gate_verdict"])
+            left_out = snapshot.published(QUARANTINED_GROUP).rows(day)
             return _Said(record["gate_verdict"], "gold.gate_result", published, left_out)
     raise QueryError(
         f"The gate has said nothing of {cluster} {ds} in {warehouse.root}: compute the day with "
@@ -139,7 +142,7 @@ def _headline(said: _Said, cluster: str, ds: date) -> list[str]:
     outcomes = [_outcome(row) for row in said.results]
     compared = {row["compared_ds"] for row in said.results if row.get("compared_ds")}
     lines = [
-        f"{cluster} {ds}: {said.verdict} (run {said.results[0]['run_id']}, from {said.where})",
+        f"{cluster} {ds}: {said.verdict} (run {said.run_id}, from {said.where})",
         f"{outcomes.count('held')} expectations hold, {outcomes.count('waived')} are waived, {outcomes.count('failed')} failed.",
     ]
     if said.quarantined:

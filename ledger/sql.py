@@ -15,11 +15,12 @@ import resource
 import sys
 from contextlib import contextmanager
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
-from warehouse.errors import NoWarehouseError, QueryError
+from ledger.interrupting import ended_at_once
+from warehouse.errors import NOT_IN_TIME, NoWarehouseError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from warehouse.snapshot import PublishedDay
 
 OutputFormat = Literal["table", "csv", "json"]
+
+TIME_LIMIT_S: Final = 300.0
+"""For how long `ledger sql` answers a query, if its user names no other limit."""
+
+_GRACE_S: Final = 2.0
+"""For how long after its time duckdb may take to stop: one call of a function over one long value cannot be interrupted."""
 
 _MOST_MEMORY_BYTES = 4 * 1024**3
 """What an answer may take: duckdb's 2 GB, and as much for Arrow, Python and the table that is written."""
@@ -43,18 +50,21 @@ def run_sql(
         warehouse: the warehouse's root, a local path or a URI.
         timeout_s: after how many seconds to give up; None waits for ever.
 
+    Ctrl-C ends the process at once, with exit code 130.
+
     Raises:
         QueryError: what `warehouse.query.query` raises; rows that were read before an error are written.
     """
-    from ledger.result_formats import WRITERS
-    from warehouse.query import query as answer
+    with ended_at_once(None if timeout_s is None else timeout_s + _GRACE_S, NOT_IN_TIME):
+        from ledger.result_formats import WRITERS
+        from warehouse.query import query as answer
 
-    with (
-        _bounded_memory(),
-        answer(warehouse, query, timeout_s=timeout_s) as result,
-        _until_the_reader_leaves(),
-    ):
-        WRITERS[output_format](result.column_names, result.rows, sys.stdout)
+        with (
+            _bounded_memory(),
+            answer(warehouse, query, timeout_s=timeout_s) as result,
+            _until_the_reader_leaves(),
+        ):
+            WRITERS[output_format](result.column_names, result.rows, sys.stdout)
 
 
 def show_tables(warehouse: str) -> None:

@@ -125,6 +125,7 @@ def gate(day: Day) -> Verdict:
 
     settings = day.settings.gate
     stage = newest_stage(day.warehouse, day.cluster, day.ds)
+    run_id = read_build(stage).run_id
     check_inventory(stage)
     judged = to_judge(day.warehouse, day.cluster, day.ds, stage, settings)
     docs = data_docs_index(day.warehouse, day.cluster, day.ds)
@@ -132,7 +133,7 @@ def gate(day: Day) -> Verdict:
         judged.measures,
         cluster=day.cluster,
         ds=day.ds,
-        run_id=read_build(stage).run_id,
+        run_id=run_id,
         data_docs_dir=docs and docs.parent,
         settings=settings,
         compared_ds=judged.compared_ds,

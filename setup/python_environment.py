@@ -78,22 +78,27 @@ def _remove_venv() -> None:
 
 def _sync() -> None:
     if not (VENV / "bin" / "python").exists():
-        _uv("venv", "--quiet", "--python", sys.executable, str(VENV))
+        uv("venv", "--quiet", "--python", sys.executable, str(VENV))
     # Compiled here once: without it every start of Airflow and of Great Expectations costs three to five times
     # as much where the user's environment forbids Python to write byte code.
-    _uv("pip", "sync", "--require-hashes", "--compile-bytecode", "--python", _python(), str(LOCK))
+    uv("pip", "sync", "--require-hashes", "--compile-bytecode", "--python", _python(), str(LOCK))
     (LOCAL / "stamps" / "project").unlink(missing_ok=True)  # sync has removed what is not in the lock: us
 
 
 def _install_project() -> None:
-    _uv("pip", "install", "--no-deps", "--no-build-isolation", "--python", _python(), "--editable", str(ROOT))
+    uv("pip", "install", "--no-deps", "--no-build-isolation", "--python", _python(), "--editable", str(ROOT))
 
 
 def _python() -> str:
     return str(VENV / "bin" / "python")
 
 
-def _uv(*arguments: str) -> None:
+def uv(*arguments: str) -> None:
+    """Run uv.
+
+    Raises:
+        SetUpError: It does not end well.
+    """
     run_logged(
         [UV_HOME / "bin" / "uv", "--no-progress", *arguments],
         log="venv",

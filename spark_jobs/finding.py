@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING
 
 from spark_jobs.findings.of_broadcast import of_broadcast_offsets, of_offset_files
 from spark_jobs.findings.of_changes import of_changes
-from spark_jobs.findings.of_export import of_failed_sources, of_rejected_records
+from spark_jobs.findings.of_export import of_failed_sources, of_rejected_records, of_repeated_records
 from spark_jobs.findings.of_groups import of_groups, of_members, of_subscriptions
 from spark_jobs.findings.of_masters import of_masters
 from spark_jobs.findings.of_progress import of_blocked_queues, of_stalled_queues
 from spark_jobs.findings.of_queues import of_queues, of_shares, of_untold_queues
 from spark_jobs.findings.of_request_modes import of_request_modes
-from spark_jobs.findings.of_routes import of_divergent_brokers, of_divergent_topics, of_routes
+from spark_jobs.findings.of_routes import (
+    of_divergent_brokers,
+    of_divergent_topics,
+    of_routes,
+    of_unreadable_order_confs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,10 +57,12 @@ def finding(
         of_routes(subscriptions, drift, silver["export_record"]),
         of_divergent_topics(divergence),
         of_divergent_brokers(divergence, silver["broker"], silver["export_record"]),
+        of_unreadable_order_confs(silver["topic_route"]),
         of_masters(silver["broker"], divergence),
         of_offset_files(gold["broadcast_offset_file"]),
         of_broadcast_offsets(gold["broadcast_offset"]),
         of_rejected_records(silver["rejected_record"], silver["export_record"]),
+        of_repeated_records(silver["export_record"]),
         of_failed_sources(silver["export_record"]),
     ]
     return reduce(lambda left, right: left.unionByName(right), kinds)

@@ -6,12 +6,13 @@ disk, a folder for each table: an export is larger than memory, and every table 
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Observation, Window
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -20,31 +21,52 @@ from spark_jobs.stage import write_work
 from tables import OFFSET_FILE, SILVER_TABLES
 from tables.silver.export_record import EXPORT_RECORD
 from tables.silver.rejected_record import REJECTED_RECORD
-from topology.contract import EnvelopeError, parse_envelope
-from topology.payloads import PayloadError, error_code, facts, facts_of_unreadable
+from topology.contract import KIND_BY_NAME, Content, EnvelopeError, parse_envelope
+from topology.payloads import (
+    CODES_THAT_ANSWER,
+    NOT_ONLINE,
+    PayloadError,
+    error_code,
+    facts,
+    facts_of_unreadable,
+)
 from topology.redaction import redact_envelope, redact_text, redact_unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from tables import Table
+    from topology.contract import Envelope
     from topology.manifest import Manifest
     from warehouse.layout import Stage
 
 _LINE = ("file_name", "line_number")
-_FACT_SCHEMA = "table_name string, file_name string, line_number long, row string"
+_FACT_SCHEMA = "table_name string, file_name string, line_number long, row string, question long, answer long"
 _ARROW_FACT_SCHEMA = pa.schema(
     [
         ("table_name", pa.string()),
         ("file_name", pa.string()),
         ("line_number", pa.int64()),
         ("row", pa.string()),
+        ("question", pa.int64()),
+        ("answer", pa.int64()),
     ]
 )
 _OF_LINES = (EXPORT_RECORD, REJECTED_RECORD)
 """Tables that have every line of the export, also those whose answers do not count."""
+
+
+_MOST_NAMED_LINES = 5
+_HASH_BYTES = 8
+
+
+class _Contradiction(NamedTuple):
+    """Why a line counts for nothing, and whether it stands for all that contradict each other."""
+
+    reason: str
+    is_first: bool
 
 
 def read_silver(
@@ -59,55 +81,151 @@ def read_silver(
         stage: where the parsed lines are put, for as long as the tables are read.
     """
     lines = _read_lines(spark, export_directory, manifest)
-    facts_of_lines = lines.mapInArrow(_parse_batches(_kind_by_file(manifest)), _FACT_SCHEMA)
-    asked = Observation()
-    address = F.when(
-        (F.col("table_name") == EXPORT_RECORD.name) & _in_row("broker_addr").isNotNull(),
-        F.struct(_in_row("broker_name").alias("broker_name"), _in_row("broker_addr").alias("broker_addr")),
-    )
-    facts_of_lines = facts_of_lines.observe(asked, F.collect_set(address).alias("addresses"))
+    kinds = _kind_by_file(manifest)
+    facts_of_lines = lines.mapInArrow(_parse_batches(kinds), _FACT_SCHEMA)
     parsed = write_work(spark, stage, "parsed_line", facts_of_lines, folder_by="table_name")
-    silver = {table.name: _typed(parsed, table, manifest) for table in SILVER_TABLES}
-    address_counts = Counter(address["broker_name"] for address in asked.get["addresses"])
-    brokers = [name for name, count in address_counts.items() if count > 1]
-    if brokers:
-        outvoted = F.broadcast(_outvoted_lines(parsed, brokers))
-        counted = parsed.join(outvoted, list(_LINE), "left_anti")
-        silver |= {
-            table.name: _typed(counted, table, manifest) for table in SILVER_TABLES if table not in _OF_LINES
-        }
-    return silver
+    if not _has_repeats(parsed):
+        return {table.name: _typed(parsed, table, manifest) for table in SILVER_TABLES}
+    repeats = write_work(spark, stage, "repeated_line", _repeated_lines(parsed))
+    contradictions = _contradictions(repeats)
+    if contradictions:
+        # Read once more: what has become of these lines depends on the others.
+        parse = _parse_batches(kinds, contradictions)
+        read = lines.mapInArrow(parse, _FACT_SCHEMA)
+        unreadable = write_work(spark, stage, "contradicting_line", read, folder_by="table_name")
+        of_lines = _without(parsed, repeats.where("is_contradicted")).unionByName(unreadable)
+        counted = _without(parsed, repeats.where("not counts")).unionByName(unreadable)
+    else:
+        of_lines = parsed
+        counted = _without(parsed, repeats.where("not counts"))
+    return {
+        table.name: _typed(of_lines if table in _OF_LINES else counted, table, manifest)
+        for table in SILVER_TABLES
+        if table is not EXPORT_RECORD
+    } | {EXPORT_RECORD.name: _with_counted_lines(_typed(of_lines, EXPORT_RECORD, manifest), repeats)}
 
 
-def _outvoted_lines(parsed: DataFrame, brokers: list[str]) -> DataFrame:
-    """The lines whose answer does not count, because another address of the same broker was asked the same.
+def _has_repeats(parsed: DataFrame) -> bool:
+    """Whether any two lines answer the same question. Eight bytes for each line come here."""
+    questions = parsed.where((F.col("table_name") == EXPORT_RECORD.name) & F.col("question").isNotNull())
+    hashes = questions.select("question").toArrow().column("question")
+    return len(hashes.unique()) < len(hashes)
 
-    Name servers that do not know the same master make a collector ask both. An address that answered the question counts
-    before one that did not, and of two the one that answered more of what it was asked in the whole export.
+
+def _repeated_lines(parsed: DataFrame) -> DataFrame:
+    """The lines that answer a question which another line answers too, and which of them counts.
+
+    * Name servers that do not know the same master make a collector ask both. An address that answered the question counts
+      before one that did not, and of two the one that answered more of what it was asked in the whole export.
+    * Of one address the newest answer counts, before any failure; of those of one instant the first.
+    * Payloads of one instant that differ contradict each other: nobody can say which is true, so none counts.
 
     Args:
         parsed: lines as `_parse_batches` gives them.
-        brokers: those that were asked at several addresses.
 
     Returns:
-        Columns file_name, line_number.
+        Columns file_name, line_number, counts, is_contradicted, differing_lines (those that contradict each other, where it is
+        contradicted), is_of_best_address, counted_line and is_repeat as in `export_record`.
     """
-    parsed = parsed.withColumn("broker_addr", _in_row("broker_addr"))
-    records = _rows_of(parsed, EXPORT_RECORD, "broker_addr", *_LINE).where(
-        F.col("broker_addr").isNotNull() & F.col("broker_name").isin(brokers)
+    records = _rows_of(
+        parsed.withColumn("broker_addr", F.get_json_object("row", "$.broker_addr")),
+        EXPORT_RECORD,
+        "broker_addr",
+        "question",
+        "answer",
+        *_LINE,
     )
-    of_address = Window.partitionBy("broker_name", "broker_addr")
-    question = ("kind", "broker_name", "consumer_group", "topic", "client_id")
-    is_answer = (F.col("state") == "payload").cast("int")
-    place = F.dense_rank().over(
-        Window.partitionBy(*question).orderBy(F.desc("is_answered"), F.desc("answer_count"), "broker_addr")
+    is_payload = F.col("state") == "payload"
+    is_reply = (
+        is_payload
+        | F.coalesce(F.col("error_code").isin(*CODES_THAT_ANSWER), F.lit(col=False))
+        | F.coalesce(F.col("error_message").contains(NOT_ONLINE), F.lit(col=False))
     )
+    of_question = Window.partitionBy("question")
+    at_address = Window.partitionBy("question", "broker_addr")
+    address_rank = F.dense_rank().over(
+        of_question.orderBy(F.desc("is_answered"), F.desc("answer_count"), "broker_addr")
+    )
+    best = F.struct(
+        is_reply.alias("is_reply"),
+        "captured_at",
+        is_payload.alias("is_payload"),
+        (-F.col("line_number")).alias("order"),
+        "answer",
+    )
+    is_of_instant = (
+        is_payload & F.col("best.is_payload") & (F.col("captured_at") == F.col("best.captured_at"))
+    )
+    is_contradicted = (F.size("differing_answers") > 1) & is_payload
+    first_line = -F.col("best.order")
     return (
-        records.withColumn("answer_count", F.sum(is_answer).over(of_address))
-        .withColumn("is_answered", F.max(is_answer).over(Window.partitionBy(*question, "broker_addr")))
-        .withColumn("place", place)
-        .where("place > 1")
-        .select(*_LINE)
+        records.withColumn(
+            "answer_count", F.count_if(is_payload).over(Window.partitionBy("broker_name", "broker_addr"))
+        )
+        .where("question is not null")
+        .withColumn("line_count", F.count("*").over(of_question))
+        .where("line_count > 1")
+        .withColumn("is_answered", F.max(is_payload).over(at_address))
+        .withColumn("address_rank", address_rank)
+        .withColumn("best", F.max(best).over(at_address))
+        .withColumn(
+            "differing_answers", F.collect_set(F.when(is_of_instant, F.col("answer"))).over(at_address)
+        )
+        .withColumn(
+            "differing_lines",
+            F.array_sort(F.collect_set(F.when(is_of_instant, F.col("line_number"))).over(at_address)),
+        )
+        .withColumn("is_contradicted", is_contradicted)
+        .withColumn(
+            "counted_line", F.when(~is_contradicted & (F.col("line_number") != first_line), first_line)
+        )
+        .select(
+            F.col("file").alias("file_name"),
+            "line_number",
+            "differing_lines",
+            "is_contradicted",
+            (F.col("address_rank") == 1).alias("is_of_best_address"),
+            "counted_line",
+            F.when(F.col("counted_line").isNotNull(), F.col("answer") == F.col("best.answer")).alias(
+                "is_repeat"
+            ),
+            ((F.col("address_rank") == 1) & ~F.col("is_contradicted") & F.col("counted_line").isNull()).alias(
+                "counts"
+            ),
+        )
+    )
+
+
+def _contradictions(repeats: DataFrame) -> dict[tuple[str, int], _Contradiction]:
+    """File and line number of each line that counts for nothing because another one contradicts it."""
+    rows = repeats.where("is_contradicted").collect()
+    return {
+        (row["file_name"], row["line_number"]): _Contradiction(
+            _reason_of_contradiction(row["differing_lines"]),
+            is_first=row["is_of_best_address"] and row["line_number"] == row["differing_lines"][0],
+        )
+        for row in rows
+    }
+
+
+def _reason_of_contradiction(lines: list[int]) -> str:
+    numbers = [str(number) for number in lines[:_MOST_NAMED_LINES]]
+    more = f" and {len(lines) - len(numbers)} more" if len(lines) > len(numbers) else ""
+    return f"lines {', '.join(numbers)}{more} answer one question at one instant and differ, so none of them counts"
+
+
+def _without(parsed: DataFrame, lines: DataFrame) -> DataFrame:
+    return parsed.join(F.broadcast(lines.select(*_LINE)), list(_LINE), "left_anti")
+
+
+def _with_counted_lines(records: DataFrame, repeats: DataFrame) -> DataFrame:
+    """The rows of `export_record` with the lines that count instead of some."""
+    known = repeats.select(F.col("file_name").alias("file"), "line_number", "counted_line", "is_repeat")
+    columns = records.columns
+    return (
+        records.drop("counted_line", "is_repeat")
+        .join(F.broadcast(known), ["file", "line_number"], "left")
+        .select(*columns)
     )
 
 
@@ -154,17 +272,22 @@ def _never_split_bytes(spark: SparkSession) -> int:
 
 
 def _parse_batches(
-    kind_by_file: dict[str, str],
+    kind_by_file: dict[str, str], contradictions: Mapping[tuple[str, int], _Contradiction] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs on the lines: Arrow batches in, rows of `_FACT_SCHEMA` out.
 
     `row` is a silver row as JSON; one of `export_record` has a `broker_addr` more than its table: the broker's address that was asked.
+    `question` and `answer` are hashes of what was asked and of what came, in rows of `export_record` alone.
+
+    Args:
+        kind_by_file: the kind of each file's lines.
+        contradictions: the lines that are read, as unreadable ones; None for all lines as they are.
     """
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         lines_seen: dict[tuple[str, int], int] = defaultdict(int)
         for batch in batches:
-            found: list[tuple[str, str, int, str]] = []
+            found: list[tuple[str, str, int, str, int | None, int | None]] = []
             columns = (
                 batch.column(name).to_pylist()
                 for name in ("file", "block_start", "first_line_number", "value")
@@ -172,8 +295,12 @@ def _parse_batches(
             for file, block_start, first_line_number, text in zip(*columns, strict=True):
                 line_number = first_line_number + lines_seen[file, block_start]
                 lines_seen[file, block_start] += 1
-                for name, row in _rows_of_line(file, kind_by_file[file], line_number, text):
-                    found.append((name, file, line_number, json.dumps(row, ensure_ascii=False)))
+                contradiction = contradictions.get((file, line_number)) if contradictions else None
+                if contradictions and contradiction is None:
+                    continue
+                for name, row in _rows_of_line(file, kind_by_file[file], line_number, text, contradiction):
+                    hashes = row.pop("question", None), row.pop("answer", None)
+                    found.append((name, file, line_number, json.dumps(row, ensure_ascii=False), *hashes))
             columns_of_facts = zip(*found, strict=True) if found else [[]] * len(_ARROW_FACT_SCHEMA)
             yield pa.RecordBatch.from_arrays(
                 [
@@ -186,7 +313,9 @@ def _parse_batches(
     return parse
 
 
-def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows_of_line(
+    file: str, kind: str, line_number: int, text: str, contradiction: _Contradiction | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """(table name, row) for one line: its facts, its `export_record`, and its rejection if it has one."""
     where = {"kind": kind, "file": file, "line_number": line_number}
     try:
@@ -207,8 +336,17 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
         "consumer_group": envelope.group,
         "topic": envelope.topic,
         "client_id": envelope.client_id,
-        "broker_addr": envelope.broker_addr,
+        "broker_addr": envelope.broker_addr if "broker_addr" in KIND_BY_NAME[kind].keys else None,
+        "question": _question(envelope),
+        "answer": _hash(envelope.payload, envelope.error),
     }
+    if contradiction is not None:
+        payload = redact_text(envelope.payload or "")
+        yield "rejected_record", where | {"reason": contradiction.reason, "text": payload}
+        yield "export_record", record | {"state": "rejected"}
+        if contradiction.is_first:
+            yield from facts_of_unreadable(envelope)
+        return
     try:
         # All or nothing: half a record must not stand in silver beside its rejection.
         rows = list(facts(envelope))
@@ -236,8 +374,21 @@ def _rows_of_line(file: str, kind: str, line_number: int, text: str) -> Iterator
         )
 
 
-def _in_row(key: str) -> Column:
-    return F.get_json_object("row", f"$.{key}")
+def _question(envelope: Envelope) -> int | None:
+    """A hash of what was asked, whichever of a broker's addresses it was; None where a line is no answer."""
+    kind = KIND_BY_NAME[envelope.kind]
+    if kind.content not in {Content.ROCKETMQ_JSON, Content.PROPERTIES} or kind.name == "capture_attempt":
+        return None
+    names = set(kind.keys) - {"broker_addr"}
+    if kind.name == "consumer_status" and envelope.client_id is not None:
+        # One member's offsets, whichever broker passed the question on.
+        names = names - {"broker"} | {"client_id"}
+    return _hash(kind.name, *(f"{name}={getattr(envelope, name)}" for name in sorted(names)))
+
+
+def _hash(*parts: object) -> int:
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=_HASH_BYTES).digest()
+    return int.from_bytes(digest, signed=True)
 
 
 def _typed(parsed: DataFrame, table: Table, manifest: Manifest) -> DataFrame:

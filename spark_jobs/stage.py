@@ -109,6 +109,8 @@ def write_measures(
     spark.createDataFrame(files, schema).createOrReplaceTempView("manifest_file")
     groups = [(group,) for group, of_group in settings.groups.items() if settings_by_member(of_group)]
     spark.createDataFrame(groups, "consumer_group string").createOrReplaceTempView("member_parameters")
+    configured = [(group,) for group in settings.groups]
+    spark.createDataFrame(configured, "consumer_group string").createOrReplaceTempView("configured_group")
     return _measure(spark, stage, staged, (), stage.gate_measure)
 
 

@@ -27,7 +27,7 @@ PERM_WRITE: Final = 2
 MASTER_ID: Final = 0
 DEFAULT_TOPIC_QUEUE_NUMS: Final = 4
 
-_MOCK_BROKER_PREFIX: Final = "__syslo__"
+MOCK_BROKER_PREFIX: Final = "__syslo__"
 _GLOBAL_SCOPE: Final = "__global__"
 NO_ENDPOINT: Final = "__syslo__none__"
 
@@ -276,4 +276,4 @@ def _writable_queues(topic: str, route: Route) -> Iterator[MessageQueue]:
 
 
 def _mock_broker_name(scope: str) -> str:
-    return _MOCK_BROKER_PREFIX + (scope[2:] if scope == _GLOBAL_SCOPE else scope)
+    return MOCK_BROKER_PREFIX + (scope[2:] if scope == _GLOBAL_SCOPE else scope)

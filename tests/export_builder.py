@@ -40,6 +40,8 @@ class ExportBuilder:
         self.cluster = cluster
         self.ds = ds
         self._lines: dict[str, list[str]] = defaultdict(list)
+        self._tables: dict[tuple[str, str], tuple[int, dict[str, str]]] = {}
+        self._modes: dict[tuple[str, str], dict[str, object]] = defaultdict(dict)
         self.answer("nameserver_topic_list", {"topicList": []}, nameserver=NAMESERVERS[0])
 
     def answer(self, kind: str, payload: object, **asked: str) -> int:
@@ -51,6 +53,10 @@ class ExportBuilder:
         """A source that failed; gives the line's number in its file."""
         return self._add(kind, asked, error={"type": error_type, "message": message})
 
+    def repeat_last(self, kind: str) -> None:
+        """The last line of the kind once more, as a collector writes it that asks twice."""
+        self._lines[kind].append(self._lines[kind][-1])
+
     def route(
         self,
         topic: str,
@@ -58,12 +64,13 @@ class ExportBuilder:
         *nameservers: str,
         perm: int = 6,
         order: str | None = None,
-    ) -> None:
-        """What name servers (by default all) tell of a topic: its brokers' queues, or that they have no route."""
+    ) -> int:
+        """What name servers (by default all) tell of a topic: its brokers' queues, or that they have no route; gives the last line's number."""
+        line_number = 0
         for nameserver in nameservers or NAMESERVERS:
             if queues is None:
                 message = f"CODE: 17  DESC: No topic route info in name server for the topic: {topic}"
-                self.failure("nameserver_route", message, nameserver=nameserver, topic=topic)
+                line_number = self.failure("nameserver_route", message, nameserver=nameserver, topic=topic)
                 continue
             payload = {
                 "brokerDatas": [
@@ -75,7 +82,8 @@ class ExportBuilder:
                 ],
                 **({} if order is None else {"orderTopicConf": order}),
             }
-            self.answer("nameserver_route", payload, nameserver=nameserver, topic=topic)
+            line_number = self.answer("nameserver_route", payload, nameserver=nameserver, topic=topic)
+        return line_number
 
     def members(
         self,
@@ -87,10 +95,10 @@ class ExportBuilder:
         language: str = "JAVA",
         others: Mapping[str, tuple[str, int]] | None = None,
         **asked: str,
-    ) -> None:
-        """What one broker tells of a group: a connection for each id, and the group's subscriptions.
+    ) -> int:
+        """What one broker tells of a group: a connection for each id, and the group's subscriptions; gives the line's number.
 
-        `others` are ids with a language and a version ordinal of their own; `asked` may name another address of the broker.
+        `others` are ids with a language and a version ordinal of their own; `asked` may name another address of the broker, or another instant.
         """
         own = others or {}
         payload = {
@@ -107,7 +115,7 @@ class ExportBuilder:
             "messageModel": message_model,
             "consumeType": "CONSUME_PASSIVELY",
         }
-        self.answer("consumer_connection", payload, broker=broker, group=group, **asked)
+        return self.answer("consumer_connection", payload, broker=broker, group=group, **asked)
 
     def no_members(self, broker: str, group: str) -> None:
         """A broker answers that nobody of the group is connected."""
@@ -116,22 +124,20 @@ class ExportBuilder:
 
     def progress(self, broker: str, group: str, *queues: Queue) -> None:
         """What a broker tells of a group's offsets: the group has read 10 of 12 messages of each queue."""
-        table = ",".join(
-            json.dumps({"topic": topic, "brokerName": name, "queueId": queue_id})
-            + ":"
-            + json.dumps({"brokerOffset": 12, "consumerOffset": 10, "lastTimestamp": 1794794077843})
+        table = {
+            json.dumps({"topic": topic, "brokerName": name, "queueId": queue_id}): json.dumps(
+                {"brokerOffset": 12, "consumerOffset": 10, "lastTimestamp": 1794794077843}
+            )
             for topic, name, queue_id in queues
-        )
-        self.answer("consume_stats", f'{{"offsetTable":{{{table}}}}}', broker=broker, group=group)
+        }
+        self._add_entries("consume_stats", "offsetTable", table, broker=broker, group=group)
 
     def offsets(
         self, broker: str, group: str, topic: str, *queues: tuple[int, int, int], last_ms: int = 1794794077843
     ) -> None:
         """What a broker tells of a group's offsets in a topic: of each queue from 0 max, committed and handed out."""
-        table = ",".join(
-            json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id})
-            + ":"
-            + json.dumps(
+        table = {
+            json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id}): json.dumps(
                 {
                     "brokerOffset": most,
                     "consumerOffset": committed,
@@ -140,8 +146,8 @@ class ExportBuilder:
                 }
             )
             for queue_id, (most, committed, pulled) in enumerate(queues)
-        )
-        self.answer("consume_stats", f'{{"offsetTable":{{{table}}}}}', broker=broker, group=group)
+        }
+        self._add_entries("consume_stats", "offsetTable", table, broker=broker, group=group)
 
     def subscription_groups(self, broker: str, *groups: str) -> None:
         """A broker's own configuration of its groups."""
@@ -251,9 +257,7 @@ class ExportBuilder:
     def popped(self, broker: str, topic: str, group: str) -> None:
         """A broker is set to serve the group's topic by POP."""
         mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": -1}
-        self.answer(
-            "broker_message_request_mode", {"messageRequestModeMap": {topic: {group: mode}}}, broker=broker
-        )
+        self._add_modes(broker, {topic: {group: mode}})
 
     def request_modes(self, broker: str, modes: Mapping[str, tuple[str, int]]) -> None:
         """A broker's entries for groups, each of the topic of the group's name: mode and popShareQueueNum."""
@@ -268,12 +272,13 @@ class ExportBuilder:
             }
             for name, (mode, share) in modes.items()
         }
-        self.answer("broker_message_request_mode", {"messageRequestModeMap": table}, broker=broker)
+        self._add_modes(broker, table)
 
     def order_locks(self, broker: str, group: str, topic: str, *queues: Mapping[str, object] | None) -> None:
         """What a broker has handed out of the queues of a FIFO group's topic, as `OrderInfo`; None for a queue without."""
         table = {str(queue_id): info for queue_id, info in enumerate(queues) if info is not None}
-        self.answer("consumer_order_info", {"table": {f"{topic}@{group}": table}}, broker=broker)
+        entry = {json.dumps(f"{topic}@{group}"): json.dumps(table)}
+        self._add_entries("consumer_order_info", "table", entry, broker=broker)
 
     def broker_settings(self, broker: str, **settings: object) -> None:
         """A broker's settings, as it tells them."""
@@ -325,6 +330,22 @@ class ExportBuilder:
         for kind, lines in self._lines.items():
             (directory / KIND_BY_NAME[kind].file_name).write_text("".join(lines), encoding="utf-8")
         return directory
+
+    def _add_modes(self, broker: str, modes: Mapping[str, Mapping[str, object]]) -> None:
+        for topic, of_groups in modes.items():
+            self._modes[broker, topic].update(of_groups)
+        table = {json.dumps(topic): json.dumps(self._modes[broker, topic]) for topic in modes}
+        self._add_entries("broker_message_request_mode", "messageRequestModeMap", table, broker=broker)
+
+    def _add_entries(self, kind: str, name: str, entries: Mapping[str, str], **asked: str) -> None:
+        """Add to the table with which a source answers, which is one line of the export however often it is added to."""
+        key = (kind, json.dumps(asked))
+        index, table = self._tables.setdefault(key, (len(self._lines[kind]), {}))
+        table.update(entries)
+        text = ",".join(f"{queue}:{value}" for queue, value in table.items())
+        self.answer(kind, f'{{"{name}":{{{text}}}}}', **asked)
+        if index < len(self._lines[kind]) - 1:
+            self._lines[kind][index] = self._lines[kind].pop()
 
     def _captured_at(self) -> datetime:
         return datetime(self.ds.year, self.ds.month, self.ds.day, 12, tzinfo=UTC)

@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import stat
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -866,7 +867,9 @@ def _decoded(content: bytes) -> Manifest:
     if len(content) > _MAX_MANIFEST_BYTES:
         raise _ManifestError(f"longer than {_MAX_MANIFEST_BYTES} bytes")
     try:
-        document: object = json.loads(content.decode())
+        document: object = json.loads(content.decode(), object_pairs_hook=_without_repeated_names)
+    except _ManifestError:
+        raise
     except (ValueError, RecursionError):
         raise _ManifestError("not JSON; it may be cut") from None
     fields = _Fields(document)
@@ -880,6 +883,15 @@ def _decoded(content: bytes) -> Manifest:
     return _DECODERS[version](fields, hashlib.sha256(content).hexdigest())
 
 
+def _without_repeated_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Refuses what JSON readers differ about: of a name that stands twice some take the first value, some the last."""
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _ManifestError(f"{_shown(next(n for n in names if names.count(n) > 1))} is there twice")
+    return document
+
+
 def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
     ds = _day(fields.text("ds"))
     if ds is None:
@@ -888,23 +900,27 @@ def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
     problem = cluster_name_problem(cluster)
     if problem is not None:
         raise _ManifestError(f"the cluster's name {problem}")
+    files = tuple(
+        ManifestFile(
+            path=file.text("path"),
+            kind=file.text("kind"),
+            line_count=file.integer_or_none("line_count"),
+            error_count=file.integer_or_none("error_count"),
+            size_bytes=file.integer("size_bytes"),
+            sha256=file.text("sha256"),
+        )
+        for file in fields.objects("files")
+    )
+    twice = [path for path, count in Counter(file.path for file in files).items() if count > 1]
+    if twice:
+        raise _ManifestError(f"'files' names {_shown(twice[0])} twice")
     return Manifest(
         contract_version=1,
         cluster=cluster,
         ds=ds,
         first_captured_at=fields.instant("first_captured_at"),
         last_captured_at=fields.instant("last_captured_at"),
-        files=tuple(
-            ManifestFile(
-                path=file.text("path"),
-                kind=file.text("kind"),
-                line_count=file.integer_or_none("line_count"),
-                error_count=file.integer_or_none("error_count"),
-                size_bytes=file.integer("size_bytes"),
-                sha256=file.text("sha256"),
-            )
-            for file in fields.objects("files")
-        ),
+        files=files,
         attempts=tuple(
             _attempt(each, each.integer("attempt")) for each in fields.objects_or_none("attempts")
         ),

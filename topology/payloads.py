@@ -14,12 +14,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from strategies import RocketMQError, strategy_of_class_name, version_of_ordinal
 from strategies.producer import broker_places
 from strategies.queue_sets import (
     MASTER_ID,
+    MOCK_BROKER_PREFIX,
     BrokerData,
     QueueData,
     Route,
@@ -28,6 +31,7 @@ from strategies.queue_sets import (
     publish_queues,
     subscribe_queues,
 )
+from tables import SILVER_TABLES
 from topology.rocketmq_json import ObjectMap, RocketMQJsonError, loads
 
 if TYPE_CHECKING:
@@ -55,6 +59,12 @@ MAX_QUEUES_OF_TOPIC: Final = 100_000
 
 _CONSUMER_NOT_ONLINE = 206
 """`ResponseCode.CONSUMER_NOT_ONLINE`: the broker knows nobody of the group."""
+
+CODES_THAT_ANSWER: Final = (17, 26, 206, 213)
+"""Response codes that answer the question: no route for the topic, no such group, group not online, group without progress."""
+
+NOT_ONLINE: Final = "> not online"
+"""What an exception's message has that answers for a client: it is not connected."""
 
 _LITE_PULL = "defaultLitePullConsumerImpl"
 """A field of `DefaultLitePullConsumer`, which running infos list with its others."""
@@ -84,7 +94,7 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
         yield _offset_file(envelope)
         return
     if envelope.kind == "broker_config":
-        yield from _broker_settings(envelope)
+        yield from _one_of_each_key(_broker_settings(envelope))
         return
     read = _READERS.get(envelope.kind)
     if read is None:
@@ -96,7 +106,32 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
         document = loads(envelope.payload)
     except RocketMQJsonError as error:
         raise PayloadError(str(error)) from error
-    yield from read(envelope, _Node(document, "the payload"))
+    yield from _one_of_each_key(read(envelope, _Node(document, "the payload")))
+
+
+_KEYS: Final = {table.name: table.key for table in SILVER_TABLES}
+_TABLES_OF_SETS: Final = frozenset({"consumer_connection", "proxy_connection", "client_subscription"})
+"""Tables whose rows are the elements of sets; those of other tables are the entries of maps."""
+
+
+def _one_of_each_key(rows: Iterator[Fact]) -> Iterator[Fact]:
+    """The rows of one payload, each key of a table once.
+
+    Java's maps keep the last entry of a key. What a set says of one thing in two ways is not known.
+
+    Raises:
+        PayloadError: two elements of a set differ in what they say of one thing.
+    """
+    by_key: dict[tuple[Any, ...], Fact] = {}
+    for fact in rows:
+        names = _KEYS[fact.table]
+        key = (fact.table, *(fact.row.get(name) for name in names))
+        other = by_key.get(key)
+        if other is not None and other != fact and fact.table in _TABLES_OF_SETS:
+            what = ", ".join(f"{name} {_shown(fact.row.get(name))}" for name in names)
+            raise PayloadError(f"the payload says two different things of {what}")
+        by_key[key] = fact
+    yield from by_key.values()
 
 
 def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
@@ -113,7 +148,7 @@ def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
     if envelope.kind in _PRESENCE_TABLES:
         yield _presence(envelope, "offline" if is_offline else "unknown")
     elif envelope.kind == "consumer_running_info":
-        is_offline = is_offline or "> not online" in message.partition("\n")[0]
+        is_offline = is_offline or NOT_ONLINE in message.partition("\n")[0]
         yield _client_state(envelope, "offline" if is_offline else "unknown")
     elif envelope.kind == "process_assignment":
         yield _client_state(envelope, "unknown")
@@ -207,6 +242,17 @@ class _Node:
         """A required Java int (or long, with 64 bits)."""
         value = int(self._typed(key, int, "an integer", required=True))
         return _java_integer(value, bits, f"{self.path}.{key}")
+
+    def offset(self, key: str, *, least: int = 0) -> int:
+        """A required offset of a queue."""
+        value = self.integer(key, bits=64)
+        if value < least:
+            raise PayloadError(f"{self.path}.{key} is {value}, which is no offset of a queue")
+        return value
+
+    def offset_or_none(self, key: str, *, least: int = 0) -> int | None:
+        """An optional offset of a queue."""
+        return None if self._field(key) is None else self.offset(key, least=least)
 
     def integer_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[int, _Node]]:
         """The entries of a map whose keys are Java longs, written as numbers or as texts."""
@@ -333,20 +379,20 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     masters: dict[str, bool] = {}
     for addresses in broker_datas:
         masters.setdefault(addresses.broker_name, MASTER_ID in addresses.broker_addrs)
-    physical = {queue_data.broker_name: queue_data for queue_data in queue_datas}
-    for broker_name, queue_data in physical.items():
+    physical: defaultdict[str, list[QueueData]] = defaultdict(list)
+    for queue_data in queue_datas:
+        physical[queue_data.broker_name].append(queue_data)
+    for broker_name, of_broker in physical.items():
         yield Fact(
             "topic_route",
             subject
             | {
                 "broker_name": broker_name,
                 "is_in_route": True,
-                "perm": queue_data.perm,
-                "read_queue_count": queue_data.read_queue_nums,
-                "write_queue_count": queue_data.write_queue_nums,
                 "subscribe_queue_count": counts[broker_name],
                 "has_master": masters.get(broker_name, False),
             }
+            | _queue_data(of_broker)
             | published[broker_name],
         )
     for logical_name in counts.keys() - physical.keys():
@@ -372,6 +418,31 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             }
             | published[ordered_name],
         )
+
+
+def _queue_data(of_broker: list[QueueData]) -> dict[str, int]:
+    """What `topic_route` says of a broker's entries in `queueDatas`: one, where a name server made the route.
+
+    A client takes all there are (`MQClientInstance`, 4.7.1 to 5.5.0): consumers each queue once, producers once for each entry.
+    """
+    if len(of_broker) == 1:
+        [entry] = of_broker
+        read, write = entry.read_queue_nums, entry.write_queue_nums
+    else:
+        readable = [entry for entry in of_broker if entry.is_readable()]
+        writable = [entry for entry in of_broker if entry.is_writable()]
+        read = max(entry.read_queue_nums for entry in readable or of_broker)
+        write = (
+            sum(max(entry.write_queue_nums, 0) for entry in writable)
+            if writable
+            else max(entry.write_queue_nums for entry in of_broker)
+        )
+    return {
+        "queue_data_count": len(of_broker),
+        "perm": reduce(or_, (entry.perm for entry in of_broker)),
+        "read_queue_count": read,
+        "write_queue_count": write,
+    }
 
 
 def _publish_side(
@@ -490,6 +561,7 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """`ConsumerRunningInfo`: what a client says of itself; `mqTable` is what it really owns."""
     subject = _client(envelope)
     properties = payload.node("properties")
+    _check_group(envelope, properties)
     strategy_object = properties.text_or_none("allocateMessageQueueStrategy")
     version = properties.text_or_none("PROP_CLIENT_VERSION")
     consume_type = properties.text_or_none("PROP_CONSUME_TYPE")
@@ -524,13 +596,18 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "client_subscription",
                 subject | {"topic": subscription.text("topic")} | _expression(subscription),
             )
+    held: set[tuple[Any, ...]] = set()
     for queue, process_queue in queues:
+        is_dropped = _is_dropped(process_queue)
+        name = _queue(queue)
+        if not is_dropped:
+            held.add(tuple(name.values()))
         yield Fact(
             _OWNER_TABLES[envelope.kind],
             subject
-            | _queue(queue)
+            | name
             | {
-                "is_dropped": _is_dropped(process_queue),
+                "is_dropped": is_dropped,
                 "is_pop": False,
                 "commit_offset": process_queue.integer_or_none("commitOffset", bits=64),
                 "last_pull_at": process_queue.instant_or_none("lastPullTimestamp"),
@@ -538,15 +615,27 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             },
         )
     for queue, process_queue in payload.queue_entries("mqPopTable", required=False):
+        name = _queue(queue)
+        if tuple(name.values()) in held:
+            continue  # A client that changes its mode has a queue in both tables until it gives one up: it holds it.
         yield Fact(
             _OWNER_TABLES[envelope.kind],
             subject
-            | _queue(queue)
+            | name
             | {
                 "is_dropped": _is_dropped(process_queue),
                 "is_pop": True,
                 "last_pull_at": process_queue.instant_or_none("lastPopTimestamp"),
             },
+        )
+
+
+def _check_group(envelope: Envelope, properties: _Node) -> None:
+    """See that an answer is of the group that was asked about; either name may be without its name space."""
+    group, asked = properties.text_or_none("consumerGroup"), str(envelope.group)
+    if group and group != asked and not asked.endswith(f"%{group}") and not group.endswith(f"%{asked}"):
+        raise PayloadError(
+            f"{properties.path}.consumerGroup is {_shown(group)}, and {_shown(asked)} was asked about"
         )
 
 
@@ -562,6 +651,23 @@ def _queue(queue: _Node) -> dict[str, Any]:
         "broker_name": queue.text("brokerName"),
         "queue_id": queue.integer("queueId"),
     }
+
+
+def _queue_of_broker(envelope: Envelope, queue: _Node) -> dict[str, Any]:
+    """The queue of an answer in which a broker tells of its own queues, and those of static topics that it serves.
+
+    Answers that are put together from several brokers' name none.
+
+    Raises:
+        PayloadError: the queue is of another broker than the one that was asked.
+    """
+    name = _queue(queue)
+    is_of_another = envelope.broker is not None and name["broker_name"] != envelope.broker
+    if is_of_another and not name["broker_name"].startswith(MOCK_BROKER_PREFIX):
+        raise PayloadError(
+            f"{queue.path} is of broker {_shown(name['broker_name'])}, and {_shown(envelope.broker)} was asked"
+        )
+    return name
 
 
 def _java_boolean(text: str | None) -> bool | None:
@@ -585,11 +691,12 @@ def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         yield Fact(
             "consume_progress",
             {"consumer_group": envelope.group}
-            | _queue(queue)
+            | _queue_of_broker(envelope, queue)
             | {
-                "broker_offset": offsets.integer_or_none("brokerOffset", bits=64),
-                "consumer_offset": offsets.integer_or_none("consumerOffset", bits=64),
-                "pull_offset": offsets.integer_or_none("pullOffset", bits=64),
+                "broker_offset": offsets.offset_or_none("brokerOffset"),
+                # A broker has -1 where nothing is committed.
+                "consumer_offset": offsets.offset_or_none("consumerOffset", least=-1),
+                "pull_offset": offsets.offset_or_none("pullOffset", least=-1),
                 "last_consumed_at": offsets.instant_or_none("lastTimestamp"),
             },
         )
@@ -598,12 +705,20 @@ def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """`TopicStatsTable.offsetTable`: the queues of a topic on one broker."""
     for queue, offsets in payload.queue_entries("offsetTable"):
+        name = _queue_of_broker(envelope, queue)
+        if name["topic"] != envelope.topic:
+            raise PayloadError(
+                f"{queue.path} is of topic {_shown(name['topic'])}, and {_shown(envelope.topic)} was asked for"
+            )
+        min_offset, max_offset = offsets.offset("minOffset"), offsets.offset("maxOffset")
+        if min_offset > max_offset:
+            raise PayloadError(f"{offsets.path} has minOffset {min_offset} above maxOffset {max_offset}")
         yield Fact(
             "queue_offset",
-            _queue(queue)
+            name
             | {
-                "min_offset": offsets.integer("minOffset", bits=64),
-                "max_offset": offsets.integer("maxOffset", bits=64),
+                "min_offset": min_offset,
+                "max_offset": max_offset,
                 "last_stored_at": offsets.instant_or_none("lastUpdateTimestamp"),
                 "captured_at": envelope.captured_at.isoformat(),
             },
@@ -631,9 +746,13 @@ def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _offset_file(envelope: Envelope) -> Fact:
-    """A line of the index of offset files; nobody opens the file here."""
+    """A line of the index of offset files; nobody opens the file here.
+
+    Raises:
+        PayloadError: the number of the snapshot is none that tables hold.
+    """
     row: dict[str, Any] = {
-        "moment": envelope.moment,
+        "moment": _java_integer(envelope.moment or 0, 32, "moment"),
         "host": envelope.host,
         "client_id": envelope.client_id,
         "consumer_group": envelope.group,

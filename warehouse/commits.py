@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 from deltalake import DeltaTable, write_deltalake
@@ -24,6 +25,7 @@ from tables import COMPUTED_GOLD_TABLES, GATE_RESULT, PUBLICATION, QUARANTINED_G
 from topology.object_store import is_object_store
 from warehouse.arrow_schema import arrow_schema
 from warehouse.content import STREAMED, Content, DayRows, content_of
+from warehouse.damage import ENGINE_ERRORS, naming_damage
 from warehouse.errors import WriteError, one_line
 from warehouse.evolution import (
     PARTITION_COLUMNS,
@@ -37,8 +39,6 @@ from warehouse.storage import storage_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import date
-
-    import duckdb
 
     from tables import Table
     from warehouse.layout import Warehouse
@@ -91,9 +91,9 @@ def _told(warehouse: Warehouse) -> Iterator[None]:
     """Say in one sentence that the disk, the store or another writer is in the way."""
     try:
         yield
-    except (DeltaError, OSError) as error:
+    except (DeltaError, OSError, duckdb.Error, pa.ArrowException) as error:
         raise WriteError(
-            f"{warehouse.root} cannot be written: {one_line(str(error))}. Readers see what they saw before; "
+            f"{warehouse.root} cannot be written: {one_line(str(error).split('. Detail:')[0])}. Readers see what they saw before; "
             "mend that and run the same command again."
         ) from error
 
@@ -236,12 +236,11 @@ def all_rows(
     delta = open_table(warehouse.published(table))
     if delta is None:
         return []
-    rows: list[dict[str, Any]] = (
-        # By our own schema: a table that older code wrote has null in the columns that it does not know.
-        delta.to_pyarrow_dataset(schema=arrow_schema(table))
-        .to_table(filter=condition, columns=columns)
-        .to_pylist()
-    )
+    # By our own schema: a table that older code wrote has null in the columns that it does not know.
+    with naming_damage(warehouse.published(table)):
+        dataset = delta.to_pyarrow_dataset(schema=arrow_schema(table))
+    with naming_damage(warehouse.published(table), [dataset]):
+        rows: list[dict[str, Any]] = dataset.to_table(filter=condition, columns=columns).to_pylist()
     return rows
 
 
@@ -251,7 +250,11 @@ def _published_content(
     delta = open_table(warehouse.published(table))
     if delta is None:
         return None
-    return content_of(connection, table, delta.to_pyarrow_dataset(schema=arrow_schema(table)), day)
+    try:
+        return content_of(connection, table, delta.to_pyarrow_dataset(schema=arrow_schema(table)), day)
+    except ENGINE_ERRORS:
+        # Rows that nobody can read are replaced: publishing the day again is what repairs them.
+        return None
 
 
 def open_table(place: str) -> DeltaTable | None:

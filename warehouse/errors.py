@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 """The terminal colours that delta-rs writes into its errors."""
+
+
+NOT_IN_TIME: Final = "The query was not answered in time and was stopped: narrow it, or give it longer with --timeout-seconds (0: no limit)."
 
 
 class QueryError(Exception):

@@ -13,6 +13,7 @@ import duckdb
 
 from tables import ALL_TABLES, PUBLICATION
 from warehouse.content import DayRows, content_of
+from warehouse.damage import naming_damage
 from warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def fingerprint(root: str, cluster: str, ds: date | None = None) -> Iterator[Tab
             named = snapshot.named_contents(day)
             for table, found in published.items():
                 columns = WHAT_COUNTS_OF_A_PUBLICATION if table is PUBLICATION else None
-                content = content_of(connection, table, found.dataset([day]), rows, columns)
+                dataset = found.dataset([day])
+                with naming_damage(f"{root}: {table.qualified_name}", [dataset]):
+                    content = content_of(connection, table, dataset, rows, columns)
                 expected = content if table is PUBLICATION else named.get(table.qualified_name)
                 is_as_published = content == expected if expected else content.row_count == 0
                 yield TableDay(day.ds, table.qualified_name, *content, is_as_published)

@@ -21,12 +21,14 @@ import pyarrow.parquet as pq
 
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from warehouse.errors import StageError, one_line
+from warehouse.records import exists
 from warehouse.storage import file_system_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from warehouse.layout import Stage
+    from warehouse.records import Record
 
 _CHUNK_BYTES: Final = 1 << 20
 _READERS: Final = 4
@@ -75,9 +77,21 @@ class StagedTable:
         return asdict(self)
 
     @classmethod
-    def of(cls, document: dict[str, Any]) -> Self:
-        """Return the record that `document` wrote."""
-        return cls(document["name"], tuple(StagedFile(**file) for file in document["files"]))
+    def of(cls, record: Record) -> Self:
+        """Return what `document` wrote.
+
+        Raises:
+            RecordError: a field is missing or of another type.
+        """
+        return cls(
+            record.text("name"),
+            tuple(
+                StagedFile(
+                    file.text("name"), file.count("size_bytes"), file.text("sha256"), file.count("row_count")
+                )
+                for file in record.records("files")
+            ),
+        )
 
 
 def inventory_of_tables(stage: Stage) -> tuple[StagedTable, ...]:
@@ -98,7 +112,7 @@ def inventory_of_measures(stage: Stage) -> tuple[StagedTable, ...]:
         StageError: a file cannot be read as Parquet.
     """
     places = (stage.gate_measure, stage.gate_measure_of_rest)
-    return _inventory((place.rpartition("/")[2], place) for place in places if _exists(place))
+    return _inventory((place.rpartition("/")[2], place) for place in places if exists(place))
 
 
 def refuse_changed(stage: Stage, recorded: Sequence[StagedTable]) -> None:
@@ -156,12 +170,6 @@ def _staged_file(folder: str, name: str, size_bytes: int) -> StagedFile:
             f"{place} cannot be read as Parquet ({one_line(str(error))}): run the build of this day again."
         ) from error
     return StagedFile(name, size_bytes, _sha256(place), row_count)
-
-
-def _exists(place: str) -> bool:
-    file_system, path = file_system_of(place)
-    found: bool = file_system.get_file_info(path).type != pafs.FileType.NotFound
-    return found
 
 
 def _sizes(folder: str) -> dict[str, int]:

@@ -21,7 +21,8 @@ import pyarrow as pa
 from tables import ALL_TABLES, GOLD_TABLES, SILVER_TABLES
 from tables.gold.gate_result import GATE_RESULT
 from warehouse.closed_duckdb import CLOSED_CONFIG
-from warehouse.errors import QueryError, one_line
+from warehouse.damage import damage_sentence, find_damage
+from warehouse.errors import NOT_IN_TIME, QueryError, one_line
 from warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ _INTERRUPT_AGAIN_S = 0.05
 
 _WORD = re.compile(r"\w+")
 _BEFORE_DETAILS = re.compile(r"\n\n|\n\* SET |\. Detail:")
+_OF_A_FILE = re.compile(r"stream registered as|arrow_scan|get_next|IOError|Parquet|Python exception")
+"""What an error says that comes from the scan of a file, not from the query."""
+
 _UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
 
 
@@ -95,16 +99,18 @@ def query(root: str, text: str, *, timeout_s: float | None = None) -> Iterator[R
     with closing(_closed_connection()) as connection:
         statement = _one_reading_statement(connection, text)
         snapshot = Snapshot(root)
-        _register(connection, snapshot, text)
+        read = _register(connection, snapshot, text)
         connection.execute("SET lock_configuration = true")
         with _interrupted_after(timeout_s, connection):
-            with _as_query_error():
+            with _as_query_error(read):
                 relation = connection.sql(statement)
                 reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
             if statement.type == duckdb.StatementType.EXPLAIN:
-                yield Result(("plan",), ((line,) for _, plan in _rows(reader) for line in plan.splitlines()))
+                yield Result(
+                    ("plan",), ((line,) for _, plan in _rows(reader, read) for line in plan.splitlines())
+                )
             else:
-                yield Result(tuple(reader.schema.names), _rows(reader))
+                yield Result(tuple(reader.schema.names), _rows(reader, read))
 
 
 def _closed_connection() -> duckdb.DuckDBPyConnection:
@@ -117,8 +123,8 @@ def _closed_connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _rows(reader: pa.RecordBatchReader) -> Iterator[tuple[Any, ...]]:
-    with _as_query_error():
+def _rows(reader: pa.RecordBatchReader, read: Collection[pads.Dataset]) -> Iterator[tuple[Any, ...]]:
+    with _as_query_error(read):
         for batch in reader:
             yield from zip(*(_values(column) for column in batch.columns), strict=True)
 
@@ -183,8 +189,12 @@ def _one_reading_statement(connection: duckdb.DuckDBPyConnection, text: str) -> 
     return statements[0]
 
 
-def _register(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: str) -> None:
+def _register(
+    connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: str
+) -> Collection[pads.Dataset]:
     """Make the tables and views that the query names known to duckdb, or all if it names none (`SHOW TABLES`).
+
+    Returns the rows that a query may read.
 
     Opening a table costs some milliseconds and building its list of files more with each year of history, so
     what the query does not name is not opened.
@@ -197,16 +207,19 @@ def _register(connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: s
     named_views = _in_order_of_use({name: text for name, text in view_texts.items() if name in words})
 
     published = {table: snapshot.published(table) for table in tables}
-    for table, found in published.items():
-        _create(connection, table.layer, table.name, found.dataset())
+    read = {table: found.dataset() for table, found in published.items()}
+    quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
+    for table, rows in read.items():
+        _create(connection, table.layer, table.name, rows)
     for schema, days in ((LATEST, snapshot.latest_days), (PREVIOUS, snapshot.previous_days)):
         if schema in words:
             for table, found in published.items():
                 _create(connection, schema, table.name, found.dataset(days))
             _create_views(connection, schema, (schema,), named_views)
-    if QUARANTINE in words:
-        _create(connection, QUARANTINE, GATE_RESULT.name, snapshot.quarantined_gate_results().dataset())
+    if quarantined is not None:
+        _create(connection, QUARANTINE, GATE_RESULT.name, quarantined)
     _create_views(connection, "gold", ("gold", "silver"), named_views)
+    return [*read.values(), *filter(None, [quarantined])]
 
 
 def _create(connection: duckdb.DuckDBPyConnection, schema: str, name: str, dataset: pads.Dataset) -> None:
@@ -247,13 +260,18 @@ def _words(text: str) -> set[str]:
 
 
 @contextmanager
-def _as_query_error() -> Iterator[None]:
-    """Say what duckdb found wrong in one sentence."""
+def _as_query_error(read: Collection[pads.Dataset] = ()) -> Iterator[None]:
+    """Say what duckdb found wrong in one sentence, and in which of the files that it read."""
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         # What fails while rows are read comes through Arrow, as its exceptions or as OSError.
-        raise QueryError(_sentence(str(error))) from error
+        text = str(error)
+        if _OF_A_FILE.search(text) and (damage := find_damage(read)) is not None:
+            raise QueryError(
+                f"The query cannot be answered (damaged file): {damage_sentence(*damage)}"
+            ) from error
+        raise QueryError(_sentence(text)) from error
 
 
 def _sentence(error: str) -> str:
@@ -269,7 +287,7 @@ def _sentence(error: str) -> str:
             "narrow it with conditions on cluster and ds, or aggregate."
         )
     if kind == "INTERRUPT":
-        return "The query was not answered in time and was stopped: narrow it, or give it longer."
+        return NOT_IN_TIME
     if kind == "Permission":
         return f"A query can read the published tables and nothing else: {message}."
     unknown_table = _UNKNOWN_TABLE.match(message)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -22,8 +23,10 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from tables.gold.gate_result import GATE_RESULT
 from tables.gold.publication import PUBLICATION
+from topology.object_store import is_object_store
 from warehouse.arrow_schema import arrow_schema
 from warehouse.content import Content
+from warehouse.damage import naming_damage
 from warehouse.errors import NoWarehouseError, QueryError, one_line
 from warehouse.layout import Warehouse
 from warehouse.storage import file_system_of, storage_options
@@ -62,9 +65,10 @@ class _OpenTable:
         try:
             self._delta = DeltaTable(uri, storage_options=options)
             self._refuse_unknown_features()
+            self._refuse_empty_commit()
         except TableNotFoundError:
             raise
-        except (DeltaError, OSError) as error:
+        except (DeltaError, OSError, ValueError) as error:
             raise QueryError(f"{uri} cannot be opened as a Delta table: {one_line(str(error))}.") from error
 
     def _refuse_unknown_features(self) -> None:
@@ -74,6 +78,17 @@ class _OpenTable:
             raise QueryError(
                 f"{self.uri} asks for a reader of Delta protocol {reader_version}, and the ledger writes and reads "
                 "protocol 1: read it with Spark, or publish its days again into a new warehouse."
+            )
+
+    def _refuse_empty_commit(self) -> None:
+        """Delta takes an empty file of its log for a version that changed nothing; a machine that lost power leaves such."""
+        if is_object_store(self.uri):  # There an object is whole, or not there.
+            return
+        commit = Path(self.uri, "_delta_log", f"{self.version:020}.json")
+        if commit.exists() and commit.stat().st_size == 0:
+            raise QueryError(
+                f"{commit} is empty, and so {self.uri} cannot be read at version {self.version}: bring the file back from a copy, "
+                "or remove it and publish the newest day of this table again (`ledger backfill`)."
             )
 
     @property
@@ -93,9 +108,10 @@ class _OpenTable:
     @cached_property
     def files(self) -> list[_DataFile]:
         """The files of this version; paths in Delta's log are URL-encoded once more than the files' names."""
-        actions = pa.table(self._delta.get_add_actions(flatten=True))
-        names = ("path", "partition.cluster", "partition.ds", "modification_time")
-        rows = zip(*(actions[name].to_pylist() for name in names), strict=True)
+        with naming_damage(f"The log of {self.uri}"):
+            actions = pa.table(self._delta.get_add_actions(flatten=True))
+            names = ("path", "partition.cluster", "partition.ds", "modification_time")
+            rows = list(zip(*(actions[name].to_pylist() for name in names), strict=True))
         return [_DataFile(unquote(path), PublishedDay(cluster, ds), time) for path, cluster, ds, time in rows]
 
     def dataset(self, schema: pa.Schema, files: Iterable[_DataFile]) -> pads.Dataset:
@@ -244,7 +260,8 @@ class Snapshot:
         if self._publication is None:
             return []
         dataset = self._publication.dataset(arrow_schema(PUBLICATION), files)
-        rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
+        with naming_damage(self._publication.uri, [dataset]):
+            rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
         return rows
 
 
@@ -262,6 +279,17 @@ class PublishedTable:
             return pads.dataset(self._schema.empty_table())
         chosen = self._days if days is None else days
         return self._opened.dataset(self._schema, (file for file in self._opened.files if file.day in chosen))
+
+    def rows(self, days: Collection[PublishedDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
+        """The rows of some published days in Python's types.
+
+        Raises:
+            QueryError: a file cannot be read.
+        """
+        dataset = self.dataset(days)
+        with naming_damage(self._opened.uri if self._opened else "", [dataset]):
+            rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
+        return rows
 
     def file_uris(self, days: Collection[PublishedDay]) -> tuple[str, ...]:
         """Where the Parquet files with the rows of some published days are."""

@@ -17,30 +17,45 @@ Belongs here: attempts, their records and verdicts. Does not belong here: the ro
 from __future__ import annotations
 
 import fcntl
-import json
+import re
 import secrets
 import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
+from tables import GATE_RESULT, QUARANTINED_GROUP
 from topology.object_store import is_object_store
-from warehouse.errors import StageError
+from warehouse.errors import StageError, one_line
 from warehouse.inventory import StagedTable, inventory_of_measures, refuse_changed
+from warehouse.records import (
+    BUILD_AGAIN,
+    GATE_AGAIN,
+    RecordError,
+    decoding,
+    exists,
+    read_record,
+    write_record,
+)
 from warehouse.storage import file_system_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import date
 
     from warehouse.layout import Stage, Warehouse
 
 _NEWEST: Final = "newest.json"
 _JUDGED: Final = "judged.json"
+_ATTEMPT_NAME: Final = re.compile(r"[\w-]+")
+
+VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "refused")
+"""What the gate may have said of a stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +139,9 @@ def finish(
         staged: its tables as they were before they were measured (`inventory_of_tables`).
     """
     inventory = (*staged, *inventory_of_measures(stage))
-    _write_json(stage.inventory, {"tables": [table.document() for table in inventory]})
-    _write_json(stage.build, asdict(build))
-    _write_json(f"{warehouse.attempts(cluster, ds)}/{_NEWEST}", {"attempt": stage.attempt})
+    write_record(stage.inventory, {"tables": [table.document() for table in inventory]})
+    write_record(stage.build, asdict(build))
+    write_record(f"{warehouse.attempts(cluster, ds)}/{_NEWEST}", {"attempt": stage.attempt})
 
 
 def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> Stage:
@@ -149,11 +164,19 @@ def read_build(stage: Stage) -> Build:
     Raises:
         StageError: the stage is not whole.
     """
-    found = _read_json(stage.build)
-    if found is None:
+    record = read_record(stage.build, BUILD_AGAIN)
+    if record is None:
         raise StageError(f"There is no whole stage at {stage.root}: run the build of this day first.")
-    compared_ds = found.pop("compared_ds")
-    return Build(**found, compared_ds=compared_ds and date.fromisoformat(compared_ds))
+    with decoding(stage.build, BUILD_AGAIN):
+        return Build(
+            run_id=record.text("run_id"),
+            manifest_sha256=record.text("manifest_sha256"),
+            settings_sha256=record.text("settings_sha256"),
+            code_version=record.text("code_version"),
+            compared_ds=record.day_or_none("compared_ds"),
+            compared_content=record.texts_or_none("compared_content"),
+            compared_exports=record.texts_or_none("compared_exports"),
+        )
 
 
 def check_inventory(stage: Stage) -> None:
@@ -166,12 +189,13 @@ def check_inventory(stage: Stage) -> None:
 
 
 def _read_inventory(stage: Stage) -> tuple[StagedTable, ...]:
-    document = _read_json(stage.inventory)
-    if document is None:
+    record = read_record(stage.inventory, BUILD_AGAIN)
+    if record is None:
         raise StageError(
             f"The stage at {stage.root} has no inventory of its files, so another release computed it: run the build again."
         )
-    return tuple(StagedTable.of(table) for table in document["tables"])
+    with decoding(stage.inventory, BUILD_AGAIN):
+        return tuple(StagedTable.of(table) for table in record.records("tables"))
 
 
 def read_measures(stage: Stage) -> list[dict[str, Any]]:
@@ -181,22 +205,29 @@ def read_measures(stage: Stage) -> list[dict[str, Any]]:
 
 def write_left_out(stage: Stage, groups: Iterable[str]) -> None:
     """Record without which groups a stage was measured again."""
-    _write_json(stage.left_out, {"consumer_groups": sorted(groups)})
+    write_record(stage.left_out, {"consumer_groups": sorted(groups)})
 
 
 def read_rest(stage: Stage) -> Rest | None:
     """What was measured of a stage without some groups; None where the whole of it alone was."""
-    document = _read_json(stage.left_out)
-    if document is None:
+    record = read_record(stage.left_out, BUILD_AGAIN)
+    if record is None:
         return None
-    return Rest(tuple(document["consumer_groups"]), _read_rows(stage.gate_measure_of_rest))
+    with decoding(stage.left_out, BUILD_AGAIN):
+        groups = tuple(record.texts("consumer_groups"))
+    return Rest(groups, _read_rows(stage.gate_measure_of_rest))
 
 
 def _read_rows(place: str) -> list[dict[str, Any]]:
     file_system, path = file_system_of(place)
-    rows: list[dict[str, Any]] = (
-        pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
-    )
+    try:
+        rows: list[dict[str, Any]] = (
+            pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
+        )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise StageError(
+            f"The measures at {place} cannot be read ({one_line(str(error))}): {BUILD_AGAIN}."
+        ) from error
     return rows
 
 
@@ -216,8 +247,8 @@ def write_verdict(
         "quarantined": list(quarantined),
         "inventory": [table.document() for table in _read_inventory(stage)],
     }
-    _write_json(stage.gate_verdict, document)
-    _write_json(f"{warehouse.attempts(cluster, ds)}/{_JUDGED}", {"attempt": stage.attempt})
+    write_record(stage.gate_verdict, document)
+    write_record(f"{warehouse.attempts(cluster, ds)}/{_JUDGED}", {"attempt": stage.attempt})
 
 
 def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
@@ -249,20 +280,19 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
 def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | None:
     """The stage that the gate judged last, accepted or refused; None where it judged none that is still there."""
     stage = _pointed_to(warehouse, cluster, ds, _JUDGED)
-    document = _read_json(stage.gate_verdict) if stage else None
-    if stage is None or document is None:
+    record = read_record(stage.gate_verdict, GATE_AGAIN) if stage else None
+    if stage is None or record is None:
         return None
-    results = [_with_date(row) for row in document["results"]]
-    # A release that left nobody out wrote no list of them.
-    quarantined = document.get("quarantined", [])
-    inventory = tuple(StagedTable.of(table) for table in document.get("inventory", ()))
-    return JudgedStage(stage, read_build(stage), document["verdict"], results, quarantined, inventory)
-
-
-def _with_date(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of `gate_result` as it was before it became JSON."""
-    compared_ds = row.get("compared_ds")
-    return row | {"compared_ds": compared_ds and date.fromisoformat(compared_ds)}
+    with decoding(stage.gate_verdict, GATE_AGAIN):
+        verdict = record.text("verdict")
+        if verdict not in VERDICTS:
+            raise RecordError(f"'verdict' is none of {', '.join(VERDICTS)}")
+        results = record.rows("results", GATE_RESULT)
+        # A release that left nobody out wrote no list of them; an older one no inventory.
+        quarantined = record.rows("quarantined", QUARANTINED_GROUP) if "quarantined" in record else []
+        tables = record.records("inventory") if "inventory" in record else []
+        inventory = tuple(map(StagedTable.of, tables))
+    return JudgedStage(stage, read_build(stage), verdict, results, quarantined, inventory)
 
 
 def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
@@ -275,7 +305,7 @@ def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
     }
     for name in _attempts(place):
         stage = warehouse.stage(cluster, ds, name)
-        if name not in kept and _read_json(stage.build) is not None:
+        if name not in kept and exists(stage.build):
             file_system, path = file_system_of(stage.root)
             file_system.delete_dir(path)
 
@@ -294,11 +324,17 @@ def remove_attempts_of_day(place: str) -> bool:
 
 def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> Stage | None:
     """The whole stage that a pointer names; None where there is none, or it is gone."""
-    document = _read_json(f"{warehouse.attempts(cluster, ds)}/{pointer}")
-    if document is None:
+    place = f"{warehouse.attempts(cluster, ds)}/{pointer}"
+    remedy = GATE_AGAIN if pointer == _JUDGED else BUILD_AGAIN
+    record = read_record(place, remedy)
+    if record is None:
         return None
-    stage = warehouse.stage(cluster, ds, document["attempt"])
-    return stage if _read_json(stage.build) is not None else None
+    with decoding(place, remedy):
+        attempt_name = record.text("attempt")
+        if not _ATTEMPT_NAME.fullmatch(attempt_name):
+            raise RecordError("'attempt' is not the name of a folder beside it")
+    stage = warehouse.stage(cluster, ds, attempt_name)
+    return stage if exists(stage.build) else None
 
 
 def _attempts(place: str) -> list[str]:
@@ -326,25 +362,3 @@ def _is_alive(lock: Path) -> bool:
     except FileNotFoundError:
         return False
     return False
-
-
-def _read_json(place: str) -> dict[str, Any] | None:
-    file_system, path = file_system_of(place)
-    if file_system.get_file_info(path).type == pafs.FileType.NotFound:
-        return None
-    with file_system.open_input_stream(path) as file:
-        document: dict[str, Any] = json.loads(file.read())
-    return document
-
-
-def _write_json(place: str, document: Mapping[str, Any]) -> None:
-    """Write a small file in one step: whoever reads it finds the old one or the new one, never a part."""
-    content = json.dumps(document, default=date.isoformat).encode()
-    if is_object_store(place):  # An object appears when it is whole.
-        file_system, path = file_system_of(place)
-        with file_system.open_output_stream(path) as out:
-            out.write(content)
-        return
-    growing = Path(f"{place}.{secrets.token_hex(8)}.partial")
-    growing.write_bytes(content)
-    growing.replace(place)

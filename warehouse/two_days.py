@@ -12,6 +12,7 @@ import duckdb
 
 from tables import QUARANTINED_GROUP
 from warehouse.closed_duckdb import CLOSED_CONFIG
+from warehouse.damage import naming_damage
 from warehouse.errors import NoWarehouseError
 from warehouse.left_out import without_groups
 from warehouse.publish import staged_rows
@@ -20,6 +21,8 @@ from warehouse.snapshot import Snapshot
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from datetime import date
+
+    import pyarrow.dataset as pads
 
     from tables import Table
     from warehouse.layout import Stage, Warehouse
@@ -72,8 +75,9 @@ def compare(
     newest = snapshot.newest_day_before(cluster, ds)
     if newest is None:
         return None
-    left_out_before = snapshot.published(QUARANTINED_GROUP).dataset({newest}).to_table(["consumer_group"])
-    groups = {*left_out, *left_out_before["consumer_group"].to_pylist()}
+    left_out_before = snapshot.published(QUARANTINED_GROUP).rows({newest}, ["consumer_group"])
+    groups = {*left_out, *(row["consumer_group"] for row in left_out_before)}
+    read: list[pads.Dataset] = []
     with closing(duckdb.connect(":memory:", config=CLOSED_CONFIG)) as connection:
         for table in tables:
             name = f"{table.layer}_{table.name}"
@@ -81,6 +85,8 @@ def compare(
                 "staged": staged_rows(stage, table),
                 "earlier": snapshot.published(table).dataset({newest}),
             }
+            read.append(of_days["earlier"])
             for day, rows in of_days.items():
                 connection.from_arrow(without_groups(rows, table, groups)).create_view(f"{day}_{name}")
-        return Comparison(newest.ds, connection.execute(statement).fetchall())
+        with naming_damage(f"The rows of {newest.ds} in {warehouse.root}", read):
+            return Comparison(newest.ds, connection.execute(statement).fetchall())

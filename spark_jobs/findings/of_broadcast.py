@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 def of_offset_files(files: DataFrame) -> DataFrame:
     """What is amiss with a client's files; one finding for all hosts that have the same client id and trouble."""
     host = F.coalesce("host", F.lit("unknown host"))
+    is_undecided = (F.col("state") == "unknown") & (
+        F.col("main_state").eqNullSafe("undecided") | F.col("bak_state").eqNullSafe("undecided")
+    )
     seen = (
-        files.where("state not in ('ok', 'unknown')")
+        files.withColumn("state", F.when(is_undecided, "undecided").otherwise(F.col("state")))
+        .where("state not in ('ok', 'unknown')")
         # Both are the same trouble to a person.
         .withColumn("state", F.when(F.col("state") == "missing", "empty").otherwise(F.col("state")))
         .groupBy("consumer_group", "client_id", "state")
@@ -68,6 +72,12 @@ def of_offset_files(files: DataFrame) -> DataFrame:
             "empty",
             "warning",
             ("The client has no stored offsets.",),
+        ),
+        of(
+            "offset_file_undecided",
+            "undecided",
+            "warning",
+            ("Whether the client can read its file is not known.",),
         ),
         of(
             "offset_file_stale",

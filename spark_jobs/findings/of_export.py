@@ -9,12 +9,10 @@ from pyspark.sql import functions as F
 from spark_jobs.findings.case import SUBJECT, advice_for, case, counted, few, found, listed
 from topology.collect.permissions import RESOURCES
 from topology.contract import NOT_ASKED
+from topology.payloads import CODES_THAT_ANSWER, NOT_ONLINE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-_ANSWERS_THAT_ARE_NO_FAULT = (17, 26, 206, 213)
-"""Response codes that answer the question: no route for the topic, no such group, group not online, group without progress."""
 
 _NOT_KNOWN_TO_ALL = ("broker_message_request_mode", "broker_producer_table")
 """Kinds whose question older brokers do not know: they have nothing to tell."""
@@ -40,8 +38,8 @@ def failed_questions(records: DataFrame) -> DataFrame:
     """
     is_too_old = F.col("kind").isin(*_NOT_KNOWN_TO_ALL) & (F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED)
     is_answer = (
-        F.coalesce(F.col("error_code").isin(*_ANSWERS_THAT_ARE_NO_FAULT) | is_too_old, F.lit(col=False))
-        | F.coalesce(F.col("error_message").contains("> not online"), F.lit(col=False))
+        F.coalesce(F.col("error_code").isin(*CODES_THAT_ANSWER) | is_too_old, F.lit(col=False))
+        | F.coalesce(F.col("error_message").contains(NOT_ONLINE), F.lit(col=False))
         | F.col("error_type").eqNullSafe(NOT_ASKED)
     )
     is_refused = (F.col("error_code") == _NO_PERMISSION) | F.col("error_message").rlike(_REFUSING_EXCEPTIONS)
@@ -82,7 +80,9 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
         rejected.join(records.select(*of_line, *SUBJECT), of_line, "left")
         .groupBy(*SUBJECT)
         .agg(
-            F.count("*").alias("count"), F.collect_set("kind").alias("kinds"), F.min("reason").alias("reason")
+            F.count("*").alias("count"),
+            F.collect_set("kind").alias("kinds"),
+            F.min(F.concat(_line(), F.lit(": "), F.col("reason"))).alias("reason"),
         )
     )
     return found(
@@ -103,6 +103,52 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
             seen_values=few(F.col("kinds")),
         ),
     )
+
+
+def of_repeated_records(records: DataFrame) -> DataFrame:
+    """Which lines do not count, because another line answers the same question, by subject."""
+    says = F.when(F.col("is_repeat"), " says the same as line ").otherwise(" says otherwise than line ")
+    seen = (
+        records.where("counted_line is not null")
+        .groupBy(*SUBJECT)
+        .agg(
+            F.count("*").alias("count"),
+            F.collect_set("kind").alias("kinds"),
+            F.bool_and("is_repeat").alias("is_repeat"),
+            # What differs is named before what is only there twice.
+            F.min(
+                F.struct(
+                    "is_repeat", F.concat(_line(), says, F.col("counted_line").cast("string")).alias("pair")
+                )
+            )["pair"].alias("pair"),
+            F.collect_set(_line()).alias("lines"),
+        )
+    )
+    return found(
+        seen,
+        SUBJECT,
+        case(
+            "record_repeated",
+            when=F.lit(col=True),
+            severity=F.when(F.col("is_repeat"), "info").otherwise("warning"),
+            evidence=(
+                counted(F.col("count"), "record", "records"),
+                " of kind ",
+                listed(F.col("kinds")),
+                F.when(F.col("count") == 1, " does").otherwise(" do"),
+                " not count beside another answer to the same question: ",
+                F.col("pair"),
+            ),
+            record_count=F.col("count"),
+            seen_values=few(F.col("kinds")),
+            examples=few(F.col("lines")),
+        ),
+    )
+
+
+def _line() -> Column:
+    """The file and line of a row, as findings name it."""
+    return F.concat(F.col("file"), F.lit(" line "), F.col("line_number").cast("string"))
 
 
 def of_failed_sources(records: DataFrame) -> DataFrame:

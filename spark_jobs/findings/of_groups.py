@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.advice import ADVICE
 from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
 from spark_jobs.findings.of_export import failed_questions
 from spark_jobs.members import ids_where, repeated_ids, twins, unsubscribed_ids
+from tables.finding_advice import ADVICE, ASK_PROXIES, AWAIT_CONNECTIONS, AWAIT_OFFSETS, DELETE_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +102,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
             # Two proofs, of two days: what one day shows may be a deployment.
             advice=F.when(
                 F.col("is_absent_since_baseline"),
-                "Start its consumers; if those who own it confirm that it is retired, delete it (mqadmin deleteSubGroup).",
+                DELETE_GROUP,
             ).otherwise(ADVICE["group_offline"]),
             topic_count=F.col("topic_count"),
         ),
@@ -125,10 +125,9 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
             )
             .when(
                 F.array_contains("reasons", "may_be_behind_a_proxy"),
-                "Let the collector ask every proxy (collect.proxies in the settings), or ask them by hand: "
-                "mqadmin consumerConnection -b PROXY:8080 -g GROUP.",
+                ASK_PROXIES,
             )
-            .otherwise("Look at the group's consumers; the next day tells whether its offsets move."),
+            .otherwise(AWAIT_OFFSETS),
             cause_sources=F.when(
                 F.col("reasons") == F.array(F.lit("broker_not_asked")), F.col("silent_sources")
             ),
@@ -205,10 +204,7 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
             advice=F.when(
                 is_certain,
                 ADVICE["client_id_duplicated"],
-            ).otherwise(
-                "Compare mqadmin consumerConnection again after two minutes: dead connections are gone then. If the id is still "
-                "listed several times, give each process an instanceName of its own."
-            ),
+            ).otherwise(AWAIT_CONNECTIONS),
             process_count=F.col("process_count"),
             value_count=F.when(~is_certain, F.col("connection_count")),
         ),

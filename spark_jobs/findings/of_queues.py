@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.allocation import MIXED
 from spark_jobs.findings.case import advice_for, case, counted, few, found, listed, queue_name, text
+from tables.finding_advice import GIVE_STRATEGY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -52,13 +53,13 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
         "seen_values": few(F.col("reasons")),
         "examples": few(F.col("queues")),
     }
-    waiting = F.coalesce(
+    waiting = F.when(
+        F.col("waiting_count").isNotNull(),
         F.concat(
             F.when(F.col("known_count") < count, " At least ").otherwise(" "),
             counted(F.col("waiting_count"), "message waits there.", "messages wait there."),
         ),
-        F.lit(" How many messages wait there is unknown."),
-    )
+    ).otherwise(" How many messages wait there is unknown.")
     holders = columns | {"client_count": F.size("owners")}
     urgent = F.when(F.coalesce(cause.isin(*_CAUSES_THAT_PASS), F.lit(col=False)), "warning").otherwise(
         "critical"
@@ -218,7 +219,7 @@ def of_untold_queues(drift: DataFrame) -> DataFrame:
                 text("member_count"),
                 " members answered, and none reports a strategy (clients in Go and C++ do not).",
             ),
-            advice="Give the group's strategy in the settings file; until then only what is held is known, not who should hold it.",
+            advice=GIVE_STRATEGY,
             client_total_count=F.col("member_count"),
             **columns,
         ),

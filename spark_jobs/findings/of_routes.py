@@ -105,6 +105,28 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
     )
 
 
+def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
+    """Topics whose order configuration makes producers throw."""
+    confs = F.concat_ws(" ", "nameserver", "order_topic_conf")
+    seen = (
+        topic_route.where("order_topic_conf <> '' and publish_queue_count is null")
+        .groupBy("topic")
+        .agg(F.collect_set(confs).alias("confs"))
+    )
+    return found(
+        seen,
+        ("topic",),
+        case(
+            "order_conf_unreadable",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=("Producers cannot read the order configuration: ", listed(F.col("confs")), "."),
+            value_count=F.size("confs"),
+            seen_values=few(F.col("confs")),
+        ),
+    )
+
+
 def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: DataFrame) -> DataFrame:
     """What name servers say differently of a broker, or than the broker itself, over all of its topics."""
 

@@ -23,7 +23,7 @@ EXPORT_RECORD = Table(
         Column(
             "state",
             "string",
-            "`payload`: read; `error`: the source failed and said why; `rejected`: a payload came but could not be read (see rejected_record).",
+            "`payload`: read; `error`: the source failed and said why; `rejected`: a payload came but could not be read, or another one of the same instant contradicts it (see rejected_record).",
             nullable=False,
         ),
         Column("error_type", "string", "Java class of the exception, for state `error`."),
@@ -33,5 +33,15 @@ EXPORT_RECORD = Table(
             "RocketMQ response code in the exception's message, for example 206 (consumer not online), if it has one.",
         ),
         Column("error_message", "string", "The exception's message, for state `error`."),
+        Column(
+            "counted_line",
+            "bigint",
+            "Line of the same file that counts instead of this one: it answers the same question, and is newer, or the first of one instant, or an answer where this is a failure. Null where no such line is there; see docs/odd-input.md.",
+        ),
+        Column(
+            "is_repeat",
+            "boolean",
+            "Whether this line says exactly what counted_line says; null without one.",
+        ),
     ),
 )

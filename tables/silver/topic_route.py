@@ -28,12 +28,25 @@ TOPIC_ROUTE = Table(
             nullable=False,
         ),
         Column(
+            "queue_data_count",
+            "int",
+            "Entries of the broker in `queueDatas` of the route; null as for `perm`. A name server gives one; of several, a client takes all.",
+        ),
+        Column(
             "perm",
             "int",
-            "Permission bits: 4 read, 2 write, 1 inherit, 8 priority; null for a logical broker and for one that is not in the route.",
+            "Permission bits: 4 read, 2 write, 1 inherit, 8 priority; null for a logical broker and for one that is not in the route. Of several entries, the bits of all.",
         ),
-        Column("read_queue_count", "int", "`readQueueNums` of the route; null as for `perm`."),
-        Column("write_queue_count", "int", "`writeQueueNums` of the route; null as for `perm`."),
+        Column(
+            "read_queue_count",
+            "int",
+            "`readQueueNums` of the route; null as for `perm`. Of several entries, the greatest of those that may be read.",
+        ),
+        Column(
+            "write_queue_count",
+            "int",
+            "`writeQueueNums` of the route; null as for `perm`. Of several entries, the sum of those that may be written.",
+        ),
         Column(
             "subscribe_queue_count",
             "int",

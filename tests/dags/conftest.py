@@ -20,6 +20,8 @@ DAGS = ROOT / "dags"
 # Python comes from the PATH: a first line that names a path cannot hold the spaces of one. Writes down the call, one JSON list per line, and ends as the file of endings says for the stage and cluster.
 _STAND_IN = """#!/usr/bin/env python
 import json, os, sys
+with open(os.environ["ENVIRONMENTS"], "a") as environments, open("/proc/self/environ") as own:
+    environments.write(json.dumps([{name!r}, own.read()]) + "\\n")
 with open(os.environ["CALLS"], "a") as calls:
     calls.write(json.dumps([{name!r}, *sys.argv[1:]]) + "\\n")
 if {name!r} == "ledger":
@@ -42,6 +44,8 @@ class StandIns:
     def __init__(self, folder: Path) -> None:
         self._calls = folder / "calls"
         self._calls.touch()
+        self._environments = folder / "environments"
+        self._environments.touch()
         self._heard = folder / "heard"
         self._heard.touch()
         self._endings = folder / "endings"
@@ -56,6 +60,7 @@ class StandIns:
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "CALLS": str(self._calls),
             "HEARD": str(self._heard),
+            "ENVIRONMENTS": str(self._environments),
             "ENDINGS": str(self._endings),
             "LEDGER_EXPORTS": str(folder / "exports"),
             "LEDGER_WAREHOUSE": str(folder / "warehouse"),
@@ -70,6 +75,11 @@ class StandIns:
     @property
     def calls(self) -> list[list[str]]:
         return [json.loads(line) for line in self._calls.read_text().splitlines()]
+
+    @property
+    def environments(self) -> list[tuple[str, str]]:
+        """For each call, the program and its whole environment as the kernel shows it."""
+        return [tuple(json.loads(line)) for line in self._environments.read_text().splitlines()]
 
     @property
     def heard(self) -> list[tuple[str, list[str]]]:

@@ -33,6 +33,24 @@ if TYPE_CHECKING:
 
     from tests.dags.conftest import StandIns
 
+_SECRETS_OF_AIRFLOW = (
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_CMD",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_SECRET",
+    "AIRFLOW__CORE__FERNET_KEY",
+    "AIRFLOW__CORE__INTERNAL_API_SECRET_KEY",
+    "AIRFLOW__API_AUTH__JWT_SECRET",
+    "AIRFLOW__API__SECRET_KEY",
+    "AIRFLOW__CELERY__BROKER_URL",
+    "AIRFLOW__CELERY__RESULT_BACKEND",
+    "AIRFLOW__SECRETS__BACKEND_KWARGS",
+    "AIRFLOW__SMTP__SMTP_PASSWORD",
+    "AIRFLOW_CONN_ROCKETMQ",
+    "AIRFLOW_VAR_TOKEN",
+    "_AIRFLOW_WWW_USER_PASSWORD",
+)
+
 NASTY = '--help"; touch /tmp/x; {{ 7 * 7 }} $(id) %s'
 
 
@@ -190,6 +208,29 @@ def test_the_object_stores_keys_come_from_the_connection_that_is_named(
         "AWS_ENDPOINT_URL": "http://store:8333",
     }
     assert not any("secret" in word for call in stand_ins.calls for word in call)
+
+
+def test_no_program_of_a_task_inherits_airflows_secrets(
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in _SECRETS_OF_AIRFLOW:
+        monkeypatch.setenv(variable, "db:hidden-secret")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    stage("publish").execute(context())
+    building = build()
+    building.execute(context())
+    # With variables of its own the hook gives the application another environment than without.
+    monkeypatch.setattr("dags.ledger_operators.object_store_variables", lambda: {"AWS_ACCESS_KEY_ID": "key"})
+    build().execute(context())
+    programs = [program for program, _ in stand_ins.environments]
+    assert programs == ["ledger", "spark-submit", "spark-submit"]
+    for _, environment in stand_ins.environments:
+        assert "hidden-secret" not in environment
+        variables = [line.partition("=")[0] for line in environment.split("\0")]
+        assert not [name for name in variables if name.lstrip("_").startswith("AIRFLOW")]
+        assert "AWS_REGION=eu-central-1" in environment
+        assert "LEDGER_WAREHOUSE=" in environment
+    assert not any("hidden-secret" in word for call in stand_ins.calls for word in call)
 
 
 @pytest.mark.usefixtures("stand_ins")

@@ -14,9 +14,9 @@ from expectations.thresholds import FINDING_CAUSES, FINDING_KIND_SEVERITIES, FIN
 from ledger.cli import app
 from settings import LedgerSettings, load_settings
 from spark_jobs.allocation import REASONS
-from spark_jobs.findings.advice import ADVICE, ADVICE_BY_CAUSE
 from strategies import strategy_names
 from tables import GOLD_TABLES
+from tables.finding_advice import ADVICE, ADVICE_BY_CAUSE
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

@@ -17,6 +17,7 @@ from staged_export import export_lines
 from expectations.measures import MEASURE_STATEMENTS
 from spark_jobs.stage import show_without
 from tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
+from tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +72,8 @@ class StagedDay:
     without_churn: set[tuple[str, str, str]] = field(default_factory=set)
     """Group, topic and strategy of the rows of churn that are left out."""
     left_out: list[str] = field(default_factory=list)
+    configured: list[str] = field(default_factory=list)
+    """Groups of which the settings say something."""
     member_parameters: list[str] = field(default_factory=list)
     """Groups without which the day is measured."""
 
@@ -238,7 +241,14 @@ class StagedDay:
             if strategy == "BROADCASTING":
                 owners = everybody
             elif strategy == "AVG":
-                owners = [everybody[min(index * len(everybody) // len(queues), len(everybody) - 1)]]
+                share, larger = divmod(len(queues), len(everybody))
+                end_of_larger = larger * (share + 1)
+                slot = (
+                    index // (share + 1)
+                    if index < end_of_larger
+                    else larger + (index - end_of_larger) // share
+                )
+                owners = [everybody[slot]]
             else:
                 owners = [everybody[index % len(everybody)]]
             for owner in dict.fromkeys(owners):
@@ -312,12 +322,16 @@ class StagedDay:
 
     def add_finding(self, **values: Any) -> Row:
         """A finding that is in order, except for the values given; it is a root until another one is found to explain it."""
+        kind = values.get("kind", "clients_idle")
+        of_cause = ADVICE_BY_CAUSE.get(values.get("likely_cause") or "", "")
         usual = {
-            "severity": USUAL_SEVERITY.get(values.get("kind", "clients_idle"), "warning"),
-            "kind": "clients_idle",
+            "severity": USUAL_SEVERITY.get(kind, "warning"),
+            "kind": kind,
             "evidence": "2 of 6 own nothing",
-            "advice": "Remove two.",
-            "page": f"docs/findings/{values.get('kind', 'clients_idle')}.md",
+            "advice": of_cause
+            if of_cause and kind in KINDS_WITH_ADVICE_BY_CAUSE
+            else ADVICE.get(kind, "Remove two."),
+            "page": f"docs/findings/{kind}.md",
             "client_count": 2,
         }
         return self.add("finding", **usual | values)
@@ -344,6 +358,8 @@ class StagedDay:
         _view(spark, "export_line", lines, "kind string, value string")
         groups = [{"consumer_group": group} for group in self.member_parameters]
         _view(spark, "member_parameters", groups, "consumer_group string")
+        configured = [{"consumer_group": group} for group in self.configured]
+        _view(spark, "configured_group", configured, "consumer_group string")
 
     def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""

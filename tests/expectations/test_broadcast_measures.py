@@ -308,6 +308,11 @@ def shared_file_not_told(day: StagedDay, group: str) -> None:
 
 
 @fault("finding.broadcast_told")
+def undecided_file_not_told(day: StagedDay, group: str) -> None:
+    client(day, group, state="unknown", start_outcome=None, start_from=None, main_state="undecided")
+
+
+@fault("finding.broadcast_told")
 def lost_messages_not_told(day: StagedDay, group: str) -> None:
     client(day, group)
     queue(

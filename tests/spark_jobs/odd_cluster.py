@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 CLUSTER = "odd-test"
 NOT_REACHED = "connect to 10.0.0.1:10911 failed"
+LATER = "2026-11-16T12:30:00Z"
 ABC = {"a": 2, "b": 2, "c": 2}
 
 
@@ -25,6 +26,8 @@ class OddCluster:
         """File and line number of each record that cannot be read."""
         self.bombs: set[tuple[str, str]] = set()
         """File and text of those that would fill the memory."""
+        self.contradicting_lines: set[tuple[str, int]] = set()
+        """File and line number of each record that another one of the same instant contradicts."""
         self._name_servers_that_differ()
         self._routes_that_fail()
         self._brokers_that_differ()
@@ -33,6 +36,9 @@ class OddCluster:
         self._broken_records()
         self._bombs()
         self._two_masters()
+        self._records_that_repeat_each_other()
+        self._records_that_contradict_each_other()
+        self._odd_values()
 
     def seal(self, exports: Path) -> Path:
         """Write the export; gives its directory."""
@@ -170,6 +176,68 @@ class OddCluster:
             told = f'{{"consumerTable": {{"{reached}": {{{queue}: {offset}}}}}}}'
             export.answer("consumer_status", told, client_id=reached, **asked)
             export.failure("consumer_status", NOT_REACHED, client_id=other, **asked)
+
+    def _records_that_repeat_each_other(self) -> None:
+        export = self._export
+        for _ in range(2):
+            export.route("repeated", {"a": 2, "b": 2})
+            export.group("g-repeated", ["repeated"], ["c1", "c2"], "a", "b")
+            export.failure("consumer_connection", NOT_REACHED, broker="c", group="g-repeated")
+        export.progress("a", "g-repeated", ("repeated", "a", 0))
+        export.repeat_last("consume_stats")
+        # A failure, an answer, and a newer answer.
+        export.route("asked-again", {"a": 2})
+        export.failure("consumer_connection", NOT_REACHED, broker="a", group="g-asked-again")
+        export.members("a", "g-asked-again", ["c1"], ["asked-again"])
+        export.members("a", "g-asked-again", ["c1", "c2"], ["asked-again"], captured_at=LATER)
+        for client_id in ("c1", "c2"):
+            export.client("g-asked-again", client_id, ["asked-again"])
+
+    def _records_that_contradict_each_other(self) -> None:
+        export = self._export
+        export.route("contradicted", {"a": 2, "b": 2})
+        for client_ids in (["c1"], ["c1", "c2"]):
+            line = export.members("a", "g-contradicted", client_ids, ["contradicted"])
+            self.contradicting_lines.add(("consumer_connections.jsonl", line))
+        export.members("b", "g-contradicted", ["c1"], ["contradicted"])
+        export.client("g-contradicted", "c1", ["contradicted"])
+        # Of the first topic another name server tells too.
+        export.route("route-contradicted", {"a": 3}, "ns-2:9876")
+        for topic in ("route-contradicted", "only-contradicted"):
+            for queues in ({"a": 2}, {"a": 4}):
+                line = export.route(topic, queues, "ns-1:9876")
+                self.contradicting_lines.add(("nameserver_routes.jsonl", line))
+            export.group(f"g-{topic}", [topic], ["c1"], "a")
+
+    def _odd_values(self) -> None:
+        """What is read as RocketMQ reads it, or known to be odd."""
+        export = self._export
+        entry = {"brokerName": "a", "perm": 6, "readQueueNums": 2, "writeQueueNums": 2}
+        addresses = [{"brokerName": "a", "brokerAddrs": {"0": "a:10911"}}]
+        for nameserver in ("ns-1:9876", "ns-2:9876"):
+            for topic, entries in {
+                "two-entries": [entry, entry],
+                "negative-counts": [{**entry, "readQueueNums": -2, "writeQueueNums": -2}],
+            }.items():
+                payload = {"brokerDatas": addresses, "queueDatas": entries}
+                export.answer("nameserver_route", payload, nameserver=nameserver, topic=topic)
+        for topic in ("two-entries", "negative-counts"):
+            export.group(f"g-{topic}", [topic], ["c1", "c2"], "a")
+        export.route("torn-order", {"a": 2, "b": 2}, order="a:2;b")
+        for group in ("g-case", "G-CASE"):
+            export.group(group, ["orders"], [f"{group}-1", f"{group}-2"], "a", "b")
+        export.members("a", "g-nowhere", ["c1"], ["orders"])
+        export.members("b", "g-nowhere", ["c1"], ["orders"])
+        held = [("orders", "a", 0), ("orders", "a", 99), ("orders", "nowhere", 0), ("nowhere", "a", 0)]
+        export.client("g-nowhere", "c1", ["orders"], owns=held)
+        for broker in ("a", "b"):
+            export.members(broker, "g-listed-twice", ["c1"], ["orders"])
+        queue = '{"topic":"orders","brokerName":"a","queueId":0}'
+        info = (
+            '{"properties":{},"mqTable":{%s:{"droped":false},%s:{"droped":false}},'
+            '"subscriptionSet":[{"topic":"orders","subString":"*"},{"topic":"orders","subString":"*"}]}'
+        )
+        export.answer("consumer_running_info", info % (queue, queue), group="g-listed-twice", client_id="c1")
 
     def _broken(self, kind: str, text: str, **asked: str) -> None:
         line_number = self._export.answer(kind, text, **asked)

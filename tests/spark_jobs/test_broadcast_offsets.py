@@ -30,6 +30,9 @@ pytestmark = pytest.mark.spark
 HOST = "10.0.0.1"
 CLIENT = f"{HOST}@DEFAULT"
 CUT = b'{"offsetTable":{{"bro'
+ZEROS = bytes(600)
+NESTED = b'{"a":' * 1_000_000
+"""Whether a client reads it depends on its stack."""
 EARLIER = DS - timedelta(days=1)
 
 
@@ -152,12 +155,24 @@ def day() -> Hosts:
     hosts.reader("cut_without_bak", CUT)
     hosts.reader("cut_twice", CUT, CUT)
     hosts.reader("recovered", CUT, table("recovered", 90))
+    hosts.reader("zeroed", ZEROS, table("zeroed", 90))
+    hosts.reader("nested", NESTED)
+    hosts.reader("negative", table("negative", -12))
     hosts.reader("silent_writer", table("silent_writer", 90), age_s=2 * 3600)
     hosts.reader("moved_to_clustering", table("moved_to_clustering", 90), model="CLUSTERING")
     hosts.reader("old_process", table("old_process", 90), client=f"{HOST}@4711#99")
     hosts.reader("queue_gone", table("queue_gone", 90, queue_id=7))
     hosts.reader("timed", from_where="CONSUME_FROM_TIMESTAMP")
-    for group in ("removed", "emptied", "cut_twice", "recovered", "queue_gone", "timed"):
+    for group in (
+        "removed",
+        "emptied",
+        "cut_twice",
+        "recovered",
+        "queue_gone",
+        "timed",
+        "nested",
+        "negative",
+    ):
         hosts.bounds(group)
     hosts.reader("broker_untold", table("broker_untold", 90))
     hosts.reader("tidied")
@@ -199,6 +214,9 @@ FILE_STATES = {
     "cut_without_bak": ("empty", "default", None),
     "cut_twice": ("corrupt_both", "fails_to_start", "bak"),
     "recovered": ("recovered_from_bak", "stored", "bak"),
+    "zeroed": ("recovered_from_bak", "stored", "bak"),
+    "nested": ("unknown", None, "main"),
+    "negative": ("ok", "stored", "main"),
     "silent_writer": ("stale", "stored", "main"),
     "moved_to_clustering": ("clustering_group_with_file", None, "main"),
     "old_process": ("orphan_dir", "stored", "main"),
@@ -247,6 +265,7 @@ QUEUES = {
     "cut_twice": ("no_offset", "fails_to_start", None, None, None),
     "timed": ("no_offset", "default_timestamp", None, None, None),
     "recovered": ("ok", "stored", 90, 0, 0),
+    "negative": ("no_offset", "queue_left_out", None, None, None),
     "moved_to_clustering": ("unused", None, None, None, None),
     "broker_untold": ("unknown", "unknown", None, None, None),
 }
@@ -324,6 +343,22 @@ def test_what_is_missing_now_says_when_it_was_last_there(rows: Mapping[str, list
     [row] = [row for row in rows["broadcast_offset_file"] if row["consumer_group"] == "removed"]
 
     assert (row["previous_ds"], row["previous_start_outcome"]) == (EARLIER, "stored")
+
+
+def test_a_file_of_which_nobody_knows_what_a_client_makes_is_a_finding(
+    rows: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    [finding] = [row for row in rows["finding"] if row["kind"] == "offset_file_undecided"]
+
+    assert (finding["consumer_group"], finding["client_id"], finding["severity"]) == (
+        "nested",
+        CLIENT,
+        "warning",
+    )
+    assert finding["evidence"] == (
+        f"Whether the client can read its file is not known. On {HOST}: "
+        "in offsets.json, the text nests so deep that the client's stack decides."
+    )
 
 
 def test_findings_tell_of_lost_messages_with_their_number(rows: Mapping[str, list[dict[str, Any]]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +33,16 @@ def where(rows: list[dict[str, Any]]) -> set[tuple[str, int]]:
     return {(row["file"], row["line_number"]) for row in rows}
 
 
+def is_contradicted(row: dict[str, Any]) -> bool:
+    return (row["file"], row["line_number"]) in OddCluster().contradicting_lines
+
+
 def is_bomb(row: dict[str, Any]) -> bool:
     return (row["file"], row["text"]) in OddCluster().bombs
 
 
 def test_each_broken_record_is_kept_with_its_line_its_reason_and_its_text(stage: Stage) -> None:
-    rejected = staged_rows(stage, "rejected_record")
+    rejected = [row for row in staged_rows(stage, "rejected_record") if not is_contradicted(row)]
 
     assert where(rejected) == OddCluster().broken_lines
     assert {
@@ -73,7 +78,7 @@ def test_a_bomb_is_kept_as_it_is_with_the_reason_why_it_was_not_read(stage: Stag
 def test_the_line_of_a_broken_record_says_what_was_asked(stage: Stage) -> None:
     records = [row for row in staged_rows(stage, "export_record") if row["state"] == "rejected"]
 
-    assert where(records) == OddCluster().broken_lines
+    assert where(records) == OddCluster().broken_lines | OddCluster().contradicting_lines
     assert ("consumer_connection", "a", "g-torn-members") in {
         (row["kind"], row["broker_name"], row["consumer_group"]) for row in records
     }
@@ -110,10 +115,155 @@ def test_broken_records_are_a_finding_for_each_subject(stage: Stage) -> None:
         (None, "g-torn-client", None, "c2"),
         (None, None, "bomb", None),
         ("a", "g-bomb", None, None),
+        ("a", "g-contradicted", None, None),
+        (None, None, "route-contradicted", None),
+        (None, None, "only-contradicted", None),
     }
     assert found["a", None, None, None].startswith(
         "2 records of kind broker_subscription_group, broker_topic_config could not be read: "
+        "broker_subscription_groups.jsonl line 1: the payload.subscriptionGroupTable is a list"
     )
+
+
+def repeats(stage: Stage) -> list[dict[str, Any]]:
+    return [row for row in staged_rows(stage, "export_record") if row["counted_line"] is not None]
+
+
+def test_a_record_that_is_there_twice_counts_once(stage: Stage) -> None:
+    twice = [row for row in repeats(stage) if row["is_repeat"]]
+    kinds = Counter(row["kind"] for row in twice)
+
+    assert kinds == {
+        "nameserver_route": 2,
+        "consumer_connection": 3,
+        "consumer_running_info": 2,
+        "consume_stats": 1,
+    }
+    assert all(row["counted_line"] < row["line_number"] for row in twice)
+    assert len([row for row in staged_rows(stage, "topic_route") if row["topic"] == "repeated"]) == 4
+    connected = staged_rows(stage, "consumer_connection")
+    assert Counter(row["broker_name"] for row in connected if row["consumer_group"] == "g-repeated") == {
+        "a": 2,
+        "b": 2,
+    }
+
+
+def test_of_answers_to_one_question_the_newest_counts_and_a_failure_never(stage: Stage) -> None:
+    again = [row for row in repeats(stage) if row["consumer_group"] == "g-asked-again"]
+
+    assert [
+        (row["state"], row["is_repeat"]) for row in sorted(again, key=lambda row: row["line_number"])
+    ] == [
+        ("error", False),
+        ("payload", False),
+    ]
+    assert [
+        row["client_id"]
+        for row in staged_rows(stage, "consumer_connection")
+        if row["consumer_group"] == "g-asked-again"
+    ] == ["c1", "c2"]
+
+
+def test_answers_of_one_instant_that_differ_count_for_nothing_and_are_named(stage: Stage) -> None:
+    contradicting = [row for row in staged_rows(stage, "rejected_record") if is_contradicted(row)]
+
+    assert where(contradicting) == OddCluster().contradicting_lines
+    asked: dict[tuple[str | None, ...], list[int]] = defaultdict(list)
+    for row in staged_rows(stage, "export_record"):
+        if is_contradicted(row):
+            asked[row["topic"], row["consumer_group"]].append(row["line_number"])
+    expected = {
+        f"lines {', '.join(map(str, sorted(lines)))} answer one question at one instant and differ, so none of them counts"
+        for lines in asked.values()
+    }
+    assert len(expected) == 3
+    assert {row["reason"] for row in contradicting} == expected
+    for row in contradicting:
+        assert row["text"].startswith("{")
+    assert {
+        (row["broker_name"], row["state"])
+        for row in staged_rows(stage, "group_presence")
+        if row["consumer_group"] == "g-contradicted"
+    } == {("a", "unknown"), ("b", "online")}
+    routes = [row for row in staged_rows(stage, "topic_route") if str(row["topic"]).endswith("-contradicted")]
+    assert [(row["topic"], row["nameserver"], row["read_queue_count"]) for row in routes] == [
+        ("route-contradicted", "ns-2:9876", 3)
+    ]
+
+
+def test_what_does_not_count_is_a_finding_that_names_the_lines(stage: Stage) -> None:
+    """Repeats are worth knowing; answers that changed between two captures are a warning."""
+    found = {
+        (row["broker_name"], row["consumer_group"], row["topic"], row["client_id"]): row
+        for row in staged_rows(stage, "finding")
+        if row["kind"] == "record_repeated"
+    }
+    again = sorted(row["line_number"] for row in repeats(stage) if row["consumer_group"] == "g-asked-again")
+
+    assert set(found) == {
+        (None, None, "repeated", None),
+        *((broker, "g-repeated", None, None) for broker in "abc"),
+        *((None, "g-repeated", None, client) for client in ("c1", "c2")),
+        ("a", "g-asked-again", None, None),
+    }
+    asked_again = found["a", "g-asked-again", None, None]
+    assert asked_again["severity"] == "warning"
+    assert asked_again["evidence"] == (
+        "2 records of kind consumer_connection do not count beside another answer to the same question: "
+        f"consumer_connections.jsonl line {again[0]} says otherwise than line {again[-1] + 1}"
+    )
+    assert asked_again["examples"] == [f"consumer_connections.jsonl line {number}" for number in again]
+    of_client = found[None, "g-repeated", None, "c1"]
+    assert (of_client["severity"], of_client["record_count"]) == ("info", 1)
+    assert " says the same as line " in of_client["evidence"]
+
+
+def test_odd_values_are_read_as_rocketmq_reads_them(stage: Stage) -> None:
+    routes = {
+        row["topic"]: row for row in staged_rows(stage, "topic_route") if row["nameserver"] == "ns-1:9876"
+    }
+    counts = ("queue_data_count", "read_queue_count", "subscribe_queue_count", "publish_queue_count")
+
+    assert [routes["two-entries"][name] for name in counts] == [2, 2, 2, 4]
+    assert [routes["negative-counts"][name] for name in counts] == [1, -2, 0, 0]
+    drift = staged_rows(stage, "ownership_drift")
+    # The case of a name counts.
+    assert {
+        (row["consumer_group"], client)
+        for row in drift
+        if row["consumer_group"].lower() == "g-case"
+        for client in row["expected_client_ids"]
+    } == {(group, f"{group}-{number}") for group in ("g-case", "G-CASE") for number in (1, 2)}
+    assert [
+        row["state"]
+        for row in drift
+        if row["consumer_group"] == "g-listed-twice" and row["observed_client_ids"]
+    ] == ["unknown"]
+    # A queue that no route has is not the group's to divide.
+    assert {
+        (row["topic"], row["broker_name"], row["queue_id"]): (row["state"], row["unknown_reason"])
+        for row in drift
+        if row["consumer_group"] == "g-nowhere" and row["observed_client_ids"]
+    } == {
+        ("orders", "a", 0): ("match", None),
+        ("orders", "a", 99): ("foreign_owner", None),
+        ("orders", "nowhere", 0): ("foreign_owner", None),
+        ("nowhere", "a", 0): ("unknown", "route_unknown"),
+    }
+
+
+def test_an_order_configuration_that_producers_cannot_read_is_a_finding(stage: Stage) -> None:
+    assert [
+        (row["topic"], row["severity"], row["evidence"])
+        for row in staged_rows(stage, "finding")
+        if row["kind"] == "order_conf_unreadable"
+    ] == [
+        (
+            "torn-order",
+            "warning",
+            "Producers cannot read the order configuration: ns-1:9876 a:2;b, ns-2:9876 a:2;b.",
+        )
+    ]
 
 
 def test_of_two_masters_of_one_broker_the_one_counts_that_answered_more(stage: Stage) -> None:

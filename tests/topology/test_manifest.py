@@ -463,6 +463,21 @@ class TestVerify:
         file.write_text(json.dumps(json.loads(file.read_text()) | change))
         assert problem in refused(verify, sealed)[0]
 
+    def test_a_manifest_that_names_a_file_or_a_field_twice(self, sealed: Path) -> None:
+        file = sealed / MANIFEST_NAME
+        whole = json.loads(file.read_text())
+        path = whole["files"][0]["path"]
+        for second in (whole["files"][0], whole["files"][0] | {"sha256": "0" * 64}):
+            file.write_text(json.dumps(whole | {"files": [*whole["files"], second]}))
+            [problem] = refused(verify, sealed)
+            assert problem.startswith(f"manifest.json: 'files' names {path} twice; ")
+        for text in (
+            json.dumps(whole).replace('"files": ', '"files": [], "files": ', 1),
+            json.dumps(whole).replace('"sha256": ', '"sha256": "", "sha256": ', 1),
+        ):
+            file.write_text(text)
+            assert "is there twice" in refused(verify, sealed)[0]
+
     @pytest.mark.parametrize(
         ("field", "value"),
         [("line_count", 3), ("error_count", 0), ("kind", "consume_stats"), ("line_count", None)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,9 +129,14 @@ def test_an_offset_file_that_failed_to_land_says_whose_it_is_and_why() -> None:
     )
 
 
+def test_a_snapshot_whose_number_no_table_holds_is_not_read() -> None:
+    with pytest.raises(PayloadError, match="moment is 2147483648, which no Java integer of 32 bits holds"):
+        list(facts(replace(envelope("offset_file", error="gone"), moment=2**31)))
+
+
 def test_a_broker_tells_the_ends_of_each_queue() -> None:
     text = (
-        '{"offsetTable":{{"topic":"t","brokerName":"b","queueId":3}:'
+        '{"offsetTable":{{"topic":"t","brokerName":"broker-a","queueId":3}:'
         '{"minOffset":5,"maxOffset":12,"lastUpdateTimestamp":0}}}'
     )
 
@@ -233,6 +239,30 @@ def test_a_route_tells_what_a_consumer_balances() -> None:
     }
 
     assert found == {"b": (4, 4, 2, True), "s": (4, 4, 2, False), "w": (0, 4, 2, False)}
+
+
+def test_of_two_entries_of_one_broker_consumers_take_each_queue_once_and_producers_each_entry() -> None:
+    """`topicRouteData2TopicSubscribeInfo` fills a set of queues, `topicRouteData2TopicPublishInfo` a list."""
+    numbers = (
+        "queue_data_count",
+        "perm",
+        "read_queue_count",
+        "write_queue_count",
+        "subscribe_queue_count",
+        "publish_queue_count",
+        "publish_unread_count",
+    )
+
+    def broker(*entries: dict[str, Any]) -> tuple[int, ...]:
+        [row] = rows("nameserver_route", route(list(entries)))
+        return tuple(row[name] for name in numbers)
+
+    assert broker(queue_data("b")) == (1, 6, 4, 2, 4, 2, 0)
+    assert broker(queue_data("b"), queue_data("b")) == (2, 6, 4, 4, 4, 4, 0)
+    assert broker(queue_data("b", read=3, write=5), queue_data("b", read=1)) == (2, 6, 3, 7, 3, 7, 2)
+    assert broker(queue_data("b", perm=4, read=8), queue_data("b", perm=2, write=9)) == (2, 6, 8, 9, 8, 9, 1)
+    assert broker(queue_data("b", perm=0), queue_data("b", perm=1, write=3)) == (2, 1, 4, 3, 0, 0, 0)
+    assert broker(queue_data("b", write=-3), queue_data("b")) == (2, 6, 4, 2, 4, 2, 0)
 
 
 def test_a_static_topic_is_balanced_by_its_logical_queues() -> None:
@@ -478,13 +508,121 @@ def test_a_start_that_is_no_instant_is_null(started: str | None, expected: str |
 
 
 def test_offsets_that_are_not_there_are_null_and_minus_one_stays() -> None:
-    key = '{"topic":"t","brokerName":"b","queueId":0}'
+    key = '{"topic":"t","brokerName":"broker-a","queueId":0}'
     [row] = rows(
         "consume_stats",
         f'{{"offsetTable":{{{key}:{{"brokerOffset":null,"consumerOffset":-1,"lastTimestamp":0}}}}}}',
     )
 
     assert (row["broker_offset"], row["consumer_offset"], row["last_consumed_at"]) == (None, -1, None)
+
+
+OFFSETS = '{"minOffset":1,"maxOffset":2}'
+
+
+def table(*entries: tuple[str, str], name: str = "offsetTable") -> str:
+    return f'{{"{name}":{{' + ",".join(f"{key}:{value}" for key, value in entries) + "}}"
+
+
+def queue_key(broker: str = "broker-a", topic: str = "t", queue_id: str = "0") -> str:
+    return f'{{"topic":"{topic}","brokerName":"{broker}","queueId":{queue_id}}}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "sentence"),
+    [
+        ("consume_stats", table((queue_key("b"), "{}")), "is of broker b, and broker-a was asked"),
+        ("broker_topic_stats", table((queue_key("b"), OFFSETS)), "is of broker b, and broker-a was asked"),
+        (
+            "broker_topic_stats",
+            table((queue_key(topic="u"), OFFSETS)),
+            "is of topic u, and t was asked for",
+        ),
+        (
+            "broker_topic_stats",
+            table((queue_key(), '{"minOffset":5,"maxOffset":3}')),
+            "has minOffset 5 above maxOffset 3",
+        ),
+        (
+            "broker_topic_stats",
+            table((queue_key(), '{"minOffset":-5,"maxOffset":3}')),
+            ".minOffset is -5, which is no offset of a queue",
+        ),
+        (
+            "consume_stats",
+            table((queue_key(), '{"brokerOffset":-1}')),
+            ".brokerOffset is -1, which is no offset of a queue",
+        ),
+        (
+            "consume_stats",
+            table((queue_key(), '{"brokerOffset":1,"consumerOffset":-2}')),
+            ".consumerOffset is -2, which is no offset of a queue",
+        ),
+        ("consume_stats", table((queue_key(), '{"brokerOffset":NaN}')), "expected a value, found 'N'"),
+    ],
+)
+def test_offsets_that_no_broker_has_are_not_read(kind: str, payload: str, sentence: str) -> None:
+    assert sentence in refusal(kind, payload)
+
+
+def test_a_broker_tells_the_offsets_of_a_static_topics_logical_queues() -> None:
+    [row] = rows("broker_topic_stats", table((queue_key("__syslo__global__"), OFFSETS)))
+
+    assert row["broker_name"] == "__syslo__global__"
+
+
+def test_the_last_entry_of_a_key_counts_as_in_javas_maps() -> None:
+    progress = [(queue_key(), f'{{"brokerOffset":{offset}}}') for offset in (9, 7)]
+    assert [row["broker_offset"] for row in rows("consume_stats", table(*progress))] == [7]
+
+    text = '{"brokerAddrTable":{"b":{"brokerAddrs":{0:"h:1","0":"h:2"}}}}'
+    assert [row["broker_addr"] for row in rows("nameserver_cluster_info", text)] == ["h:2"]
+
+    settings = envelope("broker_config", "defaultPopShareQueueNum=1\ndefaultPopShareQueueNum=2")
+    assert [fact.row["value"] for fact in facts(settings)] == ["2"]
+
+
+def test_an_element_that_a_set_has_twice_counts_once() -> None:
+    connection = {"clientId": "c", "clientAddr": "h:1", "version": 479}
+    subscription = {"topic": "t", "subString": "*"}
+    info = {"properties": {}, "mqTable": {}, "subscriptionSet": [subscription] * 2}
+
+    assert len(rows("consumer_connection", {"connectionSet": [connection] * 2}, "consumer_connection")) == 1
+    assert len(rows("consumer_running_info", info, "client_subscription")) == 1
+    assert (
+        refusal("consumer_connection", {"connectionSet": [connection, connection | {"version": 1}]})
+        == "the payload says two different things of broker_name broker-a, consumer_group g, client_id c, client_addr h:1"
+    )
+    assert (
+        refusal(
+            "consumer_running_info",
+            info | {"subscriptionSet": [subscription, subscription | {"subString": "a"}]},
+        )
+        == "the payload says two different things of consumer_group g, client_id c, topic t"
+    )
+
+
+@pytest.mark.parametrize(("dropped", "is_pop"), [("false", False), ("true", True)])
+def test_a_queue_in_both_tables_of_a_client_is_held_until_it_is_given_up(dropped: str, is_pop: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    pulled, popped = (queue_key(), f'{{"droped":{dropped}}}'), (queue_key(), '{"droped":false}')
+    text = (
+        '{"properties":{},' + table(pulled, name="mqTable")[1:-1] + "," + table(popped, name="mqPopTable")[1:]
+    )
+
+    assert [row["is_pop"] for row in rows("consumer_running_info", text, "observed_owner")] == [is_pop]
+
+
+@pytest.mark.parametrize("group", ["g", "ns%g", None, ""])
+def test_an_answer_may_name_its_group_with_its_name_space(group: str | None) -> None:
+    assert rows("consumer_running_info", {"properties": {"consumerGroup": group}, "mqTable": {}})
+
+
+def test_an_answer_of_another_group_is_not_read() -> None:
+    for group in ("G", "other", "g%other"):
+        payload = {"properties": {"consumerGroup": group}, "mqTable": {}}
+        assert refusal("consumer_running_info", payload) == (
+            f"the payload.properties.consumerGroup is {group}, and g was asked about"
+        )
 
 
 def test_request_modes_of_topics_and_groups() -> None:
@@ -646,8 +784,8 @@ def test_an_order_lock_of_nobody_knows_whom_is_no_row(key: str) -> None:
         ("consume_stats", {"offsetTable": None}, "the payload.offsetTable is missing"),
         (
             "broker_topic_stats",
-            '{"offsetTable":{{"topic":"t","brokerName":"b","queueId":0}:{"maxOffset":1}}}',
-            "the payload.offsetTable[{'topic': 't', 'brokerName': 'b', 'queueId': 0}].minOffset is missing",
+            '{"offsetTable":{{"topic":"t","brokerName":"broker-a","queueId":0}:{"maxOffset":1}}}',
+            "the payload.offsetTable[{'topic': 't', 'brokerName': 'broker-a', 'queueId': 0}].minOffset is missing",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and value in READ_KINDS else None,

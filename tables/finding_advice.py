@@ -1,4 +1,4 @@
-"""What to do about a finding: one sentence for each kind, and one for each cause.
+"""What to do about a finding: the sentences that `finding.advice` may have.
 
 `docs/findings/<kind>.md` and `docs/findings/causes.md` have the same sentences in their parts "Do"; a test holds them equal.
 """
@@ -63,6 +63,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "route_missing": ADVICE_BY_CAUSE["route_vanished"],
         "write_route_differs": "Set the permission again (mqadmin addWritePerm -n of that name server), or restart the broker.",
         "order_conf_differs": "Set it again on every name server (mqadmin updateOrderConf): producers shard by different lists until then.",
+        "order_conf_unreadable": "Set it again (mqadmin updateOrderConf) as broker:count;broker:count: producers that start now throw, those that run keep their old list.",
         "broker_missing_on_nameserver": "Check namesrvAddr of the broker and its connection to that name server; mqadmin clusterList asks each.",
         "broker_address_differs": "Check brokerIP1 and old registrations: clients of one name server connect to an address that may be gone.",
         "route_config_differs": "Compare mqadmin topicRoute with the broker's topics; a broker registers its topics again every 30 s.",
@@ -74,6 +75,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "offset_file_shared": "Give each process an instanceName of its own: the last writer wins, and a restart takes the progress of another one.",
         "offset_file_recovered": "Copy offsets.json.bak over offsets.json while the client is down; look for a full disk or a hard kill.",
         "offset_file_lost": "See restart_offset in broadcast_offset for what a restart skips or repeats; look for what removed the file.",
+        "offset_file_undecided": "Look at the file on the host: no client writes such a file. Put a good one there, or move it away, before the client restarts.",
         "offset_file_stale": "Look for a full disk, missing rights or a shipper that stopped; a client writes its file every 5 s.",
         "offset_file_unused": "Confirm with its owners that no client will start under this client id again.",
         "broadcast_messages_lost": "Start the client more often than fileReservedTime, or keep messages longer; the lost ones cannot be read again.",
@@ -81,7 +83,40 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "broadcast_offset_regressed": "Look for a restored file, a reset or a second writer: a restart repeats these messages.",
         "broadcast_client_stuck": "Check that it runs, and its listener: a broadcasting client does not retry, and no other one takes its place.",
         "record_rejected": "See rejected_record for the text; what depends on it is unknown.",
+        "record_repeated": "Look for captures that were put together by hand or for a collector that ran twice; see docs/odd-input.md for which answer counts.",
         "source_failed": "Repair the source: what it would have answered is unknown, not zero; export_record has the errors.",
     }
 )
 """Kind of finding -> what to do, where no cause has its own advice."""
+
+DELETE_GROUP: Final = (
+    "Start its consumers; if those who own it confirm that it is retired, delete it (mqadmin deleteSubGroup)."
+)
+"""The advice on a group that two days show to be offline, and no offset of it to have moved between them."""
+
+ASK_PROXIES: Final = "Let the collector ask every proxy (collect.proxies in the settings), or ask them by hand: mqadmin consumerConnection -b PROXY:8080 -g GROUP."
+AWAIT_OFFSETS: Final = "Look at the group's consumers; the next day tells whether its offsets move."
+AWAIT_CONNECTIONS: Final = (
+    "Compare mqadmin consumerConnection again after two minutes: dead connections are gone then. If the id is still listed several times, "
+    "give each process an instanceName of its own."
+)
+GIVE_STRATEGY: Final = "Give the group's strategy in the settings file; until then only what is held is known, not who should hold it."
+
+ADVICE_OF_CASES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "group_offline": (DELETE_GROUP,),
+        "members_unknown": (ASK_PROXIES, AWAIT_OFFSETS),
+        "client_id_duplicated": (AWAIT_CONNECTIONS,),
+        "settings_missing": (GIVE_STRATEGY,),
+    }
+)
+"""Kind of finding -> further advice that it may have, by what the row shows."""
+
+KINDS_WITH_ADVICE_BY_CAUSE: Final = (
+    "queue_unowned",
+    "queue_unread_by_member",
+    "queue_owned_twice",
+    "owner_unexpected",
+    "source_failed",
+)
+"""Kinds whose advice is that of the likely cause, if that has one."""

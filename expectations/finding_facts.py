@@ -1,0 +1,208 @@
+"""What must hold between `gold.finding` and the facts: which findings there are, how bad, with which numbers, and in which words.
+
+What belongs here: the comparison of the findings that are published with those that the facts give (`finding_sources`). What does not:
+findings on the queues of groups, on topics and on offset files, of which `finding.py` and `broadcast_offset.py` say the same.
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.finding_sources import FACT_TABLES, SOURCES, SUBJECT, numbers_of
+from expectations.finding_text import EVIDENCE_IS_OF_ROW
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.thresholds import FINDING_KINDS, FINDING_SEVERITIES
+from tables import FINDING
+from tables.finding_advice import (
+    ADVICE,
+    ADVICE_BY_CAUSE,
+    ADVICE_OF_CASES,
+    DELETE_GROUP,
+    KINDS_WITH_ADVICE_BY_CAUSE,
+)
+
+COMPLETE: Final = Expectation(
+    FINDING,
+    "complete",
+    "Each problem that other tables show of a group, its members and load, of routes, brokers and the export has its finding.",
+)
+NONE_BESIDES: Final = Expectation(
+    FINDING,
+    "none_besides",
+    "No finding on a group, its members and load, on routes, brokers or the export is there that other tables do not show.",
+)
+NUMBERS_EXACT: Final = Expectation(
+    FINDING, "numbers_exact", "The numbers of these findings are those that plain SQL counts."
+)
+SEVERITY_OF_FACTS: Final = Expectation(
+    FINDING,
+    "severity_of_facts",
+    "A root whose kind has several severities is as severe as the facts say, unless what is below it is worse.",
+)
+EVIDENCE_FOLLOWS: Final = Expectation(
+    FINDING,
+    "evidence_follows",
+    "The evidence of a finding is the sentence of its kind, with the numbers and names of its row.",
+)
+
+ADVICE_OF_KIND: Final = Expectation(
+    FINDING,
+    "advice_of_kind",
+    "The advice is one that the kind has; where the likely cause has its own, that.",
+)
+DELETION_PROVEN: Final = Expectation(
+    FINDING,
+    "deletion_proven",
+    "Deleting a group is advised exactly where it was offline on the earlier day too and none of its offsets has moved since.",
+)
+
+SUITE: Final = Suite(
+    "finding_facts",
+    (
+        COMPLETE,
+        NONE_BESIDES,
+        NUMBERS_EXACT,
+        SEVERITY_OF_FACTS,
+        EVIDENCE_FOLLOWS,
+        ADVICE_OF_KIND,
+        DELETION_PROVEN,
+    ),
+)
+
+_FACTS: Final = {kind: fact for source in SOURCES for kind, fact in source.facts.items()}
+
+KINDS_RECOMPUTED: Final = tuple(_FACTS)
+"""Kinds of which this module finds all findings again."""
+
+_KEY: Final = ", ".join((*SUBJECT, "kind", "likely_cause"))
+_PUBLISHED_NUMBERS: Final = (
+    "CASE kind "
+    + " ".join(
+        f"WHEN {quoted(kind)} THEN {numbers_of({name: name for name in fact.numbers})}"
+        for kind, fact in _FACTS.items()
+    )
+    + " END"
+)
+_IS_ADVICE_OF_KIND: Final = (
+    "CASE kind "
+    + " ".join(
+        f"WHEN {quoted(kind)} THEN advice IN {quoted_list((usual, *ADVICE_OF_CASES.get(kind, ())))}"
+        for kind, usual in ADVICE.items()
+    )
+    + " END"
+)
+_ADVICE_OF_CAUSE: Final = (
+    f"CASE WHEN kind IN {quoted_list(KINDS_WITH_ADVICE_BY_CAUSE)} THEN CASE likely_cause "
+    + " ".join(f"WHEN {quoted(cause)} THEN {quoted(advice)}" for cause, advice in ADVICE_BY_CAUSE.items())
+    + " END END"
+)
+_ALL_FACTS: Final = "\n  UNION ALL\n  ".join(source.query() for source in SOURCES)
+
+
+def _rank(severity: str) -> str:
+    return f"nullif(array_position(array{quoted_list(FINDING_SEVERITIES)}, {severity}), 0)"
+
+
+COMMON_TABLES: Final = f"""{FACT_TABLES},
+finding_of_facts AS (
+  {_ALL_FACTS}
+),
+compared_finding AS (
+  SELECT
+    {_KEY}, bool_or(is_fact) AS is_fact, bool_or(is_certain) AS is_certain, bool_or(NOT is_fact) AS is_published,
+    array_sort(collect_list(numbers) FILTER (WHERE is_certain)) AS counted,
+    array_sort(collect_list(numbers) FILTER (WHERE NOT is_fact)) AS published,
+    min(severity) FILTER (WHERE is_fact) AS own_severity, min(severity) FILTER (WHERE NOT is_fact) AS severity,
+    bool_or(is_root) AS is_root, bool_or(has_findings_below) AS has_findings_below,
+    bool_or(has_left_out_groups) AS has_left_out_groups
+  FROM (
+    SELECT
+      *, TRUE AS is_fact, FALSE AS is_root, FALSE AS has_findings_below, FALSE AS has_left_out_groups
+    FROM finding_of_facts
+    UNION ALL
+    SELECT
+      {_KEY}, FALSE AS is_certain, severity, {_PUBLISHED_NUMBERS} AS numbers, FALSE, parent_finding_id IS NULL, root.id IS NOT NULL,
+      has_left_out_groups
+    FROM gold_finding
+    LEFT JOIN (SELECT DISTINCT root_finding_id AS id FROM gold_finding) AS root ON finding_id = root.id
+    CROSS JOIN (SELECT count(*) > 0 AS has_left_out_groups FROM left_out_group)
+    WHERE kind IN {quoted_list(KINDS_RECOMPUTED)}
+  )
+  GROUP BY {_KEY}
+),
+absent_group AS (
+  SELECT consumer_group, TRUE AS is_absent
+  FROM silver_consume_progress AS now
+  JOIN (
+    SELECT consumer_group, topic, broker_name, queue_id, consumer_offset AS old_offset, last_consumed_at AS old_consumed_at
+    FROM before_consume_progress
+    WHERE consumer_offset IS NOT NULL
+  ) USING (consumer_group, topic, broker_name, queue_id)
+  JOIN (
+    SELECT consumer_group
+    FROM before_queue_assignment
+    GROUP BY consumer_group
+    HAVING count_if(reason = 'group_offline') > 0 AND count_if(is_effective) = 0
+  ) USING (consumer_group)
+  GROUP BY consumer_group
+  HAVING bool_and(consumer_offset <=> old_offset AND NOT coalesce(last_consumed_at > old_consumed_at, FALSE))
+)"""
+
+_SUBJECT: Final = (
+    "concat_ws(', ', concat('kind ', kind), concat('group ', consumer_group), concat('topic ', topic), "
+    "concat('broker ', broker_name), concat('client ', client_id), concat('cause ', likely_cause))"
+)
+
+QUERIES: Final = (
+    breaches_in(
+        "compared_finding",
+        (
+            Breach(
+                COMPLETE,
+                "is_certain AND NOT is_published",
+                f"concat({_SUBJECT}, ' is missing: ', array_join(counted, ', '))",
+            ),
+            Breach(
+                NONE_BESIDES,
+                # A topic that only groups subscribe to without which the day is published.
+                "NOT is_fact AND NOT (kind = 'route_missing' AND has_left_out_groups)",
+                f"concat({_SUBJECT}, ' is not in the facts: ', array_join(published, ', '))",
+            ),
+            Breach(
+                NUMBERS_EXACT,
+                "is_certain AND is_published AND counted <> published",
+                f"concat({_SUBJECT}, ': ', array_join(published, ', '), ', counted ', array_join(counted, ', '))",
+            ),
+            Breach(
+                SEVERITY_OF_FACTS,
+                f"is_certain AND is_root AND ({_rank('severity')} > {_rank('own_severity')} "
+                f"OR {_rank('severity')} < {_rank('own_severity')} AND NOT has_findings_below)",
+                f"concat({_SUBJECT}, ': severity ', severity, ', expected ', own_severity)",
+            ),
+        ),
+        ("consumer_group", "topic", "broker_name"),
+    ),
+    breaches_in(
+        "gold_finding LEFT JOIN absent_group USING (consumer_group)",
+        (
+            Breach(
+                ADVICE_OF_KIND,
+                f"NOT coalesce(advice = {_ADVICE_OF_CAUSE}, {_IS_ADVICE_OF_KIND}, TRUE)",
+                f"concat({_SUBJECT}, ': ', coalesce(advice, 'null'))",
+            ),
+            Breach(
+                DELETION_PROVEN,
+                f"IF(kind <=> 'group_offline', coalesce(is_absent, FALSE), FALSE) <> (advice <=> {quoted(DELETE_GROUP)}) "
+                "OR kind = 'group_offline' AND contains(evidence, ' It was offline on ') <> coalesce(is_absent, FALSE)",
+                f"concat({_SUBJECT}, ': ', coalesce(advice, 'null'))",
+            ),
+            Breach(
+                EVIDENCE_FOLLOWS,
+                f"kind IN {quoted_list(FINDING_KINDS)} AND NOT {EVIDENCE_IS_OF_ROW}",
+                f"concat({_SUBJECT}, ': ', coalesce(evidence, 'null'))",
+            ),
+        ),
+        ("consumer_group", "topic", "broker_name"),
+    ),
+)

@@ -1,0 +1,548 @@
+"""The findings that the facts give, worked out in plain SQL from silver and from the gold tables that are judged by themselves.
+
+What belongs here: for each kind, the relation that has a row for each of its findings, and the numbers that a row gives. What does not:
+the comparison with `gold.finding` (`finding_facts`), and the words of a finding (`finding_text`).
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from expectations.model import quoted, quoted_list
+from expectations.thresholds import GRPC_CLIENT_ID_PATTERN
+
+SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
+"""The columns that say whom a finding is about."""
+
+_UNEVEN_FROM: Final = 2.0
+"""The ratio of the largest load to the mean from which a load is unfair."""
+
+_STALLED_AFTER_MS: Final = 600_000
+"""How long messages wait, and their client consumes nothing, before its queues are stalled."""
+
+_RETRY: Final = "%RETRY%"
+
+_REASONS_OF_FETCHING: Final = (
+    "shared_by_pop",
+    "mixed_request_modes",
+    "request_modes_differ",
+    "request_mode_unknown",
+    "server_off",
+    "strategy_unknown_to_broker",
+)
+"""Why the queues of a topic are left open although its members are known; one may stand before another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """When a row of a relation is a finding of one kind.
+
+    Attributes:
+        when: SQL boolean over the row.
+        numbers: columns of `finding` -> SQL of the number.
+        is_certain: SQL boolean: the finding must be there, with these numbers. Where it does not hold, the finding may be there.
+        severity: SQL of the severity, if the kind has several.
+        likely_cause: SQL of the cause, if the kind is told by cause.
+    """
+
+    when: str
+    numbers: dict[str, str]
+    is_certain: str = "TRUE"
+    severity: str = "CAST(NULL AS STRING)"
+    likely_cause: str = "CAST(NULL AS STRING)"
+
+    def struct_of(self, kind: str) -> str:
+        """SQL of the finding, null where the row is none."""
+        return (
+            f"IF({self.when}, named_struct('kind', {quoted(kind)}, 'likely_cause', {self.likely_cause}, "
+            f"'is_certain', {self.is_certain}, 'severity', {self.severity}, 'numbers', {numbers_of(self.numbers)}), NULL)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation that is read once for all kinds that its rows give.
+
+    Attributes:
+        relation: its name, perhaps with a condition.
+        subject: those of `SUBJECT` that it has.
+        facts: kind -> when a row is a finding of it.
+    """
+
+    relation: str
+    subject: tuple[str, ...]
+    facts: dict[str, Fact]
+
+    def query(self) -> str:
+        """A query with the columns of `SUBJECT`, kind, likely_cause, is_certain, severity, numbers (JSON, in the order of their names)."""
+        subject = ", ".join(
+            name if name in self.subject else f"CAST(NULL AS STRING) AS {name}" for name in SUBJECT
+        )
+        facts = ", ".join(fact.struct_of(kind) for kind, fact in self.facts.items())
+        return f"SELECT {subject}, inline(array_compact(array({facts}))) FROM {self.relation}"
+
+
+def numbers_of(numbers: dict[str, str]) -> str:
+    """SQL of numbers as JSON, null if there are none; whole ones of one type, so that they compare as text."""
+    if not numbers:
+        return "CAST(NULL AS STRING)"
+    fields = (
+        f"CAST({value} AS {'DOUBLE' if name.startswith('mean') else 'BIGINT'}) AS {name}"
+        for name, value in sorted(numbers.items())
+    )
+    return f"to_json(struct({', '.join(fields)}))"
+
+
+def _same(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+def _of_reason(reason: str, *, least_members: int = 1, is_counted: bool = True) -> Fact:
+    """A finding on how members fetch, where that is why the queues of a topic are left open."""
+    return Fact(
+        f"is_open AND (reason <=> {quoted(reason)} AND client_count >= {least_members} OR is_hidden)",
+        {"client_total_count": "client_count"} if is_counted else {},
+        is_certain=f"reason <=> {quoted(reason)} AND client_count >= {least_members}",
+    )
+
+
+_IN_GROUPS: Final = (
+    "consumer_group IS NULL OR consumer_group NOT IN (SELECT consumer_group FROM left_out_group)"
+)
+
+SOURCES: Final = (
+    Source(
+        "state_of_group",
+        ("consumer_group",),
+        {
+            "group_offline": Fact("states = array('offline')", _same("topic_count")),
+            "members_unknown": Fact("array_contains(states, 'unknown')", _same("topic_count")),
+        },
+    ),
+    Source(
+        "load_of_topic",
+        ("consumer_group", "topic"),
+        {
+            "clients_idle": Fact(
+                "idle_client_count > 0 AND queue_count IS NOT NULL",
+                {
+                    "client_count": "idle_client_count",
+                    "client_total_count": "client_count",
+                    "queue_total_count": "queue_count",
+                },
+                likely_cause="IF(client_count > queue_count, 'more_clients_than_queues', NULL)",
+            ),
+            "load_unfair": Fact(
+                f"max_over_mean >= {_UNEVEN_FROM} AND max_queues_per_client - min_queues_per_client > 1",
+                _same("max_queues_per_client", "min_queues_per_client", "mean_queues_per_client")
+                | {"client_total_count": "client_count", "queue_total_count": "queue_count"},
+            ),
+        },
+    ),
+    Source(
+        "shared_id",
+        ("consumer_group", "client_id"),
+        {
+            "client_id_duplicated": Fact(
+                "TRUE",
+                _same("process_count"),
+                severity="IF(process_count > 1 AND array_contains(states, 'online'), 'critical', 'warning')",
+            )
+        },
+    ),
+    Source(
+        "changed_strategy",
+        ("consumer_group",),
+        {
+            "strategy_changed": Fact(
+                "TRUE",
+                _same("topic_count") | {"queue_count": "moved_count", "queue_total_count": "observed_count"},
+            )
+        },
+    ),
+    Source(
+        "members_of_group",
+        ("consumer_group",),
+        {
+            "strategies_mixed": Fact(
+                "is_connected AND NOT is_broadcasting AND strategy_count > 1",
+                {"value_count": "strategy_count", "client_total_count": "member_count"},
+                is_certain="is_one_list AND is_divided AND NOT is_ambiguous",
+            ),
+            "client_not_asked": Fact(
+                "is_connected AND unasked_count > 0",
+                {"client_count": "unasked_count", "client_total_count": "member_count"},
+                is_certain="is_one_list AND NOT is_proxied",
+            ),
+            "member_lists_differ": Fact(
+                "broker_list_count > 1",
+                {"value_count": "broker_list_count"},
+                is_certain="broker_list_count <=> route_list_count",
+            ),
+        },
+    ),
+    Source(
+        "members_of_topic",
+        ("consumer_group", "topic"),
+        {
+            "subscriptions_differ": Fact(
+                "group_state IN ('online', 'broadcasting') AND (expression_count > 1 "
+                "OR unsubscribed_count > 0 AND (unsubscribed_count < member_count OR NOT is_one_list))",
+                {
+                    "client_count": "unsubscribed_count",
+                    "client_total_count": "member_count",
+                    "value_count": "greatest(coalesce(expression_count, 1), 1)",
+                },
+                is_certain="is_one_list",
+                severity="IF(group_state = 'online', 'critical', 'warning')",
+            ),
+            "server_load_balancer_off": _of_reason("server_off", least_members=2),
+            "strategy_unknown_to_broker": _of_reason("strategy_unknown_to_broker"),
+            "request_modes_differ": _of_reason("request_modes_differ"),
+            # Beside the members at brokers, proxies have some of these.
+            "mixed_request_modes": _of_reason("mixed_request_modes", is_counted=False),
+        },
+    ),
+    Source(
+        "untold_rule",
+        ("consumer_group",),
+        {
+            "settings_missing": Fact("NOT is_of_strategy", _same("queue_count", "topic_count")),
+            "strategy_unknown": Fact("is_of_strategy", _same("queue_count", "topic_count")),
+        },
+    ),
+    Source(
+        "stalled_topic",
+        ("consumer_group", "topic"),
+        {"consumption_stalled": Fact("TRUE", _same("queue_count", "client_count"))},
+    ),
+    Source(
+        "lost_topic",
+        ("topic",),
+        # Groups that the day is published without may subscribe to it too.
+        {"route_missing": Fact("TRUE", _same("group_count"), is_certain="NOT has_left_out_groups")},
+    ),
+    Source(
+        "broker_difference",
+        ("broker_name",),
+        {
+            kind: Fact(f"{kind}_count > 0", {"topic_count": f"{kind}_count"})
+            for kind in (
+                "broker_missing_on_nameserver",
+                "write_route_differs",
+                "broker_address_differs",
+                "route_config_differs",
+            )
+        }
+        | {"broker_without_master": Fact("is_headless", {"topic_count": "coalesce(topic_count, 0)"})},
+    ),
+    Source(
+        f"unread_line WHERE {_IN_GROUPS}",
+        ("consumer_group", "topic", "broker_name", "client_id"),
+        {"record_rejected": Fact("TRUE", _same("record_count"))},
+    ),
+    Source(
+        f"uncounted_line WHERE {_IN_GROUPS}",
+        ("consumer_group", "topic", "broker_name", "client_id"),
+        {"record_repeated": Fact("TRUE", _same("record_count"), severity="IF(is_repeat, 'info', 'warning')")},
+    ),
+    Source(
+        "unreadable_order_conf",
+        ("topic",),
+        {"order_conf_unreadable": Fact("TRUE", _same("value_count"))},
+    ),
+    Source(
+        "unanswered",
+        ("broker_name",),
+        {"source_failed": Fact("TRUE", _same("record_count"), likely_cause="cause")},
+    ),
+)
+"""What gives all findings of the kinds that it has."""
+
+_USUAL_ANSWERS: Final = (
+    "(coalesce(error_code IN (17, 26, 206, 213), FALSE) "
+    "OR coalesce(error_code = 3, FALSE) AND kind IN ('broker_message_request_mode', 'broker_producer_table') "
+    "OR coalesce(contains(error_message, '> not online'), FALSE) OR error_type <=> 'NotAsked')"
+)
+
+# A slave that acts as master is routed without its writing: that is told of the broker.
+_DIFFERS_FROM_CONFIG: Final = (
+    "NOT (coalesce(is_headless, FALSE) AND size(array_except(differences, array('config_perm', 'config_write_queues'))) = 0) "
+    "AND (array_contains(differences, 'not_configured') "
+    "OR array_contains(differences, 'not_routed') AND NOT array_contains(differences, 'broker_missing') "
+    "OR array_contains(differences, 'config_perm') AND NOT array_contains(differences, 'perm') "
+    "OR array_contains(differences, 'config_read_queues') AND NOT array_contains(differences, 'read_queues') "
+    "OR array_contains(differences, 'config_write_queues') AND NOT array_contains(differences, 'write_queues'))"
+)
+
+_IS_GRPC: Final = f"(client_id RLIKE {quoted(GRPC_CLIENT_ID_PATTERN)} AND size(strategies) = 0)"
+
+FACT_TABLES: Final = f"""state_of_group AS (
+  SELECT
+    consumer_group, collect_set(group_state) AS states, count(DISTINCT topic) AS topic_count,
+    -- Where the numbers of a topic are known, no way to fetch it leaves its owners open.
+    bool_or(is_effective AND group_state = 'online' AND strategy <> 'POP' AND max_queues_per_client IS NOT NULL) AS is_divided
+  FROM gold_assignment_fairness
+  GROUP BY consumer_group
+),
+load_of_topic AS (
+  SELECT *
+  FROM gold_assignment_fairness
+  WHERE is_effective AND strategy <> 'BROADCASTING' AND NOT startswith(topic, '%RETRY%')
+),
+processes_of_id AS (
+  SELECT consumer_group, client_id, count(DISTINCT process) AS process_count
+  FROM silver_client_process
+  WHERE state = 'online'
+  GROUP BY consumer_group, client_id
+),
+connections_of_id AS (
+  SELECT consumer_group, client_id, min(connection_count) AS connection_count
+  FROM (
+    SELECT consumer_group, broker_name, client_id, count(*) AS connection_count
+    FROM silver_consumer_connection
+    GROUP BY consumer_group, broker_name, client_id
+  )
+  GROUP BY consumer_group, client_id
+),
+shared_id AS (
+  SELECT consumer_group, client_id, IF(process_count > 1, process_count, NULL) AS process_count, states
+  FROM connections_of_id
+  LEFT JOIN processes_of_id USING (consumer_group, client_id)
+  JOIN state_of_group USING (consumer_group)
+  WHERE arrays_overlap(states, array('online', 'broadcasting'))
+    AND (process_count > 1 OR coalesce(process_count, 0) = 0 AND connection_count > 1)
+),
+changed_strategy AS (
+  SELECT
+    consumer_group, sum(observed_moved_queue_count) AS moved_count, sum(observed_queue_count) AS observed_count,
+    count(DISTINCT topic, baseline_strategy, strategy) AS topic_count
+  FROM gold_assignment_churn
+  WHERE is_effective AND baseline_strategy <> strategy
+  GROUP BY consumer_group
+),
+broker_difference AS (
+  SELECT
+    broker_name, any_value(is_headless) AS is_headless, count(DISTINCT topic) FILTER (WHERE is_routed) AS topic_count,
+    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND array_contains(differences, 'broker_missing') AND NOT is_routed)
+      AS broker_missing_on_nameserver_count,
+    count(DISTINCT topic) FILTER (
+      WHERE state = 'differs' AND arrays_overlap(differences, array('perm', 'write_queues')) AND NOT is_read_affected
+    ) AS write_route_differs_count,
+    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND array_contains(differences, 'addresses'))
+      AS broker_address_differs_count,
+    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND {_DIFFERS_FROM_CONFIG}) AS route_config_differs_count
+  FROM gold_route_divergence
+  FULL JOIN (
+    SELECT broker_name, TRUE AS is_headless FROM silver_broker GROUP BY broker_name HAVING min(broker_id) > 0
+  ) USING (broker_name)
+  GROUP BY broker_name
+),
+unread_line AS (
+  SELECT e.consumer_group, e.topic, e.broker_name, e.client_id, count(*) AS record_count
+  FROM silver_rejected_record AS r
+  LEFT JOIN silver_export_record AS e USING (file, line_number)
+  GROUP BY e.consumer_group, e.topic, e.broker_name, e.client_id
+),
+uncounted_line AS (
+  SELECT
+    consumer_group, topic, broker_name, client_id,
+    count(*) AS record_count, bool_and(is_repeat) AS is_repeat
+  FROM silver_export_record
+  WHERE counted_line IS NOT NULL
+  GROUP BY consumer_group, topic, broker_name, client_id
+),
+-- Java drops empty parts at the end only, and throws where a part has no count.
+unreadable_order_conf AS (
+  SELECT topic, count(DISTINCT nameserver, order_topic_conf) AS value_count
+  FROM silver_topic_route
+  WHERE order_topic_conf RLIKE '[^;]' AND exists(
+    split(regexp_replace(order_topic_conf, ';+$', ''), ';'),
+    part -> NOT coalesce(
+      split_part(part, ':', 2) RLIKE '^[+-]?[0-9]+$' AND try_cast(split_part(part, ':', 2) AS INT) IS NOT NULL, FALSE))
+  GROUP BY topic
+),
+unanswered AS (
+  SELECT broker_name, cause, count(*) AS record_count
+  FROM (
+    SELECT
+      broker_name, kind,
+      CASE
+        WHEN error_code = 16 OR error_message RLIKE 'AclException|AuthenticationException|AuthorizationException'
+          THEN 'permission_denied'
+        WHEN endswith(error_type, 'RemotingConnectException') OR error_type = 'ServerNotAnswering' THEN 'connection_failed'
+        WHEN contains(error_type, 'Timeout') THEN 'timed_out'
+      END AS cause
+    FROM silver_export_record
+    WHERE state = 'error' AND NOT {_USUAL_ANSWERS}
+  )
+  WHERE kind <> 'consumer_running_info' OR cause <=> 'permission_denied'
+  GROUP BY broker_name, cause
+),
+-- What members say: of a client id with several processes, each.
+report AS (
+  SELECT
+    consumer_group, client_id, collect_set(strategy) AS strategies,
+    CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline' ELSE 'unknown' END AS state,
+    bool_or(is_asking) AS is_asking
+  FROM (
+    SELECT
+      consumer_group, client_id, state, NOT is_client_rebalance AS is_asking,
+      IF(coalesce(reports_queues, TRUE) AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
+        coalesce(strategy, strategy_class), NULL) AS strategy
+    FROM (
+      SELECT consumer_group, client_id, state, strategy, strategy_class, reports_queues, consume_type, subscription_count,
+        is_client_rebalance
+      FROM silver_consumer_client
+      UNION ALL
+      SELECT consumer_group, client_id, state, strategy, strategy_class, reports_queues, consume_type, subscription_count,
+        is_client_rebalance
+      FROM silver_client_process
+    )
+  )
+  GROUP BY consumer_group, client_id
+),
+listed_id AS (
+  SELECT consumer_group, broker_name, client_id FROM silver_consumer_connection
+  UNION ALL
+  -- Proxies tell each other of their clients: what they list is one list.
+  SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id FROM silver_proxy_connection
+),
+list_of_group AS (
+  SELECT
+    consumer_group, count(DISTINCT ids) = 1 AS is_one_list, bool_or(broker_name IS NULL) AS is_proxied,
+    count(DISTINCT IF(broker_name IS NULL, NULL, ids)) AS broker_list_count, any_value(route_list_count) AS route_list_count
+  FROM (
+    SELECT consumer_group, broker_name, array_sort(collect_list(client_id)) AS ids
+    FROM listed_id
+    GROUP BY consumer_group, broker_name
+  )
+  LEFT JOIN (
+    SELECT consumer_group, max(member_list_count) AS route_list_count FROM gold_ownership_drift GROUP BY consumer_group
+  ) USING (consumer_group)
+  GROUP BY consumer_group
+),
+-- Each member of a list once; where the lists are different ones, whoever is on one.
+member AS (
+  SELECT
+    consumer_group, client_id, is_one_list, is_proxied, broker_list_count, route_list_count,
+    coalesce(strategies, array()) AS strategies, coalesce(state, 'unknown') AS state, coalesce(is_asking, FALSE) AS is_asking
+  FROM (SELECT DISTINCT consumer_group, client_id FROM listed_id)
+  JOIN list_of_group USING (consumer_group)
+  LEFT JOIN report USING (consumer_group, client_id)
+),
+members_of_group AS (
+  SELECT
+    *, coalesce(arrays_overlap(states, array('online', 'broadcasting')), FALSE) AS is_connected,
+    array_contains(states, 'broadcasting') AS is_broadcasting
+  FROM (
+    SELECT
+      consumer_group, any_value(is_one_list) AS is_one_list, any_value(is_proxied) AS is_proxied,
+      any_value(broker_list_count) AS broker_list_count, any_value(route_list_count) AS route_list_count,
+      count(*) AS member_count, count_if(state = 'unknown' AND NOT {_IS_GRPC}) AS unasked_count,
+      bool_or(size(strategies) > 1) AS is_ambiguous,
+      size(array_distinct(flatten(collect_list(strategies)))) AS strategy_count
+    FROM member
+    GROUP BY consumer_group
+  )
+  JOIN state_of_group USING (consumer_group)
+),
+members_of_topic AS (
+  SELECT
+    *, group_state = 'online' AND NOT startswith(topic, '{_RETRY}') AS is_open,
+    -- Another reason may stand before it, and a topic without a queue has no reason.
+    topic_of_drift IS NULL OR reason IN {quoted_list(_REASONS_OF_FETCHING)} OR reason IS NULL AND is_told_by_others AS is_hidden
+  FROM (
+    SELECT
+      consumer_group, topic, any_value(group_state) AS group_state, any_value(is_one_list) AS is_one_list,
+      -- A member that could not be asked is taken to subscribe; gRPC clients subscribe to no more than they read.
+      count_if(NOT array_contains(topics, topic) AND NOT {_IS_GRPC}) AS unsubscribed_count,
+      count(client_id) AS member_count,
+      coalesce(bool_or(is_asking OR is_proxied OR {_IS_GRPC}), FALSE) AS is_told_by_others
+    FROM (
+      SELECT consumer_group, topic, any_value(group_state) AS group_state FROM gold_assignment_fairness GROUP BY consumer_group, topic
+    )
+    LEFT JOIN member USING (consumer_group)
+    LEFT JOIN (
+      SELECT consumer_group, client_id, collect_set(topic) AS topics FROM silver_client_subscription GROUP BY consumer_group, client_id
+    ) USING (consumer_group, client_id)
+    GROUP BY consumer_group, topic
+  )
+  LEFT JOIN (
+    SELECT consumer_group, topic, count(DISTINCT expression) AS expression_count
+    FROM silver_client_subscription
+    GROUP BY consumer_group, topic
+  ) USING (consumer_group, topic)
+  LEFT JOIN (
+    SELECT consumer_group, topic, topic AS topic_of_drift, max(coalesce(expected_reason, unknown_reason)) AS reason,
+      max(client_count) AS client_count
+    FROM gold_ownership_drift
+    GROUP BY consumer_group, topic
+  ) USING (consumer_group, topic)
+),
+untold_rule AS (
+  SELECT
+    consumer_group, reason IN ('strategy_unknown', 'release_unknown') AS is_of_strategy, count(*) AS queue_count,
+    count(DISTINCT topic) AS topic_count
+  FROM (
+    SELECT
+      consumer_group, topic,
+      CASE
+        WHEN strategy IS NULL AND group_state = 'online' AND is_routed
+          AND (unknown_reason <=> 'strategy_not_reported' OR state = 'unowned' AND unasked_client_count = 0)
+          THEN 'strategy_not_reported'
+        -- Several strategies in one group have a finding of their own.
+        WHEN expected_reason = 'member_strategy_unknown' AND coalesce(strategy, 'MIXED') = 'MIXED' THEN NULL
+        WHEN expected_reason IN (
+          'settings_missing', 'strategy_unknown', 'release_unknown', 'strategy_not_reported', 'member_strategy_unknown'
+        ) THEN expected_reason
+      END AS reason
+    FROM gold_ownership_drift
+  )
+  WHERE reason IS NOT NULL
+  GROUP BY consumer_group, reason
+),
+held_queue AS (
+  SELECT consumer_group, client_id, topic, broker_name, queue_id, commit_offset, last_pull_at, last_consumed_at
+  FROM silver_observed_owner
+  LEFT ANTI JOIN (SELECT consumer_group, client_id FROM silver_client_process WHERE state = 'online')
+    USING (consumer_group, client_id)
+  WHERE NOT is_pop AND NOT coalesce(is_dropped, FALSE)
+  UNION ALL
+  SELECT consumer_group, client_id, topic, broker_name, queue_id, commit_offset, last_pull_at, last_consumed_at
+  FROM silver_process_owner
+  WHERE NOT is_pop AND NOT coalesce(is_dropped, FALSE)
+),
+-- Times of a client are compared with its own last pull, those of a broker with the capture.
+stalled_topic AS (
+  SELECT
+    consumer_group, topic, count(DISTINCT broker_name, queue_id) AS queue_count, count(DISTINCT client_id) AS client_count
+  FROM (
+    SELECT *, max(last_pull_at) OVER (PARTITION BY consumer_group, client_id) AS client_now FROM held_queue
+  )
+  JOIN (
+    SELECT consumer_group, client_id, captured_at
+    FROM silver_consumer_client
+    WHERE state = 'online' AND consume_type = 'CONSUME_PASSIVELY' AND coalesce(message_model, 'CLUSTERING') = 'CLUSTERING'
+  ) USING (consumer_group, client_id)
+  JOIN (SELECT topic, broker_name, queue_id, max_offset, last_stored_at FROM silver_queue_offset) USING (topic, broker_name, queue_id)
+  WHERE commit_offset >= 0 AND max_offset > commit_offset
+    AND unix_millis(client_now) - unix_millis(last_consumed_at) >= {_STALLED_AFTER_MS}
+    AND unix_millis(captured_at) - unix_millis(last_stored_at) >= {_STALLED_AFTER_MS}
+  GROUP BY consumer_group, topic
+),
+lost_topic AS (
+  SELECT topic, count(DISTINCT consumer_group) AS group_count, any_value(has_left_out_groups) AS has_left_out_groups
+  FROM gold_assignment_fairness
+  JOIN (
+    SELECT DISTINCT topic FROM silver_export_record WHERE kind = 'nameserver_route' AND (state = 'payload' OR error_code = 17)
+  ) USING (topic)
+  LEFT ANTI JOIN (SELECT topic FROM silver_topic_route WHERE is_in_route) USING (topic)
+  CROSS JOIN (SELECT count(*) > 0 AS has_left_out_groups FROM left_out_group)
+  -- Retry topics of POP are subscribed to and may never have been made.
+  WHERE NOT (startswith(topic, '{_RETRY}') AND topic <> concat('{_RETRY}', consumer_group))
+  GROUP BY topic
+)"""
+"""The relations that `SOURCES` reads, as `name AS (…), …` for a WITH clause."""

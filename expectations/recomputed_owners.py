@@ -1,0 +1,270 @@
+"""Who owns each queue, worked out again in plain SQL from silver: what the strategies of even shares, broadcasting and reports give.
+
+What belongs here: owners by AVG and AVG_BY_CIRCLE, readers of broadcasting groups, which strategy is in effect and why, and whether a
+reason for having no owner can be true. What does not: counts (`recomputed`), and the code of `strategies`, which this must not read.
+
+Source of the rules: `AllocateMessageQueueAveragely` and `AllocateMessageQueueAveragelyByCircle` (Java, the same from 4.1.0 to 5.5.0),
+`RebalanceImpl.rebalanceByTopic` (broadcasting members read every queue; both lists are sorted before they are divided).
+"""
+
+# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+from __future__ import annotations
+
+from typing import Final
+
+from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
+from expectations.thresholds import (
+    GRPC_CLIENT_ID_PATTERN,
+    REASONS_OF_RULES,
+    STRATEGIES_OF_REASON,
+    STRATEGIES_THAT_LEAVE_NOTHING_OUT,
+)
+from tables import QUEUE_ASSIGNMENT
+
+OWNERS_RECOMPUTED: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "owners_recomputed",
+    "By AVG and AVG_BY_CIRCLE, effective or not, each queue has the owner that plain SQL gives it from the list of members of one broker.",
+)
+EVERY_MEMBER_READS: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "every_member_reads",
+    "In a broadcasting group each member on one broker's list that subscribes to the topic has each of its queues.",
+)
+STRATEGIES_COMPLETE: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "strategies_complete",
+    "A strategy that is computed for every group is there for each group and topic with queues, except broadcasting groups.",
+)
+STRATEGY_FOLLOWS_REPORTS: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "strategy_follows_reports",
+    "The effective strategy is the one that the members report, MIXED where they report several, and none where nobody reports one "
+    "and no settings give it; a configured one has settings.",
+)
+REASON_TRUE: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "reason_true",
+    "A reason for having no owner is one that the strategy can have, and silver shows its condition.",
+)
+
+SUITE: Final = Suite(
+    "assignment_owners",
+    (OWNERS_RECOMPUTED, EVERY_MEMBER_READS, STRATEGIES_COMPLETE, STRATEGY_FOLLOWS_REPORTS, REASON_TRUE),
+)
+
+_EVEN: Final = ("AVG", "AVG_BY_CIRCLE")
+_RETRY: Final = "%RETRY%"
+
+# Of n queues and c slots, by AVG the first n % c slots take n div c + 1 queues in a row, and the others n div c.
+_N: Final = "size(queues)"
+_C: Final = "size(slots)"
+_SLOT: Final = (
+    f"IF(strategy = 'AVG', IF(place < ({_N} % {_C}) * ({_N} div {_C} + 1), place div ({_N} div {_C} + 1), "
+    f"(place - {_N} % {_C}) div greatest({_N} div {_C}, 1)), place % {_C})"
+)
+# A client id that stands several times takes the share of its first slot only.
+_OWNER: Final = (
+    "IF(placed.slot > 0 AND get(slots, placed.slot - 1).client_id = get(slots, placed.slot).client_id, "
+    "NULL, get(slots, placed.slot).client_id)"
+)
+_IS_WRONG: Final = f"""CASE
+        WHEN held.queue.client_id IS NOT NULL
+          THEN NOT held.queue.client_id <=> held.owner OR array_contains(unsubscribed, held.queue.client_id)
+        WHEN held.owner IS NULL THEN FALSE
+        WHEN held.queue.reason <=> 'owner_not_subscribed'
+          THEN NOT (array_contains(unsubscribed, held.owner) OR is_plain_retry AND held.owner RLIKE {quoted(GRPC_CLIENT_ID_PATTERN)})
+        ELSE strategy_source = 'hypothetical' OR NOT coalesce(held.queue.reason IN {quoted_list(REASONS_OF_RULES)}, FALSE)
+      END"""
+
+COMMON_TABLES: Final = f"""
+-- The queues of a group, topic and strategy in the order in which clients divide them: Java compares UTF-16 code units.
+assigned AS (
+  SELECT
+    consumer_group, topic, strategy, max(strategy_source) AS strategy_source, bool_or(is_effective) AS is_effective,
+    array_sort(collect_list(IF(
+      strategy IN {quoted_list(_EVEN)} AND is_routed,
+      struct(encode(broker_name, 'UTF-16BE') AS key, queue_id, client_id, broker_name, reason), NULL
+    ))) AS queues,
+    collect_set(IF(strategy = 'BROADCASTING' AND is_routed, client_id, NULL)) AS readers,
+    size(collect_set(IF(strategy = 'BROADCASTING' AND is_routed, concat(queue_id, '/', broker_name), NULL))) AS read_queue_count,
+    count_if(is_routed AND client_id IS NOT NULL) AS owned_count,
+    collect_set(reason) AS reasons, bool_or(is_routed) AS is_routed
+  FROM (
+    SELECT *, NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}'), FALSE) AS is_routed FROM gold_queue_assignment
+  )
+  GROUP BY consumer_group, topic, strategy
+),
+list_of_members AS (
+  SELECT
+    consumer_group, collect_set(slots) AS lists, bool_or(size(array_distinct(slots)) < size(slots)) AS has_repeated_id,
+    max(is_odd) AS is_odd
+  FROM (
+    SELECT
+      consumer_group, broker_name, array_sort(collect_list(struct(encode(client_id, 'UTF-16BE') AS key, client_id))) AS slots,
+      bool_or(client_id RLIKE '[^\\x00-\\x7F]' OR broker_name RLIKE '[^\\x00-\\x7F]') AS is_odd
+    FROM (
+      SELECT consumer_group, broker_name, client_id FROM silver_consumer_connection
+      UNION ALL
+      -- Proxies tell each other of their clients: what they list is one list.
+      SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id FROM silver_proxy_connection
+    )
+    GROUP BY consumer_group, broker_name
+  )
+  GROUP BY consumer_group
+),
+-- What each member that a broker or proxy lists is and says.
+told_of_group AS (
+  SELECT
+    consumer_group, count(*) AS member_count, count(told_strategy) AS told_count, collect_set(told_strategy) AS told,
+    count(DISTINCT client_language, coalesce(own_version, listed_version)) > 1
+      OR bool_or(client_language IS NULL OR coalesce(own_version, listed_version) IS NULL) AS may_be_mixed,
+    NOT coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_other_language, bool_or(process_count > 1) AS has_processes
+  FROM (
+    SELECT consumer_group, client_id, max(client_language) AS client_language, max(client_version) AS listed_version
+    FROM (
+      SELECT consumer_group, client_id, client_language, client_version FROM silver_consumer_connection
+      UNION ALL
+      SELECT consumer_group, client_id, client_language, client_version FROM silver_proxy_connection
+    )
+    GROUP BY consumer_group, client_id
+  )
+  LEFT JOIN drift_answer USING (consumer_group, client_id)
+  GROUP BY consumer_group
+),
+reported_strategy AS (
+  SELECT consumer_group, collect_set(told_strategy) AS reported FROM drift_answer GROUP BY consumer_group
+),
+subscriber_of_topic AS (
+  SELECT consumer_group, topic, collect_set(client_id) AS subscribers FROM silver_client_subscription GROUP BY consumer_group, topic
+),
+subscriber_of_group AS (
+  SELECT consumer_group, collect_set(client_id) AS known FROM silver_client_subscription GROUP BY consumer_group
+),
+of_every_group AS (
+  SELECT collect_set(strategy) AS usual_strategies FROM gold_assignment_fairness WHERE strategy_source = 'hypothetical'
+),
+explained_assignment AS (
+  SELECT
+    assigned.*, group_state, coalesce(lists, array()) AS lists, coalesce(has_repeated_id, FALSE) AS has_repeated_id,
+    coalesce(may_be_mixed, TRUE) AS may_be_mixed, coalesce(reported, array()) AS reported, coalesce(told, array()) AS told, coalesce(has_settings, FALSE) AS is_configured,
+    coalesce(has_parameters, FALSE) AS has_member_parameters,
+    size(lists) = 1 AND told_count = member_count AND NOT has_processes AS is_all_told,
+    -- Clients in Go and C++ sort by byte, which is Java's order for ASCII.
+    coalesce(is_odd AND has_other_language AND is_effective, FALSE) AS has_other_order,
+    topic = concat('{_RETRY}', consumer_group) AS is_plain_retry,
+    array_except(coalesce(known, array()), coalesce(subscribers, array())) AS unsubscribed,
+    max(IF(is_effective, strategy, NULL)) OVER of_topic AS effective_strategy,
+    strategy = min(strategy) OVER of_topic AS is_first_strategy,
+    bool_or(is_routed) OVER of_topic AS is_topic_routed,
+    array_except(usual_strategies, collect_set(strategy) OVER of_topic) AS missing_strategies
+  FROM assigned
+  LEFT JOIN (SELECT consumer_group, topic, strategy, group_state FROM gold_assignment_fairness)
+    USING (consumer_group, topic, strategy)
+  LEFT JOIN list_of_members USING (consumer_group)
+  LEFT JOIN told_of_group USING (consumer_group)
+  LEFT JOIN reported_strategy USING (consumer_group)
+  LEFT JOIN subscriber_of_topic USING (consumer_group, topic)
+  LEFT JOIN subscriber_of_group USING (consumer_group)
+  LEFT JOIN (SELECT DISTINCT consumer_group, TRUE AS has_settings FROM configured_group) USING (consumer_group)
+  LEFT JOIN (SELECT DISTINCT consumer_group, TRUE AS has_parameters FROM member_parameters) USING (consumer_group)
+  CROSS JOIN of_every_group
+  WINDOW of_topic AS (PARTITION BY consumer_group, topic)
+),
+held_against_lists AS (
+  SELECT
+    *,
+    IF(group_state = 'online' AND size(queues) > 0 AND NOT has_other_order, transform(lists, slots ->
+      filter(transform(transform(
+        queues, (queue, place) -> struct(queue, CAST({_SLOT} AS INT) AS slot)),
+        placed -> struct(placed.queue AS queue, {_OWNER} AS owner)),
+        held -> {_IS_WRONG}
+    )), array()) AS faults_by_list
+  FROM explained_assignment
+),
+judged_owners AS (
+  SELECT
+    *,
+    -- The list that explains the rows best; of several as good the first.
+    array_min(transform(faults_by_list, (faults, place) -> struct(size(faults) AS fault_count, place))) AS best
+  FROM held_against_lists
+)"""
+
+_FIRST_FAULT: Final = "get(get(faults_by_list, best.place), 0)"
+_MISSING_READERS: Final = (
+    "array_except(transform(slots, slot -> slot.client_id), array_union(readers, unsubscribed))"
+)
+_HAS_TOLD: Final = "group_state = 'online' AND is_first_strategy AND is_topic_routed"
+_TOPIC: Final = "concat('group ', consumer_group, ', topic ', topic, ': effective strategy ', coalesce(effective_strategy, 'none')"
+
+BREACHES: Final = (
+    Breach(
+        OWNERS_RECOMPUTED,
+        "best.fault_count > 0",
+        f"concat({STRATEGY_SUBJECT}, ': queue ', {_FIRST_FAULT}.queue.broker_name, '/', {_FIRST_FAULT}.queue.queue_id, ' is given to ', "
+        f"coalesce({_FIRST_FAULT}.queue.client_id, 'nobody'), ', expected ', coalesce({_FIRST_FAULT}.owner, 'nobody'), "
+        "IF(best.fault_count > 1, concat(' (and ', best.fault_count - 1, ' more)'), ''))",
+        "best.fault_count",
+    ),
+    Breach(
+        EVERY_MEMBER_READS,
+        "strategy = 'BROADCASTING' AND read_queue_count > 0 AND size(lists) > 0 AND ("
+        f"NOT exists(lists, slots -> size({_MISSING_READERS}) = 0) OR owned_count <> size(readers) * read_queue_count "
+        "OR arrays_overlap(readers, unsubscribed))",
+        f"concat({STRATEGY_SUBJECT}, ': ', owned_count, ' owners of ', read_queue_count, ' queues by ', size(readers), ' members')",
+    ),
+    Breach(
+        STRATEGIES_COMPLETE,
+        "is_first_strategy AND is_topic_routed AND NOT coalesce(group_state = 'broadcasting', FALSE) AND size(missing_strategies) > 0",
+        "concat('group ', consumer_group, ', topic ', topic, ': without ', array_join(array_sort(missing_strategies), ' and '))",
+    ),
+    Breach(
+        STRATEGY_FOLLOWS_REPORTS,
+        f"{_HAS_TOLD} AND is_all_told AND NOT coalesce(effective_strategy IN (IF(size(told) > 1, 'MIXED', get(told, 0)), 'POP'), FALSE)",
+        f"{_TOPIC}, ', and all members report ', array_join(array_sort(told), ' and '))",
+    ),
+    Breach(
+        STRATEGY_FOLLOWS_REPORTS,
+        f"{_HAS_TOLD} AND size(reported) = 0 AND NOT is_configured AND effective_strategy <> 'POP'",
+        f"{_TOPIC}, ', and neither members nor settings give one')",
+    ),
+    Breach(
+        STRATEGY_FOLLOWS_REPORTS,
+        "strategy_source = 'configured' AND NOT is_configured "
+        "OR strategy_source = 'observed' AND group_state = 'online' AND is_routed "
+        "AND NOT (array_contains(reported, strategy) OR strategy = 'POP' OR strategy = 'MIXED' AND size(reported) > 1)",
+        f"concat({STRATEGY_SUBJECT}, ': source ', strategy_source, ', members report ', "
+        "coalesce(nullif(array_join(array_sort(reported), ' and '), ''), 'none'), IF(is_configured, '', ', no settings'))",
+    ),
+    *(
+        Breach(
+            REASON_TRUE,
+            f"array_contains(reasons, {quoted(reason)}) AND NOT strategy IN {quoted_list(strategies)}",
+            f"concat({STRATEGY_SUBJECT}, ': reason {reason}')",
+        )
+        for reason, strategies in STRATEGIES_OF_REASON.items()
+    ),
+    Breach(
+        REASON_TRUE,
+        f"array_contains(reasons, 'left_out_by_strategy') AND strategy IN {quoted_list(STRATEGIES_THAT_LEAVE_NOTHING_OUT)}",
+        f"concat({STRATEGY_SUBJECT}, ': reason left_out_by_strategy')",
+    ),
+    *(
+        Breach(
+            REASON_TRUE,
+            f"array_contains(reasons, {quoted(reason)}) AND NOT coalesce({condition}, FALSE)",
+            f"concat({STRATEGY_SUBJECT}, ': reason {reason}, group ', coalesce(group_state, 'unknown'))",
+        )
+        for reason, condition in {
+            "group_offline": "group_state = 'offline'",
+            "members_unknown": "group_state = 'unknown'",
+            "duplicate_client_id": "has_repeated_id",
+            "mixed_clients": "may_be_mixed AND strategy_source <> 'hypothetical'",
+            "mixed_parameters": "has_member_parameters AND strategy_source <> 'hypothetical'",
+        }.items()
+    ),
+)
+"""What can be seen of a group, topic and strategy, over the columns of `judged_owners`."""
+
+QUERY: Final = breaches_in("judged_owners", BREACHES, ("consumer_group", "topic"))

@@ -1,0 +1,431 @@
+"""Findings held against the facts: dropped, invented, miscounted, of another subject, with other words; kind by kind.
+
+The sentences stand here once more, written by hand: the gate's are patterns, and the job's are put together from columns.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from staged_day import StagedDay
+from staged_facts import OF_REASONS, add_facts
+
+from expectations import finding_facts, measures
+from expectations.finding_text import KINDS_WITH_SENTENCE
+from expectations.thresholds import FINDING_KINDS
+from tables.finding_advice import ADVICE, DELETE_GROUP
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+Row = dict[str, Any]
+
+STATEMENT = next(text for text in measures.MEASURE_STATEMENTS if "'finding.numbers_exact'" in text)
+JUDGED = [expectation.expectation_id for expectation in finding_facts.SUITE.expectations]
+FILE = {"seen_values": ["torn"], "examples": ["host-1"]}
+QUEUES = {"queue_count": 6, "examples": ["b/0", "b/1", "b/2", "b/3", "b/4"]}
+LIST = "b/0, b/1, b/2, b/3, b/4 (5 of 6)"
+TOPICS = {"topic_count": 1, "examples": ["t"], "value_count": 2, "seen_values": ["v1", "v2"]}
+
+WORDS: dict[str, tuple[Row, str]] = {
+    "strategies_mixed": (
+        {"value_count": 2, "seen_values": ["AVG", "CONFIG"], "client_total_count": 2},
+        "Members report AVG and CONFIG.",
+    ),
+    "mixed_request_modes": (
+        {"client_count": 1, "client_total_count": 3, "examples": ["c1"]},
+        "Members at brokers: 2. Members at proxies: 1. They divide the queues by different lists of members.",
+    ),
+    "server_load_balancer_off": (
+        {"client_count": 2, "client_total_count": 2},
+        "2 members leave the division to brokers with serverLoadBalancerEnable=false: they give every queue to each that asks.",
+    ),
+    "request_modes_differ": (
+        {"client_count": 1, "client_total_count": 2},
+        "The brokers of the topic have different request modes for 1 member that asks any of them.",
+    ),
+    "strategy_unknown_to_broker": (
+        {"client_count": 1, "client_total_count": 2},
+        (
+            "1 member leaves the division to the broker, which does not have CONFIG: they keep the queues that they hold, and take no "
+            "new ones."
+        ),
+    ),
+    "client_id_duplicated": ({"process_count": 2}, "2 processes share this client id."),
+    "subscriptions_differ": (
+        {"client_count": 1, "client_total_count": 3, "value_count": 2},
+        "1 of 3 members does not subscribe to the topic; the others use 2 filter expressions.",
+    ),
+    "queue_unowned": (
+        QUEUES | {"likely_cause": "mixed_strategies", "waiting_message_count": 1},
+        f"6 queues have no owner (mixed_strategies): {LIST}. At least 1 message waits there.",
+    ),
+    "queue_unread_by_member": (
+        QUEUES,
+        f"6 queues are not read by every member of this broadcasting group: {LIST}.",
+    ),
+    "queue_owned_twice": (QUEUES, f"6 queues have more than one owner: {LIST} by c1, c2."),
+    "owner_unexpected": (
+        {"queue_count": 1, "examples": ["b/0"]},
+        "1 queue is held by a client that the strategy would not have chosen: b/0 by c1.",
+    ),
+    "assignment_frozen": (
+        QUEUES,
+        f"6 queues of a topic without a readable route are still held: {LIST} by c1.",
+    ),
+    "clients_idle": (
+        {"client_count": 1, "client_total_count": 3, "queue_total_count": 4},
+        "1 of 3 clients owns none of 4 queues.",
+    ),
+    "load_unfair": (
+        {
+            "client_total_count": 2,
+            "queue_total_count": 6,
+            "max_queues_per_client": 6,
+            "min_queues_per_client": 0,
+            "mean_queues_per_client": 3.0,
+        },
+        "One client owns 6 queues, another 0, the mean is 3.00.",
+    ),
+    "group_offline": (
+        {"topic_count": 1},
+        ("No member is connected to any broker or proxy; the group has progress in 1 topic."),
+    ),
+    "members_unknown": (
+        {"topic_count": 1, "seen_values": ["broker_not_asked"]},
+        "Nobody can say whether members are connected: a broker could not be asked.",
+    ),
+    "client_not_asked": (
+        {"client_count": 1, "client_total_count": 3, "examples": [r"c\E(1"]},
+        r"1 of 3 members could not be asked what they hold: c\E(1.",
+    ),
+    "member_lists_differ": ({"value_count": 2}, "Brokers give 2 different member lists."),
+    "settings_missing": (
+        {"client_total_count": 3, "queue_count": 2, "topic_count": 1},
+        "All 3 members answered, and none reports a strategy (clients in Go and C++ do not).",
+    ),
+    "strategy_unknown": (
+        {"seen_values": ["Own"], "queue_count": 2, "topic_count": 1},
+        "Members report the strategy Own.",
+    ),
+    "strategy_changed": (
+        {
+            "queue_count": 1,
+            "queue_total_count": 8,
+            "topic_count": 1,
+            "value_count": 1,
+            "seen_values": ["CONFIG instead of AVG"],
+        },
+        (
+            "The strategy in effect is CONFIG instead of AVG on 2026-11-15. Of the 8 queues whose owner was observed on both days, 1 has "
+            "another one."
+        ),
+    ),
+    "consumption_stalled": (
+        QUEUES | {"client_count": 1},
+        f"9 messages wait in 6 queues, of which c1 has consumed nothing for 12 minutes: {LIST}.",
+    ),
+    "order_queue_blocked": (
+        QUEUES,
+        (
+            "6 FIFO queues wait for a message that was handed out again, up to 3 times, and is not acknowledged; behind it 1 message "
+            f"waits: {LIST}."
+        ),
+    ),
+    "route_differs": (
+        {"value_count": 2, "seen_values": ["ns b 4", "ns b 8"], "examples": ["b"]},
+        "2 name servers give different readable queues on b: ns b 4, ns b 8.",
+    ),
+    "order_conf_differs": (
+        {"value_count": 2, "seen_values": ["ns b:4", "ns none"]},
+        "Name servers give different order configurations: ns b:4, ns none.",
+    ),
+    "route_missing": (
+        {"group_count": 1, "examples": ["g"]},
+        "No name server has a route; subscribed by g.",
+    ),
+    "broker_missing_on_nameserver": (
+        TOPICS,
+        "Some name servers do not send clients to this broker, for 1 topic (t): v1, v2.",
+    ),
+    "write_route_differs": (
+        TOPICS,
+        "Name servers give different write queues or permissions, for 1 topic (t): v1, v2.",
+    ),
+    "broker_address_differs": (
+        TOPICS,
+        "Name servers give different addresses of this broker, seen with 1 topic (t): v1, v2.",
+    ),
+    "route_config_differs": (
+        TOPICS,
+        "The name servers say otherwise than the broker's own configuration, for 1 topic (t): v1, v2.",
+    ),
+    "broker_without_master": (
+        TOPICS,
+        (
+            "No name server lists a master (broker id 0) of this broker, only v1, v2. Its slave serves reads and takes no messages, for "
+            "1 topic."
+        ),
+    ),
+    "offset_files_corrupt": (FILE, "The client does not start. On host-1: torn."),
+    "offset_file_shared": (
+        FILE | {"process_count": 2},
+        "2 processes write one offset file. On host-1: torn.",
+    ),
+    "offset_file_recovered": (FILE, "Only the .bak file is good. On host-1: torn."),
+    "offset_file_lost": (FILE, "The client has no stored offsets. On host-1: torn."),
+    "offset_file_stale": (
+        FILE,
+        "The client is online and has not written for 1,234.5 hours. On host-1: torn.",
+    ),
+    "offset_file_unused": (FILE, "No client uses this file any more. On host-1: torn."),
+    "broadcast_messages_lost": (
+        QUEUES,
+        f"The brokers removed 7 messages that the client had not read, in 6 queues: {LIST}.",
+    ),
+    "broadcast_offset_ahead": (
+        QUEUES,
+        f"The client has stored offsets past the end of the log, by 1 message, in 6 queues: {LIST}.",
+    ),
+    "broadcast_offset_regressed": (
+        QUEUES,
+        f"The stored offset went back, by 7 messages in 6 queues: {LIST}.",
+    ),
+    "broadcast_client_stuck": (
+        QUEUES,
+        f"The client has read nothing since the earlier day and is 7 messages behind in 6 queues: {LIST}.",
+    ),
+    "record_rejected": (
+        {"record_count": 1, "seen_values": ["some_kind"]},
+        "1 record of kind some_kind could not be read: torn",
+    ),
+    "record_repeated": (
+        {"record_count": 1, "seen_values": ["some_kind"]},
+        (
+            "1 record of kind some_kind does not count beside another answer to the same question: "
+            "f line 1 says otherwise than line 2"
+        ),
+    ),
+    "order_conf_unreadable": (
+        {"value_count": 1, "seen_values": ["ns-1 b:4;c"]},
+        "Producers cannot read the order configuration: ns-1 b:4;c.",
+    ),
+    "offset_file_undecided": (
+        FILE,
+        "Whether the client can read its file is not known. On host-1: torn.",
+    ),
+    "source_failed": (
+        {"record_count": 1, "seen_values": ["some_kind"], "likely_cause": "timed_out"},
+        "1 question failed (some_kind): no\nanswer",
+    ),
+}
+"""Kind -> the columns of a finding of it, and its evidence."""
+
+OF_CLIENTS = {"client_id_duplicated"}
+OF_TOPICS = {"clients_idle", "load_unfair", "subscriptions_differ", "consumption_stalled", *OF_REASONS}
+OF_BROKERS = {
+    "broker_missing_on_nameserver",
+    "write_route_differs",
+    "broker_address_differs",
+    "route_config_differs",
+    "broker_without_master",
+    "source_failed",
+}
+
+
+def subject(kind: str, name: str) -> Row:
+    if kind in OF_BROKERS:
+        return {"broker_name": name}
+    if kind in {"route_missing", "order_conf_unreadable"}:
+        return {"topic": name}
+    topic = {"topic": "t"} if kind in OF_TOPICS else {}
+    return {"consumer_group": name} | topic | ({"client_id": "c1"} if kind in OF_CLIENTS else {})
+
+
+def add_finding(day: StagedDay, kind: str, name: str) -> Row:
+    columns, evidence = WORDS[kind]
+    return day.add_finding(
+        kind=kind, **({"client_count": None} | columns), evidence=evidence, **subject(kind, name)
+    )
+
+
+NUMBER = {
+    "client_id_duplicated": ("process_count", "2 processes", "3 processes"),
+    "clients_idle": ("client_total_count", "3 clients", "4 clients"),
+    "load_unfair": ("max_queues_per_client", "6 queues", "7 queues"),
+    "group_offline": ("topic_count", "1 topic", "2 topics"),
+    "members_unknown": ("topic_count", "", ""),
+    "strategy_changed": ("queue_count", "1 has", "2 have"),
+    "broker_missing_on_nameserver": ("topic_count", "1 topic (t)", "2 topics (t)"),
+    "write_route_differs": ("topic_count", "1 topic (t)", "2 topics (t)"),
+    "broker_address_differs": ("topic_count", "1 topic (t)", "2 topics (t)"),
+    "broker_without_master": ("topic_count", "1 topic", "2 topics"),
+    "record_rejected": ("record_count", "1 record ", "2 records "),
+    "record_repeated": ("record_count", "1 record of kind some_kind does", "2 records of kind some_kind do"),
+    "order_conf_unreadable": ("value_count", "", ""),
+    "source_failed": ("record_count", "1 question ", "2 questions "),
+    "strategies_mixed": ("value_count", "", ""),
+    "client_not_asked": ("client_total_count", "3 members", "4 members"),
+    "member_lists_differ": ("value_count", "2 different", "3 different"),
+    "subscriptions_differ": ("client_count", "1 of 3 members does", "2 of 3 members do"),
+    "server_load_balancer_off": ("client_total_count", "", ""),
+    "strategy_unknown_to_broker": ("client_total_count", "", ""),
+    "request_modes_differ": ("client_total_count", "", ""),
+    "settings_missing": ("queue_count", "", ""),
+    "strategy_unknown": ("queue_count", "", ""),
+    "consumption_stalled": ("client_count", "", ""),
+    "route_missing": ("group_count", "", ""),
+    "route_config_differs": ("topic_count", "1 topic (t)", "2 topics (t)"),
+}
+"""Kind -> a column, its number in the evidence, and the next number there."""
+
+FREE_START = {"consumption_stalled": ("6 queues", "7 queues"), "route_differs": ("on b:", "on z:")}
+"""Kinds whose sentence begins with a number that no column has: another part of it, and what it is changed to."""
+
+(
+    COMPLETE,
+    NONE_BESIDES,
+    NUMBERS_EXACT,
+    SEVERITY_OF_FACTS,
+    EVIDENCE_FOLLOWS,
+    ADVICE_OF_KIND,
+    DELETION_PROVEN,
+) = JUDGED
+FAULTS: dict[str, set[str]] = {
+    "in_order": set(),
+    "dropped": {COMPLETE},
+    "invented": {NONE_BESIDES},
+    "miscounted": {NUMBERS_EXACT},
+    "of_another": {COMPLETE, NONE_BESIDES},
+    "understated": {SEVERITY_OF_FACTS},
+}
+SEVERITIES = {
+    "client_id_duplicated": "critical",
+    "subscriptions_differ": "critical",
+    "record_repeated": "warning",
+}
+"""Kinds that have several severities -> that of the facts that are planted."""
+NOT_PLANTED = {
+    # No number of it is counted again: proxies have some of its members.
+    ("mixed_request_modes", "miscounted"),
+    *{(kind, "understated") for kind in finding_facts.KINDS_RECOMPUTED if kind not in SEVERITIES},
+}
+PLANTED = [
+    (kind, fault)
+    for kind in finding_facts.KINDS_RECOMPUTED
+    for fault in FAULTS
+    if (kind, fault) not in NOT_PLANTED
+]
+
+
+def plant(day: StagedDay, kind: str, fault: str) -> None:
+    name = f"{kind}-{fault}"
+    if fault != "invented":
+        add_facts(day, kind, name)
+    if fault != "dropped":
+        row = add_finding(day, kind, name)
+        if kind in SEVERITIES:
+            below = {"critical": "warning", "warning": "info"}[SEVERITIES[kind]]
+            row["severity"] = below if fault == "understated" else SEVERITIES[kind]
+        if fault == "miscounted":
+            column, number, other = NUMBER[kind]
+            row.update({column: row[column] + 1, "evidence": row["evidence"].replace(number, other)})
+        if fault == "of_another":
+            row.update(subject(kind, f"{name}-wrong"))
+
+
+@pytest.fixture(scope="module")
+def measured(spark: SparkSession) -> dict[str, str]:
+    """Expectation -> all examples of one day with every fault of every kind."""
+    day = StagedDay()
+    for kind, fault in PLANTED:
+        plant(day, kind, fault)
+    for kind in FINDING_KINDS:
+        if kind not in finding_facts.KINDS_RECOMPUTED:
+            add_finding(day, kind, f"{kind}-in_order")
+        add_finding(day, kind, f"{kind}-replaced")["evidence"] = "Something else was seen."
+        # Right words for another row: a number of the sentence or a name of its list is another one.
+        row = add_finding(day, kind, f"{kind}-altered")
+        old, new = FREE_START.get(kind, ("", "1"))
+        row["evidence"] = row["evidence"].replace(old, new, 1)
+    for name, is_proven, is_told in (
+        ("g_proven", True, True),
+        ("g_untold", True, False),
+        ("g_paused", False, False),
+        ("g_deleted", False, True),
+    ):
+        add_offline_group(day, name, is_proven=is_proven, is_told=is_told)
+    add_finding(day, "load_unfair", "wrong_advice")["advice"] = ADVICE["clients_idle"]
+    add_finding(day, "queue_unowned", "advice_of_kind")["advice"] = ADVICE["queue_unowned"]
+    day.show_to(spark)
+    spark.sql("SELECT CAST(NULL AS STRING) AS consumer_group WHERE FALSE").createOrReplaceTempView(
+        "left_out_group"
+    )
+    return {
+        row["expectation_id"]: "\n".join(
+            example for offender in row["offenders"] or [] for example in offender["examples"]
+        )
+        for row in spark.sql(STATEMENT).collect()
+    }
+
+
+def add_offline_group(day: StagedDay, group: str, *, is_proven: bool, is_told: bool) -> None:
+    """A group that is offline on two days, whose offset moved between them unless its absence is proven."""
+    queue = {"consumer_group": group, "topic": "t", "broker_name": "b", "queue_id": 0}
+    for rows, offset in (
+        (day.before["consume_progress"], 7 if is_proven else 6),
+        (day.rows["consume_progress"], 7),
+    ):
+        rows.append(queue | {"consumer_offset": offset})
+    day.before["queue_assignment"].append(
+        queue | {"strategy": "AVG", "is_effective": False, "reason": "group_offline"}
+    )
+    add_facts(day, "group_offline", group)
+    row = add_finding(day, "group_offline", group)
+    if is_told:
+        row["evidence"] += " It was offline on 2026-11-15 too, and no offset of it has moved since."
+        row["advice"] = DELETE_GROUP
+
+
+def test_deleting_a_group_is_advised_where_two_days_prove_its_absence_and_nowhere_else(
+    measured: dict[str, str],
+) -> None:
+    assert {name for name in ("g_proven", "g_untold", "g_paused", "g_deleted") if seen(measured, name)} == {
+        "g_untold",
+        "g_deleted",
+    }
+    assert DELETION_PROVEN in seen(measured, "g_deleted")
+
+
+def test_advice_of_another_kind_or_cause_is_seen(measured: dict[str, str]) -> None:
+    assert ADVICE_OF_KIND in seen(measured, "wrong_advice")
+    # The cause has its own.
+    assert ADVICE_OF_KIND in seen(measured, "advice_of_kind")
+
+
+def seen(measured: dict[str, str], name: str) -> set[str]:
+    return {
+        expectation_id
+        for expectation_id, text in measured.items()
+        if re.search(rf"(?<![\w-]){name}(?![\w])", text)
+    }
+
+
+@pytest.mark.parametrize(("kind", "fault"), PLANTED)
+def test_a_finding_is_held_against_the_facts(kind: str, fault: str, measured: dict[str, str]) -> None:
+    assert seen(measured, f"{kind}-{fault}") == FAULTS[fault]
+
+
+@pytest.mark.parametrize("kind", FINDING_KINDS)
+def test_evidence_of_other_words_or_numbers_is_seen(kind: str, measured: dict[str, str]) -> None:
+    assert EVIDENCE_FOLLOWS not in seen(measured, f"{kind}-in_order")
+    assert EVIDENCE_FOLLOWS in seen(measured, f"{kind}-replaced")
+    assert EVIDENCE_FOLLOWS in seen(measured, f"{kind}-altered")
+
+
+def test_each_kind_has_a_sentence() -> None:
+    assert set(FINDING_KINDS) == KINDS_WITH_SENTENCE

@@ -1,0 +1,253 @@
+"""Owners held against what plain SQL gives: exchanged, missing, excused without a cause, by a strategy that nobody reports."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from staged_day import BROKERS, Row, StagedDay
+
+from expectations import measures, recomputed_owners
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if "'queue_assignment.owners_recomputed'" in text]
+OWNERS, READS, COMPLETE, FOLLOWS, REASON = (
+    expectation.expectation_id for expectation in recomputed_owners.SUITE.expectations
+)
+FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
+
+
+def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
+    """Plants a fault in a group named like the function, and says which expectations must see it."""
+
+    def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
+        FAULTS[plant.__name__] = (plant, set(expected))
+        return plant
+
+    return register
+
+
+def add_group(
+    day: StagedDay,
+    group: str,
+    clients: tuple[str, ...] = ("c1", "c2", "c3"),
+    told: tuple[str | None, ...] = ("AVG", "AVG", "AVG"),
+) -> None:
+    """A group of `orders` whose members report these strategies and divide by AVG."""
+    day.add_group(group, "orders", clients)
+    for client, strategy in zip(sorted(set(clients)), told, strict=False):
+        day.of("consumer_client", consumer_group=group, client_id=client)[0]["strategy"] = strategy
+
+
+def rows(day: StagedDay, group: str, strategy: str = "AVG") -> list[Row]:
+    return day.of("queue_assignment", consumer_group=group, strategy=strategy)
+
+
+@fault()
+def in_order(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+
+
+@fault()
+def more_clients_than_queues(day: StagedDay, group: str) -> None:
+    clients = tuple(f"c{number:02}" for number in range(11))
+    add_group(day, group, clients, ("AVG",) * 11)
+
+
+@fault()
+def names_that_java_sorts_otherwise_than_bytes(day: StagedDay, group: str) -> None:
+    """UTF-16 puts a surrogate before U+FFFD; by byte it is behind."""
+    day.add_group(group, "orders", ("\ufffd", "\U00010000"))
+    for row in day.of("consumer_client", consumer_group=group):
+        row["strategy"] = "AVG"
+    for strategy, of_first in (("AVG", (0, 1, 2, 3)), ("AVG_BY_CIRCLE", (0, 2, 4, 6))):
+        for index, row in enumerate(rows(day, group, strategy)):
+            row["client_id"] = "\U00010000" if index in of_first else "\ufffd"
+
+
+@fault()
+def brokers_that_list_different_members(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    day.remove("consumer_connection", consumer_group=group, broker_name=BROKERS[1], client_id="c3")
+
+
+@fault()
+def share_of_a_second_connection(day: StagedDay, group: str) -> None:
+    """Both connections of a client id take the share of the first; that of the other has no owner."""
+    add_group(day, group, ("c1", "c1"), ("AVG",))
+    for strategy, owned in (("AVG", (0, 1, 2, 3)), ("AVG_BY_CIRCLE", (0, 2, 4, 6))):
+        for index, row in enumerate(rows(day, group, strategy)):
+            if index not in owned:
+                row.update(client_id=None, reason="duplicate_client_id")
+
+
+@fault()
+def owner_that_does_not_subscribe(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    day.of("client_subscription", consumer_group=group, client_id="c3")[0]["topic"] = "config"
+    for row in day.of("queue_assignment", consumer_group=group, client_id="c3"):
+        row.update(client_id=None, reason="owner_not_subscribed")
+
+
+@fault(OWNERS)
+def owner_that_does_not_subscribe_and_is_given_queues(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    day.of("client_subscription", consumer_group=group, client_id="c3")[0]["topic"] = "config"
+
+
+@fault(OWNERS)
+def owner_that_subscribes_and_is_said_not_to(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    rows(day, group)[0].update(client_id=None, reason="owner_not_subscribed")
+
+
+@fault(OWNERS)
+def clients_swapped(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    swap = {"c1": "c2", "c2": "c1", "c3": "c3"}
+    for row in rows(day, group, "AVG_BY_CIRCLE"):
+        row["client_id"] = swap[row["client_id"]]
+
+
+@fault(OWNERS)
+def strategies_exchanged(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    for one, other in zip(rows(day, group), rows(day, group, "AVG_BY_CIRCLE"), strict=True):
+        one["client_id"], other["client_id"] = other["client_id"], one["client_id"]
+
+
+@fault(OWNERS)
+def brokers_swapped(day: StagedDay, group: str) -> None:
+    add_group(day, group, ("c1", "c2"), ("AVG", "AVG"))
+    for row in rows(day, group):
+        row["broker_name"] = BROKERS[1] if row["broker_name"] == BROKERS[0] else BROKERS[0]
+
+
+@fault(OWNERS, REASON)
+def left_out_by_even_shares(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    rows(day, group)[0].update(client_id=None, reason="left_out_by_strategy")
+
+
+@fault(OWNERS, REASON)
+def unknown_members_that_brokers_list(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    for row in rows(day, group):
+        row.update(client_id=None, reason="members_unknown")
+
+
+@fault(OWNERS, REASON)
+def offline_group_that_is_online(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    for row in rows(day, group):
+        row.update(client_id=None, reason="group_offline")
+
+
+@fault(OWNERS, REASON)
+def twins_that_no_broker_lists(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    rows(day, group)[0].update(client_id=None, reason="duplicate_client_id")
+
+
+@fault(OWNERS, REASON)
+def reason_of_another_strategy(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    rows(day, group)[0].update(client_id=None, reason="not_in_configured_list")
+
+
+def add_listeners(day: StagedDay, group: str) -> None:
+    day.add_group(group, "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
+
+
+@fault()
+def listeners(day: StagedDay, group: str) -> None:
+    add_listeners(day, group)
+
+
+@fault(READS)
+def listener_missing(day: StagedDay, group: str) -> None:
+    add_listeners(day, group)
+    day.remove("queue_assignment", consumer_group=group, client_id="c2")
+
+
+@fault(READS)
+def listener_without_a_queue(day: StagedDay, group: str) -> None:
+    add_listeners(day, group)
+    day.remove("queue_assignment", consumer_group=group, client_id="c2", broker_name=BROKERS[0])
+
+
+@fault(COMPLETE)
+def topic_without_a_strategy(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    day.remove("queue_assignment", consumer_group=group, strategy="AVG_BY_CIRCLE")
+
+
+@fault(FOLLOWS)
+def no_effective_strategy(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    for row in rows(day, group):
+        row.update(is_effective=False, strategy_source="hypothetical")
+
+
+@fault(FOLLOWS)
+def another_effective_strategy(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    for one, other in zip(rows(day, group), rows(day, group, "AVG_BY_CIRCLE"), strict=True):
+        one.update(is_effective=False, strategy_source="hypothetical")
+        other.update(is_effective=True, strategy_source="observed")
+
+
+@fault(FOLLOWS)
+def one_strategy_where_members_report_two(day: StagedDay, group: str) -> None:
+    add_group(day, group, told=("AVG", "AVG", "AVG_BY_CIRCLE"))
+
+
+@fault(FOLLOWS)
+def configured_without_settings(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    for row in rows(day, group):
+        row["strategy_source"] = "configured"
+
+
+@fault()
+def configured_with_settings(day: StagedDay, group: str) -> None:
+    add_group(day, group, told=(None, None, None))
+    day.configured.append(group)
+    for row in rows(day, group):
+        row["strategy_source"] = "configured"
+
+
+@fault(FOLLOWS)
+def effective_where_nobody_reports(day: StagedDay, group: str) -> None:
+    add_group(day, group, told=(None, None, None))
+
+
+@pytest.fixture(scope="module")
+def measured(spark: SparkSession) -> dict[str, str]:
+    """Expectation -> all examples of one day on which each group has its fault."""
+    day = StagedDay()
+    day.add_topic("orders")
+    day.add_topic("config", queues_per_broker=1)
+    for name, (plant, _) in FAULTS.items():
+        plant(day, name)
+    return {
+        row["expectation_id"]: "\n".join(
+            example for offender in row["offenders"] or [] for example in offender["examples"]
+        )
+        for row in day.measure(spark, STATEMENTS)
+    }
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_seen_by_what_is_meant_for_it_and_by_nothing_else(
+    name: str, measured: dict[str, str]
+) -> None:
+    seen = {rule for rule, text in measured.items() if re.search(rf"group {name}\b", text)}
+    assert seen == FAULTS[name][1], "\n".join(text for text in measured.values() if name in text)
