@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from staged_day import BROKERS, Row, StagedDay, healthy_day
+from staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
 from staged_export import export_lines, line
 
 from expectations import export_comparison, measures
@@ -23,6 +23,15 @@ JUDGED = {expectation.expectation_id for expectation in export_comparison.SUITE.
 STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if "'queue_offset.equals_export'" in text]
 INSTANT = "2026-11-16T12:00:00.123+00:00"
 LATER = "2026-11-16T12:00:00.124+00:00"
+OF = {
+    "queue_offset": "topic",
+    "topic_route": "topic",
+    "topic_config": "broker_name",
+    "subscription_group": "broker_name",
+    "message_request_mode": "broker_name",
+    "broker": "nameserver",
+}
+"""Whose rows of a table are added up, where it is not the group."""
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
@@ -47,7 +56,7 @@ def changed(table: str, column: str, value: object, *, at: int = 0) -> None:
     """A fault: another value in one row of the table."""
 
     def plant(day: StagedDay, name: str) -> None:
-        of = "topic" if table == "queue_offset" else "consumer_group"
+        of = OF.get(table, "consumer_group")
         row = day.of(table, **{of: name})[at]
         assert row[column] != value
         row[column] = value
@@ -81,6 +90,37 @@ for _table, _column, _value in (
     ("consumer_connection", "client_version_ordinal", 3),
     ("subscription", "expression", "a || b"),
     ("subscription", "expression_type", None),
+    ("proxy_connection", "client_addr", "127.0.0.1:1"),
+    ("proxy_connection", "proxy", "proxy-b"),
+    ("proxy_subscription", "expression", "a || b"),
+    ("topic_route", "nameserver", "127.0.0.1:1"),
+    ("topic_route", "broker_name", "broker-x"),
+    ("topic_route", "perm", 4),
+    ("topic_route", "read_queue_count", 5),
+    ("topic_route", "write_queue_count", None),
+    ("topic_route", "subscribe_queue_count", 3),
+    ("topic_route", "has_master", False),
+    ("topic_route", "order_topic_conf", "broker-a:4"),
+    ("topic_route", "is_in_route", False),
+    ("topic_route", "queue_data_count", None),
+    ("subscription_group", "consumer_group", "other"),
+    ("subscription_group", "is_consume_enabled", False),
+    ("subscription_group", "is_broadcast_enabled", False),
+    ("subscription_group", "retry_queue_count", 2),
+    ("subscription_group", "retry_max_count", None),
+    ("message_request_mode", "consumer_group", "other"),
+    ("message_request_mode", "topic", "other"),
+    ("message_request_mode", "mode", "PULL"),
+    ("message_request_mode", "pop_share_queue_count", 0),
+    ("broker", "broker_name", "other"),
+    ("broker", "broker_cluster_name", "other"),
+    ("broker", "broker_id", 2),
+    ("broker", "broker_addr", "127.0.0.1:1"),
+    ("topic_config", "topic", "other"),
+    ("topic_config", "perm", 4),
+    ("topic_config", "read_queue_count", 5),
+    ("topic_config", "write_queue_count", 5),
+    ("topic_config", "is_order", True),
 ):
     changed(_table, _column, _value)
 
@@ -127,12 +167,40 @@ def subject(day: StagedDay, name: str) -> None:
             **client,
             client_version_ordinal=433,
         )
+        day.add(
+            "proxy_connection",
+            consumer_group=name,
+            proxy=f"proxy of {broker}",
+            **client,
+            client_version_ordinal=1,
+        )
         for topic in (name, f"%RETRY%{name}"):
             expression = {"topic": topic, "expression_type": "TAG", "expression": "*"}
             day.add("subscription", consumer_group=name, broker_name=broker, **expression)
+            day.add("proxy_subscription", consumer_group=name, proxy=f"proxy of {broker}", **expression)
+        day.add_route(NAMESERVERS[0], name, broker, 4, queue_data_count=1)
+    # A topic of its own on a name server, and a broker of its own.
+    day.add("topic_route", nameserver=NAMESERVERS[1], topic=name, broker_name="ordered", is_in_route=False)
+    numbers = {"perm": 6, "read_queue_count": 4, "write_queue_count": 4, "is_order": False}
+    group = {
+        "is_consume_enabled": True,
+        "is_broadcast_enabled": True,
+        "retry_queue_count": 1,
+        "retry_max_count": 16,
+    }
+    for topic in (name, "also"):
+        day.add("topic_config", broker_name=name, topic=topic, **numbers)
+        day.add("subscription_group", broker_name=name, consumer_group=topic, **group)
+        mode = {"mode": "POP", "pop_share_queue_count": 3}
+        day.add("message_request_mode", broker_name=name, topic=topic, consumer_group="poppers", **mode)
+    for broker_id in (0, 1):
+        address = {"broker_name": "broker-a", "broker_cluster_name": "c", "broker_id": broker_id}
+        day.add("broker", nameserver=name, **address, broker_addr=f"127.0.0.1:{broker_id}")
 
 
 TABLES_OF_GROUPS = (
+    "proxy_connection",
+    "proxy_subscription",
     "consume_progress",
     "observed_owner",
     "process_owner",
@@ -143,8 +211,9 @@ TABLES_OF_GROUPS = (
 
 def lost(table: str) -> None:
     def plant(day: StagedDay, name: str) -> None:
-        of = "topic" if table == "queue_offset" else "consumer_group"
-        day.remove(table, **{of: name}, broker_name=BROKERS[0])
+        of = OF.get(table, "consumer_group")
+        [first, *_] = day.of(table, **{of: name})
+        day.remove(table, **first)
 
     plant.__name__ = f"{table}_lost"
     fault(f"{table}.equals_export")(plant)
@@ -152,14 +221,14 @@ def lost(table: str) -> None:
 
 def twice(table: str) -> None:
     def plant(day: StagedDay, name: str) -> None:
-        of = "topic" if table == "queue_offset" else "consumer_group"
+        of = OF.get(table, "consumer_group")
         day.rows[table].append(dict(day.of(table, **{of: name})[0]))
 
     plant.__name__ = f"{table}_twice"
     fault(f"{table}.equals_export")(plant)
 
 
-for _table in ("queue_offset", *TABLES_OF_GROUPS):
+for _table in (*OF, *TABLES_OF_GROUPS):
     lost(_table)
     twice(_table)
 
@@ -193,7 +262,7 @@ def payload_changed(day: StagedDay, kind: str, name: str, pattern: str, replacem
     assert day.export is not None
     for row in day.export:
         said = json.loads(row["value"])
-        if row["kind"] == kind and name in {said.get("group"), said.get("topic")}:
+        if row["kind"] == kind and name in {said.get("group"), said.get("topic"), said.get("broker")}:
             said["payload"], count = re.subn(pattern, replacement, said["payload"])
             assert count
             row["value"] = json.dumps(said)
@@ -228,7 +297,7 @@ def a_topic_with_braces(day: StagedDay, name: str) -> None:
 
 @excused
 def an_answer_that_the_build_rejected(day: StagedDay, name: str) -> None:
-    asked = {"kind": "consume_stats", "consumer_group": name, "state": "rejected"}
+    asked = {"kind": "consume_stats", "consumer_group": name, "state": "rejected", "captured_at": INSTANT}
     day.add("export_record", file="consume_stats.jsonl", line_number=1, **asked)
     day.remove("consume_progress", consumer_group=name)
 
@@ -237,6 +306,68 @@ def an_answer_that_the_build_rejected(day: StagedDay, name: str) -> None:
 def two_addresses_of_a_broker_that_answer_otherwise(day: StagedDay, name: str) -> None:
     assert day.export is not None
     day.export.append(line("consume_stats", '{"offsetTable":{}}', group=name, broker=BROKERS[0]))
+
+
+@excused
+def an_answer_after_which_the_broker_knew_no_member(day: StagedDay, name: str) -> None:
+    asked = {"kind": "consume_stats", "consumer_group": name, "state": "payload", "counted_line": 2}
+    day.add("export_record", file="consume_stats.jsonl", line_number=1, **asked)
+    day.remove("consume_progress", consumer_group=name, broker_name=BROKERS[0])
+
+
+@excused
+def a_client_asked_through_two_brokers(day: StagedDay, name: str) -> None:
+    assert day.export is not None
+    asked = {"group": name, "client_id": "c1", "broker": "broker-other"}
+    day.export.append(line("consumer_running_info", '{"mqTable":{}}', **asked))
+    day.remove("observed_owner", consumer_group=name)
+
+
+@excused
+def a_queue_held_and_popped(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_running_info", name, r'"queueId": 1', '"queueId": 0')
+    day.remove("observed_owner", consumer_group=name, is_pop=True)
+
+
+@excused
+def a_queue_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "broker_topic_stats", name, r"(\{[^{}]*\}:\{[^{}]*\})", r"\1,\1")
+
+
+@excused
+def a_broker_twice_in_a_route(day: StagedDay, name: str) -> None:
+    payload_changed(day, "nameserver_route", name, r'"queueDatas":\[(.*)\]', r'"queueDatas":[\1,\1]')
+
+
+@excused
+def a_topic_whose_queues_are_logical(day: StagedDay, name: str) -> None:
+    payload_changed(
+        day, "nameserver_route", name, r"^\{", '{"topicQueueMappingByBroker":{"a":{"bname":"a"}},'
+    )
+    for row in day.of("topic_route", topic=name):
+        row["subscribe_queue_count"] = 0
+
+
+@excused
+def a_route_without_brokers(day: StagedDay, name: str) -> None:
+    payload_changed(day, "nameserver_route", name, r"^.*$", "{}")
+    day.remove("topic_route", topic=name)
+
+
+@excused
+def a_connection_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_connection", name, r"\[(\{[^{}]*\})\]", r"[\1, \1]")
+
+
+@excused
+def a_value_that_names_another_queue(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consume_stats", name, r'"consumerOffset"', '"topic":"other","consumerOffset"')
+
+
+@excused
+def a_secret_that_tables_do_not_have(day: StagedDay, name: str) -> None:
+    for row in day.of("subscription", consumer_group=name):
+        row["expression"] = "<redacted>"
 
 
 @excused
@@ -267,7 +398,8 @@ def seen(measured: dict[str, Row], name: str) -> set[str]:
         for expectation_id, row in measured.items()
         if expectation_id in JUDGED
         for offender in row["offenders"]
-        if name in {offender["consumer_group"], offender["topic"]}
+        if name in {offender["consumer_group"], offender["topic"], offender["broker_name"]}
+        or any(f"name server {name}," in example for example in offender["examples"])
     }
 
 

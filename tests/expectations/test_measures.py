@@ -575,7 +575,7 @@ def owner_that_did_not_answer(day: StagedDay, group: str) -> None:
     )
 
 
-@fault("subscription.one_row_per_key")
+@fault("subscription.one_row_per_key", "subscription.equals_export")
 def subscription_read_twice(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     day.rows["subscription"].append(dict(day.of("subscription", consumer_group=group)[0]))
