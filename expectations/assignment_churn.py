@@ -18,32 +18,62 @@ ROWS_EQUAL_FAIRNESS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "rows_equal_fairness",
     "There is a row for each group, topic and strategy of assignment_fairness, of the same source, and no other.",
+    judges=(
+        "consumer_group",
+        "topic",
+        "strategy",
+        "strategy_source",
+        "is_effective",
+        "assignment_fairness.strategy_source",
+        "assignment_fairness.is_effective",
+    ),
 )
 STATE_FOLLOWS_DAYS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "state_follows_days",
     "Day, state and earlier strategy are what plain SQL finds in the assignments of both days.",
+    judges=(
+        "compared_ds",
+        "state",
+        "strategy_before",
+    ),
 )
 COUNTS_EQUAL_DAYS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "counts_equal_days",
     "Every count of queues and clients is exactly what plain SQL counts in both days; unknown is null and not 0.",
+    judges=(
+        "queue_count_before",
+        "queue_count",
+        "added_queue_count",
+        "removed_queue_count",
+        "moved_queue_count",
+        "joined_client_count",
+        "left_client_count",
+    ),
 )
 LEAST_MOVES_RECOMPUTED: Final = Expectation(
     ASSIGNMENT_CHURN,
     "least_moves_recomputed",
     "The least number of moves is what another count gives, and is never more than what moved.",
+    judges=("least_move_count",),
 )
 CHANGES_FOLLOW_COUNTS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "changes_follow_counts",
     "The changes that are named are those that the counts show.",
+    judges=("changes",),
 )
 
 OBSERVED_MOVES_EQUAL_DAYS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "observed_moves_equal_days",
     "The strategy of the earlier day and the queues that were seen to move are what plain SQL finds in the drift of both days.",
+    judges=(
+        "baseline_strategy",
+        "observed_queue_count",
+        "observed_moved_queue_count",
+    ),
 )
 
 SUITE: Final = Suite(

@@ -17,16 +17,38 @@ ROWS_EQUAL_ASSIGNMENT: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "rows_equal_assignment",
     "There is a row for each group, topic and strategy of queue_assignment; any other row has no queue.",
+    judges=(
+        "consumer_group",
+        "topic",
+        "strategy",
+        "queue_assignment.strategy",
+    ),
 )
 COUNTS_EQUAL_ASSIGNMENT: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "counts_equal_assignment",
     "Every count is exactly what plain SQL counts in queue_assignment and in the brokers' member lists.",
+    judges=(
+        "client_count",
+        "queue_count",
+        "min_queues_per_client",
+        "max_queues_per_client",
+        "idle_client_count",
+        "unowned_queue_count",
+        "multi_owned_queue_count",
+        "spread_bound",
+        "is_within_bound",
+    ),
 )
 RATIOS_EQUAL_ASSIGNMENT: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "ratios_equal_assignment",
     f"Every ratio is within {RATIO_TOLERANCE:g} of what plain SQL finds in queue_assignment.",
+    judges=(
+        "mean_queues_per_client",
+        "max_over_mean",
+        "jain_index",
+    ),
 )
 UNKNOWN_IS_NULL: Final = Expectation(
     ASSIGNMENT_FAIRNESS,

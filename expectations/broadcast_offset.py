@@ -27,40 +27,77 @@ LINES_ACCOUNTED: Final = Expectation(
     OFFSET_FILE,
     "lines_accounted",
     "Each line of the index of offset files that could be read stands here once, and no other.",
+    judges=(
+        "line_number",
+        "state",
+    ),
 )
 FILES_ACCOUNTED: Final = Expectation(
     BROADCAST_OFFSET_FILE,
     "files_accounted",
     "Each landed file, and each that failed to land, is counted in exactly one row: that of its host, client and group.",
+    judges=(
+        "host",
+        "client_id",
+        "consumer_group",
+        "landed_file_count",
+        "failed_file_count",
+        "offset_file.host",
+        "offset_file.client_id",
+        "offset_file.consumer_group",
+    ),
 )
 FILE_STATE_KNOWN: Final = Expectation(
-    BROADCAST_OFFSET_FILE, "state_known", "The state is on the closed list."
+    BROADCAST_OFFSET_FILE,
+    "state_known",
+    "The state is on the closed list.",
+    judges=("state",),
 )
 FILE_STATE_FOLLOWS: Final = Expectation(
     BROADCAST_OFFSET_FILE,
     "state_follows_evidence",
     "The state is what the row's own evidence gives: what the files come to, processes, hosts, age.",
 )
-OFFSET_STATE_KNOWN: Final = Expectation(BROADCAST_OFFSET, "state_known", "The state is on the closed list.")
+OFFSET_STATE_KNOWN: Final = Expectation(
+    BROADCAST_OFFSET, "state_known", "The state is on the closed list.", judges=("state",)
+)
 OFFSET_HAS_FILE: Final = Expectation(
     BROADCAST_OFFSET,
     "offset_has_file",
     "Each queue has a row of the same host, client and group in broadcast_offset_file; each offset a file to be read from.",
+    judges=(
+        "host",
+        "client_id",
+        "consumer_group",
+        "file_state",
+    ),
 )
 BOUNDS_EQUAL_BROKER: Final = Expectation(
     BROADCAST_OFFSET,
     "bounds_equal_broker",
     "Least and greatest offset are those that the queue's broker said; null where it said nothing.",
+    judges=(
+        "topic",
+        "broker_name",
+        "queue_id",
+        "min_offset",
+        "max_offset",
+    ),
 )
 MEMORY_EQUALS_CLIENT: Final = Expectation(
     BROADCAST_OFFSET,
     "memory_equals_client",
     "The offset in memory is what the client said; null where it said nothing.",
+    judges=("memory_offset",),
 )
 NUMBERS_FOLLOW: Final = Expectation(
     BROADCAST_OFFSET,
     "numbers_follow",
     "Lag and lost messages follow from offset and bounds; none is negative but the lag of `ahead_of_max`.",
+    judges=(
+        "lag_message_count",
+        "lost_message_count",
+    ),
 )
 STATE_FOLLOWS_OFFSETS: Final = Expectation(
     BROADCAST_OFFSET,

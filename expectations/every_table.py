@@ -15,7 +15,10 @@ STAGED_TABLES: Final = (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
 
 _ONE_DAY: Final = tuple(
     Expectation(
-        table, "one_cluster_and_day", f"Every row of {table.qualified_name} is of this run's cluster and day."
+        table,
+        "one_cluster_and_day",
+        f"Every row of {table.qualified_name} is of this run's cluster and day.",
+        judges=("cluster", "ds"),
     )
     for table in STAGED_TABLES
 )

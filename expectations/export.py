@@ -20,11 +20,13 @@ LINES_EQUAL_MANIFEST: Final = Expectation(
     EXPORT_RECORD,
     "lines_equal_manifest",
     "Each file of the manifest has as many lines here as the manifest says, and no other file has any.",
+    judges=("file",),
 )
 ERRORS_EQUAL_MANIFEST: Final = Expectation(
     EXPORT_RECORD,
     "errors_equal_manifest",
     "Each file of the manifest has as many failed sources here as the manifest says.",
+    judges=("state",),
 )
 REJECTED_HAS_TEXT: Final = Expectation(
     EXPORT_RECORD,
@@ -35,11 +37,16 @@ COUNTED_LINE_ANSWERS: Final = Expectation(
     EXPORT_RECORD,
     "counted_line_answers",
     "A line that does not count names another line of its file, which answers the same question and names none itself.",
+    judges=("counted_line",),
 )
 REJECTED_IS_LINE: Final = Expectation(
     REJECTED_RECORD,
     "is_line_of_export",
     "Each rejected record is a line in export_record.",
+    judges=(
+        "file",
+        "line_number",
+    ),
 )
 REJECTED_ARE_FEW: Final = Expectation(
     REJECTED_RECORD,
@@ -52,6 +59,10 @@ OWNER_ANSWERED: Final = Expectation(
     OBSERVED_OWNER,
     "client_answered",
     "Whoever was seen to own a queue is a client that answered.",
+    judges=(
+        "consumer_client.consumer_group",
+        "consumer_client.client_id",
+    ),
 )
 SOME_GROUP_ONLINE: Final = Expectation(
     GROUP_PRESENCE,

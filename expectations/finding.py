@@ -34,21 +34,29 @@ from expectations.thresholds import (
 from tables import FINDING
 
 SEVERITY_KNOWN: Final = Expectation(
-    FINDING, "severity_known", f"The severity is one of {', '.join(FINDING_SEVERITIES)}."
+    FINDING,
+    "severity_known",
+    f"The severity is one of {', '.join(FINDING_SEVERITIES)}.",
+    judges=("severity",),
 )
-KIND_KNOWN: Final = Expectation(FINDING, "kind_known", "The kind is on the closed list.")
+KIND_KNOWN: Final = Expectation(FINDING, "kind_known", "The kind is on the closed list.", judges=("kind",))
 SUBJECT_GIVEN: Final = Expectation(
     FINDING,
     "subject_given",
     "A finding names a group, topic, broker, queue or client, except where a name server or a file is concerned.",
 )
 WORDS_GIVEN: Final = Expectation(
-    FINDING, "words_given", "A finding has evidence, advice, and the page of its kind."
+    FINDING,
+    "words_given",
+    "A finding has evidence, advice, and the page of its kind.",
+    judges=("page",),
 )
 EVIDENCE_GIVEN: Final = Expectation(
     FINDING, "evidence_given", "A finding has its evidence in at least one column, and not in words only."
 )
-CAUSE_KNOWN: Final = Expectation(FINDING, "cause_known", "The likely cause is on the closed list.")
+CAUSE_KNOWN: Final = Expectation(
+    FINDING, "cause_known", "The likely cause is on the closed list.", judges=("likely_cause",)
+)
 DRIFT_TOLD: Final = Expectation(
     FINDING,
     "drift_told",
@@ -59,6 +67,7 @@ DIVERGENCE_TOLD: Final = Expectation(
     FINDING,
     "divergence_told",
     "Each topic whose readable queues or order configuration differ between name servers has a finding, and no other.",
+    judges=("route_divergence.is_read_affected",),
 )
 ORDER_BLOCK_TOLD: Final = Expectation(
     FINDING,
@@ -67,12 +76,27 @@ ORDER_BLOCK_TOLD: Final = Expectation(
     "a finding with their number, and no other has one.",
 )
 ID_FOLLOWS_KEY: Final = Expectation(
-    FINDING, "id_follows_key", "The id of a finding is the hash of its kind, subject and likely cause."
+    FINDING,
+    "id_follows_key",
+    "The id of a finding is the hash of its kind, subject and likely cause.",
+    judges=(
+        "kind",
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "client_id",
+        "likely_cause",
+        "finding_id",
+    ),
 )
 ROOT_EXISTS: Final = Expectation(
     FINDING,
     "root_exists",
     "A finding that another one explains names it and the root above it; both are in the table, and the root is explained by none.",
+    judges=(
+        "parent_finding_id",
+        "root_finding_id",
+    ),
 )
 EXPLAINED_BY_RULE: Final = Expectation(
     FINDING,
@@ -86,11 +110,13 @@ WAITING_COUNTED: Final = Expectation(
     FINDING,
     "waiting_counted",
     "The messages that wait in queues without an owner are those between the group's offset, or the oldest message, and the end.",
+    judges=("waiting_message_count",),
 )
 SEVERITY_FOLLOWS: Final = Expectation(
     FINDING,
     "severity_follows",
     "A finding that another one explains is info; a root is as severe as its kind and as the worst finding below it.",
+    judges=("severity",),
 )
 
 _ABSENT: Final = {

@@ -33,7 +33,23 @@ NONE_BESIDES: Final = Expectation(
     "No finding on a group, its members and load, on routes, brokers or the export is there that other tables do not show.",
 )
 NUMBERS_EXACT: Final = Expectation(
-    FINDING, "numbers_exact", "The numbers of these findings are those that plain SQL counts."
+    FINDING,
+    "numbers_exact",
+    "The numbers of these findings are those that plain SQL counts.",
+    judges=(
+        "queue_count",
+        "queue_total_count",
+        "client_count",
+        "client_total_count",
+        "process_count",
+        "group_count",
+        "topic_count",
+        "record_count",
+        "max_queues_per_client",
+        "mean_queues_per_client",
+        "min_queues_per_client",
+        "value_count",
+    ),
 )
 SEVERITY_OF_FACTS: Final = Expectation(
     FINDING,
@@ -44,12 +60,14 @@ EVIDENCE_FOLLOWS: Final = Expectation(
     FINDING,
     "evidence_follows",
     "The evidence of a finding is the sentence of its kind, with the numbers and names of its row.",
+    judges=("evidence",),
 )
 
 ADVICE_OF_KIND: Final = Expectation(
     FINDING,
     "advice_of_kind",
     "The advice is one that the kind has; where the likely cause has its own, that.",
+    judges=("advice",),
 )
 DELETION_PROVEN: Final = Expectation(
     FINDING,

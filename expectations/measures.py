@@ -3,8 +3,9 @@
 It reads views named `<layer>_<table>` over the staged tables, `run` (one row: cluster string, ds date, compared_ds
 date), `before_queue_assignment`, `before_consumer_connection`, `before_ownership_drift`, `before_quarantined_group` and
 `before_consume_progress` (the rows of compared_ds that the build read, without any if it is null), `manifest_file` (path string,
-kind string, line_count bigint, error_count bigint: what the export's manifest says), `configured_rule` (see its module)
-and `left_out_group` (consumer_group string: whose rows the other views are without).
+kind string, line_count bigint, error_count bigint: what the export's manifest says), `export_line` (kind string, value string: the
+lines of the export's files of `export_comparison.KINDS`), `configured_rule` (see its module) and `left_out_group` (consumer_group
+string: whose rows the other views are without).
 
 What belongs here: how breaches are put together into few statements, because each statement costs a start. What does
 not: anything that needs Spark or Great Expectations to be imported; this is text.
@@ -21,6 +22,7 @@ from expectations import (
     broadcast_offset,
     every_table,
     export,
+    export_comparison,
     finding,
     finding_facts,
     ownership_drift,
@@ -79,6 +81,9 @@ MEASURE_STATEMENTS: Final[tuple[str, ...]] = (
         broadcast_offset.SUITE.expectations, broadcast_offset.QUERIES, broadcast_offset.COMMON_TABLES
     ),
     measure_statement(finding_facts.SUITE.expectations, finding_facts.QUERIES, finding_facts.COMMON_TABLES),
+    measure_statement(
+        export_comparison.SUITE.expectations, (export_comparison.QUERY,), export_comparison.COMMON_TABLES
+    ),
     measure_statement(
         (
             *finding.SUITE.expectations,

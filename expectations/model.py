@@ -35,6 +35,8 @@ class Expectation:
         is_each_limited: whether what is measured is a number of each subject, for which settings have limits of groups;
             the number judged is then the count of the subjects above theirs.
         is_of_two_days: whether the day is compared with an earlier one; without one there is nothing to judge.
+        judges: columns in which a wrong value breaks it, `column` of its own table or `table.column`. Not what it reads to know
+            what is right, and not a wrong value that it may or may not see.
     """
 
     table: Table
@@ -45,6 +47,12 @@ class Expectation:
     threshold_max: float | None = 0.0
     is_each_limited: bool = False
     is_of_two_days: bool = False
+    judges: tuple[str, ...] = ()
+
+    @property
+    def judged_columns(self) -> tuple[str, ...]:
+        """What it judges, each as `table.column`."""
+        return tuple(name if "." in name else f"{self.table.name}.{name}" for name in self.judges)
 
     @property
     def expectation_id(self) -> str:

@@ -33,22 +33,42 @@ QUEUES_ACCOUNTED: Final = Expectation(
     OWNERSHIP_DRIFT,
     "queues_accounted",
     "Every queue that queue_assignment shares out, or that a client was seen to hold, is there, and no other.",
+    judges=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
 )
 WORDS_KNOWN: Final = Expectation(
     OWNERSHIP_DRIFT,
     "words_known",
     "State, cause and reason are on their closed lists; a cause stands only where something is amiss, a reason "
     "exactly where the state is unknown.",
+    judges=(
+        "state",
+        "likely_cause",
+        "unknown_reason",
+        "deviating_client_id",
+    ),
 )
 OWNERS_EQUAL_SOURCES: Final = Expectation(
     OWNERSHIP_DRIFT,
     "owners_equal_sources",
     "The expected clients are those of queue_assignment, the observed ones those whose process tables have the queue.",
+    judges=(
+        "expected_client_ids",
+        "observed_client_ids",
+        "is_routed",
+        "strategy",
+        "observed_process_count",
+    ),
 )
 STATE_FOLLOWS_OWNERS: Final = Expectation(
     OWNERSHIP_DRIFT,
     "state_follows_owners",
     "The state is the one that plain SQL finds from the owners; a client that could not be asked makes no queue unowned.",
+    judges=("state",),
 )
 CAUSE_HAS_EVIDENCE: Final = Expectation(
     OWNERSHIP_DRIFT, "cause_has_evidence", "Each cause has its evidence in the silver tables."
@@ -59,7 +79,18 @@ CAUSE_GIVEN: Final = Expectation(
     "A queue that the assignment leaves to nobody for a known reason has a cause.",
 )
 PROCESS_ANSWERED: Final = Expectation(
-    PROCESS_OWNER, "process_answered", "Whichever process was seen to own a queue is one that answered."
+    PROCESS_OWNER,
+    "process_answered",
+    "Whichever process was seen to own a queue is one that answered.",
+    judges=(
+        "consumer_group",
+        "client_id",
+        "process",
+        "client_process.consumer_group",
+        "client_process.client_id",
+        "client_process.process",
+        "client_process.state",
+    ),
 )
 
 SUITE: Final = Suite(

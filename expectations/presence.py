@@ -23,6 +23,10 @@ STATE_KNOWN: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "group_state_known",
     "group_state and its reason are on their closed lists; a reason stands exactly where the state is unknown.",
+    judges=(
+        "group_state",
+        "group_state_reason",
+    ),
 )
 ABSENCE_PROVEN: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
@@ -33,11 +37,16 @@ STATE_HAS_EVIDENCE: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "group_state_has_evidence",
     "A group is online where a broker or proxy lists it, and unknown for a reason that silver shows.",
+    judges=("group_state_reason",),
 )
 STATE_SAME: Final = Expectation(
     OWNERSHIP_DRIFT,
     "group_state_same",
     "group_state and its reason are those of assignment_fairness.",
+    judges=(
+        "group_state",
+        "group_state_reason",
+    ),
 )
 NO_SYSTEM_GROUP: Final = Expectation(
     ASSIGNMENT_FAIRNESS, "users_groups_only", "No row is about a group that RocketMQ keeps for itself."

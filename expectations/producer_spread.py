@@ -29,11 +29,20 @@ PUBLISH_SIDE_EQUALS_ROUTE: Final = Expectation(
     TOPIC_ROUTE,
     "publish_side_equals_route",
     "What producers write is what permission, master, queue numbers and order configuration of the same row give.",
+    judges=(
+        "publish_queue_count",
+        "publish_run_count",
+        "publish_unread_count",
+    ),
 )
 BROKERS_EQUAL_ROUTE: Final = Expectation(
     PRODUCER_SPREAD,
     "brokers_equal_route",
     "The brokers of a topic are exactly those of one name server's route and order configuration.",
+    judges=(
+        "topic",
+        "broker_name",
+    ),
 )
 TOPICS_OF_APPLICATIONS: Final = Expectation(
     PRODUCER_SPREAD,
@@ -44,16 +53,31 @@ COUNTS_EQUAL_ROUTE: Final = Expectation(
     PRODUCER_SPREAD,
     "counts_equal_route",
     "Queues, their source and the reason for having none are those of that route; unknown is null and not 0.",
+    judges=(
+        "publish_source",
+        "writable_queue_count",
+        "reason",
+        "is_only_writable_broker",
+    ),
 )
 NUMBERS_EQUAL_COUNTS: Final = Expectation(
     PRODUCER_SPREAD,
     "numbers_equal_counts",
     f"Every share, and what losing a broker does, is within {RATIO_TOLERANCE:g} of what plain SQL finds.",
+    judges=(
+        "share",
+        "share_per_queue",
+        "unread_share",
+        "retried_share_while_lost",
+        "largest_share_after_loss",
+        "load_ratio_after_loss",
+    ),
 )
 LISTS_COUNTED: Final = Expectation(
     PRODUCER_SPREAD,
     "lists_counted",
     "The number of different publish lists is that of the name servers' routes.",
+    judges=("publish_list_count",),
 )
 SHARES_ADD_UP: Final = Expectation(
     PRODUCER_SPREAD,

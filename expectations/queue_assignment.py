@@ -42,11 +42,13 @@ REASON_GIVEN: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "reason_given",
     "A queue that nobody owns says why.",
+    judges=("reason",),
 )
 NO_REASON_FOR_OWNER: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "no_reason_for_owner",
     f"A queue with an owner has no reason, except {KEPT}.",
+    judges=("reason",),
 )
 COVERED: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -58,16 +60,27 @@ SOURCE_KNOWN: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "source_known",
     "A strategy of a group and topic has one source, from the closed list, and is effective in all rows or in none.",
+    judges=(
+        "strategy_source",
+        "is_effective",
+    ),
 )
 ONE_EFFECTIVE_STRATEGY: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "one_effective_strategy",
     "A group shares a topic by one effective strategy at most.",
+    judges=("is_effective",),
 )
 QUEUES_EQUAL_ROUTE: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "queues_equal_route",
     "The queues of a group, topic and strategy are exactly the readable queues in the route of one name server.",
+    judges=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
 )
 SAME_QUEUES: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -83,6 +96,7 @@ OWNER_IS_MEMBER: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "owner_is_member",
     "An owner is connected as a member of the group, or, where it keeps a queue without a route, was seen to hold it.",
+    judges=("client_id",),
 )
 SPREAD_WITHIN_BOUND: Final = Expectation(
     QUEUE_ASSIGNMENT,

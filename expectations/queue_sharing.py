@@ -17,26 +17,48 @@ SHARED_QUEUES_PRESENT: Final = Expectation(
     QUEUE_SHARING,
     "shared_queues_present",
     "Each queue that the assignment leaves to members that pop is there; any other one was seen to be popped.",
+    judges=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
 )
 READERS_FOLLOW_RULE: Final = Expectation(
     QUEUE_SHARING,
     "readers_follow_rule",
     "The expected readers are those that plain SQL finds by allocate4Pop from the members that one broker lists, and all clients of a proxy.",
+    judges=("expected_reader_ids",),
 )
 READERS_SEEN: Final = Expectation(
     QUEUE_SHARING,
     "readers_seen",
     "Each observed reader has the queue, or all of its broker, in its table of popped queues.",
+    judges=("observed_reader_ids",),
 )
 MODE_FOLLOWS_SOURCES: Final = Expectation(
     QUEUE_SHARING,
     "mode_follows_sources",
     "The request mode and its source are on their closed lists, and what each broker's entry or default says.",
+    judges=(
+        "request_mode",
+        "request_mode_source",
+        "pop_share_count",
+    ),
 )
 NUMBERS_EQUAL_SOURCES: Final = Expectation(
     QUEUE_SHARING,
     "numbers_equal_sources",
     "The sharing degree counts the readers; offsets are the broker's, and what is in flight or ready is their difference; what blocks a FIFO queue is as its broker's file says.",
+    judges=(
+        "sharing_degree",
+        "committed_offset",
+        "handed_out_offset",
+        "in_flight_count_at_most",
+        "ready_count",
+        "order_blocked_until",
+        "redelivery_count",
+    ),
 )
 
 SUITE: Final = Suite(

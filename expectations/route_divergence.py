@@ -16,21 +16,40 @@ ANSWERS_ACCOUNTED: Final = Expectation(
     ROUTE_DIVERGENCE,
     "answers_accounted",
     "Each broker that a route or a configuration of the topic names has a row for each name server that was asked.",
+    judges=(
+        "topic",
+        "broker_name",
+        "nameserver",
+    ),
 )
 WORDS_KNOWN: Final = Expectation(
     ROUTE_DIVERGENCE,
     "words_known",
     "State and differences are on their closed lists; the state is differs exactly where there is a difference.",
+    judges=("state",),
 )
 ANSWERS_EQUAL_SOURCES: Final = Expectation(
     ROUTE_DIVERGENCE,
     "answers_equal_sources",
     "What a row shows of route and configuration is what the silver tables have of them.",
+    judges=(
+        "perm",
+        "read_queue_count",
+        "write_queue_count",
+        "subscribe_queue_count",
+        "order_topic_conf",
+        "config_perm",
+        "config_read_queue_count",
+        "config_write_queue_count",
+        "is_routed",
+        "is_config_known",
+    ),
 )
 DIFFERENCES_FOLLOW_ANSWERS: Final = Expectation(
     ROUTE_DIVERGENCE,
     "differences_follow_answers",
     "The differences are those that plain SQL finds between the answers.",
+    judges=("differences",),
 )
 
 SUITE: Final = Suite(

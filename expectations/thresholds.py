@@ -495,6 +495,9 @@ RATIO_TOLERANCE: Final = 1e-9
 MOST_REJECTED_RATIO: Final = 0.01
 """The share of an export's lines that may be unreadable before the gate warns."""
 
+MOST_NOT_COMPARED_RATIO: Final = 0.5
+"""The share of the answers of a kind that tables may be silently held against nothing before the gate warns."""
+
 LEAST_ROW_COUNT_LIKENESS: Final = 0.5
 """The smaller of a table's row counts on two days, divided by the larger, before the gate warns."""
 

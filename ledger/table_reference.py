@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from expectations.judged_columns import NOT_JUDGED, judges_by_column
 from tables import GOLD_TABLES, SILVER_TABLES, TABLE_VERSION_FIELDS
 from warehouse.query import header_comment, views
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from tables import Table
 
@@ -28,6 +29,10 @@ Every table is a Delta table, partitioned by `cluster` and `ds`, and every day i
 see `publication`. **Gold** is what readers query; **silver** is the export as typed rows, for the question behind
 the question. Null means that the export does not tell: it is never written as 0. The *key* names the columns that,
 with `cluster` and `ds`, tell the rows apart; null is a value in it. How to ask: [sql.md](sql.md).
+
+*Judged by* names the expectations that a wrong value in the column breaks, where there is enough to compare with; those of the
+table itself without its name. A column of silver counts as judged only where it is held against what it was read from: tables
+that were computed from a wrong value agree with it. `nothing` is meant so: see [gate.md](gate.md).
 """
 
 
@@ -66,12 +71,21 @@ def _section(table: Table) -> Iterator[str]:
     yield f"One row per {table.grain}."
     yield f"Key: {', '.join(f'`{name}`' for name in ('cluster', 'ds', *table.key))}."
     yield ""
-    yield "| column | type | null | meaning |"
-    yield "|---|---|---|---|"
+    yield "| column | type | null | meaning | judged by |"
+    yield "|---|---|---|---|---|"
+    judges = judges_by_column()
     for column in table.all_columns:
         null = "yes" if column.nullable else "no"
-        yield f"| `{column.name}` | {_type(column.type)} | {null} | {_cell(column.comment)} |"
+        judged = _judged(table, column.name, judges)
+        yield f"| `{column.name}` | {_type(column.type)} | {null} | {_cell(column.comment)} | {judged} |"
     yield ""
+
+
+def _judged(table: Table, column: str, judges: Mapping[str, tuple[str, ...]]) -> str:
+    name = f"{table.name}.{column}"
+    if name in NOT_JUDGED:
+        return f"nothing: {NOT_JUDGED[name]}"
+    return ", ".join(f"`{judge.removeprefix(f'{table.name}.')}`" for judge in judges[name])
 
 
 def _type(column_type: str) -> str:

@@ -41,6 +41,7 @@ from spark_jobs.session import spark_session, suited_to
 from spark_jobs.silver import read_silver
 from spark_jobs.stage import (
     WRITERS,
+    show_export_lines,
     write_measures,
     write_measures_of_rest,
     write_table,
@@ -122,6 +123,7 @@ def build(
         staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         # Before the measures: a file that changes from here on is not what was measured.
         inventory = inventory_of_tables(stage)
+        show_export_lines(spark, str(directory), manifest)
         measures = write_measures(spark, stage, staged, manifest, cluster, ds, before, settings)
         if settings.gate.quarantine_groups:
             left_out = _refused_groups(warehouse, manifest, stage, measures, settings)

@@ -94,7 +94,7 @@ def _object_store_settings() -> dict[str, str]:
 def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
     """For as long as the block, queries run as it suits a day with an export of this size.
 
-    A small day is in one part, see `read_parquet`: nothing is shuffled or sent to other tasks, and a statement with a hundred joins
+    A small day is in one part, see `in_one_part_if_small`: nothing is shuffled or sent to other tasks, and a statement with a hundred joins
     has few stages. A large one is worth compiled queries, and is shuffled in more parts, so that a part is sorted and joined in memory.
     Between them days run as `spark-defaults.conf` says.
     """
@@ -102,7 +102,9 @@ def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
     if export_bytes < SMALL_EXPORT_BYTES:
         settings = {_PARTITIONS: "1", "spark.sql.autoBroadcastJoinThreshold": "-1"}
     elif export_bytes >= LARGE_EXPORT_BYTES:
-        partition_count = max(int(str(spark.conf.get(_PARTITIONS))), export_bytes // _EXPORT_BYTES_PER_PARTITION)
+        partition_count = max(
+            int(str(spark.conf.get(_PARTITIONS))), export_bytes // _EXPORT_BYTES_PER_PARTITION
+        )
         settings = {
             "spark.sql.codegen.wholeStage": "true",
             "spark.sql.codegen.factoryMode": "FALLBACK",
@@ -119,8 +121,12 @@ def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
 
 
 def read_parquet(spark: SparkSession, schema: StructType, *places: str) -> DataFrame:
-    """Rows that were written as Parquet; while days are small, in one part, which Spark need not shuffle to group or join it."""
-    rows = spark.read.schema(schema).parquet(*map(literal_path, places))
+    """Rows that were written as Parquet."""
+    return in_one_part_if_small(spark, spark.read.schema(schema).parquet(*map(literal_path, places)))
+
+
+def in_one_part_if_small(spark: SparkSession, rows: DataFrame) -> DataFrame:
+    """The same rows; of a small day in one part, which Spark need not shuffle to group or join it."""
     return rows.coalesce(1) if spark.conf.get(_PARTITIONS) == "1" else rows
 
 

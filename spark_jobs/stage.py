@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
+from expectations.export_comparison import KINDS
 from expectations.measures import MEASURE_SCHEMA, MEASURE_STATEMENTS, SHARED_VIEWS
 from spark_jobs.compared_day import COMPARED_TABLES
-from spark_jobs.session import read_parquet, spark_schema
+from spark_jobs.session import in_one_part_if_small, literal_path, read_parquet, spark_schema
 from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
 from warehouse.staging import write_left_out
 
@@ -69,6 +70,23 @@ def write_work(
     """
     rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(stage.work(name))
     return read_parquet(spark, rows.schema, stage.work(name))
+
+
+def show_export_lines(spark: SparkSession, export_directory: str, manifest: Manifest) -> None:
+    """Register the view of the lines that the gate reads by itself, before `write_measures`."""
+    paths = {file.path: file.kind for file in manifest.envelope_files if file.kind in KINDS}
+    if paths:
+        # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
+        lines = spark.read.option("lineSep", "\n").text(
+            [literal_path(f"{export_directory}/{path}") for path in paths]
+        )
+        kinds = F.create_map(*(F.lit(text) for item in paths.items() for text in item))
+        rows = in_one_part_if_small(
+            spark, lines.select(kinds[F.col("_metadata.file_name")].alias("kind"), "value")
+        )
+    else:
+        rows = spark.createDataFrame([], "kind string, value string")
+    rows.createOrReplaceTempView("export_line")
 
 
 def write_measures(

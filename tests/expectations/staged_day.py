@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from staged_churn import add_churn
 from staged_drift import complete
+from staged_export import export_lines
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.measures import MEASURE_STATEMENTS
@@ -64,6 +65,8 @@ class StagedDay:
     manifest: list[Row] = field(default_factory=list)
     untold: set[str] = field(default_factory=set)
     """Groups and topics of whose drift and divergence no finding is made."""
+    export: list[Row] | None = None
+    """The lines of the export; None: those that give the rows."""
     compared_ds: date | None = None
     """The earlier published day, if there is one."""
     before: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in COMPARED})
@@ -356,6 +359,8 @@ class StagedDay:
             "path string, kind string, line_count bigint, error_count bigint",
         )
         _view(spark, "configured_rule", configured_rules(self.settings), CONFIGURED_RULE_SCHEMA)
+        lines = export_lines(self) if self.export is None else self.export
+        _view(spark, "export_line", lines, "kind string, value string")
 
     def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""

@@ -16,6 +16,7 @@ from staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, ke
 from test_broadcast_measures import FAULTS as BROADCAST_FAULTS
 from test_churn_measures import FAULTS as CHURN_FAULTS
 from test_drift_measures import FAULTS as DRIFT_FAULTS
+from test_export_comparison import FAULTS as EXPORT_FAULTS
 from test_presence_measures import FAULTS as PRESENCE_FAULTS
 from test_sharing_measures import FAULTS as SHARING_FAULTS
 
@@ -574,7 +575,7 @@ def owner_that_did_not_answer(day: StagedDay, group: str) -> None:
     )
 
 
-@fault("subscription.one_row_per_key")
+@fault("subscription.one_row_per_key", "subscription.equals_export")
 def subscription_read_twice(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     day.rows["subscription"].append(dict(day.of("subscription", consumer_group=group)[0]))
@@ -926,7 +927,14 @@ def test_a_day_in_order_breaks_nothing(expectation_id: str, in_order: list[Row])
 
 
 def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> None:
-    kept_apart = (CHURN_FAULTS, DRIFT_FAULTS, BROADCAST_FAULTS, PRESENCE_FAULTS, SHARING_FAULTS)
+    kept_apart = (
+        CHURN_FAULTS,
+        DRIFT_FAULTS,
+        BROADCAST_FAULTS,
+        EXPORT_FAULTS,
+        PRESENCE_FAULTS,
+        SHARING_FAULTS,
+    )
     faults = [*FAULTS.values(), *(planted for faults in kept_apart for planted in faults.values())]
     planted = set().union(*(expected for _, expected in faults))
     blocking = {

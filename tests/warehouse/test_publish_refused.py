@@ -63,7 +63,7 @@ def measure(spark: SparkSession, day: Day) -> None:
     """Measure the stage again as it is now."""
     from settings import ClusterSettings
     from spark_jobs.session import spark_schema
-    from spark_jobs.stage import write_measures
+    from spark_jobs.stage import show_export_lines, write_measures
     from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
     from topology.manifest import export_directory, load_manifest
 
@@ -72,7 +72,9 @@ def measure(spark: SparkSession, day: Day) -> None:
         table.name: spark.read.schema(spark_schema(table)).parquet(stage.table(table))
         for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
     }
-    manifest = load_manifest(export_directory(day.exports, day.cluster, day.ds))
+    directory = export_directory(day.exports, day.cluster, day.ds)
+    manifest = load_manifest(directory)
+    show_export_lines(spark, str(directory), manifest)
     write_measures(spark, stage, staged, manifest, day.cluster, day.ds, None, ClusterSettings())
     record_again(day.warehouse, day.cluster, day.ds, stage)
 

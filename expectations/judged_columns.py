@@ -1,0 +1,130 @@
+"""Which columns of which tables the gate judges, and which it does not, with the reason.
+
+What belongs here: the list of columns that nothing judges, which a test keeps complete and true. What does not: which expectation
+judges which column; each one says so itself (`Expectation.judges`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Final
+
+from expectations.suites import EXPECTATIONS
+from tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
+
+_AFTER: Final = "written from the verdict, after the day was judged"
+_READ_ONCE: Final = "the build alone reads it from the export"
+_OF_ENVELOPE: Final = "the build alone reads it from the line's envelope"
+_DERIVED: Final = "the build derives it; no rule finds it again"
+_OF_FILES: Final = "what a client's library makes of an offset file, no SQL reads again"
+_OF_EARLIER_DAY: Final = "taken from an earlier export, which the gate does not see"
+_FOR_PEOPLE: Final = "evidence beside a judged state or number; no rule counts it again"
+
+_NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
+    (
+        "export_record",
+        "kind line_number captured_at nameserver broker_name consumer_group topic client_id error_type error_code error_message",
+        _OF_ENVELOPE,
+    ),
+    ("export_record", "is_repeat", _DERIVED),
+    ("rejected_record", "kind reason text", _OF_ENVELOPE),
+    ("broker_setting", "broker_name setting value", _READ_ONCE),
+    (
+        "group_presence",
+        "broker_name consumer_group state message_model consume_type consume_from_where",
+        _READ_ONCE,
+    ),
+    ("proxy_presence", "proxy consumer_group state message_model consume_type", _READ_ONCE),
+    ("consumer_connection", "client_version", _DERIVED),
+    ("proxy_connection", "client_version", _DERIVED),
+    (
+        "consumer_client",
+        (
+            "state captured_at strategy_class strategy message_model consume_type reports_queues subscription_count is_orderly "
+            "is_client_rebalance client_version started_at"
+        ),
+        _READ_ONCE,
+    ),
+    ("client_subscription", "consumer_group client_id topic expression_type expression", _READ_ONCE),
+    (
+        "client_process",
+        (
+            "captured_at strategy_class strategy message_model consume_type reports_queues subscription_count is_orderly "
+            "is_client_rebalance client_version started_at"
+        ),
+        _READ_ONCE,
+    ),
+    (
+        "memory_offset",
+        "consumer_group client_id topic broker_name queue_id memory_offset captured_at",
+        _READ_ONCE,
+    ),
+    (
+        "queue_order_lock",
+        (
+            "consumer_group topic broker_name queue_id popped_at invisible_ms in_flight_count head_offset last_offset "
+            "redelivery_count next_visible_at blocked_until captured_at"
+        ),
+        _READ_ONCE,
+    ),
+    ("queue_offset", "captured_at", _OF_ENVELOPE),
+    ("offset_file", "moment path size_bytes modified_at sha256 captured_at error_message", _OF_ENVELOPE),
+    ("queue_assignment", "client_connection_count", _FOR_PEOPLE),
+    ("assignment_fairness", "reporting_client_count", _FOR_PEOPLE),
+    (
+        "ownership_drift",
+        (
+            "expected_reason route_state client_count unasked_client_count absent_client_count shared_client_id_count "
+            "repeated_client_id_count unsubscribed_client_count member_list_count divergent_broker_count strategy_count "
+            "language_count version_count newest_client_age_ms is_being_released deviating_parameters"
+        ),
+        _FOR_PEOPLE,
+    ),
+    ("queue_sharing", "unobserved_reader_count puller_ids retry_backlog_count", _FOR_PEOPLE),
+    ("route_divergence", "broker_addrs nameserver_count agreeing_nameserver_count", _FOR_PEOPLE),
+    (
+        "broadcast_offset_file",
+        (
+            "reason start_outcome start_from main_state bak_state main_size_bytes bak_size_bytes main_modified_at bak_modified_at "
+            "main_entry_count bak_entry_count age_ms moment captured_at snapshot_count earlier_snapshots"
+        ),
+        _OF_FILES,
+    ),
+    (
+        "broadcast_offset_file",
+        "message_model is_online process_count host_count client_language client_version client_version_source",
+        _FOR_PEOPLE,
+    ),
+    ("broadcast_offset_file", "previous_ds previous_start_outcome previous_modified_at", _OF_EARLIER_DAY),
+    ("broadcast_offset", "start_from stored_offset", _OF_FILES),
+    (
+        "broadcast_offset",
+        "highest_earlier_offset previous_ds previous_offset",
+        _OF_EARLIER_DAY,
+    ),
+    ("broadcast_offset", "offsets_captured_at last_stored_at is_routed consume_from_where", _FOR_PEOPLE),
+    (
+        "broadcast_offset",
+        "restart_offset restart_reason skipped_message_count repeated_message_count",
+        "held against each other and the stored offset only where the reason says how",
+    ),
+    ("finding", "queue_id seen_values examples", _FOR_PEOPLE),
+    *(
+        (table.name, " ".join(column.name for column in table.all_columns), _AFTER)
+        for table in (QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)
+    ),
+)
+
+NOT_JUDGED: Final[dict[str, str]] = {
+    f"{table}.{column}": reason for table, columns, reason in _NOT_JUDGED for column in columns.split()
+}
+"""`table.column` -> why nothing judges it. A wrong value in it is published, and nobody is told."""
+
+
+def judges_by_column() -> dict[str, tuple[str, ...]]:
+    """`table.column` -> ids of the expectations that a wrong value in it breaks, in the order of the suites."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for expectation_id, expectation in EXPECTATIONS.items():
+        for column in expectation.judged_columns:
+            found[column].append(expectation_id)
+    return {column: tuple(ids) for column, ids in found.items()}

@@ -1,0 +1,442 @@
+"""Each row of silver that differs from the export is seen, and what the second reader cannot be sure of is not told as a difference."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
+from staged_export import export_lines, line
+
+from expectations import export_comparison, measures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+JUDGED = {expectation.expectation_id for expectation in export_comparison.SUITE.expectations}
+STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if "'queue_offset.equals_export'" in text]
+INSTANT = "2026-11-16T12:00:00.123+00:00"
+LATER = "2026-11-16T12:00:00.124+00:00"
+OF = {
+    "queue_offset": "topic",
+    "topic_route": "topic",
+    "topic_config": "broker_name",
+    "subscription_group": "broker_name",
+    "message_request_mode": "broker_name",
+    "broker": "nameserver",
+}
+"""Whose rows of a table are added up, where it is not the group."""
+FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
+EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
+
+
+def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callable[[StagedDay, str], None]]:
+    """Changes silver for a group, or topic, named like the function, and says which expectations must see it."""
+
+    def register(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
+        FAULTS[plant.__name__] = (plant, set(expected))
+        return plant
+
+    return register
+
+
+def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str], None]:
+    """Changes what a group, or topic, named like the function has, and nothing must be said."""
+    EXCUSED[plant.__name__] = plant
+    return plant
+
+
+def changed(table: str, column: str, value: object, *, at: int = 0) -> None:
+    """A fault: another value in one row of the table."""
+
+    def plant(day: StagedDay, name: str) -> None:
+        of = OF.get(table, "consumer_group")
+        row = day.of(table, **{of: name})[at]
+        assert row[column] != value
+        row[column] = value
+
+    plant.__name__ = f"{table}_{column}_is_{value}".lower().translate(str.maketrans(":.+-", "____"))
+    fault(f"{table}.equals_export")(plant)
+
+
+for _table, _column, _value in (
+    ("queue_offset", "max_offset", 101),
+    ("queue_offset", "min_offset", 11),
+    ("queue_offset", "queue_id", 7),
+    ("queue_offset", "broker_name", "broker-x"),
+    ("queue_offset", "last_stored_at", LATER),
+    ("queue_offset", "last_stored_at", None),
+    ("consume_progress", "consumer_offset", 180),
+    ("consume_progress", "broker_offset", None),
+    ("consume_progress", "pull_offset", 91),
+    ("consume_progress", "topic", "other"),
+    ("consume_progress", "last_consumed_at", LATER),
+    ("observed_owner", "is_pop", True),
+    ("observed_owner", "is_dropped", None),
+    ("observed_owner", "commit_offset", 0),
+    ("observed_owner", "last_pull_at", LATER),
+    ("observed_owner", "last_consumed_at", LATER),
+    ("observed_owner", "client_id", "c9"),
+    ("process_owner", "process", "p9"),
+    ("process_owner", "queue_id", 7),
+    ("consumer_connection", "client_addr", "127.0.0.1:1"),
+    ("consumer_connection", "client_language", "GO"),
+    ("consumer_connection", "client_version_ordinal", 3),
+    ("subscription", "expression", "a || b"),
+    ("subscription", "expression_type", None),
+    ("proxy_connection", "client_addr", "127.0.0.1:1"),
+    ("proxy_connection", "proxy", "proxy-b"),
+    ("proxy_subscription", "expression", "a || b"),
+    ("topic_route", "nameserver", "127.0.0.1:1"),
+    ("topic_route", "broker_name", "broker-x"),
+    ("topic_route", "perm", 4),
+    ("topic_route", "read_queue_count", 5),
+    ("topic_route", "write_queue_count", None),
+    ("topic_route", "subscribe_queue_count", 3),
+    ("topic_route", "has_master", False),
+    ("topic_route", "order_topic_conf", "broker-a:4"),
+    ("topic_route", "is_in_route", False),
+    ("topic_route", "queue_data_count", None),
+    ("subscription_group", "consumer_group", "other"),
+    ("subscription_group", "is_consume_enabled", False),
+    ("subscription_group", "is_broadcast_enabled", False),
+    ("subscription_group", "retry_queue_count", 2),
+    ("subscription_group", "retry_max_count", None),
+    ("message_request_mode", "consumer_group", "other"),
+    ("message_request_mode", "topic", "other"),
+    ("message_request_mode", "mode", "PULL"),
+    ("message_request_mode", "pop_share_queue_count", 0),
+    ("broker", "broker_name", "other"),
+    ("broker", "broker_cluster_name", "other"),
+    ("broker", "broker_id", 2),
+    ("broker", "broker_addr", "127.0.0.1:1"),
+    ("topic_config", "topic", "other"),
+    ("topic_config", "perm", 4),
+    ("topic_config", "read_queue_count", 5),
+    ("topic_config", "write_queue_count", 5),
+    ("topic_config", "is_order", True),
+):
+    changed(_table, _column, _value)
+
+
+def subject(day: StagedDay, name: str) -> None:
+    """A group and a topic of that name, with a row of everything on each broker."""
+    for broker in BROKERS:
+        queue = {"topic": name, "broker_name": broker, "queue_id": 0}
+        day.add(
+            "queue_offset",
+            **queue,
+            min_offset=10,
+            max_offset=100,
+            last_stored_at=INSTANT,
+            captured_at=INSTANT,
+        )
+        day.add(
+            "consume_progress",
+            consumer_group=name,
+            **queue,
+            broker_offset=100,
+            consumer_offset=90,
+            pull_offset=90,
+            last_consumed_at=INSTANT,
+        )
+        times = {"last_pull_at": INSTANT, "last_consumed_at": INSTANT}
+        held = {
+            "consumer_group": name,
+            **queue,
+            "is_pop": False,
+            "is_dropped": False,
+            "commit_offset": 90,
+            **times,
+        }
+        popped = held | {"is_pop": True, "queue_id": 1, "commit_offset": None, "last_consumed_at": None}
+        for row in (held, popped):
+            day.add("observed_owner", client_id="c1", **row)
+            day.add("process_owner", client_id="c1", process="p1", **row)
+        client = {"client_id": "c1", "client_addr": "127.0.0.1:4000", "client_language": "JAVA"}
+        day.add(
+            "consumer_connection",
+            consumer_group=name,
+            broker_name=broker,
+            **client,
+            client_version_ordinal=433,
+        )
+        day.add(
+            "proxy_connection",
+            consumer_group=name,
+            proxy=f"proxy of {broker}",
+            **client,
+            client_version_ordinal=1,
+        )
+        for topic in (name, f"%RETRY%{name}"):
+            expression = {"topic": topic, "expression_type": "TAG", "expression": "*"}
+            day.add("subscription", consumer_group=name, broker_name=broker, **expression)
+            day.add("proxy_subscription", consumer_group=name, proxy=f"proxy of {broker}", **expression)
+        day.add_route(NAMESERVERS[0], name, broker, 4, queue_data_count=1)
+    # A topic of its own on a name server, and a broker of its own.
+    day.add("topic_route", nameserver=NAMESERVERS[1], topic=name, broker_name="ordered", is_in_route=False)
+    numbers = {"perm": 6, "read_queue_count": 4, "write_queue_count": 4, "is_order": False}
+    group = {
+        "is_consume_enabled": True,
+        "is_broadcast_enabled": True,
+        "retry_queue_count": 1,
+        "retry_max_count": 16,
+    }
+    for topic in (name, "also"):
+        day.add("topic_config", broker_name=name, topic=topic, **numbers)
+        day.add("subscription_group", broker_name=name, consumer_group=topic, **group)
+        mode = {"mode": "POP", "pop_share_queue_count": 3}
+        day.add("message_request_mode", broker_name=name, topic=topic, consumer_group="poppers", **mode)
+    for broker_id in (0, 1):
+        address = {"broker_name": "broker-a", "broker_cluster_name": "c", "broker_id": broker_id}
+        day.add("broker", nameserver=name, **address, broker_addr=f"127.0.0.1:{broker_id}")
+
+
+TABLES_OF_GROUPS = (
+    "proxy_connection",
+    "proxy_subscription",
+    "consume_progress",
+    "observed_owner",
+    "process_owner",
+    "consumer_connection",
+    "subscription",
+)
+
+
+def lost(table: str) -> None:
+    def plant(day: StagedDay, name: str) -> None:
+        of = OF.get(table, "consumer_group")
+        [first, *_] = day.of(table, **{of: name})
+        day.remove(table, **first)
+
+    plant.__name__ = f"{table}_lost"
+    fault(f"{table}.equals_export")(plant)
+
+
+def twice(table: str) -> None:
+    def plant(day: StagedDay, name: str) -> None:
+        of = OF.get(table, "consumer_group")
+        day.rows[table].append(dict(day.of(table, **{of: name})[0]))
+
+    plant.__name__ = f"{table}_twice"
+    fault(f"{table}.equals_export")(plant)
+
+
+for _table in (*OF, *TABLES_OF_GROUPS):
+    lost(_table)
+    twice(_table)
+
+
+@fault("observed_owner.equals_export")
+def nothing_is_left_of_a_client(day: StagedDay, name: str) -> None:
+    day.remove("observed_owner", consumer_group=name)
+
+
+@fault("observed_owner.equals_export")
+def a_client_that_the_export_does_not_have(day: StagedDay, name: str) -> None:
+    day.add(
+        "observed_owner",
+        consumer_group=name,
+        client_id="c2",
+        topic="t",
+        broker_name="b",
+        queue_id=0,
+        is_pop=False,
+    )
+
+
+@fault("consume_progress.equals_export")
+def offsets_of_two_queues_exchanged(day: StagedDay, name: str) -> None:
+    first, second = day.of("consume_progress", consumer_group=name)
+    first["consumer_offset"], second["consumer_offset"] = 89, 91
+
+
+def payload_changed(day: StagedDay, kind: str, name: str, pattern: str, replacement: str) -> None:
+    """Changes the text that the export has, and silver as little as the build's reader would."""
+    assert day.export is not None
+    for row in day.export:
+        said = json.loads(row["value"])
+        if row["kind"] == kind and name in {said.get("group"), said.get("topic"), said.get("broker")}:
+            said["payload"], count = re.subn(pattern, replacement, said["payload"])
+            assert count
+            row["value"] = json.dumps(said)
+
+
+@excused
+def laid_out_with_spaces(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consume_stats", name, r"\}:\{", "}\n\t : \r\n {")
+
+
+@excused
+def a_field_that_nobody_knows(day: StagedDay, name: str) -> None:
+    payload_changed(day, "broker_topic_stats", name, r'"minOffset"', '"novel":[1,"x"],"minOffset"')
+
+
+@excused
+def a_reference(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_connection", name, r'\{"expressionType[^{}]*\}', r'{"$ref":"$.x"}')
+
+
+@excused
+def a_name_that_is_escaped(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consume_stats", name, r'"brokerName": "b', r'"brokerName": "\\\\u0062')
+
+
+@excused
+def a_topic_with_braces(day: StagedDay, name: str) -> None:
+    for row in day.of("consume_progress", consumer_group=name):
+        row["topic"] = "a}:{b"
+    payload_changed(day, "consume_stats", name, rf'"topic": "{name}"', '"topic": "a}:{b"')
+
+
+@excused
+def an_answer_that_the_build_rejected(day: StagedDay, name: str) -> None:
+    asked = {"kind": "consume_stats", "consumer_group": name, "state": "rejected", "captured_at": INSTANT}
+    day.add("export_record", file="consume_stats.jsonl", line_number=1, **asked)
+    day.remove("consume_progress", consumer_group=name)
+
+
+@excused
+def two_addresses_of_a_broker_that_answer_otherwise(day: StagedDay, name: str) -> None:
+    assert day.export is not None
+    day.export.append(line("consume_stats", '{"offsetTable":{}}', group=name, broker=BROKERS[0]))
+
+
+@excused
+def an_answer_after_which_the_broker_knew_no_member(day: StagedDay, name: str) -> None:
+    asked = {"kind": "consume_stats", "consumer_group": name, "state": "payload", "counted_line": 2}
+    day.add("export_record", file="consume_stats.jsonl", line_number=1, **asked)
+    day.remove("consume_progress", consumer_group=name, broker_name=BROKERS[0])
+
+
+@excused
+def a_client_asked_through_two_brokers(day: StagedDay, name: str) -> None:
+    assert day.export is not None
+    asked = {"group": name, "client_id": "c1", "broker": "broker-other"}
+    day.export.append(line("consumer_running_info", '{"mqTable":{}}', **asked))
+    day.remove("observed_owner", consumer_group=name)
+
+
+@excused
+def a_queue_held_and_popped(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_running_info", name, r'"queueId": 1', '"queueId": 0')
+    day.remove("observed_owner", consumer_group=name, is_pop=True)
+
+
+@excused
+def a_queue_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "broker_topic_stats", name, r"(\{[^{}]*\}:\{[^{}]*\})", r"\1,\1")
+
+
+@excused
+def a_broker_twice_in_a_route(day: StagedDay, name: str) -> None:
+    payload_changed(day, "nameserver_route", name, r'"queueDatas":\[(.*)\]', r'"queueDatas":[\1,\1]')
+
+
+@excused
+def a_topic_whose_queues_are_logical(day: StagedDay, name: str) -> None:
+    payload_changed(
+        day, "nameserver_route", name, r"^\{", '{"topicQueueMappingByBroker":{"a":{"bname":"a"}},'
+    )
+    for row in day.of("topic_route", topic=name):
+        row["subscribe_queue_count"] = 0
+
+
+@excused
+def a_route_without_brokers(day: StagedDay, name: str) -> None:
+    payload_changed(day, "nameserver_route", name, r"^.*$", "{}")
+    day.remove("topic_route", topic=name)
+
+
+@excused
+def a_connection_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_connection", name, r"\[(\{[^{}]*\})\]", r"[\1, \1]")
+
+
+@excused
+def a_value_that_names_another_queue(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consume_stats", name, r'"consumerOffset"', '"topic":"other","consumerOffset"')
+
+
+@excused
+def a_secret_that_tables_do_not_have(day: StagedDay, name: str) -> None:
+    for row in day.of("subscription", consumer_group=name):
+        row["expression"] = "<redacted>"
+
+
+@excused
+def an_empty_answer(day: StagedDay, name: str) -> None:
+    assert day.export is not None
+    day.export.append(line("consume_stats", '{"offsetTable":{}}', group=name, broker="broker-empty"))
+
+
+@excused
+def a_group_that_the_day_is_without(day: StagedDay, name: str) -> None:
+    day.left_out.append(name)
+
+
+@pytest.fixture(scope="module")
+def measured(spark: SparkSession) -> dict[str, Row]:
+    day = healthy_day()
+    for name in (*FAULTS, *EXCUSED):
+        subject(day, name)
+    day.export = export_lines(day)
+    for name, plant in [*((name, plant) for name, (plant, _) in FAULTS.items()), *EXCUSED.items()]:
+        plant(day, name)
+    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+
+
+def seen(measured: dict[str, Row], name: str) -> set[str]:
+    return {
+        expectation_id
+        for expectation_id, row in measured.items()
+        if expectation_id in JUDGED
+        for offender in row["offenders"]
+        if name in {offender["consumer_group"], offender["topic"], offender["broker_name"]}
+        or any(f"name server {name}," in example for example in offender["examples"])
+    }
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_row_that_differs_from_the_export_is_seen(name: str, measured: dict[str, Row]) -> None:
+    assert seen(measured, name) == FAULTS[name][1]
+
+
+@pytest.mark.parametrize("name", EXCUSED)
+def test_what_the_second_reader_is_not_sure_of_is_no_difference(name: str, measured: dict[str, Row]) -> None:
+    assert seen(measured, name) == set()
+
+
+def test_a_day_like_its_export_differs_nowhere(spark: SparkSession) -> None:
+    day = healthy_day()
+    subject(day, "some")
+
+    found: dict[str, Any] = {row["expectation_id"]: row["observed"] for row in day.measure(spark, STATEMENTS)}
+
+    assert found == dict.fromkeys(JUDGED, 0.0)
+
+
+def test_the_sentence_tells_both_sides(measured: dict[str, Row]) -> None:
+    [offender] = [
+        offender
+        for offender in measured["queue_offset.equals_export"]["offenders"]
+        if offender["topic"] == "queue_offset_max_offset_is_101"
+    ]
+
+    [example] = offender["examples"]
+    assert example.endswith(
+        "2 rows, the export has 2, other values, max_offset in all 201, the export has 200"
+    )
+
+
+def test_answers_that_cannot_be_read_are_counted(measured: dict[str, Row]) -> None:
+    compared = measured["export_record.lines_compared"]
+
+    assert 0 < compared["observed"] < 0.1
+    assert re.fullmatch(r"\d+ of \d+ answers", compared["examples"][0])

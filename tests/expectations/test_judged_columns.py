@@ -1,0 +1,22 @@
+"""Each published column is judged, or it is said that it is not; and what is said to judge it does."""
+
+from __future__ import annotations
+
+from expectations.judged_columns import NOT_JUDGED, judges_by_column
+from expectations.suites import EXPECTATIONS
+from tables import ALL_TABLES
+
+COLUMNS = {f"{table.name}.{column.name}" for table in ALL_TABLES for column in table.all_columns}
+
+
+def test_each_column_is_judged_or_it_is_said_why_not() -> None:
+    assert judges_by_column().keys() | NOT_JUDGED.keys() == COLUMNS
+
+
+def test_no_column_is_said_to_be_both() -> None:
+    assert judges_by_column().keys() & NOT_JUDGED.keys() == set()
+
+
+def test_no_expectation_names_a_column_twice() -> None:
+    for expectation in EXPECTATIONS.values():
+        assert len(set(expectation.judged_columns)) == len(expectation.judged_columns), expectation
