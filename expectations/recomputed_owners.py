@@ -30,6 +30,7 @@ OWNERS_RECOMPUTED: Final = Expectation(
     "owners_recomputed",
     "By each of RocketMQ's strategies, effective or not, and in a mixed group, each queue has the owner that plain SQL gives it from "
     "the list of members of one broker.",
+    judges=("client_id", "queue_id"),
 )
 EVERY_MEMBER_READS: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -40,12 +41,14 @@ STRATEGIES_COMPLETE: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "strategies_complete",
     "A strategy that is computed for every group is there for each group and topic with queues, except broadcasting groups.",
+    judges=("strategy",),
 )
 STRATEGY_FOLLOWS_REPORTS: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "strategy_follows_reports",
     "The effective strategy is the one that the members report, MIXED where they report several, and none where nobody reports one "
     "and no settings give it; a configured one is what the settings say.",
+    judges=("strategy_source", "is_effective"),
 )
 REASON_TRUE: Final = Expectation(
     QUEUE_ASSIGNMENT,
