@@ -122,14 +122,9 @@ class Judged:
 
     def altered(self, table: Table, column: Column) -> Iterator[DataFrame]:
         """The table with another value in one row, for one row after the other."""
-        rows = staged_rows(self.stage, table.name)
-        rows.sort(
-            key=lambda row: (
-                row[column.name] in {None, ""} if column.type == "string" else not row[column.name],
-                str(row),
-            )
-        )
-        for row in rows[:: max(1, len(rows) // 2)][:MOST_ROWS] if len(rows) > MOST_ROWS else rows:
+        rows = sorted(staged_rows(self.stage, table.name), key=str)
+        told = [row for row in rows if row[column.name] is not None] or rows
+        for row in told[:: max(1, len(told) // MOST_ROWS)][:MOST_ROWS]:
             is_row = functions.lit(col=True)
             for name in table.key:
                 is_row = is_row & functions.col(name).eqNullSafe(functions.lit(row[name]))
