@@ -62,6 +62,7 @@ DRIFT_TOLD: Final = Expectation(
     "drift_told",
     "Each group and topic with queues that are not owned as they should be has a finding of it for each cause, with "
     "their number, and no other has one; an offline group has its own.",
+    judges=("queue_count",),
 )
 DIVERGENCE_TOLD: Final = Expectation(
     FINDING,

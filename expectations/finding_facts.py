@@ -60,7 +60,7 @@ EVIDENCE_FOLLOWS: Final = Expectation(
     FINDING,
     "evidence_follows",
     "The evidence of a finding is the sentence of its kind, with the numbers and names of its row.",
-    judges=("evidence",),
+    judges=("evidence", "examples", "seen_values"),
 )
 
 ADVICE_OF_KIND: Final = Expectation(

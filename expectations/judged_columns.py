@@ -108,7 +108,7 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
         "restart_offset restart_reason skipped_message_count repeated_message_count",
         "held against each other and the stored offset only where the reason says how",
     ),
-    ("finding", "queue_id seen_values examples", _FOR_PEOPLE),
+    ("finding", "queue_id", "no finding has one as yet"),
     *(
         (table.name, " ".join(column.name for column in table.all_columns), _AFTER)
         for table in (QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)
