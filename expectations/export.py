@@ -26,7 +26,6 @@ ERRORS_EQUAL_MANIFEST: Final = Expectation(
     EXPORT_RECORD,
     "errors_equal_manifest",
     "Each file of the manifest has as many failed sources here as the manifest says.",
-    judges=("state",),
 )
 REJECTED_HAS_TEXT: Final = Expectation(
     EXPORT_RECORD,

@@ -27,6 +27,7 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
         _OF_ENVELOPE,
     ),
     ("export_record", "is_repeat", _DERIVED),
+    ("export_record", "state", "only how many lines failed is held against the manifest"),
     ("rejected_record", "kind reason text", _OF_ENVELOPE),
     ("broker_setting", "broker_name setting value", _READ_ONCE),
     (
