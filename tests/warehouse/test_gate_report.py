@@ -80,7 +80,7 @@ def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
     assert "1 expectations hold, 1 are waived, 3 failed." in told
     assert "Compared with 2026-11-16." in told
     assert (
-        "failed (block): queue_assignment.one_owner\n  One owner.\n  found 2, allowed at most 0\n  - group a\n"
+        "failed (block): queue_assignment.one_owner\n  One owner.\n  found 2, allowed 0\n  - group a\n"
         in told
     )
     assert "group <b>\\x1b[31m" in told
