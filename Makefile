@@ -26,10 +26,10 @@ collector: setup ## the jars of the live collector, which also fetches them itse
 	@$(PYTHON) -m setup.collector
 
 run: setup ## the daily ledger of the bundled sample, three days, through Airflow
-	@$(IN_ENVIRONMENT) python -m ledger.sample_run
+	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.sample_run
 
 airflow: setup ## Airflow's scheduler and pages on this machine alone; end it with Ctrl-C
-	@$(IN_ENVIRONMENT) python -m ledger.airflow_server
+	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.airflow_server
 
 image: ## the one image of the project, for Airflow and for Spark (deploy/Dockerfile)
 	@$(PYTHON) -m setup.deployment_secrets
@@ -82,8 +82,8 @@ bench: setup ## the hot paths beside what they are compared with: table, docs/be
 	@$(IN_ENVIRONMENT) python -m bench
 
 docs: setup ## write docs/tables.md and docs/settings.schema.json from the definitions
-	@$(IN_ENVIRONMENT) python -m ledger.table_reference
-	@$(IN_ENVIRONMENT) python -m ledger.settings_schema
+	@$(IN_ENVIRONMENT) python -m rebalance_ledger.cli.table_reference
+	@$(IN_ENVIRONMENT) python -m rebalance_ledger.cli.settings_schema
 
 lock: setup ## resolve the dependencies again, with hashes
 	@.local/uv/bin/uv pip compile --generate-hashes --extra dev --python-version 3.11 --no-header \

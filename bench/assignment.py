@@ -25,8 +25,8 @@ from pyspark.sql import functions as F
 
 from bench.generated import QUEUES_OF_TOPIC, TOPICS_OF_GROUP, GeneratedCluster
 from bench.report import Measurement
-from spark_jobs.queue_assignment import allocated, queue_assignment
-from tables import QUEUE_ASSIGNMENT
+from rebalance_ledger.tables import QUEUE_ASSIGNMENT
+from spark_jobs.gold.queue_assignment import allocated, queue_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

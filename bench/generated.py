@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from settings import (
+from rebalance_ledger.settings import (
     ClusterSettings,
     ConfigStrategy,
     ConfiguredQueues,
@@ -69,7 +69,7 @@ class GeneratedCluster:
         return self.group_count * TOPICS_OF_GROUP
 
     def write(self, folder: Path) -> None:
-        """Write the working rows, as `spark_jobs.subscriptions` gives them, to Parquet files of some megabytes."""
+        """Write the working rows, as `spark_jobs.assignment.subscriptions` gives them, to Parquet files of some megabytes."""
         folder.mkdir(parents=True)
         for start in range(0, self.group_count, _GROUPS_OF_FILE):
             rows = self._rows(start, min(start + _GROUPS_OF_FILE, self.group_count))

@@ -25,10 +25,10 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyarrow.parquet as pq
 
 from bench.report import Measurement
+from rebalance_ledger.exports.manifest import export_directory, load_manifest
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import newest_stage
 from tools.simulated_cluster import Size
-from topology.manifest import export_directory, load_manifest
-from warehouse.layout import Warehouse
-from warehouse.staging import newest_stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,9 +2,9 @@
 
 Main and `.bak` file of so many clients, eight queues each, as fastjson 1 writes them, on a local disk. What is timed:
 
-- landing: `topology.collect.offset_trees.land` from the drop folder into an export;
+- landing: `rebalance_ledger.collectors.offset_file_drop.land` from the drop folder into an export;
 - sealing: the export's manifest, which names every file with its hash;
-- reading: `spark_jobs.offset_readings.readings` from the rows of the index to Parquet: every file opened, hashed and read by
+- reading: `spark_jobs.silver.offset_file_snapshots.readings` from the rows of the index to Parquet: every file opened, hashed and read by
   its client's rules. The start of the JVM is not in it.
 
 Each number of files has processes of its own, one without Spark for the first two, so that its peak of memory is its own.
@@ -25,9 +25,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from bench.report import Measurement
-from topology.collect.export_writer import ExportWriter
-from topology.collect.offset_trees import land
-from topology.manifest import MANIFEST_NAME, export_directory, load_manifest
+from rebalance_ledger.collectors.offset_file_drop import land
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory, load_manifest
+from rebalance_ledger.exports.writer import ExportWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,10 +107,10 @@ def _land(folder: Path) -> dict[str, float]:
 def _read(folder: Path) -> dict[str, float]:
     """Reads every file in a Spark application with the project's own settings."""
     # A JVM's libraries must not count as memory of landing.
-    from spark_jobs.offset_readings import readings  # noqa: PLC0415
+    from rebalance_ledger.warehouse.layout import Stage  # noqa: PLC0415
     from spark_jobs.session import spark_session  # noqa: PLC0415
-    from spark_jobs.silver import read_silver  # noqa: PLC0415
-    from warehouse.layout import Stage  # noqa: PLC0415
+    from spark_jobs.silver.offset_file_snapshots import readings  # noqa: PLC0415
+    from spark_jobs.silver.reader import read_silver  # noqa: PLC0415
 
     directory = export_directory(folder / "exports", _CLUSTER, _DS)
     manifest = load_manifest(directory)

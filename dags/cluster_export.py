@@ -27,8 +27,8 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import Asset, CronTriggerTimetable, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dags.export_operators import CollectExportOperator, PruneExportsOperator
-from dags.ledger_operators import retry_policy, settings_now
+from rebalance_ledger.operators.collection import CollectExportOperator, PruneExportsOperator
+from rebalance_ledger.operators.ledger import retry_policy, settings_now
 
 LANDED = Asset(name="cluster_export", uri="ledger://exports")
 

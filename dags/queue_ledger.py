@@ -35,7 +35,7 @@ from pathlib import Path
 from airflow.sdk import Asset, CronTriggerTimetable, dag, task, task_group
 from airflow.sdk.exceptions import AirflowFailException
 
-from dags.ledger_operators import (
+from rebalance_ledger.operators.ledger import (
     GateOperator,
     LedgerBuildOperator,
     LedgerStageOperator,
@@ -66,7 +66,7 @@ def queue_ledger() -> None:
 
     @task(doc_md="Reads the clusters' names from the settings. `LEDGER_SETTINGS` says which file.")
     def clusters() -> list[str]:
-        from settings import SettingsError, load_settings  # noqa: PLC0415  # at run time: settings change between runs
+        from rebalance_ledger.settings import SettingsError, load_settings  # noqa: PLC0415  # at run time: settings change between runs
 
         try:
             names = sorted(load_settings(Path(places()["settings"])).clusters)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from airflow.sdk import CronTriggerTimetable, dag
 
-from dags.ledger_operators import MaintainWarehouseOperator, retry_policy
+from rebalance_ledger.operators.ledger import MaintainWarehouseOperator, retry_policy
 
 
 @dag(

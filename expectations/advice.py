@@ -1,6 +1,6 @@
 """What a person can do about an expectation that does not plainly hold.
 
-What belongs here: advice, by what came of an expectation. What does not: advice on findings (`tables.finding_advice`).
+What belongs here: advice, by what came of an expectation. What does not: advice on findings (`rebalance_ledger.tables.finding_advice`).
 """
 
 from __future__ import annotations

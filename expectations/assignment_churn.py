@@ -12,7 +12,7 @@ from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted_list, text_or_null
 from expectations.thresholds import DOUBTFUL_OWNER_REASONS
-from tables import ASSIGNMENT_CHURN
+from rebalance_ledger.tables import ASSIGNMENT_CHURN
 
 ROWS_EQUAL_FAIRNESS: Final = Expectation(
     ASSIGNMENT_CHURN,

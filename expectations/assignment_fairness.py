@@ -11,7 +11,7 @@ from typing import Final
 from expectations.model import Breach, Expectation, Suite, text_or_null
 from expectations.recomputed import STRATEGY_SUBJECT
 from expectations.thresholds import RATIO_TOLERANCE
-from tables import ASSIGNMENT_FAIRNESS
+from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS
 
 ROWS_EQUAL_ASSIGNMENT: Final = Expectation(
     ASSIGNMENT_FAIRNESS,

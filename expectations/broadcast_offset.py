@@ -21,7 +21,7 @@ from expectations.thresholds import (
     UNDECIDED_OFFSET_FILE_KIND,
     UNREAD_OFFSET_FILE_STATES,
 )
-from tables import BROADCAST_OFFSET, BROADCAST_OFFSET_FILE, FINDING, OFFSET_FILE
+from rebalance_ledger.tables import BROADCAST_OFFSET, BROADCAST_OFFSET_FILE, FINDING, OFFSET_FILE
 
 LINES_ACCOUNTED: Final = Expectation(
     OFFSET_FILE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from settings import ClusterSettings
+    from rebalance_ledger.settings import ClusterSettings
 
 _ROOM_RULE: Final = "struct<names: map<string, string>, prefixes: map<string, string>, before: string>"
 

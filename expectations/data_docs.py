@@ -28,7 +28,7 @@ from expectations.verdict import allowed, waiver_text
 if TYPE_CHECKING:
     import great_expectations as gx
 
-    from expectations.judgement import Judgement
+    from expectations.evaluation import Judgement
 
 _PAGES: Final = Path(__file__).parent / "pages"
 _VIEW: Final = {"module_name": __name__, "class_name": "SelfContainedPage"}

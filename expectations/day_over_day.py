@@ -20,15 +20,15 @@ from expectations.thresholds import (
     OWN_TOPIC_PREFIXES,
     UNEVENNESS_JUMP,
 )
-from tables import ASSIGNMENT_FAIRNESS
-from tables.silver.broker import BROKER
-from tables.silver.group_presence import GROUP_PRESENCE
-from tables.silver.topic_route import TOPIC_ROUTE
+from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS
+from rebalance_ledger.tables.silver.broker import BROKER
+from rebalance_ledger.tables.silver.group_presence import GROUP_PRESENCE
+from rebalance_ledger.tables.silver.topic_route import TOPIC_ROUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tables import Table
+    from rebalance_ledger.tables import Table
 
 _ROW_COUNTS: Final = {
     table: Expectation(

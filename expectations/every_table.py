@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from expectations.model import Expectation, Suite, quoted
-from tables import COMPUTED_GOLD_TABLES, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT, SILVER_TABLES, Table
+from rebalance_ledger.tables import (
+    COMPUTED_GOLD_TABLES,
+    OWNERSHIP_DRIFT,
+    QUEUE_ASSIGNMENT,
+    SILVER_TABLES,
+    Table,
+)
 
 STAGED_TABLES: Final = (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
 

@@ -11,10 +11,10 @@ from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, subject_columns
 from expectations.thresholds import MOST_REJECTED_RATIO
-from tables.silver.export_record import EXPORT_RECORD
-from tables.silver.group_presence import GROUP_PRESENCE
-from tables.silver.observed_owner import OBSERVED_OWNER
-from tables.silver.rejected_record import REJECTED_RECORD
+from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
+from rebalance_ledger.tables.silver.group_presence import GROUP_PRESENCE
+from rebalance_ledger.tables.silver.observed_owner import OBSERVED_OWNER
+from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
 
 LINES_EQUAL_MANIFEST: Final = Expectation(
     EXPORT_RECORD,

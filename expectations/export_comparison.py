@@ -22,23 +22,23 @@ from typing import TYPE_CHECKING, Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
 from expectations.thresholds import MOST_NOT_COMPARED_RATIO
-from tables.silver.broker import BROKER
-from tables.silver.consume_progress import CONSUME_PROGRESS
-from tables.silver.consumer_connection import CONSUMER_CONNECTION
-from tables.silver.export_record import EXPORT_RECORD
-from tables.silver.message_request_mode import MESSAGE_REQUEST_MODE
-from tables.silver.observed_owner import OBSERVED_OWNER
-from tables.silver.process_owner import PROCESS_OWNER
-from tables.silver.proxy_connection import PROXY_CONNECTION
-from tables.silver.proxy_subscription import PROXY_SUBSCRIPTION
-from tables.silver.queue_offset import QUEUE_OFFSET
-from tables.silver.subscription import SUBSCRIPTION
-from tables.silver.subscription_group import SUBSCRIPTION_GROUP
-from tables.silver.topic_config import TOPIC_CONFIG
-from tables.silver.topic_route import TOPIC_ROUTE
+from rebalance_ledger.tables.silver.broker import BROKER
+from rebalance_ledger.tables.silver.consume_progress import CONSUME_PROGRESS
+from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
+from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
+from rebalance_ledger.tables.silver.message_request_mode import MESSAGE_REQUEST_MODE
+from rebalance_ledger.tables.silver.observed_owner import OBSERVED_OWNER
+from rebalance_ledger.tables.silver.process_owner import PROCESS_OWNER
+from rebalance_ledger.tables.silver.proxy_connection import PROXY_CONNECTION
+from rebalance_ledger.tables.silver.proxy_subscription import PROXY_SUBSCRIPTION
+from rebalance_ledger.tables.silver.queue_offset import QUEUE_OFFSET
+from rebalance_ledger.tables.silver.subscription import SUBSCRIPTION
+from rebalance_ledger.tables.silver.subscription_group import SUBSCRIPTION_GROUP
+from rebalance_ledger.tables.silver.topic_config import TOPIC_CONFIG
+from rebalance_ledger.tables.silver.topic_route import TOPIC_ROUTE
 
 if TYPE_CHECKING:
-    from tables import Table
+    from rebalance_ledger.tables import Table
 
 _LAST_MS: Final = 253_402_300_799_999
 """The last instant of the year 9999; a later one is no time of a table, and 0 or less means never."""

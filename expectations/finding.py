@@ -31,7 +31,7 @@ from expectations.thresholds import (
     FINDING_SEVERITIES,
     PASSING_CAUSES,
 )
-from tables import FINDING
+from rebalance_ledger.tables import FINDING
 
 SEVERITY_KNOWN: Final = Expectation(
     FINDING,

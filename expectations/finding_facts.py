@@ -13,8 +13,8 @@ from expectations.finding_sources import FACT_TABLES, SOURCES, SUBJECT, numbers_
 from expectations.finding_text import EVIDENCE_IS_OF_ROW
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
 from expectations.thresholds import FINDING_KINDS, FINDING_SEVERITIES
-from tables import FINDING
-from tables.finding_advice import (
+from rebalance_ledger.tables import FINDING
+from rebalance_ledger.tables.finding_advice import (
     ADVICE,
     ADVICE_BY_CAUSE,
     ADVICE_OF_CASES,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from expectations.advice import advice_on
-from expectations.judgement import one_line
+from expectations.evaluation import one_line
 from expectations.suites import SUITES
 from expectations.verdict import allowed_range
 

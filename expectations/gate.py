@@ -21,13 +21,13 @@ from great_expectations.data_context.types.base import (
 )
 
 from expectations.data_docs import add_site, drop_unused_files, gx_expectation
+from expectations.evaluation import idle_waivers, weigh
 from expectations.first_page import write_first_page
-from expectations.judgement import idle_waivers, weigh
+from expectations.policy import Rules
 from expectations.quarantine import names
-from expectations.rules import Rules
 from expectations.suites import SUITES
 from expectations.verdict import Outcome, Verdict, VerdictName, idle_sentence, sentence_of, waiver_text
-from settings import GateSettings
+from rebalance_ledger.settings import GateSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from great_expectations.core import ExpectationSuiteValidationResult
 
-    from expectations.judgement import Judgement
+    from expectations.evaluation import Judgement
 
 
 def judge(

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import Final
 
 from expectations.suites import EXPECTATIONS
-from tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
+from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
 
 _AFTER: Final = "written from the verdict, after the day was judged"
 _READ_ONCE: Final = "the build alone reads it from the export"

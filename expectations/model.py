@@ -14,8 +14,8 @@ from expectations.thresholds import MOST_EXAMPLES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from settings import Severity
-    from tables import Table
+    from rebalance_ledger.settings import Severity
+    from rebalance_ledger.tables import Table
 
 SUBJECT_COLUMNS: Final = ("consumer_group", "topic", "broker_name")
 """What an offender may concern: what rules of groups and waivers go by. Null where it concerns none in particular."""

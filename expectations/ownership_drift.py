@@ -23,8 +23,8 @@ from expectations.thresholds import (
     REBALANCE_GRACE_MS,
     UNKNOWN_RULE_REASONS,
 )
-from tables import OWNERSHIP_DRIFT
-from tables.silver.process_owner import PROCESS_OWNER
+from rebalance_ledger.tables import OWNERSHIP_DRIFT
+from rebalance_ledger.tables.silver.process_owner import PROCESS_OWNER
 
 ONE_ROW_PER_QUEUE: Final = Expectation(
     OWNERSHIP_DRIFT, "one_row_per_queue", "A queue of a group and topic stands in one row only."

@@ -17,7 +17,7 @@ from expectations.thresholds import (
     SYSTEM_GROUP_PREFIX,
     SYSTEM_GROUPS,
 )
-from tables import ASSIGNMENT_FAIRNESS, BROADCAST_OFFSET_FILE, FINDING, OWNERSHIP_DRIFT
+from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS, BROADCAST_OFFSET_FILE, FINDING, OWNERSHIP_DRIFT
 
 STATE_KNOWN: Final = Expectation(
     ASSIGNMENT_FAIRNESS,

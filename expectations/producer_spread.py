@@ -16,8 +16,8 @@ from expectations.thresholds import (
     REPLY_TOPIC_SUFFIX,
     SYSTEM_TOPICS,
 )
-from tables import PRODUCER_SPREAD
-from tables.silver.topic_route import TOPIC_ROUTE
+from rebalance_ledger.tables import PRODUCER_SPREAD
+from rebalance_ledger.tables.silver.topic_route import TOPIC_ROUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

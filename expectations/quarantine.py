@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from expectations.judgement import first_examples
+from expectations.evaluation import first_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from expectations.judgement import Judgement, Offender
+    from expectations.evaluation import Judgement, Offender
 
 
 def blocking(judgements: Iterable[Judgement]) -> list[Judgement]:

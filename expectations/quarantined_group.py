@@ -10,7 +10,7 @@ from typing import Final
 
 from expectations.model import Expectation, Suite, quoted, subject_columns
 from expectations.thresholds import MOST_QUARANTINED_RATIO
-from tables import QUARANTINED_GROUP
+from rebalance_ledger.tables import QUARANTINED_GROUP
 
 LEFT_OUT_ARE_FEW: Final = Expectation(
     QUARANTINED_GROUP,

@@ -20,7 +20,7 @@ from expectations.thresholds import (
     STRATEGY_SOURCES,
     names_in_table,
 )
-from tables import QUEUE_ASSIGNMENT
+from rebalance_ledger.tables import QUEUE_ASSIGNMENT
 
 ONE_ROW_PER_OWNER: Final = Expectation(
     QUEUE_ASSIGNMENT,

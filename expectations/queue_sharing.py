@@ -11,7 +11,7 @@ from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, text_or_null
 from expectations.thresholds import GRPC_CLIENT_ID_PATTERN, REQUEST_MODE_SOURCES, REQUEST_MODES
-from tables import QUEUE_SHARING
+from rebalance_ledger.tables import QUEUE_SHARING
 
 SHARED_QUEUES_PRESENT: Final = Expectation(
     QUEUE_SHARING,

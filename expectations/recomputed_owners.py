@@ -23,7 +23,7 @@ from expectations.thresholds import (
     STRATEGIES_OF_REASON,
     STRATEGIES_THAT_LEAVE_NOTHING_OUT,
 )
-from tables import QUEUE_ASSIGNMENT
+from rebalance_ledger.tables import QUEUE_ASSIGNMENT
 
 OWNERS_RECOMPUTED: Final = Expectation(
     QUEUE_ASSIGNMENT,

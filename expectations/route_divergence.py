@@ -10,7 +10,7 @@ from typing import Final
 
 from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
 from expectations.thresholds import DIVERGENCE_STATES, ROUTE_DIFFERENCES
-from tables import ROUTE_DIVERGENCE
+from rebalance_ledger.tables import ROUTE_DIVERGENCE
 
 ANSWERS_ACCOUNTED: Final = Expectation(
     ROUTE_DIVERGENCE,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from expectations.judgement import one_line
+from expectations.evaluation import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from expectations.judgement import Judgement
-    from settings import Waiver
+    from expectations.evaluation import Judgement
+    from rebalance_ledger.settings import Waiver
 
 VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "refused"]
 

@@ -3,7 +3,7 @@
 Not a part of `make setup`: who brings exports from elsewhere needs none of it. `ledger exports collect` runs it by itself
 the first time, and `make collector` ahead of that; afterwards no network is needed.
 
-Belongs here: one folder of jars that is complete. Does not belong here: what is done with them (`topology/collect`).
+Belongs here: one folder of jars that is complete. Does not belong here: what is done with them (`rebalance_ledger/collectors`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = LOCAL / "collector"
-_PINS = ROOT / "topology" / "collect" / "jars.txt"
+_PINS = ROOT / "rebalance_ledger" / "collectors" / "jars.txt"
 _SHIPPED = ("py4j-*.jar", "janino-*.jar", "commons-compiler-*.jar")
 _EXIT_BAD_SURROUNDINGS = 2
 

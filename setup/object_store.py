@@ -13,14 +13,13 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from setup import java
+from setup import java, spark_conf
 from setup.maven_jars import Pins
 from setup.steps import LOCAL, ROOT, SetUpError, Step, content_key, perform
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDER = LOCAL / "object-store"
 _PINS = ROOT / "setup" / "object_store_jars.txt"
 _EXIT_BAD_SURROUNDINGS = 2
 
@@ -31,19 +30,15 @@ def step(java_home: Path) -> Step:
     def run() -> None:
         pins = Pins(_PINS)
         pins.ensure(java_home)
-        shutil.rmtree(FOLDER, ignore_errors=True)
-        FOLDER.mkdir(parents=True)
+        folder = spark_conf.OBJECT_STORE_JARS
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         for pin in pins.jars():
-            shutil.copyfile(pin.path, FOLDER / pin.file_name)
+            shutil.copyfile(pin.path, folder / pin.file_name)
 
     return Step(
         "object-store", "the object store's jars, checked by SHA-256", content_key(_PINS, str(ROOT)), run
     )
-
-
-def jars() -> list[Path]:
-    """The jars that are there: all, or none if the step has not been done."""
-    return sorted(FOLDER.glob("*.jar"))
 
 
 def main() -> int:
@@ -52,8 +47,6 @@ def main() -> int:
     Returns:
         0, or 2 after printing why it cannot be done and what to do.
     """
-    from setup import spark_conf  # noqa: PLC0415  # which asks this module for the jars
-
     LOCAL.mkdir(exist_ok=True)
     with (LOCAL / "object-store.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from setup import object_store
 from setup.delta_jars import JARS, PINNED
 from setup.steps import LOCAL, ROOT, write_whole
 
@@ -21,6 +20,8 @@ OF_AN_OBJECT_STORE = ROOT / "conf" / "spark-object-store.conf"
 OF_THIS_MACHINE = (ROOT / "conf" / "spark",)
 OF_A_CLUSTER = (ROOT / "conf" / "spark", ROOT / "deploy" / "spark")
 TARGET = LOCAL / "spark-conf"
+OBJECT_STORE_JARS = LOCAL / "object-store"
+"""The folder of the object store's jars: all of them, or none if `setup.object_store` has not run."""
 
 
 def write(templates: Iterable[Path] = OF_THIS_MACHINE, target: Path = TARGET) -> None:
@@ -32,18 +33,18 @@ def write(templates: Iterable[Path] = OF_THIS_MACHINE, target: Path = TARGET) ->
         templates: Folders of templates; a file of a later one takes the place of its namesake.
         target: The folder to write.
     """
-    of_object_store = object_store.jars()
+    object_store_jars = sorted(OBJECT_STORE_JARS.glob("*.jar"))
     values = {
         # As URIs, because Spark splits the list at commas and reads each entry as a URI: a space must be escaped.
         "@JARS@": ",".join(
-            jar.as_uri() for jar in (*(JARS / jar.file_name for jar in PINNED), *of_object_store)
+            jar.as_uri() for jar in (*(JARS / jar.file_name for jar in PINNED), *object_store_jars)
         ),
         "@LOCAL@": str(LOCAL),
     }
     files = {template.name: template for folder in templates for template in folder.iterdir()}
     for name, template in sorted(files.items()):
         text = template.read_text()
-        if name == DEFAULTS and of_object_store:
+        if name == DEFAULTS and object_store_jars:
             text += f"\n{OF_AN_OBJECT_STORE.read_text()}"
         for placeholder, value in values.items():
             text = text.replace(placeholder, value)

@@ -19,37 +19,14 @@ if __name__ == "__main__":
 from pyspark.sql import functions as F
 
 from expectations import day_over_day
-from expectations.judgement import weigh
+from expectations.evaluation import weigh
+from expectations.policy import GATE_NAMES, Rules
 from expectations.quarantine import groups_at_fault, names
-from expectations.rules import GATE_NAMES, Rules
-from settings import ClusterSettings, SettingsError, load_settings
-from spark_jobs.allocation import SPREAD_BOUNDS
-from spark_jobs.assignment_churn import assignment_churn
-from spark_jobs.broadcast_offset import broadcast_offset
-from spark_jobs.broadcast_offset_file import broadcast_offset_file
-from spark_jobs.compared_day import COMPARED_TABLES, compared_rows
-from spark_jobs.fairness import assignment_fairness
-from spark_jobs.finding import finding
-from spark_jobs.findings.explanations import with_roots
-from spark_jobs.offset_readings import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
-from spark_jobs.ownership_drift import ownership_drift
-from spark_jobs.producer_spread import producer_spread
-from spark_jobs.queue_assignment import allocated, kept_without_route, queue_assignment
-from spark_jobs.queue_sharing import queue_sharing
-from spark_jobs.route_divergence import route_divergence
-from spark_jobs.session import spark_session, suited_to
-from spark_jobs.silver import read_silver
-from spark_jobs.stage import (
-    WRITERS,
-    show_export_lines,
-    write_measures,
-    write_measures_of_rest,
-    write_table,
-    write_tables,
-    write_work,
-)
-from spark_jobs.subscriptions import subscriptions
-from tables import (
+from rebalance_ledger.exports.catalog import EarlierExport, earlier_exports
+from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
+from rebalance_ledger.settings import ClusterSettings, SettingsError, load_settings
+from rebalance_ledger.storage.location import BadPlaceError, place_of
+from rebalance_ledger.tables import (
     ASSIGNMENT_CHURN,
     ASSIGNMENT_FAIRNESS,
     BROADCAST_OFFSET,
@@ -63,16 +40,39 @@ from tables import (
     ROUTE_DIVERGENCE,
     SILVER_TABLES,
 )
-from topology.earlier import EarlierExport, earlier_exports
-from topology.manifest import ExportError, export_directory, load_manifest, verify
-from topology.object_store import BadPlaceError, place_of
-from warehouse.earlier import newest_earlier_day
-from warehouse.errors import QueryError
-from warehouse.identity import RunIdentity, code_version
-from warehouse.inventory import inventory_of_tables
-from warehouse.layout import Warehouse
-from warehouse.staging import attempt, finish
-from warehouse.two_days import compare
+from rebalance_ledger.warehouse.baseline import newest_earlier_day
+from rebalance_ledger.warehouse.day_comparison import compare
+from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.identity import RunIdentity, code_version
+from rebalance_ledger.warehouse.inventory import inventory_of_tables
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import attempt, finish
+from spark_jobs.assignment.allocation import SPREAD_BOUNDS
+from spark_jobs.assignment.subscriptions import subscriptions
+from spark_jobs.baseline import COMPARED_TABLES, compared_rows
+from spark_jobs.findings.explanations import with_roots
+from spark_jobs.gold.assignment_churn import assignment_churn
+from spark_jobs.gold.assignment_fairness import assignment_fairness
+from spark_jobs.gold.broadcast_offset import broadcast_offset
+from spark_jobs.gold.broadcast_offset_file import broadcast_offset_file
+from spark_jobs.gold.finding import finding
+from spark_jobs.gold.ownership_drift import ownership_drift
+from spark_jobs.gold.producer_spread import producer_spread
+from spark_jobs.gold.queue_assignment import allocated, kept_without_route, queue_assignment
+from spark_jobs.gold.queue_sharing import queue_sharing
+from spark_jobs.gold.route_divergence import route_divergence
+from spark_jobs.session import spark_session, suited_to
+from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
+from spark_jobs.silver.reader import read_silver
+from spark_jobs.staging import (
+    WRITERS,
+    show_export_lines,
+    write_measures,
+    write_measures_of_rest,
+    write_table,
+    write_tables,
+    write_work,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,11 +80,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_jobs.compared_day import ComparedRows
-    from tables import Table
-    from topology.manifest import Manifest
-    from topology.object_store import Place
-    from warehouse.layout import Stage
+    from rebalance_ledger.exports.manifest import Manifest
+    from rebalance_ledger.storage.location import Place
+    from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.layout import Stage
+    from spark_jobs.baseline import ComparedRows
 
 
 def build(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
-from topology.object_store import variables
+from rebalance_ledger.storage.location import variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JVMView
     from pyspark.sql import DataFrame
 
-    from tables import Table
+    from rebalance_ledger.tables import Table
 
 LARGE_EXPORT_BYTES: Final = 200_000_000
 """From here on a day is computed as a large one, see `suited_to` (docs/adr/0018)."""

@@ -5,10 +5,17 @@ what each strategy promises. Does not belong here: files, clocks, random numbers
 about how a cluster is observed.
 """
 
+from rebalance_ledger.rocketmq.errors import RocketMQError, UnknownNameError
+from rebalance_ledger.rocketmq.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rebalance_ledger.rocketmq.versions import (
+    Client,
+    Language,
+    Version,
+    strategy_of_class_name,
+    version_of_ordinal,
+)
 from strategies.batch import Owners, SubscriptionBatch
-from strategies.errors import RocketMQError, UnknownNameError
 from strategies.machine_room_nearby import RoomOfName, RoomPart
-from strategies.message_queue import MessageQueue, sort_client_ids, sort_queues
 from strategies.rebalance import (
     ClientView,
     Effect,
@@ -20,7 +27,6 @@ from strategies.rebalance import (
 )
 from strategies.registry import get_strategy, has_one_rule, strategy_names
 from strategies.strategy import SlotStrategy, Strategy
-from strategies.versions import Client, Language, Version, strategy_of_class_name, version_of_ordinal
 
 __all__ = [
     "Client",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from strategies.message_queue import MessageQueue
+from rebalance_ledger.rocketmq.message_queue import MessageQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from rebalance_ledger.rocketmq.errors import illegal_argument
 from strategies.batch import NOBODY, Slots
 from strategies.consistent_hash import DEFAULT_VIRTUAL_NODE_COUNT, ring_hashes
-from strategies.errors import illegal_argument
+from strategies.guarantees import Promise
 from strategies.hypothetical import HypotheticalStrategy, Members
-from strategies.promise import Promise
 
 if TYPE_CHECKING:
+    from rebalance_ledger.rocketmq.versions import Client
     from strategies.batch import IntArray, SubscriptionBatch
-    from strategies.versions import Client
 
 DEFAULT_LOAD_FACTOR: Final = 1.25
 

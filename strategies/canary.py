@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies.average import runs
+from rebalance_ledger.rocketmq.errors import illegal_argument
+from strategies.averagely import runs
 from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
-from strategies.errors import illegal_argument
+from strategies.guarantees import Promise
 from strategies.hypothetical import HypotheticalStrategy, Members
-from strategies.promise import Promise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     import numpy.typing as npt
 
+    from rebalance_ledger.rocketmq.versions import Client
     from strategies.batch import IntArray, SlotArray, SubscriptionBatch
-    from strategies.versions import Client
 
 
 class Canary(HypotheticalStrategy):

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from strategies import java
+from rebalance_ledger.rocketmq import java_strings as java
+from rebalance_ledger.rocketmq.errors import RocketMQError, illegal_argument
+from rebalance_ledger.rocketmq.message_queue import queue_text_stem, queue_text_tail
 from strategies.batch import (
     NOBODY,
     QUEUE_ID_BITS,
@@ -27,10 +29,8 @@ from strategies.batch import (
     queue_keys,
     topic_numbers,
 )
-from strategies.errors import RocketMQError, illegal_argument
+from strategies.guarantees import Promise
 from strategies.md5 import first_words
-from strategies.message_queue import queue_text_stem, queue_text_tail
-from strategies.promise import Promise
 from strategies.strategy import SlotStrategy, Strategy, client_position
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rebalance_ledger.rocketmq.message_queue import MessageQueue
+    from rebalance_ledger.rocketmq.versions import Client
     from strategies.batch import IntArray, NameArray, Owners, SlotArray, SubscriptionBatch
-    from strategies.message_queue import MessageQueue
-    from strategies.versions import Client
 
     _Question = tuple[tuple[MessageQueue, ...], tuple[str, ...]]
 

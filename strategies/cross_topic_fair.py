@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies import java
+from rebalance_ledger.rocketmq import java_strings as java
 from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
+from strategies.guarantees import Promise
 from strategies.hypothetical import HypotheticalStrategy, Members
-from strategies.promise import Promise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rebalance_ledger.rocketmq.versions import Client
     from strategies.batch import IntArray, SlotArray, SubscriptionBatch
-    from strategies.versions import Client
 
 
 class CrossTopicFair(HypotheticalStrategy):

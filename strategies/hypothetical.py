@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rebalance_ledger.rocketmq.errors import illegal_argument
 from strategies.batch import (
     NOBODY,
     SubscriptionBatch,
@@ -19,7 +20,6 @@ from strategies.batch import (
     owner_of_each,
     position_in_run,
 )
-from strategies.errors import illegal_argument
 from strategies.strategy import SlotStrategy, client_position
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rebalance_ledger.rocketmq.message_queue import MessageQueue
+    from rebalance_ledger.rocketmq.versions import Client
     from strategies.batch import IntArray, SlotArray
-    from strategies.message_queue import MessageQueue
-    from strategies.versions import Client
 
 
 class HypotheticalStrategy(SlotStrategy):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from strategies.batch import IntArray, Owners, SubscriptionBatch
-    from strategies.promise import Promise
+    from strategies.guarantees import Promise
     from strategies.strategy import Strategy
 
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strategies.batch import NOBODY, Slots, distinct_queues, owner_of_each
+from strategies.guarantees import Promise
 from strategies.hypothetical import HypotheticalStrategy, Members
-from strategies.promise import Promise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rebalance_ledger.rocketmq.message_queue import MessageQueue
+    from rebalance_ledger.rocketmq.versions import Client
     from strategies.batch import IntArray, SlotArray, SubscriptionBatch
-    from strategies.message_queue import MessageQueue
-    from strategies.versions import Client
 
 _UNKNOWN = -1
 

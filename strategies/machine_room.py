@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from strategies import java
+from rebalance_ledger.rocketmq import java_strings as java
+from rebalance_ledger.rocketmq.errors import RocketMQError, null_pointer
+from rebalance_ledger.rocketmq.versions import Client, Language
 from strategies.batch import (
     NOBODY,
     Owners,
@@ -20,18 +22,16 @@ from strategies.batch import (
     owners_from_pairs,
     position_in_run,
 )
-from strategies.errors import RocketMQError, null_pointer
-from strategies.promise import EVEN_SHARES, Promise
+from strategies.guarantees import EVEN_SHARES, Promise
 from strategies.strategy import SlotStrategy, Strategy, client_position, first_position
-from strategies.versions import Client, Language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
+    from rebalance_ledger.rocketmq.message_queue import MessageQueue
     from strategies.batch import IntArray, SubscriptionBatch
-    from strategies.message_queue import MessageQueue
 
 _DELIMITER: Final = "@"
 _PART_COUNT: Final = 2

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from strategies import java
-from strategies.average import Average
+from rebalance_ledger.rocketmq import java_strings as java
+from rebalance_ledger.rocketmq.errors import RocketMQError, illegal_argument, null_pointer
+from rebalance_ledger.rocketmq.message_queue import MessageQueue
+from strategies.averagely import Average
 from strategies.batch import (
     NOBODY,
     Owners,
@@ -27,8 +29,6 @@ from strategies.batch import (
     owners_from_pairs,
     position_in_run,
 )
-from strategies.errors import RocketMQError, illegal_argument, null_pointer
-from strategies.message_queue import MessageQueue
 from strategies.strategy import SlotStrategy, Strategy, client_position
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from rebalance_ledger.rocketmq.versions import Client
     from strategies.batch import IntArray
-    from strategies.versions import Client
 
 T = TypeVar("T")
 

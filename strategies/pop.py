@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from strategies import java
-from strategies.errors import RocketMQError, illegal_argument, null_pointer
-from strategies.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rebalance_ledger.rocketmq import java_strings as java
+from rebalance_ledger.rocketmq.errors import RocketMQError, illegal_argument, null_pointer
+from rebalance_ledger.rocketmq.message_queue import MessageQueue, sort_client_ids, sort_queues
 from strategies.rebalance import RETRY_PREFIX, ClientView, MessageModel
 from strategies.registry import get_strategy
 

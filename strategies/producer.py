@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from strategies import java
+from rebalance_ledger.rocketmq import java_strings as java
+from rebalance_ledger.rocketmq.errors import RocketMQError, null_pointer
+from rebalance_ledger.rocketmq.message_queue import MessageQueue
+from rebalance_ledger.rocketmq.versions import DEFAULT_VERSION, Client
 from strategies.batch import owner_of_each
-from strategies.errors import RocketMQError, null_pointer
-from strategies.message_queue import MessageQueue
-from strategies.versions import DEFAULT_VERSION, Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from strategies.errors import RocketMQError
-from strategies.message_queue import sort_client_ids, sort_queues
-from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
+from rebalance_ledger.rocketmq.errors import RocketMQError
+from rebalance_ledger.rocketmq.message_queue import sort_client_ids, sort_queues
+from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from strategies.message_queue import MessageQueue
+    from rebalance_ledger.rocketmq.message_queue import MessageQueue
     from strategies.strategy import Strategy
 
 RETRY_PREFIX: Final = "%RETRY%"

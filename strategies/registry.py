@@ -9,19 +9,19 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
 
-from strategies.average import Average
+from rebalance_ledger.rocketmq.errors import unknown_name
+from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
+from strategies.average_by_circle import Circle
+from strategies.averagely import Average
 from strategies.bounded_load_hash import BoundedLoadHash
+from strategies.by_config import Config
 from strategies.canary import Canary
-from strategies.circle import Circle
-from strategies.config import Config
 from strategies.consistent_hash import ConsistentHash, GoConsistentHash
 from strategies.cross_topic_fair import CrossTopicFair
-from strategies.errors import unknown_name
 from strategies.lag_weighted import LagWeighted
 from strategies.machine_room import machine_room
 from strategies.machine_room_nearby import GoMachineNearby, machine_room_nearby
 from strategies.sticky import Sticky
-from strategies.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION, Client, Language
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strategies.errors import RocketMQError
-from strategies.message_queue import sort_client_ids, sort_queues
+from rebalance_ledger.rocketmq.errors import RocketMQError
+from rebalance_ledger.rocketmq.message_queue import sort_client_ids, sort_queues
 from strategies.pop import ALL_QUEUES_ID, STRATEGY_NAMES, allocate_for_pop
 from strategies.registry import get_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from strategies.message_queue import MessageQueue
+    from rebalance_ledger.rocketmq.message_queue import MessageQueue
 
 
 def expected_readers(

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from rebalance_ledger.rocketmq.errors import RocketMQError, illegal_argument
+from rebalance_ledger.rocketmq.java_strings import is_blank
+from rebalance_ledger.rocketmq.versions import Client, Language
 from strategies.batch import (
     NOBODY,
     Owners,
@@ -20,18 +23,15 @@ from strategies.batch import (
     owners_from_pairs,
     owners_from_slots,
 )
-from strategies.errors import RocketMQError, illegal_argument
-from strategies.java import is_blank
-from strategies.promise import Promise
-from strategies.versions import Client, Language
+from strategies.guarantees import Promise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
+    from rebalance_ledger.rocketmq.message_queue import MessageQueue
     from strategies.batch import SlotArray, SubscriptionBatch
-    from strategies.message_queue import MessageQueue
 
 
 class Strategy(ABC):

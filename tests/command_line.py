@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from unittest.mock import patch
 
-from ledger.cli import main
+from rebalance_ledger.cli.app import main
 
 
 def ledger(*words: str) -> int:

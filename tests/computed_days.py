@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset as pads
 from deltalake import DeltaTable
 
-from ledger import stages
-from ledger.stages import Day
-from tables import ALL_TABLES
-from warehouse.arrow_schema import arrow_schema
-from warehouse.layout import Warehouse
-from warehouse.query import query
-from warehouse.staging import newest_stage
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.tables import ALL_TABLES
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.query import query
+from rebalance_ledger.warehouse.staging import newest_stage
 
 if TYPE_CHECKING:
     from datetime import date
 
     from pyspark.sql import SparkSession
 
-    from warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import Stage
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE_EXPORTS = ROOT / "samples" / "exports"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from three_days import ThreeDays
 
-    from warehouse.layout import Warehouse
+    from rebalance_ledger.warehouse.layout import Warehouse
 
 # The same cases in each run: who wants others gives pytest --hypothesis-profile=default.
 settings.register_profile("seeded", derandomize=True, deadline=None)
@@ -81,7 +81,7 @@ def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
     """The three days of samples/exports, computed, judged and published, and their stages; tests only read it."""
     from computed_days import compute_and_publish, sample_day
 
-    from warehouse.layout import Warehouse
+    from rebalance_ledger.warehouse.layout import Warehouse
 
     warehouse = Warehouse.at(str(tmp_path_factory.mktemp("sample") / "warehouse"))
     for ds in SAMPLE_DAYS:

@@ -7,8 +7,8 @@ from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from topology.contract import KIND_BY_NAME
-from topology.manifest import export_directory, seal
+from rebalance_ledger.exports.contract import KIND_BY_NAME
+from rebalance_ledger.exports.manifest import export_directory, seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

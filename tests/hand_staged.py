@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tables import ALL_TABLES, COMPUTED_GOLD_TABLES, SILVER_TABLES, Table
-from warehouse.arrow_schema import arrow_schema
-from warehouse.inventory import inventory_of_tables
-from warehouse.staging import Build, finish, read_build, write_verdict
+from rebalance_ledger.tables import ALL_TABLES, COMPUTED_GOLD_TABLES, SILVER_TABLES, Table
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.inventory import inventory_of_tables
+from rebalance_ledger.warehouse.staging import Build, finish, read_build, write_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.warehouse.layout import Stage, Warehouse
 
 TABLES = {table.name: table for table in ALL_TABLES}
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)

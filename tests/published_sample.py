@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from tables import ALL_TABLES, Table
-from warehouse.arrow_schema import arrow_schema
-from warehouse.layout import Warehouse
+from rebalance_ledger.tables import ALL_TABLES, Table
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pathlib import Path

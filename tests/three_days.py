@@ -18,12 +18,12 @@ from computed_days import compute_and_publish
 from export_builder import ExportBuilder
 from pyspark.sql.functions import col, lit
 
-from ledger.backfill import NO_EXPORT, DayOutcome, backfill
-from ledger.stages import Day
-from ledger.stale import stale_days
+from rebalance_ledger.pipeline.backfill import NO_EXPORT, DayOutcome, backfill
+from rebalance_ledger.pipeline.outdated import stale_days
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.fingerprint import TableDay, fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
 from spark_jobs import build as build_module
-from warehouse.fingerprint import TableDay, fingerprint
-from warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from tables import FINDING
-from tables.finding_advice import ADVICE, ADVICE_BY_CAUSE
+from rebalance_ledger.tables import FINDING
+from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

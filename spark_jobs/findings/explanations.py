@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.tables import FINDING
 from spark_jobs.findings.case import CAUSE_SOURCES
-from tables import FINDING
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -22,7 +22,7 @@ export_changed AS (
         ON earlier.cluster = day.cluster AND earlier.ds::VARCHAR = split_part(day.compared_export, '=', 1)
     WHERE earlier.manifest_sha256 <> split_part(day.compared_export, '=', 2)
 ),
--- The newest three exports before the day are looked at (spark_jobs/offset_readings.py).
+-- The newest three exports before the day are looked at (spark_jobs/silver/offset_file_snapshots.py).
 export_appeared AS (
     SELECT DISTINCT day.cluster, day.ds
     FROM published AS day

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from dags.export_operators import CollectExportOperator, PruneExportsOperator
-from dags.ledger_operators import LackingCaptureError, StageCrashedError, StageRefusedError
+from rebalance_ledger.operators.collection import CollectExportOperator, PruneExportsOperator
+from rebalance_ledger.operators.ledger import LackingCaptureError, StageCrashedError, StageRefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

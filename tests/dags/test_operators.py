@@ -15,7 +15,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import OperatorSerialization
 
-from dags.ledger_operators import (
+from expectations.gate import judge
+from expectations.verdict import explain
+from rebalance_ledger.operators.ledger import (
     DataDocsLink,
     GateOperator,
     LedgerBuildOperator,
@@ -25,8 +27,6 @@ from dags.ledger_operators import (
     StageRefusedError,
     VerifyExportSensor,
 )
-from expectations.gate import judge
-from expectations.verdict import explain
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -220,7 +220,9 @@ def test_no_program_of_a_task_inherits_airflows_secrets(
     building = build()
     building.execute(context())
     # With variables of its own the hook gives the application another environment than without.
-    monkeypatch.setattr("dags.ledger_operators.object_store_variables", lambda: {"AWS_ACCESS_KEY_ID": "key"})
+    monkeypatch.setattr(
+        "rebalance_ledger.operators.ledger.object_store_variables", lambda: {"AWS_ACCESS_KEY_ID": "key"}
+    )
     build().execute(context())
     programs = [program for program, _ in stand_ins.environments]
     assert programs == ["ledger", "spark-submit", "spark-submit"]

@@ -12,8 +12,14 @@ import pytest
 from offset_file_checks import check_start, form, java_form
 from offset_file_examples import EXAMPLES
 
+from rebalance_ledger.rocketmq.offset_files import (
+    OffsetKey,
+    Undecided,
+    Verdict,
+    read_offset_file,
+    write_offset_file,
+)
 from tools.rocketmq_java.gateway import running
-from topology.offset_files import OffsetKey, Undecided, Verdict, read_offset_file, write_offset_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

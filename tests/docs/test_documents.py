@@ -11,12 +11,12 @@ import typer
 import yaml
 
 from expectations.thresholds import FINDING_CAUSES, FINDING_KIND_SEVERITIES, FINDING_KINDS
-from ledger.cli import app
-from settings import LedgerSettings, load_settings
-from spark_jobs.allocation import REASONS
+from rebalance_ledger.cli.app import app
+from rebalance_ledger.settings import LedgerSettings, load_settings
+from rebalance_ledger.tables import GOLD_TABLES
+from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE
+from spark_jobs.assignment.allocation import REASONS
 from strategies import strategy_names
-from tables import GOLD_TABLES
-from tables.finding_advice import ADVICE, ADVICE_BY_CAUSE
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

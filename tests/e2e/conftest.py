@@ -85,7 +85,7 @@ class Project:
     def airflow(self) -> Iterator[subprocess.Popen[str]]:
         """`make airflow`, ended with Ctrl-C."""
         server = subprocess.Popen(
-            [ROOT / "setup" / "in-environment", "python", "-m", "ledger.airflow_server"],
+            [ROOT / "setup" / "in-environment", "python", "-m", "rebalance_ledger.pipeline.airflow_server"],
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.PIPE,

@@ -24,19 +24,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from ledger.collecting import collector_jars, java_program
-from settings import CollectTls
+from rebalance_ledger.cli.collect import collector_jars, java_program
+from rebalance_ledger.collectors.admin import Answer, Credentials, Question, admin_client
+from rebalance_ledger.collectors.answered_names import topics_of_list
+from rebalance_ledger.collectors.errors import UnusableConnectionError
+from rebalance_ledger.exports.contract import KIND_BY_NAME, NOT_ASKED
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, verify
+from rebalance_ledger.rocketmq.json import loads
+from rebalance_ledger.settings import CollectTls
 from tests.e2e.tcp_proxy import TcpProxy
 from tests.real_cluster import RealCluster
 from tests.real_cluster.cluster import Broker
 from tests.real_cluster.processes import have_ended, wait_until
 from tests.real_cluster.releases import each_release
-from topology.collect.admin import Answer, Credentials, Question, admin_client
-from topology.collect.answered_names import topics_of_list
-from topology.collect.errors import UnusableConnectionError
-from topology.contract import KIND_BY_NAME, NOT_ASKED
-from topology.manifest import MANIFEST_NAME, verify
-from topology.rocketmq_json import loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,10 +9,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from computed_days import published_state
 
+from rebalance_ledger.warehouse.fingerprint import fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
 from tests.e2e.conftest import SAMPLE, Project
 from tests.real_cluster.processes import descendants, have_ended
-from warehouse.fingerprint import fingerprint
-from warehouse.layout import Warehouse
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -32,7 +32,9 @@ def make_run(project: Project, exports: Path, *, damaged: str | None = None, exp
     if damaged is not None:
         routes = exports / "shop-prod" / damaged / "nameserver_routes.jsonl"
         routes.write_bytes(routes.read_bytes()[:-100])
-    return project.run("python", "-m", "ledger.sample_run", expect=expect, LEDGER_EXPORTS=str(exports))
+    return project.run(
+        "python", "-m", "rebalance_ledger.pipeline.sample_run", expect=expect, LEDGER_EXPORTS=str(exports)
+    )
 
 
 def test_it_shows_every_step_of_every_day_and_ends_with_what_to_try_next(output: str) -> None:

@@ -15,11 +15,11 @@ from staged_drift import complete
 from staged_export import export_lines
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
-from expectations.measures import MEASURE_STATEMENTS
-from settings import ClusterSettings
-from spark_jobs.stage import show_without
-from tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
-from tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
+from expectations.metrics import MEASURE_STATEMENTS
+from rebalance_ledger.settings import ClusterSettings
+from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
+from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
+from spark_jobs.staging import show_without
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,13 +14,13 @@ from pyspark.sql import functions
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.judged_columns import judges_by_column
-from expectations.measures import MEASURE_STATEMENTS
+from expectations.metrics import MEASURE_STATEMENTS
 from expectations.suites import EXPECTATIONS
-from spark_jobs.compared_day import COMPARED_TABLES
+from rebalance_ledger.exports.manifest import export_directory, load_manifest
+from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from spark_jobs.baseline import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
-from spark_jobs.stage import show_export_lines, show_without
-from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-from topology.manifest import export_directory, load_manifest
+from spark_jobs.staging import show_export_lines, show_without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Sql
     from pyspark.sql import DataFrame, SparkSession
 
-    from tables import Column, Table
-    from warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.tables import Column, Table
+    from rebalance_ledger.warehouse.layout import Stage, Warehouse
 
 pytestmark = pytest.mark.spark
 

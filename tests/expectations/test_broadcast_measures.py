@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from staged_day import Row, StagedDay, healthy_day
 
-from expectations import broadcast_offset, measures
+from expectations import broadcast_offset
+from expectations import metrics as measures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,8 @@ from staged_churn import add_churn
 from staged_day import Row, StagedDay
 from staged_drift import add_drift
 
-from expectations import assignment_churn, measures
+from expectations import assignment_churn
+from expectations import metrics as measures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,8 @@ from staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
 from staged_drift import add_divergence, add_drift, add_findings
 from staged_findings import explain, id_of, identify
 
-from expectations import finding, measures, ownership_drift, route_divergence
+from expectations import finding, ownership_drift, route_divergence
+from expectations import metrics as measures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,8 @@ import pytest
 from staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
 from staged_export import export_lines, line
 
-from expectations import export_comparison, measures
+from expectations import export_comparison
+from expectations import metrics as measures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

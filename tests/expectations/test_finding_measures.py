@@ -12,10 +12,11 @@ import pytest
 from staged_day import StagedDay
 from staged_facts import OF_REASONS, add_facts
 
-from expectations import finding_facts, measures
+from expectations import finding_facts
+from expectations import metrics as measures
 from expectations.finding_text import KINDS_WITH_SENTENCE
 from expectations.thresholds import FINDING_KINDS
-from tables.finding_advice import ADVICE, DELETE_GROUP
+from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

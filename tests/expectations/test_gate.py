@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from expectations.evaluation import MeasureError
 from expectations.gate import judge
-from expectations.judgement import MeasureError
 from expectations.suites import EXPECTATIONS
 from expectations.verdict import explain
-from tables import GATE_RESULT
+from rebalance_ledger.tables import GATE_RESULT
 
 if TYPE_CHECKING:
     from pathlib import Path

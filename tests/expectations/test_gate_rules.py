@@ -10,7 +10,7 @@ import pytest
 from expectations.gate import judge
 from expectations.suites import EXPECTATIONS
 from expectations.verdict import explain
-from settings import GateSettings
+from rebalance_ledger.settings import GateSettings
 
 if TYPE_CHECKING:
     from expectations.verdict import Verdict

@@ -21,7 +21,7 @@ from test_presence_measures import FAULTS as PRESENCE_FAULTS
 from test_sharing_measures import FAULTS as SHARING_FAULTS
 
 from expectations import every_table, finding_facts, recomputed_owners
-from expectations.measures import MEASURE_STATEMENTS
+from expectations.metrics import MEASURE_STATEMENTS
 from expectations.suites import EXPECTATIONS, SUITES
 from expectations.thresholds import MOST_EXAMPLES
 

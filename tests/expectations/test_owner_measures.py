@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from staged_day import BROKERS, Row, StagedDay
 
-from expectations import measures, recomputed_owners
+from expectations import metrics as measures
+from expectations import recomputed_owners
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from staged_day import StagedDay
 
-from expectations import measures
+from expectations import metrics as measures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from staged_day import BROKERS, Row, StagedDay, healthy_day
 
-from expectations import measures, presence, thresholds
-from strategies import groups
+from expectations import metrics as measures
+from expectations import presence, thresholds
+from rebalance_ledger.rocketmq import system_groups as groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable

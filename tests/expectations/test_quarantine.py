@@ -7,12 +7,12 @@ from typing import Any
 
 from test_gate_rules import DS, Row, measures, offender, waiver
 
+from expectations.evaluation import weigh
 from expectations.gate import judge
-from expectations.judgement import weigh
+from expectations.policy import Rules
 from expectations.quarantine import groups_at_fault, names
-from expectations.rules import Rules
 from expectations.verdict import explain
-from settings import GateSettings
+from rebalance_ledger.settings import GateSettings
 
 ONE_OWNER = "queue_assignment.one_owner"
 

@@ -18,8 +18,8 @@ from expectations import (
     queue_sharing,
     thresholds,
 )
-from spark_jobs import allocation
-from strategies import clients
+from rebalance_ledger.rocketmq import client_ids as clients
+from spark_jobs.assignment import allocation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

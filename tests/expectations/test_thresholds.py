@@ -18,7 +18,7 @@ from expectations.thresholds import (
     STRATEGY_SOURCES,
     names_in_table,
 )
-from tables import COMPUTED_GOLD_TABLES, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT, SILVER_TABLES
+from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT, SILVER_TABLES
 
 if TYPE_CHECKING:
     from expectations.model import Suite

@@ -19,7 +19,7 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> Days:
     monday = Ledger(folder / "exports", settings, folder / "warehouse")
     monday.run("run", ds=MONDAY)
     judged = monday.copied_to(folder / "judged")
-    judged.run("run", strike=Strike("ledger.stages:publish"), expect=-9)
+    judged.run("run", strike=Strike("rebalance_ledger.pipeline.steps:publish"), expect=-9)
     tuesday = judged.copied_to(folder / "tuesday")
     tuesday.run("stage", "publish")
     return Days(monday, judged, tuesday, (monday.fingerprint(), tuesday.fingerprint()))

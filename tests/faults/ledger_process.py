@@ -48,7 +48,7 @@ class Ledger:
     ) -> subprocess.Popen[str]:
         """Start a command; struck at the moment that is given, if one is."""
         program = (
-            [sys.executable, "-c", "import ledger.cli as c; c.main()"]
+            [sys.executable, "-c", "import rebalance_ledger.cli.app as c; c.main()"]
             if strike is None
             else [sys.executable, str(Path(__file__).with_name("struck.py")), json.dumps(asdict(strike))]
         )

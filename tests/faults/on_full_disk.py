@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_LEDGER = (sys.executable, "-c", "import ledger.cli as c; c.main()")
+_LEDGER = (sys.executable, "-c", "import rebalance_ledger.cli.app as c; c.main()")
 _KIB = 1024
 _ROOM_KIB = 400 * 1024
 

@@ -1,6 +1,6 @@
 """Runs `ledger` and strikes at one exact moment of it.
 
-    python tests/faults/struck.py '{"call": "warehouse.publish:_replace", "nth": 3, "moment": "before", "deed": "kill"}' run --cluster=…
+    python tests/faults/struck.py '{"call": "rebalance_ledger.warehouse.publish:_replace", "nth": 3, "moment": "before", "deed": "kill"}' run --cluster=…
 
 A program of its own, because what it strikes is its own process: the real stages run, and only the moment is chosen.
 """
@@ -95,6 +95,6 @@ def _when_written(place: str, strike: Strike) -> None:
 
 if __name__ == "__main__":
     prepare(Strike(**json.loads(sys.argv.pop(1))))
-    from ledger.cli import main
+    from rebalance_ledger.cli.app import main
 
     sys.exit(main())

@@ -14,11 +14,11 @@ from command_line import ledger
 from deltalake import DeltaTable
 from hand_staged import MONDAY, TUESDAY, owners, stage_day
 
-from tables import QUEUE_ASSIGNMENT
-from warehouse import commits
-from warehouse.fingerprint import TableDay, fingerprint
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
+from rebalance_ledger.tables import QUEUE_ASSIGNMENT
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.fingerprint import TableDay, fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

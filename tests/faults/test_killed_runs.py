@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from struck import Strike
 
-from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-from warehouse.commits import PUBLISHED_TABLES
+from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.warehouse.commits import PUBLISHED_TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 _WRITE, _POINTER, _REPLACE = (
-    "spark_jobs.stage:_write",
-    "warehouse.staging:_write_json",
-    "warehouse.commits:replace_day",
+    "spark_jobs.staging:_write",
+    "rebalance_ledger.warehouse.staging:_write_json",
+    "rebalance_ledger.warehouse.commits:replace_day",
 )
 
 _STAGED_TABLE_COUNT = len(SILVER_TABLES) + len(COMPUTED_GOLD_TABLES)
@@ -39,15 +39,15 @@ IN_THE_GATE = [Strike(_POINTER, 1, "before"), Strike(_POINTER, 1, "after"), Stri
 IN_THE_PUBLICATION = [
     *(Strike(_REPLACE, nth, "before") for nth in range(1, len(PUBLISHED_TABLES) + 2, 5)),
     *(
-        Strike("warehouse.commits:_checked_batches", nth, "within")
+        Strike("rebalance_ledger.warehouse.commits:_checked_batches", nth, "within")
         for nth in range(2, len(PUBLISHED_TABLES), 7)
     ),
     *(Strike(_REPLACE, nth, "after") for nth in (3, len(PUBLISHED_TABLES))),
 ]
 AFTER_THE_PUBLICATION = [
     Strike(_REPLACE, len(PUBLISHED_TABLES) + 1, "after"),
-    Strike("warehouse.publish:remove_superseded", 1, "before"),
-    Strike("warehouse.publish:remove_superseded", 1, "after"),
+    Strike("rebalance_ledger.warehouse.publish:remove_superseded", 1, "before"),
+    Strike("rebalance_ledger.warehouse.publish:remove_superseded", 1, "after"),
 ]
 
 
@@ -108,7 +108,7 @@ def test_a_republication_that_is_killed_leaves_the_old_day_whole(days: Days, tmp
     ledger = days.tuesday.copied_to(tmp_path)
     _, after = days.contents
     changed = ledger.with_another_tuesday(tmp_path)
-    changed.run("run", strike=Strike("ledger.stages:publish"), expect=-9)
+    changed.run("run", strike=Strike("rebalance_ledger.pipeline.steps:publish"), expect=-9)
     for nth in (1, 5, 9):
         changed.run("stage", "publish", strike=Strike(_REPLACE, nth, "after"), expect=-9)
         assert changed.fingerprint() == after

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 PATIENCE_S = 300
 ROOT = Path(__file__).resolve().parents[2]
-_WRITE = "spark_jobs.stage:_write"
+_WRITE = "spark_jobs.staging:_write"
 
 
 def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -58,7 +58,7 @@ def test_an_old_day_beside_todays_changes_neither(days: Days, tmp_path: Path) ->
     [
         Strike(_WRITE, 12, "after", "stop"),
         Strike("spark_jobs.build:finish", 1, "before", "stop"),
-        Strike("ledger.stages:publish", 1, "before", "stop"),
+        Strike("rebalance_ledger.pipeline.steps:publish", 1, "before", "stop"),
     ],
     ids=str,
 )
@@ -162,7 +162,9 @@ def _two_executors(folder: Path) -> dict[str, str]:
 def test_whoever_stops_while_it_publishes_is_waited_for(days: Days, tmp_path: Path) -> None:
     ledger = days.judged.copied_to(tmp_path)
     slow = ledger.start(
-        "stage", "publish", strike=Strike("warehouse.commits:replace_day", 4, "after", "stop")
+        "stage",
+        "publish",
+        strike=Strike("rebalance_ledger.warehouse.commits:replace_day", 4, "after", "stop"),
     )
     wait_until(is_stopped(slow), PATIENCE_S)
     second = ledger.start("stage", "publish")

@@ -8,7 +8,7 @@ import pytest
 from command_line import ledger
 from three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
-from ledger.backfill import ASKED_FOR, NO_EXPORT, DayOutcome, exit_code_of
+from rebalance_ledger.pipeline.backfill import ASKED_FOR, NO_EXPORT, DayOutcome, exit_code_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,13 +16,13 @@ from command_line import ledger
 from computed_days import ROOT, asked, newest
 from export_builder import ExportBuilder
 
-from ledger import stages
-from ledger.stages import Day, SetUpMissingError
-from tables import ALL_TABLES
-from warehouse.arrow_schema import arrow_schema
-from warehouse.inventory import inventory_of_tables
-from warehouse.layout import Warehouse
-from warehouse.staging import Build, finish, write_verdict
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day, SetUpMissingError
+from rebalance_ledger.tables import ALL_TABLES
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.inventory import inventory_of_tables
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import Build, finish, write_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,7 +169,7 @@ def test_a_truncated_export_ends_the_process_with_2(sealed: Path, tmp_path: Path
     file_name = truncate(sealed)
     ended = subprocess.run(
         [
-            *(sys.executable, "-m", "ledger.cli", "run", "--cluster", CLUSTER, "--ds", str(DS)),
+            *(sys.executable, "-m", "rebalance_ledger.cli.app", "run", "--cluster", CLUSTER, "--ds", str(DS)),
             *("--exports", tmp_path / "exports", "--warehouse", tmp_path / "warehouse"),
         ],
         cwd=ROOT,
@@ -186,7 +186,7 @@ def test_a_truncated_export_ends_the_process_with_2(sealed: Path, tmp_path: Path
 
 def test_a_crash_ends_the_process_with_1_and_shows_where(tmp_path: Path) -> None:
     program = (
-        "import sys; from ledger import stages; from ledger.cli import main\n"
+        "import sys; from rebalance_ledger.pipeline import steps as stages; from rebalance_ledger.cli.app import main\n"
         "def verify(day): raise RuntimeError('the disk is gone')\n"
         "stages.verify = verify\n"
         f"sys.argv = ['ledger', 'run', '--cluster', 'c', '--ds', '2026-11-16', '--warehouse', {str(tmp_path)!r}]\n"

@@ -11,17 +11,17 @@ import pytest
 from command_line import ledger
 from rich.console import Console
 
-from ledger import collecting
-from ledger.stale import replaced_exports
+from rebalance_ledger.cli import collect as collecting
+from rebalance_ledger.collectors.errors import AdminClientError
+from rebalance_ledger.exports.contract import KIND_BY_NAME
+from rebalance_ledger.exports.manifest import verify
+from rebalance_ledger.pipeline.outdated import replaced_exports
 from tests.topology.collect.simulated_cluster import AdminClients, SimulatedCluster, silence
-from topology.collect.errors import AdminClientError
-from topology.contract import KIND_BY_NAME
-from topology.manifest import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from topology.collect.admin import Answer, Question
+    from rebalance_ledger.collectors.admin import Answer, Question
 
 TODAY = datetime.now(UTC).date()
 
@@ -183,7 +183,9 @@ def test_a_person_at_a_terminal_sees_a_bar_for_each_part(
     clients: AdminClients, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = io.StringIO()
-    monkeypatch.setattr("ledger.cli._told", Console(file=terminal, force_terminal=True, width=100))
+    monkeypatch.setattr(
+        "rebalance_ledger.cli.app._told", Console(file=terminal, force_terminal=True, width=100)
+    )
     assert collect(tmp_path, *BOTH) == 0
     assert "routes" in terminal.getvalue()
     assert "6/6" in terminal.getvalue()

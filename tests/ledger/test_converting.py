@@ -15,12 +15,12 @@ from command_line import ledger
 from computed_days import ROOT, Row, compute, newest, staged_rows
 from offline_captures import DS, LONG_BROKER, NOON, admin_api, lay_out
 
-from ledger import stages
-from ledger.stages import Day
-from topology.collect.export_writer import ExportWriter
-from topology.collect.mqadmin_transcript import read_transcript
-from topology.collect.offline import Sources, convert
-from warehouse.layout import Warehouse
+from rebalance_ledger.collectors.mqadmin_transcript import read_transcript
+from rebalance_ledger.collectors.offline import Sources, convert
+from rebalance_ledger.exports.writer import ExportWriter
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pathlib import Path

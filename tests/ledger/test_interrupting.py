@@ -13,8 +13,8 @@ from threading import Thread
 import pytest
 from command_line import ledger
 
-from ledger.interrupting import INTERRUPTED_SENTENCE
-from ledger.sql import TIME_LIMIT_S
+from rebalance_ledger.cli.interruption import INTERRUPTED_SENTENCE
+from rebalance_ledger.cli.sql import TIME_LIMIT_S
 
 ENDLESS = "SELECT count(*) FROM range(1000000000000) AS numbers WHERE range % 13 = 99"
 UNINTERRUPTIBLE = "SELECT levenshtein(repeat('a', 400000), repeat('b', 400000))"
@@ -28,10 +28,10 @@ PATIENCE_S = 60
 _PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import ledger.cli, ledger.result_formats, warehouse.query
+import rebalance_ledger.cli.app, rebalance_ledger.cli.result_formats, rebalance_ledger.warehouse.query
 print("imported", flush=True)
 sys.argv = ["ledger", *sys.argv[1:]]
-ledger.cli.main()
+rebalance_ledger.cli.app.main()
 """
 
 
@@ -82,7 +82,9 @@ def test_a_query_has_a_time_limit_that_can_be_changed_or_switched_off(
     shop_warehouse: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = []
-    monkeypatch.setattr("ledger.cli.run_sql", lambda *_, timeout_s, **__: limits.append(timeout_s))
+    monkeypatch.setattr(
+        "rebalance_ledger.cli.app.run_sql", lambda *_, timeout_s, **__: limits.append(timeout_s)
+    )
     for words in ([], ["--timeout-seconds=7.5"], ["--timeout-seconds=0"]):
         assert ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}", *words) == 0
     assert limits == [TIME_LIMIT_S, 7.5, None]
@@ -98,7 +100,7 @@ def test_any_command_tells_in_a_line_that_it_was_interrupted(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ledger.cli.show_tables", interrupted)
+    monkeypatch.setattr("rebalance_ledger.cli.app.show_tables", interrupted)
     assert ledger("tables", f"--warehouse={shop_warehouse}") == 130
     assert capsys.readouterr().err == f"{INTERRUPTED_SENTENCE}\n"
 

@@ -12,13 +12,13 @@ import pytest
 from hand_staged import MONDAY, owners, stage_day
 from typer.testing import CliRunner
 
-from ledger.cli import app
-from ledger.verifying import sample_of
-from tables import ALL_TABLES, QUEUE_ASSIGNMENT
-from warehouse.errors import QueryError
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
-from warehouse.snapshot import PublishedDay
+from rebalance_ledger.cli.app import app
+from rebalance_ledger.cli.verify import sample_of
+from rebalance_ledger.tables import ALL_TABLES, QUEUE_ASSIGNMENT
+from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.snapshot import PublishedDay
 
 VERIFIED = f"shop 2026-11-16: 3 rows in {len(ALL_TABLES)} tables are as published"
 

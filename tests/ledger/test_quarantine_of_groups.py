@@ -25,12 +25,12 @@ from three_days import (
     with_a_second_owner,
 )
 
-from ledger import stages
-from ledger.stages import Day, RefusedError
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day, RefusedError
+from rebalance_ledger.tables import TABLES_OF_GROUPS
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import judged_stage
 from spark_jobs import build as build_module
-from tables import TABLES_OF_GROUPS
-from warehouse.layout import Warehouse
-from warehouse.staging import judged_stage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from published_sample import Publisher
 
-from ledger import result_formats
-from ledger.result_formats import TERMINAL_ROW_LIMIT, write_table
-from ledger.sql import OutputFormat, run_sql, show_tables
-from tables import ALL_TABLES
-from warehouse.errors import QueryError
-from warehouse.query import query
+from rebalance_ledger.cli import result_formats
+from rebalance_ledger.cli.result_formats import TERMINAL_ROW_LIMIT, write_table
+from rebalance_ledger.cli.sql import OutputFormat, run_sql, show_tables
+from rebalance_ledger.tables import ALL_TABLES
+from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.query import query
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

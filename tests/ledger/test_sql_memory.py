@@ -13,10 +13,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 # The limits are made small, for a test that takes gigabytes would take them from its neighbours.
 PROGRAM = """
 import resource, sys
-import ledger.sql, warehouse.query
-from ledger.cli import main
-ledger.sql._MOST_MEMORY_BYTES = 400_000_000
-warehouse.query.CLOSED_CONFIG["memory_limit"] = "100MB"
+import rebalance_ledger.cli.sql, rebalance_ledger.warehouse.query
+from rebalance_ledger.cli.app import main
+rebalance_ledger.cli.sql._MOST_MEMORY_BYTES = 400_000_000
+rebalance_ledger.warehouse.query.CLOSED_CONFIG["memory_limit"] = "100MB"
 try:
     main()
 finally:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from warehouse.query import header_comment, query, views
+from rebalance_ledger.warehouse.query import header_comment, query, views
 
 QUESTIONS = sorted((Path(__file__).resolve().parents[2] / "sql" / "questions").glob("*.sql"))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ledger.table_reference import PATH, table_reference
+from rebalance_ledger.cli.table_reference import PATH, table_reference
 
 
 def test_the_table_reference_is_current() -> None:
-    assert PATH.read_text(encoding="utf-8") == table_reference(), "run: python -m ledger.table_reference"
+    assert PATH.read_text(encoding="utf-8") == table_reference(), (
+        "run: python -m rebalance_ledger.cli.table_reference"
+    )

@@ -15,13 +15,13 @@ from uuid import uuid4
 
 import pytest
 
+from rebalance_ledger.storage.location import ObjectPath
+from rebalance_ledger.storage.location import variables as variables_of_this_process
 from setup import spark_conf
 from setup.java import ensure as java_home
 from setup.object_store import step as jars_step
 from setup.steps import perform
 from tests.object_store.server import object_store
-from topology.object_store import ObjectPath
-from topology.object_store import variables as variables_of_this_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ class Ledger:
     def __call__(self, *words: str, ends_with: int = 0) -> str:
         """Run it; gives what it said on both streams."""
         answer = subprocess.run(
-            [sys.executable, "-m", "ledger.cli", *words],
+            [sys.executable, "-m", "rebalance_ledger.cli.app", *words],
             cwd=ROOT,
             env=self.environment,
             check=False,

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 from command_line import ledger
 
-from ledger import collecting
+from rebalance_ledger.cli import collect as collecting
+from rebalance_ledger.exports.landing import land
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory, verify
+from rebalance_ledger.storage.location import ObjectPath
 from tests.topology.collect.simulated_cluster import AdminClients, silence
-from topology.landing import land
-from topology.manifest import MANIFEST_NAME, export_directory, verify
-from topology.object_store import ObjectPath
 
 if TYPE_CHECKING:
-    from topology.collect.admin import Answer, Question
+    from rebalance_ledger.collectors.admin import Answer, Question
 
 pytestmark = pytest.mark.e2e
 

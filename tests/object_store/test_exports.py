@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rebalance_ledger.exports.landing import land
+from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
+from rebalance_ledger.storage.location import ObjectPath
 from tests.object_store.conftest import SAMPLE, Ledger
-from topology.landing import land
-from topology.manifest import ExportError, export_directory, load_manifest, verify
-from topology.object_store import ObjectPath
 
 pytestmark = pytest.mark.e2e
 

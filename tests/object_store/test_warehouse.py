@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from rebalance_ledger.storage.location import ObjectPath
+from rebalance_ledger.warehouse.commits import PUBLISHED_TABLES
 from tests.object_store.conftest import ROOT, SAMPLE, Ledger
-from topology.object_store import ObjectPath
-from warehouse.commits import PUBLISHED_TABLES
 
 pytestmark = [pytest.mark.e2e_cluster, pytest.mark.timeout(2400)]
 

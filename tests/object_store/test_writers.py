@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from rebalance_ledger.storage import lease as turns
+from rebalance_ledger.storage.engines import storage_options
+from rebalance_ledger.storage.lease import TurnLostError, turn
+from rebalance_ledger.storage.location import ObjectPath
+from rebalance_ledger.warehouse.commits import one_writer
+from rebalance_ledger.warehouse.errors import WriteError
+from rebalance_ledger.warehouse.layout import Warehouse
 from tests.object_store.server import object_store
-from topology.object_store import ObjectPath
-from warehouse import turn as turns
-from warehouse.commits import one_writer
-from warehouse.errors import WriteError
-from warehouse.layout import Warehouse
-from warehouse.storage import storage_options
-from warehouse.turn import TurnLostError, turn
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from ledger.processes import is_alive
+from rebalance_ledger.pipeline.processes import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

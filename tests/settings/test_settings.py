@@ -9,7 +9,13 @@ import pytest
 import yaml
 from computed_days import SETTINGS_FILE
 
-from settings import ClusterSettings, RoomRule, SettingsError, load_settings, settings_by_member
+from rebalance_ledger.settings import (
+    ClusterSettings,
+    RoomRule,
+    SettingsError,
+    load_settings,
+    settings_by_member,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from computed_days import compute
 from export_builder import DS
 from odd_cluster import CLUSTER, OddCluster
 
-from ledger.stages import Day
-from warehouse.layout import Warehouse
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

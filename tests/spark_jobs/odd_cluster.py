@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from export_builder import ExportBuilder
 
-from topology.contract import KIND_BY_NAME
+from rebalance_ledger.exports.contract import KIND_BY_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from export_builder import DS, ExportBuilder
 
-from strategies.groups import PROXY_HEARTBEAT_GROUP
+from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from settings import ClusterSettings
-from spark_jobs.allocation import BROADCASTING, MIXED, REASONS, allocate_batch
-from spark_jobs.configured import Configured
+from rebalance_ledger.rocketmq.java_strings import order_key
+from rebalance_ledger.settings import ClusterSettings
+from spark_jobs.assignment.allocation import BROADCASTING, MIXED, REASONS, allocate_batch
+from spark_jobs.assignment.strategy_settings import Configured
 from strategies import MessageQueue, UnknownNameError, get_strategy, sort_client_ids, sort_queues
-from strategies.java import order_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -11,7 +11,7 @@ from computed_days import asked
 from pyspark.sql.functions import col
 from three_days import MONDAY, THURSDAY, TUESDAY
 
-from spark_jobs.assignment_churn import most_kept
+from spark_jobs.gold.assignment_churn import most_kept
 
 if TYPE_CHECKING:
     from datetime import date
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from three_days import ThreeDays
 
-    from warehouse.layout import Warehouse
+    from rebalance_ledger.warehouse.layout import Warehouse
 
 pytestmark = pytest.mark.spark
 WHOLE_DAYS = pytest.mark.e2e

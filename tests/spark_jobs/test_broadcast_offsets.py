@@ -13,10 +13,10 @@ import pytest
 from computed_days import compute_and_publish, newest, staged_rows
 from export_builder import DS, ExportBuilder
 
-from ledger.stages import Day
-from warehouse.identity import RunIdentity
-from warehouse.layout import Warehouse
-from warehouse.staging import read_build
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.identity import RunIdentity
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import read_build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ import pytest
 from computed_days import asked
 
 if TYPE_CHECKING:
-    from warehouse.layout import Warehouse
+    from rebalance_ledger.warehouse.layout import Warehouse
 
 pytestmark = pytest.mark.spark
 

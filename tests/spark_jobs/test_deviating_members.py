@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_jobs.deviating_members import Deviation, Queue, deviation
+from spark_jobs.gold.deviating_members import Deviation, Queue, deviation
 from strategies import MessageQueue, get_strategy
 
 JAVA = ("JAVA", "5.3.3")

@@ -12,6 +12,7 @@ from expectations.thresholds import (
     FINDING_KIND_SEVERITIES,
     FINDING_KINDS_OF_CLIENTS,
 )
+from rebalance_ledger.tables import FINDING
 from spark_jobs.findings.case import CAUSE_SOURCES, CAUSE_SOURCES_TYPE, ID_COLUMNS
 from spark_jobs.findings.explanations import (
     CLIENT_KINDS,
@@ -21,7 +22,6 @@ from spark_jobs.findings.explanations import (
     QUEUE_KINDS,
     with_roots,
 )
-from tables import FINDING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_jobs.findings.of_export import of_failed_sources
+from spark_jobs.findings.export import of_failed_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

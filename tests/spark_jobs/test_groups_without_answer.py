@@ -8,14 +8,14 @@ import pytest
 from computed_days import compute, newest, staged_rows
 from export_builder import DS, ExportBuilder
 
-from ledger import stages
-from ledger.stages import Day
-from warehouse.layout import Warehouse
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import Stage
 
 pytestmark = pytest.mark.spark
 

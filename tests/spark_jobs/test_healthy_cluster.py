@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from computed_days import asked, compute_and_publish
 
-from ledger.stages import Day
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
 from tools.simulated_cluster import Layout, Size, generate
-from warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,10 +10,10 @@ from drifting_cluster import CASES, CLUSTER, Expected, write
 from export_builder import DS
 
 from expectations import thresholds
-from ledger import stages
-from ledger.stages import Day
-from spark_jobs import ownership_drift
-from warehouse.layout import Warehouse
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
+from spark_jobs.gold import ownership_drift
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

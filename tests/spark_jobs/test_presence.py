@@ -9,17 +9,17 @@ import pytest
 from computed_days import compute, compute_and_publish, newest, staged_rows
 from export_builder import DS, ExportBuilder
 
-from ledger import stages
-from ledger.stages import Day
-from strategies.groups import PROXY_HEARTBEAT_GROUP
-from warehouse.layout import Warehouse
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import Stage
 
 pytestmark = pytest.mark.spark
 

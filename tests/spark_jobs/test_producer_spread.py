@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from computed_days import asked
 
-from spark_jobs.producer_spread import producer_spread
+from rebalance_ledger.exports.contract import Envelope
+from rebalance_ledger.exports.payloads import facts
+from rebalance_ledger.rocketmq.routes import BrokerData, QueueData, Route, publish_queues
+from rebalance_ledger.tables.silver.broker import BROKER
+from rebalance_ledger.tables.silver.topic_route import TOPIC_ROUTE
+from spark_jobs.gold.producer_spread import producer_spread
 from spark_jobs.session import spark_schema
 from strategies.producer import QueueSelector
-from strategies.queue_sets import BrokerData, QueueData, Route, publish_queues
-from tables.silver.broker import BROKER
-from tables.silver.topic_route import TOPIC_ROUTE
-from topology.contract import Envelope
-from topology.payloads import facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from tables import Table
-    from warehouse.layout import Warehouse
+    from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.layout import Warehouse
 
 pytestmark = pytest.mark.spark
 

@@ -19,9 +19,9 @@ from sharing_cluster import (
     sharing_export,
 )
 
-from ledger import stages
-from ledger.stages import Day
-from warehouse.layout import Warehouse
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

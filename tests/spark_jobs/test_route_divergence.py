@@ -8,9 +8,9 @@ import pytest
 from computed_days import compute, newest, staged_rows
 from export_builder import DS, NAMESERVERS, ExportBuilder
 
-from ledger import stages
-from ledger.stages import Day
-from warehouse.layout import Warehouse
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

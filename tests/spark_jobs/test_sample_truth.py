@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 from computed_days import ROOT, asked
 
-from warehouse.query import query
+from rebalance_ledger.warehouse.query import query
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from warehouse.layout import Warehouse
+    from rebalance_ledger.warehouse.layout import Warehouse
 
 pytestmark = pytest.mark.spark
 
@@ -441,7 +441,7 @@ def test_who_owned_a_queue_knows_since_when(sample_warehouse: Warehouse) -> None
 def test_the_summary_has_a_line_for_each_day(
     sample_warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from ledger.summary import show_summary
+    from rebalance_ledger.cli.summary import show_summary
 
     show_summary(sample_warehouse.root)
 

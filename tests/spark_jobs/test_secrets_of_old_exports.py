@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from spark_jobs.silver import _rows_of_line
+from spark_jobs.silver.reader import _rows_of_line
 
 USER = 'initAuthenticationUser={"username":"admin","password":"hunter2"}\n'
 BROKER = {"captured_at": "2026-11-16T12:00:00Z", "cluster": "prod", "broker": "a", "broker_addr": "a:1"}

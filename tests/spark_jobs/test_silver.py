@@ -11,15 +11,15 @@ import pytest
 from computed_days import newest, staged_rows
 from odd_cluster import OddCluster
 
-from spark_jobs.silver import read_silver
-from topology.contract import KIND_BY_NAME
-from topology.manifest import export_directory, load_manifest
-from warehouse.layout import Stage
+from rebalance_ledger.exports.contract import KIND_BY_NAME
+from rebalance_ledger.exports.manifest import export_directory, load_manifest
+from rebalance_ledger.warehouse.layout import Stage
+from spark_jobs.silver.reader import read_silver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ledger.stages import Day
+    from rebalance_ledger.pipeline.steps import Day
 
 pytestmark = pytest.mark.spark
 

@@ -8,11 +8,11 @@ import pyarrow.dataset as pads
 import pytest
 from computed_days import newest, staged_rows
 
-from ledger import stages
+from rebalance_ledger.pipeline import steps as stages
 
 if TYPE_CHECKING:
-    from ledger.stages import Day
-    from warehouse.layout import Stage
+    from rebalance_ledger.pipeline.steps import Day
+    from rebalance_ledger.warehouse.layout import Stage
 
 pytestmark = pytest.mark.spark
 

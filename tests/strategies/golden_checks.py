@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from strategy_golden import expected_error, expected_queues, outcome, queues, strategy_of
 
+from rebalance_ledger.rocketmq.routes import (
+    BrokerData,
+    PublishList,
+    QueueData,
+    Route,
+    TopicQueueMapping,
+    publish_queues,
+    static_endpoints,
+    subscribe_queues,
+)
 from strategies import (
     ClientView,
     MessageModel,
@@ -25,16 +35,6 @@ from strategies import (
 from strategies.consistent_hash import ring_hashes
 from strategies.pop import allocate_for_pop
 from strategies.producer import BrokerFaults, QueueSelector, isolation_ms, select_by_hash
-from strategies.queue_sets import (
-    BrokerData,
-    PublishList,
-    QueueData,
-    Route,
-    TopicQueueMapping,
-    publish_queues,
-    static_endpoints,
-    subscribe_queues,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

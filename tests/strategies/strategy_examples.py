@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import strategy_generators
 
-from strategies import MessageQueue, RocketMQError, RoomOfName, RoomPart, Strategy, get_strategy, java
-from strategies.config import ConfigByClient
+from rebalance_ledger.rocketmq import java_strings as java
+from strategies import MessageQueue, RocketMQError, RoomOfName, RoomPart, Strategy, get_strategy
+from strategies.by_config import ConfigByClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

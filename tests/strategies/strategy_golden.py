@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strategies import MessageQueue, RocketMQError, Strategy, get_strategy, java
+from rebalance_ledger.rocketmq import java_strings as java
+from strategies import MessageQueue, RocketMQError, Strategy, get_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

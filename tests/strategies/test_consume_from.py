@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from strategies.consume_from import (
+from rebalance_ledger.rocketmq.consume_from import (
     NONE,
     RESTART_REASONS,
     DefaultRule,

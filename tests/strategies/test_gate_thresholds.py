@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from expectations import thresholds
+from rebalance_ledger.rocketmq import system_topics as topic_names
 from strategies import RoomPart, Strategy, get_strategy
-from strategies import topics as topic_names
 from strategies.invariants import promise
 
 ROOMS = RoomPart("@", 0)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategy_golden import cases, expectations
 
-from strategies import MessageQueue, RocketMQError, java, sort_client_ids, sort_queues
+from rebalance_ledger.rocketmq import java_strings as java
+from strategies import MessageQueue, RocketMQError, sort_client_ids, sort_queues
 
 GOLDEN = list(cases("hash"))
 

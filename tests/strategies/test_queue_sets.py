@@ -6,8 +6,7 @@ import pytest
 from golden_checks import check_queues_from_route
 from strategy_golden import cases, expectations
 
-from strategies import MessageQueue, RocketMQError
-from strategies.queue_sets import (
+from rebalance_ledger.rocketmq.routes import (
     BrokerData,
     QueueData,
     Route,
@@ -17,6 +16,7 @@ from strategies.queue_sets import (
     static_endpoints,
     subscribe_queues,
 )
+from strategies import MessageQueue, RocketMQError
 
 
 def test_routes_are_read_as_the_java_client_reads_them() -> None:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from rebalance_ledger.rocketmq.client_ids import is_grpc_client_id
 from strategies import ClientView, MessageQueue
-from strategies.clients import is_grpc_client_id
 from strategies.pop import ALL_QUEUES_ID, RequestMode, RequestSetting, query_assignment
 from strategies.sharing import expected_readers
 

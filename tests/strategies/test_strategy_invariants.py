@@ -12,8 +12,8 @@ from strategy_examples import STRATEGIES
 from strategy_generators import Subscription, batches, client_lists, queue_lists
 
 from strategies import MessageQueue, Owners, SubscriptionBatch, get_strategy
+from strategies.guarantees import Promise
 from strategies.invariants import Broken, check, check_move, promise
-from strategies.promise import Promise
 
 MONOTONE = sorted(which for which in STRATEGIES if promise(STRATEGIES[which]()).is_monotone)
 

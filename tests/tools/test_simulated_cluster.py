@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from settings import load_settings
+from rebalance_ledger.exports.manifest import verify
+from rebalance_ledger.settings import load_settings
 from tools.simulated_cluster import Layout, Size, generate
 from tools.simulated_cluster.layout import BROADCASTING
-from topology.manifest import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from topology.manifest import Manifest
+    from rebalance_ledger.exports.manifest import Manifest
 
 DS = date(2026, 11, 16)
 SIZE = Size(broker_count=5, topic_count=20, group_count=100, clients_per_group=4)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from topology.rocketmq_json import ObjectMap
+from rebalance_ledger.rocketmq.json import ObjectMap
 
 if TYPE_CHECKING:
-    from topology.rocketmq_json import RocketMQValue
+    from rebalance_ledger.rocketmq.json import RocketMQValue
 
 LAYOUTS = ("compact", "fastjson1_pretty", "fastjson2_pretty")
 

@@ -12,7 +12,7 @@ from base64 import b64encode
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from topology.offset_files import OffsetKey, write_offset_file
+from rebalance_ledger.rocketmq.offset_files import OffsetKey, write_offset_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

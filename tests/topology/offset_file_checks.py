@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from topology.offset_files import (
+from rebalance_ledger.rocketmq.offset_files import (
     Empty,
     NoTable,
     Offsets,
@@ -20,12 +20,12 @@ from topology.offset_files import (
     Verdict,
     start_up,
 )
-from topology.offset_files.start_up import REFUSED_MESSAGE
+from rebalance_ledger.rocketmq.offset_files.start_up import REFUSED_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from topology.offset_files import OffsetKey
+    from rebalance_ledger.rocketmq.offset_files import OffsetKey
 
 REFUSED = "refused"
 

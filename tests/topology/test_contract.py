@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topology.contract import (
+from rebalance_ledger.exports.contract import (
     KIND_BY_NAME,
     KINDS,
     Content,

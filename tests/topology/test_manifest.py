@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from topology import manifest as manifest_module
-from topology.contract import KIND_BY_NAME
-from topology.manifest import (
+from rebalance_ledger.exports import manifest as manifest_module
+from rebalance_ledger.exports.contract import KIND_BY_NAME
+from rebalance_ledger.exports.manifest import (
     ATTACHMENT,
     MANIFEST_NAME,
     MAX_PROBLEM_COUNT,

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 from offset_file_checks import check_start, content, form
 from offset_file_examples import EVERY_CLIENT, EXAMPLES, QUEUE, RELEASES, Example, expected
 
-from strategies import UnknownNameError
-from topology.offset_files import (
+from rebalance_ledger.rocketmq.offset_files import (
     CHARSETS,
     Doubt,
     Empty,
@@ -38,7 +37,8 @@ from topology.offset_files import (
     start_up,
     write_offset_file,
 )
-from topology.offset_files.releases import offset_format
+from rebalance_ledger.rocketmq.offset_files.releases import offset_format
+from strategies import UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tables import SILVER_TABLES
-from topology.contract import KIND_BY_NAME, Envelope, SourceError, parse_envelope
-from topology.payloads import Fact, PayloadError, error_code, facts, facts_of_unreadable
+from rebalance_ledger.exports.contract import KIND_BY_NAME, Envelope, SourceError, parse_envelope
+from rebalance_ledger.exports.payloads import Fact, PayloadError, error_code, facts, facts_of_unreadable
+from rebalance_ledger.tables import SILVER_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from ledger.cli import app
-from topology.collect.export_writer import partial_folder
-from topology.collect.redact_sealed import redact_sealed
-from topology.landing import land
-from topology.manifest import MANIFEST_NAME, ExportError, load_manifest, seal, verify
-from topology.object_store import ObjectPath
-from topology.redaction import POLICY_VERSION, REDACTED
+from rebalance_ledger.cli.app import app
+from rebalance_ledger.exports.landing import land
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, load_manifest, seal, verify
+from rebalance_ledger.exports.redact_sealed import redact_sealed
+from rebalance_ledger.exports.redaction import POLICY_VERSION, REDACTED
+from rebalance_ledger.exports.writer import partial_folder
+from rebalance_ledger.storage.location import ObjectPath
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from topology.redaction import (
+from rebalance_ledger.exports.redaction import (
     REDACTED,
     redact_attachment,
     redact_broker_file,
@@ -20,7 +20,7 @@ from topology.redaction import (
     redact_text,
     redact_transcript,
 )
-from topology.rocketmq_json import loads
+from rebalance_ledger.rocketmq.json import loads
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "exports"
 USER = '{"username":"rocketmq","password":"hunter2-hunter2"}'

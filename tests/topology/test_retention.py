@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from topology.manifest import ExportError
-from topology.retention import outdated_exports, remove_export
+from rebalance_ledger.exports.manifest import ExportError
+from rebalance_ledger.exports.retention import outdated_exports, remove_export
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ def test_a_removal_that_breaks_off_leaves_nothing_that_looks_like_an_export(
         (path / "manifest.json").unlink()
         raise OSError(5, "Input/output error", str(path))
 
-    monkeypatch.setattr("topology.retention.shutil.rmtree", breaks_off)
+    monkeypatch.setattr("rebalance_ledger.exports.retention.shutil.rmtree", breaks_off)
     with pytest.raises(ExportError, match="Input/output error"):
         remove_export(directory)
     assert not directory.exists()

@@ -13,13 +13,13 @@ from fastjson_text import LAYOUTS, values, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topology import rocketmq_json
-from topology.rocketmq_json import MAX_DEPTH, ObjectMap, RocketMQJsonError, loads
+from rebalance_ledger.rocketmq import json as rocketmq_json
+from rebalance_ledger.rocketmq.json import MAX_DEPTH, ObjectMap, RocketMQJsonError, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from topology.rocketmq_json import RocketMQValue
+    from rebalance_ledger.rocketmq.json import RocketMQValue
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORTS = ROOT / "samples" / "exports"

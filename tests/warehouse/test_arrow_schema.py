@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from tables import ALL_TABLES, Table
-from warehouse.arrow_schema import COMMENT_KEY, arrow_schema
+from rebalance_ledger.tables import ALL_TABLES, Table
+from rebalance_ledger.warehouse.arrow_schema import COMMENT_KEY, arrow_schema
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from command_line import ledger
 from deltalake import DeltaTable
 from hand_staged import MONDAY, TABLES, TUESDAY, owners, stage_day
 
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,16 +13,16 @@ from computed_days import asked, compute_and_publish, published_state
 from deltalake import DeltaTable
 from hand_staged import MONDAY, TUESDAY, owners, record_again, result, stage_day, write_staged
 
-from ledger.stages import Day
-from tables import ALL_TABLES, FINDING, QUEUE_ASSIGNMENT, Column, Table
-from topology.manifest import verify
-from warehouse import commits
-from warehouse import publish as publish_module
-from warehouse.arrow_schema import COMMENT_KEY
-from warehouse.errors import StageError
-from warehouse.layout import Warehouse
-from warehouse.publish import publish, quarantine
-from warehouse.staging import write_verdict
+from rebalance_ledger.exports.manifest import verify
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.tables import ALL_TABLES, FINDING, QUEUE_ASSIGNMENT, Column, Table
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse import publish as publish_module
+from rebalance_ledger.warehouse.arrow_schema import COMMENT_KEY
+from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish, quarantine
+from rebalance_ledger.warehouse.staging import write_verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,10 +10,10 @@ from command_line import ledger
 from deltalake import DeltaTable
 from hand_staged import MONDAY, TUESDAY, owners, stage_day
 
-from tables import ALL_TABLES, QUEUE_ASSIGNMENT
-from warehouse.fingerprint import fingerprint
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
+from rebalance_ledger.tables import ALL_TABLES, QUEUE_ASSIGNMENT
+from rebalance_ledger.warehouse.fingerprint import fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
 
 if TYPE_CHECKING:
     from datetime import date

@@ -10,10 +10,10 @@ import pytest
 from command_line import ledger
 from hand_staged import MONDAY, TUESDAY, result, stage_day
 
-from ledger.cli import BAD_INPUT
-from warehouse.layout import Warehouse
-from warehouse.publish import publish, quarantine
-from warehouse.staging import newest_stage, write_verdict
+from rebalance_ledger.cli.app import BAD_INPUT
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish, quarantine
+from rebalance_ledger.warehouse.staging import newest_stage, write_verdict
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,14 +10,14 @@ from command_line import ledger
 from computed_days import asked
 from hand_staged import held_queue, owner, stage_day
 
-from spark_jobs.offset_readings import LOOK_BACK_EXPORTS
-from tables import GATE_RESULT, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT
-from tables.silver.consumer_connection import CONSUMER_CONNECTION
-from warehouse import commits
-from warehouse.earlier import newest_earlier_day
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
-from warehouse.query import views
+from rebalance_ledger.tables import GATE_RESULT, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT
+from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.baseline import newest_earlier_day
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.query import views
+from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ from command_line import ledger
 from computed_days import compute_and_publish
 from export_builder import DS, ExportBuilder
 
-from ledger.stages import Day
-from warehouse.layout import Warehouse
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

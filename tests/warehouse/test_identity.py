@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from warehouse import identity
-from warehouse.identity import RunIdentity, code_version
+from rebalance_ledger.warehouse import identity
+from rebalance_ledger.warehouse.identity import RunIdentity, code_version
 
 IDENTITY = RunIdentity("manifest", "settings", "0.1.0+abc")
 
@@ -57,8 +57,9 @@ def test_the_code_version_is_the_release_and_a_hash() -> None:
 def test_a_changed_line_of_code_is_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "strategies"
     package.mkdir()
-    (tmp_path / "warehouse").mkdir()
-    monkeypatch.setattr(identity, "__file__", str(tmp_path / "warehouse" / "identity.py"))
+    folder = tmp_path / "rebalance_ledger" / "warehouse"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(identity, "__file__", str(folder / "identity.py"))
 
     def version_with(name: str, source: str) -> str:
         (package / name).write_text(source, encoding="utf-8")
@@ -77,7 +78,7 @@ def test_a_changed_line_of_code_is_another_version(tmp_path: Path, monkeypatch: 
 
 
 def test_no_published_row_can_come_from_the_folder_of_sql_which_the_version_leaves_out() -> None:
-    root = Path(identity.__file__).resolve().parent.parent
+    root = Path(identity.__file__).resolve().parents[2]
     naming = {
         path.relative_to(root).as_posix()
         for package in identity._PACKAGES
@@ -85,11 +86,11 @@ def test_no_published_row_can_come_from_the_folder_of_sql_which_the_version_leav
         if re.search(r"""["']sql["'/]""", path.read_text(encoding="utf-8"))
     }
 
-    assert naming == {"warehouse/query.py"}
+    assert naming == {"rebalance_ledger/warehouse/query.py"}
     importing = {
         path.relative_to(root).as_posix()
         for package in identity._PACKAGES
         for path in (root / package).rglob("*.py")
-        if "warehouse.query" in path.read_text(encoding="utf-8")
+        if "rebalance_ledger.warehouse.query" in path.read_text(encoding="utf-8")
     }
     assert importing == set()

@@ -11,16 +11,16 @@ import pytest
 from computed_days import asked, published_state
 from hand_staged import MONDAY, TUESDAY, owners, result, stage_day, write_staged
 
-from tables import QUEUE_ASSIGNMENT
-from warehouse.errors import StageError
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
-from warehouse.staging import check_inventory, newest_stage, write_verdict
+from rebalance_ledger.tables import QUEUE_ASSIGNMENT
+from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, write_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import Stage
 
 
 @pytest.fixture

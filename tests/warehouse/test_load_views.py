@@ -8,7 +8,7 @@ import pytest
 from computed_days import asked
 from published_sample import Publisher
 
-from warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,20 +12,20 @@ from computed_days import asked
 from deltalake import DeltaTable, write_deltalake
 from hand_staged import MONDAY, TUESDAY, owners, stage_day
 
-from tables import BROADCAST_OFFSET, GATE_RESULT, QUEUE_ASSIGNMENT
-from tables.silver.broker import BROKER
-from warehouse import commits
-from warehouse.fingerprint import fingerprint
-from warehouse.layout import Warehouse
-from warehouse.maintenance import Keep, let_publications_name, maintain
-from warehouse.publish import publish
-from warehouse.rollback import rollback
-from warehouse.staging import attempt
+from rebalance_ledger.tables import BROADCAST_OFFSET, GATE_RESULT, QUEUE_ASSIGNMENT
+from rebalance_ledger.tables.silver.broker import BROKER
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.fingerprint import fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.maintenance import Keep, let_publications_name, maintain
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.rollback import rollback
+from rebalance_ledger.warehouse.staging import attempt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from warehouse.maintenance import Tidied
+    from rebalance_ledger.warehouse.maintenance import Tidied
 
 NOW = datetime(2126, 1, 1, tzinfo=UTC)
 NOTHING_IS_KEPT = Keep(timedelta(0), timedelta(0), timedelta(0))

@@ -16,13 +16,19 @@ from computed_days import asked, published_state
 from deltalake import DeltaTable
 from hand_staged import MONDAY, TUESDAY, owners, result, stage_day
 
-from tables import ALL_TABLES, ASSIGNMENT_FAIRNESS, GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
-from tables.silver.broker import BROKER
-from warehouse import commits
-from warehouse.commits import PUBLISHED_TABLES
-from warehouse.errors import NoWarehouseError, StageError
-from warehouse.layout import Warehouse
-from warehouse.publish import publish, quarantine
+from rebalance_ledger.tables import (
+    ALL_TABLES,
+    ASSIGNMENT_FAIRNESS,
+    GATE_RESULT,
+    PUBLICATION,
+    QUEUE_ASSIGNMENT,
+)
+from rebalance_ledger.tables.silver.broker import BROKER
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.commits import PUBLISHED_TABLES
+from rebalance_ledger.warehouse.errors import NoWarehouseError, StageError
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish, quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -325,8 +331,9 @@ def test_a_publisher_killed_by_the_system_leaves_the_old_day_and_no_lock(whole_w
     program = f"""
 import os, signal
 from datetime import date
-from warehouse import commits, publish
-from warehouse.layout import Warehouse
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse import publish
+from rebalance_ledger.warehouse.layout import Warehouse
 
 replace = commits.replace_day
 def killed_after_one_table(*arguments):
@@ -336,7 +343,7 @@ def killed_after_one_table(*arguments):
 commits.replace_day = killed_after_one_table
 publish.publish(Warehouse({whole_warehouse.root!r}), "shop", date(2026, 11, 16))
 """
-    root = Path(commits.__file__).resolve().parent.parent
+    root = Path(commits.__file__).resolve().parents[2]
     ended = subprocess.run([sys.executable, "-c", program], cwd=root, check=False, env=dict(os.environ))
 
     assert ended.returncode == -signal.SIGKILL

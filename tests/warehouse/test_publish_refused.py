@@ -20,11 +20,11 @@ from computed_days import (
 )
 from hand_staged import MONDAY, TABLES, record_again, write_staged
 
-from ledger import stages
-from ledger.cli import REFUSED
-from ledger.stages import Day, RefusedError
-from warehouse.errors import StageError
-from warehouse.layout import Warehouse
+from rebalance_ledger.cli.app import REFUSED
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day, RefusedError
+from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,11 +61,11 @@ def spoil(day: Day, table: str, change: Callable[[list[Row]], list[Row]]) -> Non
 
 def measure(spark: SparkSession, day: Day) -> None:
     """Measure the stage again as it is now."""
-    from settings import ClusterSettings
+    from rebalance_ledger.exports.manifest import export_directory, load_manifest
+    from rebalance_ledger.settings import ClusterSettings
+    from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
     from spark_jobs.session import spark_schema
-    from spark_jobs.stage import show_export_lines, write_measures
-    from tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-    from topology.manifest import export_directory, load_manifest
+    from spark_jobs.staging import show_export_lines, write_measures
 
     stage = newest(day)
     staged = {

@@ -10,10 +10,10 @@ from computed_days import ROOT, asked
 from hand_staged import MONDAY, TUESDAY, held_queue, owner, quarantined_row, stage_day
 
 from expectations import day_over_day
-from expectations.judgement import weigh
-from expectations.rules import Rules
-from settings import GateSettings
-from tables import (
+from expectations.evaluation import weigh
+from expectations.policy import Rules
+from rebalance_ledger.settings import GateSettings
+from rebalance_ledger.tables import (
     EXPORT_RECORD,
     FINDING,
     GATE_RESULT,
@@ -22,14 +22,14 @@ from tables import (
     QUEUE_ASSIGNMENT,
     TABLES_OF_GROUPS,
 )
-from tables.silver.group_presence import GROUP_PRESENCE
-from warehouse import commits
-from warehouse.fingerprint import fingerprint
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
-from warehouse.rollback import rollback
-from warehouse.staging import newest_stage
-from warehouse.two_days import compare
+from rebalance_ledger.tables.silver.group_presence import GROUP_PRESENCE
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.day_comparison import compare
+from rebalance_ledger.warehouse.fingerprint import fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.rollback import rollback
+from rebalance_ledger.warehouse.staging import newest_stage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from published_sample import Publisher
 
-import warehouse.query
-from tables import ALL_TABLES, SILVER_TABLES
-from warehouse.query import QueryError, query, views
+from rebalance_ledger.tables import ALL_TABLES, SILVER_TABLES
+from rebalance_ledger.warehouse import query as query_module
+from rebalance_ledger.warehouse.query import QueryError, query, views
 
 
 def ask(root: str, text: str) -> list[tuple[Any, ...]]:
@@ -330,7 +330,7 @@ class TestErrors:
     def test_a_query_too_large_for_memory_says_how_to_narrow_it(
         self, shop_warehouse: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(warehouse.query.CLOSED_CONFIG, "memory_limit", "20MB")
+        monkeypatch.setitem(query_module.CLOSED_CONFIG, "memory_limit", "20MB")
 
         with pytest.raises(QueryError, match=r"20MB of memory: narrow it"):
             ask(shop_warehouse, "FROM range(100000000) ORDER BY hash(range)")

@@ -10,9 +10,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import warehouse.query
-from warehouse.errors import QueryError
-from warehouse.query import query
+from rebalance_ledger.warehouse import query as query_module
+from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.query import query
 
 SECRET = "a-word-that-no-table-holds"  # noqa: S105  # What must not be found.
 
@@ -203,7 +203,7 @@ def test_no_function_of_duckdb_reads_a_file_or_the_environment(surroundings: Sur
             f"'{surroundings.file}', '{surroundings.file}'",
         )
     ]
-    with closing(warehouse.query._closed_connection()) as connection:
+    with closing(query_module._closed_connection()) as connection:
         connection.execute("SET lock_configuration = true")
         for text in calls:
             found = ""

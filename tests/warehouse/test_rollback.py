@@ -11,14 +11,14 @@ from computed_days import asked, published_state
 from deltalake import DeltaTable
 from hand_staged import MONDAY, TUESDAY, owners, stage_day
 
-from tables import ASSIGNMENT_FAIRNESS, GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
-from tables.silver.broker import BROKER
-from warehouse import commits
-from warehouse.errors import RollbackError
-from warehouse.fingerprint import fingerprint
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
-from warehouse.rollback import rollback
+from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS, GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
+from rebalance_ledger.tables.silver.broker import BROKER
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.errors import RollbackError
+from rebalance_ledger.warehouse.fingerprint import fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.rollback import rollback
 
 if TYPE_CHECKING:
     from datetime import date

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hand_staged import MONDAY, owners, stage_day
 
-from warehouse.errors import StageError
-from warehouse.layout import Warehouse
-from warehouse.staging import accepted_stage, attempt, newest_stage, remove_superseded
+from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import accepted_stage, attempt, newest_stage, remove_superseded
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

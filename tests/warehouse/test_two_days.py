@@ -10,11 +10,11 @@ from hand_staged import MONDAY, TUESDAY, stage_day
 from expectations import day_over_day
 from expectations.gate import judge
 from expectations.suites import EXPECTATIONS
-from settings import GateSettings
-from warehouse.layout import Warehouse
-from warehouse.publish import publish
-from warehouse.staging import newest_stage
-from warehouse.two_days import compare
+from rebalance_ledger.settings import GateSettings
+from rebalance_ledger.warehouse.day_comparison import compare
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.staging import newest_stage
 
 if TYPE_CHECKING:
     from datetime import date

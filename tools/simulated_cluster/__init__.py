@@ -3,7 +3,7 @@
     python -m tools.simulated_cluster --brokers 100 --topics 5000 --groups 3000 --clients-per-group 8 \
         --ds 2026-11-16 --cluster big --exports DIR --settings FILE
 
-The export is collected by the collector itself (`topology.collect.live`), which asks `answers.HealthyCluster` instead of
+The export is collected by the collector itself (`rebalance_ledger.collectors.live`), which asks `answers.HealthyCluster` instead of
 RocketMQ's admin client: so it has the lines, and the refusals, that a capture of such a cluster would have. Clients hold
 what their strategies give them (`strategies`). The same arguments give the same bytes.
 

@@ -7,9 +7,9 @@ import sys
 from datetime import date
 from pathlib import Path
 
+from rebalance_ledger.exports.manifest import ExportError
 from tools.simulated_cluster.generate import generate
 from tools.simulated_cluster.layout import Layout, Size
-from topology.manifest import ExportError
 
 
 def main() -> int:

@@ -13,16 +13,16 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from rebalance_ledger.collectors.admin import Answer
 from tools.simulated_cluster.layout import BROADCASTING, POP, RELEASE_5
-from topology.collect.admin import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
+    from rebalance_ledger.collectors.admin import Question
     from strategies import MessageQueue
     from tools.simulated_cluster.layout import Broker, Group, Layout, Topic
-    from topology.collect.admin import Question
 
 _CONSUMER_NOT_ONLINE: Final = 206
 _BROKER_ERROR: Final = "org.apache.rocketmq.client.exception.MQBrokerException"

@@ -1,6 +1,6 @@
 """The capture: the collector asks a simulated cluster, and the export is sealed.
 
-Belongs here: the clock and the settings of such a capture. Does not belong here: what is asked (`topology.collect.live`).
+Belongs here: the clock and the settings of such a capture. Does not belong here: what is asked (`rebalance_ledger.collectors.live`).
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from settings import CollectSettings
+from rebalance_ledger.collectors.live import collect
+from rebalance_ledger.exports.writer import ExportWriter
+from rebalance_ledger.settings import CollectSettings
 from tools.simulated_cluster.answers import HealthyCluster
-from topology.collect.export_writer import ExportWriter
-from topology.collect.live import collect
 
 if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
+    from rebalance_ledger.exports.manifest import Manifest
     from tools.simulated_cluster.layout import Layout
-    from topology.manifest import Manifest
 
 _BEGIN = time(1, 50, tzinfo=UTC)
 _READING = timedelta(milliseconds=1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from settings import (
+from rebalance_ledger.settings import (
     ClusterSettings,
     ConfigStrategy,
     ConfiguredQueues,
@@ -21,7 +21,7 @@ from settings import (
     PlainStrategy,
     RoomRule,
 )
-from settings.model import ConsistentHashGroup, MachineRoomGroup, MachineRoomNearbyGroup
+from rebalance_ledger.settings.model import ConsistentHashGroup, MachineRoomGroup, MachineRoomNearbyGroup
 from strategies import (
     MessageQueue,
     Strategy,
@@ -35,7 +35,7 @@ from strategies import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from settings import GroupSettings
+    from rebalance_ledger.settings import GroupSettings
 
 ROOMS: Final = ("hz", "sh", "sz")
 BROADCASTING: Final = "BROADCASTING"

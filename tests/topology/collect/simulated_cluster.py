@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from topology.collect.admin import Answer, Question
+from rebalance_ledger.collectors.admin import Answer, Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
     from pathlib import Path
 
-    from topology.collect.admin import Credentials
+    from rebalance_ledger.collectors.admin import Credentials
 
 BROKER_ERROR = "org.apache.rocketmq.client.exception.MQBrokerException"
 CLIENT_ERROR = "org.apache.rocketmq.client.exception.MQClientException"

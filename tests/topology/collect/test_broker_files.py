@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from offline_captures import RELEASES, lay_out
 
-from topology.collect.broker_files import (
+from rebalance_ledger.collectors.broker_files import (
     OFFSETS_FILE,
     WHOLE_FILES,
     ConfigFileError,
     consume_stats,
     read_config_file,
 )
-from topology.rocketmq_json import ObjectMap, loads
+from rebalance_ledger.rocketmq.json import ObjectMap, loads
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from topology.collect.export_writer import ExportWriter
-from topology.contract import EnvelopeError
-from topology.manifest import ExportError, export_directory, load_manifest, verify
+from rebalance_ledger.exports.contract import EnvelopeError
+from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
+from rebalance_ledger.exports.writer import ExportWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from topology.manifest import Manifest
+    from rebalance_ledger.exports.manifest import Manifest
 
 ROOT = Path(__file__).resolve().parents[3]
 DS = date(2026, 11, 16)
@@ -60,7 +60,7 @@ PROGRAM = """
 import os, signal, sys
 from datetime import UTC, date, datetime
 from pathlib import Path
-from topology.collect import export_writer
+from rebalance_ledger.exports import writer as export_writer
 point, exports = sys.argv[1], Path(sys.argv[2])
 noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
 def dies(*arguments, **options):
@@ -375,8 +375,8 @@ import resource, signal, sys
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
-from topology.collect.export_writer import ExportWriter
-from topology.manifest import ExportError
+from rebalance_ledger.exports.writer import ExportWriter
+from rebalance_ledger.exports.manifest import ExportError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -491,8 +491,8 @@ REPLACING = """
 import os, signal, sys
 from datetime import UTC, date, datetime
 from pathlib import Path
-from topology.collect import export_writer
-from topology.manifest import load_manifest
+from rebalance_ledger.exports import writer as export_writer
+from rebalance_ledger.exports.manifest import load_manifest
 point, exports, has_exchange = sys.argv[1], Path(sys.argv[2]), sys.argv[3] == "1"
 noon = datetime(2026, 11, 16, 13, tzinfo=UTC)
 def dies(*arguments, **options):

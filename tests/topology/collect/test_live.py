@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from settings import CollectSettings
+from rebalance_ledger.collectors import live
+from rebalance_ledger.collectors.admin import Answer, Question
+from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
+from rebalance_ledger.collectors.live import NO_ANSWER, Collected, collect
+from rebalance_ledger.exports.contract import NOT_ASKED, EnvelopeError
+from rebalance_ledger.settings import CollectSettings
 from tests.topology.collect.simulated_cluster import (
     BROKER_ERROR,
     NO_ANSWER_IN_TIME,
@@ -24,11 +29,6 @@ from tests.topology.collect.simulated_cluster import (
     silence,
     small_cluster,
 )
-from topology.collect import live
-from topology.collect.admin import Answer, Question
-from topology.collect.errors import AdminClientError, CollectError, UnreachableError
-from topology.collect.live import NO_ANSWER, Collected, collect
-from topology.contract import NOT_ASKED, EnvelopeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from offline_captures import DATA, HOSTILE_ID, LONG_BROKER, LONG_TOPICS, RELEASES, lay_out, text
 
-from topology.collect import mqadmin_text
-from topology.collect.mqadmin_text import ShownName
-from topology.collect.mqadmin_transcript import Answer, Line, TextError, lines_of, read_transcript
-from topology.rocketmq_json import ObjectMap, loads
+from rebalance_ledger.collectors import mqadmin_text
+from rebalance_ledger.collectors.mqadmin_text import ShownName
+from rebalance_ledger.collectors.mqadmin_transcript import Answer, Line, TextError, lines_of, read_transcript
+from rebalance_ledger.rocketmq.json import ObjectMap, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from offline_captures import RELEASES, text
 
-from topology.collect.mqadmin_transcript import Answer, TextError, read_transcript
+from rebalance_ledger.collectors.mqadmin_transcript import Answer, TextError, read_transcript
 
 
 def only(transcript: str) -> Answer:

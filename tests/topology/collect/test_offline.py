@@ -25,10 +25,10 @@ from offline_captures import (
     text,
 )
 
-from topology.collect.offline import Conversion, Sources, convert
-from topology.contract import KIND_BY_NAME, Envelope, SourceError, parse_envelope
-from topology.manifest import ExportError, export_directory, verify
-from topology.payloads import facts
+from rebalance_ledger.collectors.offline import Conversion, Sources, convert
+from rebalance_ledger.exports.contract import KIND_BY_NAME, Envelope, SourceError, parse_envelope
+from rebalance_ledger.exports.manifest import ExportError, export_directory, verify
+from rebalance_ledger.exports.payloads import facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from topology.collect.export_writer import ExportWriter
-from topology.collect.offset_trees import Landed, land
-from topology.manifest import verify
+from rebalance_ledger.collectors.offset_file_drop import Landed, land
+from rebalance_ledger.exports.manifest import verify
+from rebalance_ledger.exports.writer import ExportWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

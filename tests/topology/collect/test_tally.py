@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from settings import CaptureQuality
+from rebalance_ledger.collectors.admin import Answer, Question
+from rebalance_ledger.collectors.tally import Tally, is_failure
+from rebalance_ledger.exports.contract import NOT_ASKED
+from rebalance_ledger.settings import CaptureQuality
 from tests.topology.collect.simulated_cluster import refused, said, silence
-from topology.collect.admin import Answer, Question
-from topology.collect.tally import Tally, is_failure
-from topology.contract import NOT_ASKED
 
 DEFAULTS = CaptureQuality()
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from settings import CollectTls
-from topology.collect.tls_causes import tls_cause
+from rebalance_ledger.collectors.tls_causes import tls_cause
+from rebalance_ledger.settings import CollectTls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ def test_an_authority_that_has_not_signed(own: Certificate, tmp_path: Path) -> N
 def test_a_client_whose_tls_is_right_has_no_tls_cause(
     own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topology.collect.tls_causes._TIMEOUT_S", 0.2)
+    monkeypatch.setattr("rebalance_ledger.collectors.tls_causes._TIMEOUT_S", 0.2)
     with server(speaking(own)) as address:
         assert not tls_cause(address, CollectTls(trusted_certificates=str(own.file)))
         assert not tls_cause(address, CollectTls(verify=False))

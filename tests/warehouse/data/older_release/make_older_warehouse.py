@@ -13,9 +13,9 @@ from pathlib import Path
 
 from export_builder import ExportBuilder
 
-from ledger import stages
-from ledger.stages import Day
-from warehouse.layout import Warehouse
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
 
 CLUSTER = "shop-test"
 DAYS = (date(2026, 11, 16), date(2026, 11, 17))

@@ -1,0 +1,610 @@
+"""The command line `ledger`.
+
+Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 130 interrupted. The reason is
+the last thing on stderr.
+
+What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `stages`, `sql`).
+"""
+
+# Spark, duckdb and Great Expectations take seconds to import: a command imports only what it uses.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
+from rebalance_ledger.cli.sql import TIME_LIMIT_S, run_sql, show_tables
+from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
+from rebalance_ledger.exports.manifest import ExportError, Manifest
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.settings import SettingsError
+from rebalance_ledger.storage.location import BadPlaceError, ObjectPath, Place, place_of
+from rebalance_ledger.warehouse.errors import QueryError, RollbackError, StageError, WriteError
+from rebalance_ledger.warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CRASHED = 1
+BAD_INPUT = 2
+REFUSED = 3
+OF_QUALITY = {"degraded": 4, "failed": 5}
+"""Exit codes of `exports collect` by the quality of the capture, which is sealed all the same."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Who owns each RocketMQ queue, who should own it, and whether that can be believed.",
+)
+exports_app = typer.Typer(
+    no_args_is_help=True,
+    help="Exports: collect a live cluster, seal what was collected, verify what is sealed, remove what is old.",
+)
+app.add_typer(exports_app, name="exports")
+gate_app = typer.Typer(no_args_is_help=True, help="The gate: what it said of a day, and what to do about it.")
+app.add_typer(gate_app, name="gate")
+
+_told = Console(stderr=True, highlight=False, markup=False)
+
+Cluster = Annotated[str, typer.Option("--cluster", help="Name of the cluster.")]
+Ds = Annotated[
+    datetime, typer.Option("--ds", formats=["%Y-%m-%d"], help="The UTC day on which the export was taken.")
+]
+Exports = Annotated[
+    str,
+    typer.Option(
+        "--exports", envvar="LEDGER_EXPORTS", help="Where <cluster>/<ds>/ are: a folder, or s3a://bucket/…"
+    ),
+]
+WarehousePlace = Annotated[
+    str,
+    typer.Option(
+        "--warehouse", envvar="LEDGER_WAREHOUSE", help="Where the tables are: a folder, or s3a://bucket/…"
+    ),
+]
+Settings = Annotated[
+    Path | None, typer.Option("--settings", envvar="LEDGER_SETTINGS", help="The settings file (YAML).")
+]
+Directory = Annotated[Path, typer.Argument(help="The directory of one export, <exports>/<cluster>/<ds>.")]
+
+OffsetFiles = Annotated[
+    Path | None,
+    typer.Option(help="Drop folder with <host>/<clientId>/<group>/offsets.json of broadcasting clients."),
+]
+
+_EXPORTS = "samples/exports"
+_WAREHOUSE = ".local/warehouse"
+
+
+class Format(StrEnum):
+    """How the answer to a query is written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+class CredentialsFrom(StrEnum):
+    """Where the credentials of a cluster are read."""
+
+    ENV = "env"
+    STDIN = "stdin"
+
+
+class StageName(StrEnum):
+    """A stage of a day that needs no Spark."""
+
+    VERIFY = "verify"
+    GATE = "gate"
+    PUBLISH = "publish"
+
+
+@app.command()
+def run(
+    cluster: Cluster,
+    ds: Ds,
+    exports: Exports = _EXPORTS,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+) -> None:
+    """Compute, judge and publish one day: the stages of the DAG in one Spark application, without a scheduler."""
+    day = _day(cluster, ds, exports, warehouse, settings)
+    with _step("verify the export"):
+        stages.verify(day)
+    with _step("build: silver and gold, staged"):
+        stages.build(day)
+    with _step("gate"):
+        verdict = stages.gate(day)
+    with _step("publish"):
+        publication = stages.publish(day)
+    for warning in verdict.warnings:
+        _told.print(f"warning: {warning}")
+    changed = len(publication.changed_tables)
+    _told.print(
+        f"{cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
+        f"{changed} tables changed."
+    )
+    _warn_of_stale_days(day.warehouse, cluster, day.exports)
+
+
+@app.command()
+def sql(
+    query: Annotated[str, typer.Argument(help="One SQL statement that reads.")],
+    output_format: Annotated[
+        Format, typer.Option("--format", help="How the answer is written.")
+    ] = Format.TABLE,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    timeout_seconds: Annotated[
+        float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
+    ] = TIME_LIMIT_S,
+) -> None:
+    """Ask the published tables; see docs/sql.md."""
+    run_sql(query, output_format=output_format.value, warehouse=warehouse, timeout_s=timeout_seconds or None)
+
+
+@app.command()
+def tables(warehouse: WarehousePlace = _WAREHOUSE) -> None:
+    """What can be asked: tables, columns, views, published days."""
+    show_tables(warehouse)
+
+
+@app.command()
+def summary(warehouse: WarehousePlace = _WAREHOUSE) -> None:
+    """Each published day in a line: groups, queues, assignments, problems, the gate's verdict."""
+    from rebalance_ledger.cli.summary import show_summary
+
+    show_summary(warehouse)
+
+
+@app.command()
+def fingerprint(
+    cluster: Cluster,
+    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
+    warehouse: WarehousePlace = _WAREHOUSE,
+) -> None:
+    """A line for each published day and table: rows, and a hash of their content. Equal content, equal lines."""
+    from rebalance_ledger.warehouse.fingerprint import fingerprint as table_days
+
+    differing = []
+    for day in table_days(Warehouse.at(warehouse).root, cluster, ds.date() if ds else None):
+        typer.echo(f"{day.ds} {day.table_name} {day.row_count} {day.content_hash}")
+        if not day.is_as_published:
+            differing.append(f"{day.ds} {day.table_name}")
+    if differing:
+        raise QueryError(
+            f"The rows of {', '.join(differing)} are not those that the publication names: publish the day again."
+        )
+
+
+@app.command("verify")
+def verify_published(
+    cluster: Annotated[str | None, typer.Option(help="The days of this cluster alone.")] = None,
+    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
+    warehouse: WarehousePlace = _WAREHOUSE,
+) -> None:
+    """Compare the rows of published days with the counts and hashes that their publication recorded."""
+    from rebalance_ledger.cli.verify import published_days, verify_days
+
+    root = Warehouse.at(warehouse).root
+    for line in verify_days(root, published_days(root, cluster, ds.date() if ds else None)):
+        typer.echo(line)
+
+
+@app.command()
+def rollback(
+    cluster: Cluster,
+    ds: Ds,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+) -> None:
+    """Return one day to what was published before, in all tables at once; once more: one publication further back."""
+    from rebalance_ledger.warehouse.rollback import rollback as roll_back
+
+    done = roll_back(Warehouse.at(warehouse), cluster, ds.date(), is_applied=not dry_run)
+    for table_name, (before, after) in done.row_counts.items():
+        typer.echo(f"{table_name}: {before} rows become {after}")
+    typer.echo(
+        f"{cluster} {ds.date()} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
+        f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} taken back."
+    )
+    _warn_of_stale_days(Warehouse.at(warehouse), cluster)
+
+
+@app.command()
+def backfill(
+    cluster: Cluster,
+    first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="The first UTC day.")],
+    last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="The last UTC day, included.")],
+    exports: Exports = _EXPORTS,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+    *,
+    is_reversed: Annotated[bool, typer.Option("--reversed", help="Begin with the last day.")] = False,
+) -> None:
+    """Run each day of a range that has an export, and then the later days that depend on what has changed."""
+    from rebalance_ledger.pipeline.backfill import backfill as outcomes_of
+    from rebalance_ledger.pipeline.backfill import exit_code_of, run_in_process
+
+    if first > last:
+        raise typer.BadParameter(f"--from {first.date()} is after --to {last.date()}: exchange them.")
+    day = _day(cluster, first, exports, warehouse, settings)
+    _ = day.settings  # A wrong file would fail every day alike.
+    outcomes = list(outcomes_of(day, first.date(), last.date(), is_reversed=is_reversed, run=run_in_process))
+    for outcome in outcomes:
+        typer.echo(f"{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
+    _warn_of_stale_days(day.warehouse, cluster, day.exports)
+    code = exit_code_of(outcomes)
+    if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
+        _told.print(
+            f"No day from {first.date()} to {last.date()} has an export of {cluster} in {exports}: land one.",
+            soft_wrap=True,
+        )
+    if code:
+        raise typer.Exit(code)
+
+
+@gate_app.command("show")
+def show_gate(
+    cluster: Cluster,
+    ds: Ds,
+    output_format: Annotated[
+        Format, typer.Option("--format", help="How the answer is written.")
+    ] = Format.TABLE,
+    warehouse: WarehousePlace = _WAREHOUSE,
+) -> None:
+    """The gate's newest word on a day: verdict, what failed and by whom, what is waived, what to do."""
+    from rebalance_ledger.cli.gate_report import show
+
+    show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
+
+
+@app.command()
+def maintain(
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+    *,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it, and do not only say what would be done.")
+    ] = False,
+) -> None:
+    """Merge small files, remove what no publication needs any more, and the stages and pages of old days."""
+    from rebalance_ledger.cli.maintain import maintain_warehouse
+
+    for line in maintain_warehouse(Warehouse.at(warehouse), settings, is_applied=apply):
+        typer.echo(line)
+
+
+@exports_app.command()
+def collect(
+    cluster: Cluster,
+    exports: Exports = _EXPORTS,
+    settings: Settings = None,
+    ds: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Refuse if today (UTC) is another day.")
+    ] = None,
+    nameserver: Annotated[
+        list[str] | None,
+        typer.Option(help="A name server, host:port; once for each. Default: the settings'."),
+    ] = None,
+    credentials_from: Annotated[
+        CredentialsFrom | None,
+        typer.Option(help="Where access key and secret key are; see docs/collecting.md."),
+    ] = None,
+    offset_files: OffsetFiles = None,
+) -> None:
+    """Ask a live cluster everything, and land and seal today's export of it.
+
+    Where today's export is degraded or failed, ask again what it lacks. Exit code 4: it is degraded; 5: it has failed.
+    """
+    from rebalance_ledger.cli.collect import collect_export
+
+    directory, manifest = collect_export(
+        cluster,
+        exports=place_of(exports),
+        settings_file=settings,
+        ds=ds.date() if ds else None,
+        nameservers=nameserver or [],
+        credentials_from=credentials_from.value if credentials_from else None,
+        offset_files=offset_files,
+        console=_told,
+    )
+    _tell_manifest("collected and sealed", directory, manifest)
+    if manifest.quality in OF_QUALITY:
+        last = manifest.attempts[-1]
+        _told.print(
+            f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed. What depends on them is "
+            "unknown; capture_attempts.jsonl in the export says which kinds, servers and groups. Fix the cause and run the same "
+            "again today (UTC): only what is missing is asked again.",
+            soft_wrap=True,
+        )
+        raise typer.Exit(OF_QUALITY[last.quality])
+
+
+@exports_app.command("convert")
+def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the command
+    cluster: Cluster,
+    ds: Ds,
+    exports: Exports = _EXPORTS,
+    mqadmin: Annotated[
+        list[Path] | None,
+        typer.Option(help="A text of mqadmin, or a folder of its texts and files; as often as needed."),
+    ] = None,
+    broker_files: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder with the store/config files of each broker in a folder of its name."),
+    ] = None,
+    offset_files: OffsetFiles = None,
+    nameserver: Annotated[
+        str | None, typer.Option(help="Whom mqadmin asked where its command line has no -n.")
+    ] = None,
+    captured_at: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%dT%H:%M:%SZ"], help="When the sources were captured; default: their own times."
+        ),
+    ] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="In which zone mqadmin printed times; without it they are left out.")
+    ] = None,
+) -> None:
+    """Make an export of texts of mqadmin and files of brokers; see docs/offline-collecting.md."""
+    from rebalance_ledger.cli.import_export import convert_sources
+    from rebalance_ledger.collectors.offline import Sources
+
+    sources = Sources(
+        texts=mqadmin or (),
+        broker_files=broker_files or (),
+        offset_files=offset_files,
+        nameserver=nameserver,
+        captured_at=captured_at.replace(tzinfo=UTC) if captured_at else None,
+    )
+    directory, manifest = convert_sources(
+        cluster, ds.date(), exports=_folder(exports), sources=sources, time_zone=time_zone, console=_told
+    )
+    _tell_manifest("converted and sealed", directory, manifest)
+
+
+@exports_app.command("prune")
+def prune_exports(
+    exports: Exports = _EXPORTS,
+    settings: Settings = None,
+    cluster: Annotated[str | None, typer.Option(help="This cluster alone.")] = None,
+    keep_days: Annotated[
+        int | None,
+        typer.Option(min=1, help="Remove what is at least so many days old. Default: the settings'."),
+    ] = None,
+    *,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Remove; without this, only say what would go.")
+    ] = False,
+) -> None:
+    """Name the sealed exports that are older than what is kept; remove them with --apply."""
+    from rebalance_ledger.cli.collect import prune
+
+    for sentence in prune(
+        _folder(exports), settings_file=settings, cluster=cluster, keep_days=keep_days, is_applied=apply
+    ):
+        typer.echo(sentence)
+
+
+@exports_app.command("redact")
+def redact_exports_of_cluster(
+    cluster: Cluster,
+    exports: Exports = _EXPORTS,
+    ds: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="This UTC day alone.")] = None,
+    *,
+    is_all: Annotated[bool, typer.Option("--all", help="All days of the cluster.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Redact; without this, only count what would be redacted.")
+    ] = False,
+) -> None:
+    """Remove values that may be secrets from exports that older releases have sealed, and seal them again."""
+    from rebalance_ledger.cli.redact import redact_exports
+
+    if (ds is None) is not is_all:
+        raise typer.BadParameter("Give either --ds with one day, or --all for every day of the cluster.")
+    place = place_of(exports)
+    if not isinstance(place, Path):
+        raise typer.BadParameter(
+            f"{place} is in an object store, where an export cannot be replaced in one step: copy it into a folder, redact "
+            "it there, remove it from the store with all versions, and `ledger exports land` it again."
+        )
+    for sentence in redact_exports(place, cluster, ds.date() if ds else None, is_applied=apply):
+        typer.echo(sentence)
+
+
+@exports_app.command()
+def seal(
+    directory: Directory,
+    cluster: Annotated[str | None, typer.Option(help="The cluster, if no line names it.")] = None,
+    ds: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The day, if the directory does not.")
+    ] = None,
+    *,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Seal again a directory that was changed.")
+    ] = False,
+) -> None:
+    """Write the manifest of a directory of envelopes, refusing what is malformed."""
+    from rebalance_ledger.exports.manifest import seal as seal_export
+
+    manifest = seal_export(directory, cluster=cluster, ds=ds.date() if ds else None, replace=replace)
+    _tell_manifest("sealed", directory, manifest)
+
+
+@exports_app.command("verify")
+def verify_export(
+    directory: Annotated[str, typer.Argument(help="One export, <exports>/<cluster>/<ds>.")],
+) -> None:
+    """Check a sealed export against its manifest, byte for byte."""
+    from rebalance_ledger.exports.manifest import verify
+
+    place = place_of(directory)
+    _tell_manifest("verified", place, verify(place))
+
+
+@exports_app.command()
+def landed(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
+    """Say whether a day's export has landed, without reading it; exit code 2 if it has not."""
+    from rebalance_ledger.exports.manifest import export_directory, load_manifest
+
+    directory = export_directory(place_of(exports), cluster, ds.date())
+    quality = load_manifest(directory).quality
+    typer.echo(f"{directory} has landed{f'; its capture is {quality}' if quality else ''}.")
+
+
+@exports_app.command("land")
+def land_export(directory: Directory, exports: Exports) -> None:
+    """Copy a sealed export into an object store, its manifest last."""
+    from rebalance_ledger.exports.landing import land
+
+    place = place_of(exports)
+    if not isinstance(place, ObjectPath):
+        raise typer.BadParameter(f"{place} is a folder: copy the export there, its manifest last.")
+    _tell_manifest("landed", *land(directory, place))
+
+
+@app.command()
+def stage(
+    name: Annotated[StageName, typer.Argument(help="Which stage.")],
+    cluster: Cluster,
+    ds: Ds,
+    exports: Exports = _EXPORTS,
+    warehouse: WarehousePlace = _WAREHOUSE,
+    settings: Settings = None,
+) -> None:
+    """One stage of a day that needs no Spark, as Airflow runs it."""
+    day = _day(cluster, ds, exports, warehouse, settings)
+    match name:
+        case StageName.VERIFY:
+            manifest = stages.verify(day)
+            typer.echo(
+                f"The export of {cluster} for {day.ds} is as it was sealed ({len(manifest.files)} files)."
+            )
+        case StageName.GATE:
+            from expectations.verdict import explain
+
+            typer.echo(explain(stages.gate(day)))
+        case StageName.PUBLISH:
+            publication = stages.publish(day)
+            typer.echo(
+                f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
+            )
+            _warn_of_stale_days(day.warehouse, cluster, day.exports)
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    try:
+        app()
+    except SystemExit as ending:
+        # Typer ends so on Ctrl-C, and says nothing.
+        if ending.code == INTERRUPTED:
+            _tell_error(INTERRUPTED_SENTENCE)
+        raise
+    except stages.RefusedError as error:
+        _tell_error(str(error))
+        sys.exit(REFUSED)
+    except (
+        BadPlaceError,
+        CollectError,
+        ExportError,
+        SettingsError,
+        QueryError,
+        RollbackError,
+        StageError,
+        stages.SetUpMissingError,
+    ) as error:
+        _tell_error(str(error))
+        sys.exit(BAD_INPUT)
+    except (AdminClientError, UnreachableError, WriteError) as error:
+        _tell_error(str(error))
+        sys.exit(CRASHED)
+    except OSError as error:
+        # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
+        _tell_error(_sentence_of_system(error))
+        sys.exit(CRASHED)
+
+
+def _tell_error(message: str) -> None:
+    """Write an error where a terminal shows it: what it quotes may hold control sequences."""
+    from rebalance_ledger.cli.result_formats import visible
+
+    _told.print(visible(message, keep="\n"), soft_wrap=True)
+
+
+def _sentence_of_system(error: OSError) -> str:
+    named = " to ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return (
+        f"{named or 'A file'} cannot be read or written: {reason}. Check that it is there and that you may use it, and that "
+        "the disk has room; then run the same command again."
+    )
+
+
+def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> stages.Day:
+    return stages.Day(cluster, ds.date(), place_of(exports), Warehouse.at(warehouse), settings)
+
+
+def _folder(exports: str) -> Path:
+    """The exports' folder, for what can only be done on a disk."""
+    place = place_of(exports)
+    if isinstance(place, Path):
+        return place
+    raise typer.BadParameter(
+        f"{place} is in an object store: convert into a folder and `ledger exports land` the result there; old exports are "
+        "removed by the bucket's own lifecycle rules."
+    )
+
+
+def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Place | None = None) -> None:
+    """Name the published days that are out of date."""
+    from rebalance_ledger.pipeline.outdated import stale_days
+
+    days = stale_days(warehouse, cluster, exports)
+    if days:
+        named = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days)
+        _told.print(
+            f"warning: out of date in what they say of changes: {named}; "
+            f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds}` computes them again.",
+            soft_wrap=True,
+        )
+
+
+@contextmanager
+def _step(name: str) -> Iterator[None]:
+    """Tell what is being done, and how long it took."""
+    start = time.monotonic()
+    _told.print(f"{name} …", end="")
+    try:
+        yield
+    except BaseException:
+        _told.print(" failed")
+        raise
+    _told.print(f" {time.monotonic() - start:.1f} s")
+
+
+def _tell_manifest(done: str, directory: Place, manifest: Manifest) -> None:
+    lines = sum(file.line_count or 0 for file in manifest.files)
+    errors = sum(file.error_count or 0 for file in manifest.files)
+    typer.echo(
+        f"{directory} is {done}: cluster {manifest.cluster}, {manifest.ds}, {len(manifest.files)} files, "
+        f"{lines} lines ({errors} errors), {len(manifest.attachments)} attachments that no table reads."
+    )
+
+
+if __name__ == "__main__":
+    main()

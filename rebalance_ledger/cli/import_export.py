@@ -1,0 +1,59 @@
+"""`ledger exports convert`: what a person gives and sees.
+
+What belongs here: a time zone's name, and notices for people. What does not: what sources say (`rebalance_ledger.collectors.offline`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from rebalance_ledger.collectors.offline import Sources, convert
+from rebalance_ledger.exports.manifest import ExportError, export_directory
+from rebalance_ledger.exports.redaction import redact_text
+
+if TYPE_CHECKING:
+    from datetime import date
+    from pathlib import Path
+
+    from rich.console import Console
+
+    from rebalance_ledger.exports.manifest import Manifest
+
+
+def convert_sources(
+    cluster: str,
+    ds: date,
+    *,
+    exports: Path,
+    sources: Sources,
+    time_zone: str | None,
+    console: Console,
+) -> tuple[Path, Manifest]:
+    """Makes an export of texts and files, and tells what they do not say.
+
+    Args:
+        cluster: The ledger's name of the cluster.
+        ds: The UTC day of the sources.
+        exports: The folder of all clusters.
+        sources: The sources, without their zone.
+        time_zone: Name of the zone in which mqadmin printed times.
+        console: Where notices go.
+
+    Returns:
+        The export's directory and manifest.
+
+    Raises:
+        ExportError: There can be no such export, or there is no such time zone.
+    """
+    directory = export_directory(exports, cluster, ds)
+    try:
+        zone = None if time_zone is None else ZoneInfo(time_zone)
+    except (LookupError, ValueError, OSError):
+        problem = f"{time_zone!r} is no time zone; give a name such as UTC or Asia/Shanghai"
+        raise ExportError(f"{directory} is not written", [problem]) from None
+    made = convert(exports, cluster, ds, replace(sources, zone=zone))
+    for notice in made.notices:
+        console.print(f"notice: {redact_text(notice)}", soft_wrap=True)
+    return directory, made.manifest

@@ -1,0 +1,67 @@
+"""`ledger maintain`: what the settings keep, the clock, and a line for each thing.
+
+Belongs here: the words. Does not belong here: what may go (`rebalance_ledger.warehouse.maintenance`).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from rebalance_ledger.cli.verify import sample_of, verify_days
+from rebalance_ledger.settings import LedgerSettings, load_settings
+from rebalance_ledger.warehouse.errors import NoWarehouseError
+from rebalance_ledger.warehouse.maintenance import Keep, maintain
+from rebalance_ledger.warehouse.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+    from rebalance_ledger.warehouse.layout import Warehouse
+    from rebalance_ledger.warehouse.snapshot import PublishedDay
+
+_DONE = {
+    "compact": "files merged",
+    "vacuum": "files removed that no publication needs",
+    "stage": "files of a stage removed",
+    "data_docs": "files of the gate's pages removed",
+}
+
+
+def maintain_warehouse(
+    warehouse: Warehouse, settings_file: Path | None, *, is_applied: bool
+) -> Iterator[str]:
+    """Maintain a warehouse; yields a line for each thing that was done, or would be, and for each day that was verified.
+
+    Raises:
+        QueryError: rows of a verified day are not those that were published.
+        SettingsError: the settings file is wrong.
+        StageError: another release has written a table.
+        WriteError: something cannot be written or removed.
+    """
+    settings = (load_settings(settings_file) if settings_file else LedgerSettings()).maintenance
+    keep = Keep(
+        unreferenced=timedelta(days=settings.unreferenced_keep_days),
+        stages=timedelta(days=settings.stage_keep_days),
+        data_docs=timedelta(days=settings.data_docs_keep_days),
+    )
+    now = datetime.now(UTC)
+    tidied = maintain(warehouse, keep, now=now, is_applied=is_applied)
+    for each in tidied:
+        yield f"{each.place}: {each.file_count} {_DONE[each.what]}"
+    if not tidied:
+        yield "There is nothing to do."
+    elif not is_applied:
+        yield "Nothing was changed; say --apply to do it."
+    yield from verify_days(
+        warehouse.root, sample_of(_days(warehouse), settings.verified_day_count, now.date())
+    )
+
+
+def _days(warehouse: Warehouse) -> Collection[PublishedDay]:
+    """Return the published days; none where nothing has been published yet."""
+    try:
+        return Snapshot(warehouse.root).days
+    except NoWarehouseError:
+        return ()

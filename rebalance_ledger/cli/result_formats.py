@@ -1,0 +1,246 @@
+"""How the rows of a query are written: a table for people, CSV for spreadsheets, JSON for programs.
+
+Names in a cluster are chosen by whoever creates a topic or starts a client, and they end in somebody's terminal or
+spreadsheet. So nothing in a cell is read as markup, as a terminal's control sequence, or as a formula. What does
+not belong here: where rows come from (see rebalance_ledger/warehouse/query.py).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import date, datetime, time
+from decimal import Decimal
+from itertools import chain, count, islice
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rebalance_ledger.warehouse.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+TERMINAL_ROW_LIMIT = 1000
+"""How many rows a table on a terminal shows; a pipe, CSV and JSON get them all."""
+
+_MOST_ALIGNED_BYTES = 512 * 1024 * 1024
+"""How large an answer may be in memory that is written as a table beside a terminal."""
+
+_NARROWEST_COLUMN = 8
+"""A terminal too narrow to give each column this many cells gets one line per value instead."""
+
+_FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the start of a formula, full-width forms included."""
+
+_CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
+
+
+def write_table(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
+    """Write a table fitted to the terminal, or as wide as its values where `out` is no terminal.
+
+    Null is a dim `null`. Characters that do not print, line breaks among them, are shown as escapes. Values too
+    long for their column are folded, never cut.
+
+    Raises:
+        QueryError: the table is too large to be aligned, for which all of it is kept in memory.
+    """
+    if not out.isatty():
+        _write_aligned(column_names, list(_bounded(rows)), out)
+        return
+    console = Console(file=out, highlight=False, markup=False, emoji=False)
+    shown = list(islice(rows, TERMINAL_ROW_LIMIT))
+    if console.width < len(column_names) * (_NARROWEST_COLUMN + 2):
+        for number, row in enumerate(shown, start=1):
+            console.print(_record(number, column_names, row))
+    else:
+        console.print(_grid(column_names, shown))
+    if next(rows, None) is None:
+        console.print(_row_count(len(shown)))
+    else:
+        console.print(f"the first {len(shown)} rows; `--format csv` or `--format json` gives all")
+
+
+def write_csv(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
+    """Write CSV as RFC 4180 describes it, with a header.
+
+    Null is nothing, an empty string is `""`. Text that a spreadsheet would run as a formula has a `'` before it.
+    Characters that do not print are escapes, line breaks and tabs excepted. Arrays and structs are JSON.
+    """
+    header = tuple(column_names)
+    out.writelines(",".join(map(_csv_field, row)) + "\r\n" for row in chain([header], rows))
+
+
+def write_json(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
+    """Write an array of objects, one line each, as rows come.
+
+    Integers keep every digit, dates and times are ISO 8601, NaN and infinity are null. A repeated column name gets
+    a number behind it.
+    """
+    keys = _distinct(column_names)
+    separator = "[\n"
+    for row in rows:
+        out.write(separator + _json(dict(zip(keys, row, strict=True))))
+        separator = ",\n"
+    out.write("[]\n" if separator == "[\n" else "\n]\n")
+
+
+WRITERS: dict[str, Callable[[Sequence[str], Iterator[tuple[Any, ...]], TextIO], None]] = {
+    "table": write_table,
+    "csv": write_csv,
+    "json": write_json,
+}
+"""The output formats by their name on the command line."""
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with every character that does not print, but those of `keep`, as Python's escape for it.
+
+    So it holds no control sequence, no line separator, and nothing that turns the direction of writing.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The rows, as long as they are few enough to be kept."""
+    size_bytes = 0
+    for row in rows:
+        size_bytes += sum(getsizeof(value) for value in row)
+        if size_bytes > _MOST_ALIGNED_BYTES:
+            raise QueryError(
+                f"The answer takes more than {_MOST_ALIGNED_BYTES} bytes, too many for an aligned table: narrow it, "
+                "or take --format csv or --format json, which write rows as they come."
+            )
+        yield row
+
+
+def _write_aligned(column_names: Sequence[str], rows: list[tuple[Any, ...]], out: TextIO) -> None:
+    """Write whole values in aligned columns; Rich takes seconds for what is a file's or a pipe's size."""
+    numeric = _numeric_columns(len(column_names), rows)
+    lines = [[visible(name) for name in column_names]]
+    lines += [["null" if value is None else visible(_plain_text(value)) for value in row] for row in rows]
+    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(column_names))]
+    lines.insert(1, ["─" * width for width in widths])
+    for line in lines:
+        cells = (
+            " " * (width - cell_len(cell)) + cell if is_numeric else cell + " " * (width - cell_len(cell))
+            for cell, width, is_numeric in zip(line, widths, numeric, strict=True)
+        )
+        out.write("  ".join(cells).rstrip() + "\n")
+    out.write(f"\n{_row_count(len(rows))}\n")
+
+
+def _row_count(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
+def _numeric_columns(column_count: int, rows: list[tuple[Any, ...]]) -> list[bool]:
+    """For each column, whether its values are numbers, which stand to the right."""
+    values = ([row[column] for row in rows if row[column] is not None] for column in range(column_count))
+    return [
+        bool(column)
+        and all(isinstance(value, int | float | Decimal) and not isinstance(value, bool) for value in column)
+        for column in values
+    ]
+
+
+def _grid(column_names: Sequence[str], rows: list[tuple[Any, ...]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, is_numeric in zip(column_names, _numeric_columns(len(column_names), rows), strict=True):
+        table.add_column(Text(visible(name)), justify="right" if is_numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def _record(number: int, column_names: Sequence[str], row: tuple[Any, ...]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column(f"row {number}", overflow="fold")
+    table.add_column("", overflow="fold")
+    for name, value in zip(column_names, row, strict=True):
+        table.add_row(Text(visible(name)), _cell(value))
+    return table
+
+
+def _cell(value: object) -> Text:
+    if value is None:
+        return Text("null", style="dim")
+    return Text(visible(_plain_text(value)))
+
+
+def _csv_field(value: object) -> str:
+    if value is None:
+        return ""
+    text = _plain_text(value)
+    if isinstance(value, str):
+        text = visible(text, keep="\r\n\t")
+        text = f"'{text}" if text.startswith(_FORMULA_START) else text
+    if not text or _CSV_SPECIAL.search(text):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _json(value: object) -> str:
+    """JSON that a terminal can show: what does not print is escaped, other letters stay as they are."""
+    text = json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+
+
+def _plain_text(value: object) -> str:
+    plain = _json_value(value) if not isinstance(value, float | Decimal) else value
+    if isinstance(plain, bool | list | dict) or plain is None:
+        return _json(plain)
+    return str(plain)
+
+
+def _json_value(value: object) -> object:
+    """A value of a result as one that JSON has."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case Decimal():
+            return _json_number(value)
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case list() | tuple():
+            return [_json_value(element) for element in value]
+        case dict():
+            return {str(key): _json_value(element) for key, element in value.items()}
+        case bytes():
+            return value.hex()
+        case _:
+            return str(value)
+
+
+def _json_number(value: Decimal) -> int | float | str:
+    """A decimal as a number where no digit is lost, else as text."""
+    if value == value.to_integral_value():
+        return int(value)
+    nearest = float(value)
+    return nearest if Decimal(repr(nearest)) == value else str(value)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, each repetition with the first number behind it that makes it a new one."""
+    distinct: list[str] = []
+    for name in names:
+        candidates = (name if n == 1 else f"{name}_{n}" for n in count(1))
+        distinct.append(next(candidate for candidate in candidates if candidate not in distinct))
+    return distinct

@@ -1,0 +1,159 @@
+"""`ledger sql` and `ledger tables`: ask the published tables, and see what there is to ask.
+
+What belongs here: what a person sees. What does not: how tables are opened (see rebalance_ledger/warehouse/query.py), how values
+are written (see result_formats.py).
+"""
+
+# The engines (duckdb, pyarrow, deltalake) take half a second to import, and the command line imports this module
+# for its other commands too: so they are imported where they are used.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from contextlib import contextmanager
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final, Literal
+
+import psutil  # type: ignore[import-untyped]  # it ships no types
+
+from rebalance_ledger.cli.interruption import ended_at_once
+from rebalance_ledger.warehouse.errors import NOT_IN_TIME, NoWarehouseError, QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rebalance_ledger.warehouse.snapshot import PublishedDay
+
+OutputFormat = Literal["table", "csv", "json"]
+
+TIME_LIMIT_S: Final = 300.0
+"""For how long `ledger sql` answers a query, if its user names no other limit."""
+
+_GRACE_S: Final = 2.0
+"""For how long after its time duckdb may take to stop: one call of a function over one long value cannot be interrupted."""
+
+_MOST_MEMORY_BYTES = 4 * 1024**3
+"""What an answer may take: duckdb's 2 GB, and as much for Arrow, Python and the table that is written."""
+
+
+def run_sql(
+    query: str, *, output_format: OutputFormat, warehouse: str, timeout_s: float | None = None
+) -> None:
+    """Answer a query on standard output.
+
+    Args:
+        query: one SQL statement that reads.
+        output_format: `table`, `csv` or `json`.
+        warehouse: the warehouse's root, a local path or a URI.
+        timeout_s: after how many seconds to give up; None waits for ever.
+
+    Ctrl-C ends the process at once, with exit code 130.
+
+    Raises:
+        QueryError: what `rebalance_ledger.warehouse.query.query` raises; rows that were read before an error are written.
+    """
+    with ended_at_once(None if timeout_s is None else timeout_s + _GRACE_S, NOT_IN_TIME):
+        from rebalance_ledger.cli.result_formats import WRITERS
+        from rebalance_ledger.warehouse.query import query as answer
+
+        with (
+            _bounded_memory(),
+            answer(warehouse, query, timeout_s=timeout_s) as result,
+            _until_the_reader_leaves(),
+        ):
+            WRITERS[output_format](result.column_names, result.rows, sys.stdout)
+
+
+def show_tables(warehouse: str) -> None:
+    """Write what can be asked on standard output: tables, their columns, the views, and what is published.
+
+    Args:
+        warehouse: the warehouse's root, a local path or a URI; where there is none yet, the tables are shown
+            without what is published.
+
+    Raises:
+        QueryError: there is a warehouse and its publications cannot be read.
+    """
+    from rich.console import Console
+    from rich.text import Text
+
+    from rebalance_ledger.tables import GOLD_TABLES, SILVER_TABLES
+    from rebalance_ledger.warehouse.query import header_comment, views
+    from rebalance_ledger.warehouse.snapshot import Snapshot
+
+    try:
+        row_counts = Snapshot(warehouse).row_counts()
+        status = f"Published in {warehouse}; docs/tables.md has the same list, docs/sql.md says how to ask."
+    except NoWarehouseError as error:
+        row_counts, status = {}, str(error)
+
+    # Beside a terminal lines stay whole, so that they can be searched.
+    console = Console(width=None if sys.stdout.isatty() else sys.maxsize, highlight=False, markup=False)
+    with console.capture() as written:
+        for table in (*GOLD_TABLES, *SILVER_TABLES):
+            published = _published(row_counts.get(table.qualified_name, {}))
+            console.print(
+                Text.assemble(
+                    (table.qualified_name, "bold"), f": one row per {table.grain}; ", (published, "dim")
+                )
+            )
+            for column in table.all_columns:
+                start = f"  {column.name:<24} {column.type:<20} "
+                lines = wrap(
+                    column.comment, console.width, initial_indent=start, subsequent_indent=" " * len(start)
+                )
+                console.print(Text("\n".join(lines)))
+            console.print()
+        for name, text in views().items():
+            console.print(Text.assemble((f"gold.{name}", "bold"), f" (view): {header_comment(text)}"))
+        console.print(Text(f"\n{status}"))
+    with _until_the_reader_leaves():
+        sys.stdout.write(written.get())
+
+
+@contextmanager
+def _bounded_memory() -> Iterator[None]:
+    """Let this process take so much more memory and no more, for as long as the block lasts.
+
+    duckdb's own limit leaves out single values and what is handed over to Python: a list of a billion numbers would
+    take all that the machine has, and the kernel would then end some process, not always this one.
+
+    Raises:
+        QueryError: Python needed more.
+    """
+    own_bytes = psutil.Process().memory_info().data
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = own_bytes + _MOST_MEMORY_BYTES
+    limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min([wanted, *limits]), hard))
+    try:
+        yield
+    except MemoryError as error:
+        raise QueryError(
+            f"The answer needs more than {_MOST_MEMORY_BYTES} bytes of memory: narrow it, or aggregate."
+        ) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+@contextmanager
+def _until_the_reader_leaves() -> Iterator[None]:
+    """Take it as the end when a reader has seen enough (`| head`)."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _published(row_counts: Mapping[PublishedDay, int]) -> str:
+    if not row_counts:
+        return "nothing published"
+    days = sorted({day.ds for day in row_counts})
+    span = f"{days[0]}" if len(days) == 1 else f"{len(days)} days, {days[0]} to {days[-1]}"
+    clusters = len({day.cluster for day in row_counts})
+    return f"{sum(row_counts.values())} rows of {span}" + (f", {clusters} clusters" if clusters > 1 else "")

@@ -1,0 +1,160 @@
+"""The names in an answer that say what to ask next: topics, groups, brokers, members and their connections.
+
+What belongs here: which field of which of RocketMQ's answers holds a name. What does not: asking (`live`), and the facts of a
+payload that become tables (`rebalance_ledger.exports.payloads`).
+
+Everything is read from the raw text, and nothing but names is required of it: a field that this release does not know, or
+that RocketMQ's own client cannot decode (a static topic's mapping, for example), costs nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from rebalance_ledger.rocketmq.json import ObjectMap, RocketMQJsonError, loads
+from rebalance_ledger.rocketmq.system_groups import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS
+
+HEARTBEAT_SYNCER: Final = "DefaultHeartBeatSyncerTopic"
+"""The topic through which proxies in CLUSTER mode tell each other of their clients."""
+
+_RETRY_PREFIX: Final = "%RETRY%"
+_RELEASE: Final = re.compile(r"V(\d{1,3})_(\d{1,3})_(\d{1,3})", re.ASCII)
+
+
+class NamesError(ValueError):
+    """An answer does not have the form that its names are read from; `str()` says why, without the end of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What a connection list says.
+
+    Attributes:
+        client_ids: The id of each connection, in the list's order; an id may be there several times.
+        topics: What the group subscribes to, sorted.
+        hosts: The host of each connection, as the server sees it; empty where it is not said.
+        is_broadcasting: Whether the group's members take every queue.
+    """
+
+    client_ids: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    is_broadcasting: bool = False
+
+
+def topics_of_list(payload: bytes) -> list[str]:
+    """Return the topics of a `TopicList`."""
+    return [topic for topic in _list(_object(payload), "topicList") if isinstance(topic, str) and topic]
+
+
+def brokers_of_cluster(payload: bytes) -> list[tuple[str, int, str]]:
+    """Return name, id and address of each broker of a `ClusterInfo`."""
+    brokers = []
+    for name, broker in _fields(_object(payload), "brokerAddrTable").items():
+        if not isinstance(broker, dict):
+            continue
+        for broker_id, address in _fields(broker, "brokerAddrs").items():
+            number = _number(broker_id)
+            if number is not None and isinstance(address, str) and address:
+                brokers.append((str(broker.get("brokerName") or name), number, address))
+    return brokers
+
+
+def topics_of_broker(payload: bytes) -> list[str]:
+    """Return the topics of a `TopicConfigSerializeWrapper`."""
+    return [str(topic) for topic in _fields(_object(payload), "topicConfigTable") if topic != ""]
+
+
+def groups_of_broker(payload: bytes) -> list[str]:
+    """Return the groups of a `SubscriptionGroupWrapper`, RocketMQ's own among them."""
+    return [str(group) for group in _fields(_object(payload), "subscriptionGroupTable") if group != ""]
+
+
+def connections_of(payload: bytes) -> Connections:
+    """Return what a `ConsumerConnection` says of a group's members."""
+    document = _object(payload)
+    connections = [each for each in _list(document, "connectionSet") if isinstance(each, dict)]
+    named = [each for each in connections if isinstance(each.get("clientId"), str)]
+    subscriptions = document.get("subscriptionTable")
+    return Connections(
+        client_ids=tuple(str(each["clientId"]) for each in named),
+        topics=tuple(sorted(str(topic) for topic in subscriptions))
+        if isinstance(subscriptions, dict)
+        else (),
+        hosts=tuple(str(each.get("clientAddr") or "").lstrip("/").rpartition(":")[0] for each in named),
+        is_broadcasting=document.get("messageModel") == "BROADCASTING",
+    )
+
+
+def release_of_broker(payload: bytes) -> tuple[int, int, int] | None:
+    """Return the release that a broker's runtime info names, such as (4, 7, 1); None if it names none that can be read."""
+    table = _object(payload).get("table")
+    description = table.get("brokerVersionDesc") if isinstance(table, dict) else None
+    match = _RELEASE.match(description) if isinstance(description, str) else None
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
+
+
+def start_of_process(payload: bytes) -> str | None:
+    """Return when the process that wrote a `ConsumerRunningInfo` started its consumer; None if it does not say."""
+    properties = _object(payload).get("properties")
+    start = properties.get("PROP_CONSUMER_START_TIMESTAMP") if isinstance(properties, dict) else None
+    return str(start) if isinstance(start, str | int) and str(start) else None
+
+
+def is_system_group(group: str) -> bool:
+    """Whether a group is RocketMQ's own."""
+    return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
+
+
+def group_of_retry_topic(topic: str, topics: set[str]) -> str | None:
+    """Return the group whose retry topic this is, or None.
+
+    The retry topics of POP bear the group's name and a topic's (`%RETRY%group_topic`, `%RETRY%group+topic`): a name that ends
+    like this may be of another group, so it is not taken for one.
+
+    Args:
+        topic: A topic's name.
+        topics: All topics that are known.
+    """
+    if not topic.startswith(_RETRY_PREFIX):
+        return None
+    group = topic.removeprefix(_RETRY_PREFIX)
+    cuts = [place for place, character in enumerate(group) if character in "_+" and place]
+    if not group or is_system_group(group) or any(group[cut + 1 :] in topics for cut in cuts):
+        return None
+    return group
+
+
+def _object(payload: bytes) -> dict[str | int, object]:
+    try:
+        value = loads(payload.decode(errors="replace"))
+    except RocketMQJsonError as error:
+        raise NamesError(str(error).rstrip(".")) from error
+    if not isinstance(value, dict):
+        raise NamesError("it is not an object")
+    return dict(value)
+
+
+def _fields(document: dict[str | int, object] | dict[str, object], name: str) -> dict[str | int, object]:
+    value = document.get(name)
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, ObjectMap):
+        raise NamesError(f"the keys of {name} are not names")
+    raise NamesError(f"it has no {name}")
+
+
+def _list(document: dict[str | int, object], name: str) -> list[object]:
+    value = document.get(name)
+    if not isinstance(value, list):
+        raise NamesError(f"it has no {name}")
+    return list(value)
+
+
+def _number(text: object) -> int | None:
+    try:
+        return int(str(text))
+    except ValueError:
+        return None

@@ -1,0 +1,890 @@
+"""From the text of one payload to typed facts, one per silver row.
+
+What belongs here: which field of which RocketMQ class becomes which column. What does not: reading files and
+envelopes (`contract`), the JSON dialect (`rocketmq_json`), anything that compares one record with another.
+
+The classes are those of `org.apache.rocketmq.remoting.protocol` (4.9.7, 5.3.3 and 5.5.0 were looked at); a field that
+newer versions added is optional, one that every version writes is required: without it the record is rejected, because
+a number that is not there must not become zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from rebalance_ledger.rocketmq.json import ObjectMap, RocketMQJsonError, loads
+from rebalance_ledger.rocketmq.routes import (
+    MASTER_ID,
+    MOCK_BROKER_PREFIX,
+    BrokerData,
+    QueueData,
+    Route,
+    TopicQueueMapping,
+    longest_list,
+    publish_queues,
+    subscribe_queues,
+)
+from rebalance_ledger.tables import SILVER_TABLES
+from strategies import RocketMQError, strategy_of_class_name, version_of_ordinal
+from strategies.producer import broker_places
+
+if TYPE_CHECKING:
+    from rebalance_ledger.exports.contract import Envelope
+
+
+class Fact(NamedTuple):
+    """One row of one silver table.
+
+    Attributes:
+        table: the table's name.
+        row: column -> value; timestamps as ISO 8601 text in UTC, a column that is absent is null.
+    """
+
+    table: str
+    row: dict[str, Any]
+
+
+class PayloadError(ValueError):
+    """The payload cannot be read. `str()` is one sentence that says where in it and why."""
+
+
+MAX_QUEUES_OF_TOPIC: Final = 100_000
+"""Longest list of queues that is made of a route. RocketMQ sets no limit, but every client of the topic holds such a list in memory."""
+
+_CONSUMER_NOT_ONLINE = 206
+"""`ResponseCode.CONSUMER_NOT_ONLINE`: the broker knows nobody of the group."""
+
+CODES_THAT_ANSWER: Final = (17, 26, 206, 213)
+"""Response codes that answer the question: no route for the topic, no such group, group not online, group without progress."""
+
+NOT_ONLINE: Final = "> not online"
+"""What an exception's message has that answers for a client: it is not connected."""
+
+_LITE_PULL = "defaultLitePullConsumerImpl"
+"""A field of `DefaultLitePullConsumer`, which running infos list with its others."""
+
+_CODE = re.compile(r"CODE: (\d{1,9})\b", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_YEAR_MS = 253_402_300_799_999
+"""9999-12-31T23:59:59.999Z, the last instant that a timestamp column can hold."""
+
+
+def error_code(message: str) -> int | None:
+    """The response code that RocketMQ's exceptions carry in their message (`CODE: 206  DESC: …`), if any."""
+    found = _CODE.match(message)
+    return int(found[1]) if found else None
+
+
+def facts(envelope: Envelope) -> Iterator[Fact]:
+    """The silver rows that one envelope gives, apart from `export_record` itself.
+
+    An error is a fact too where it says something of the subject: a group that is not online, a client that
+    does not answer.
+
+    Raises:
+        PayloadError: the payload is there and cannot be read.
+    """
+    if envelope.kind == "offset_file":
+        yield _offset_file(envelope)
+        return
+    if envelope.kind == "broker_config":
+        yield from _one_of_each_key(_broker_settings(envelope))
+        return
+    read = _READERS.get(envelope.kind)
+    if read is None:
+        return
+    if envelope.payload is None:
+        yield from _facts_of_error(envelope)
+        return
+    try:
+        document = loads(envelope.payload)
+    except RocketMQJsonError as error:
+        raise PayloadError(str(error)) from error
+    yield from _one_of_each_key(read(envelope, _Node(document, "the payload")))
+
+
+_KEYS: Final = {table.name: table.key for table in SILVER_TABLES}
+_TABLES_OF_SETS: Final = frozenset({"consumer_connection", "proxy_connection", "client_subscription"})
+"""Tables whose rows are the elements of sets; those of other tables are the entries of maps."""
+
+
+def _one_of_each_key(rows: Iterator[Fact]) -> Iterator[Fact]:
+    """The rows of one payload, each key of a table once.
+
+    Java's maps keep the last entry of a key. What a set says of one thing in two ways is not known.
+
+    Raises:
+        PayloadError: two elements of a set differ in what they say of one thing.
+    """
+    by_key: dict[tuple[Any, ...], Fact] = {}
+    for fact in rows:
+        names = _KEYS[fact.table]
+        key = (fact.table, *(fact.row.get(name) for name in names))
+        other = by_key.get(key)
+        if other is not None and other != fact and fact.table in _TABLES_OF_SETS:
+            what = ", ".join(f"{name} {_shown(fact.row.get(name))}" for name in names)
+            raise PayloadError(f"the payload says two different things of {what}")
+        by_key[key] = fact
+    yield from by_key.values()
+
+
+def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
+    """The silver rows that remain where `facts` raises: the subject was asked about, and its state is unknown."""
+    if envelope.kind in _PRESENCE_TABLES:
+        yield _presence(envelope, "unknown")
+    elif envelope.kind in _CLIENT_TABLES:
+        yield _client_state(envelope, "unknown")
+
+
+def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
+    message = "" if envelope.error is None else envelope.error.message
+    is_offline = error_code(message) == _CONSUMER_NOT_ONLINE
+    if envelope.kind in _PRESENCE_TABLES:
+        yield _presence(envelope, "offline" if is_offline else "unknown")
+    elif envelope.kind == "consumer_running_info":
+        is_offline = is_offline or NOT_ONLINE in message.partition("\n")[0]
+        yield _client_state(envelope, "offline" if is_offline else "unknown")
+    elif envelope.kind == "process_assignment":
+        yield _client_state(envelope, "unknown")
+
+
+def _presence(envelope: Envelope, state: str) -> Fact:
+    return Fact(_PRESENCE_TABLES[envelope.kind], _listed(envelope) | {"state": state})
+
+
+def _listed(envelope: Envelope) -> dict[str, Any]:
+    """The subject of a list of members: a group as a broker or a proxy sees it."""
+    group = {"consumer_group": envelope.group}
+    if envelope.kind == "proxy_consumer_connection":
+        return group | {"proxy": envelope.proxy}
+    return group | {"broker_name": envelope.broker}
+
+
+def _client_state(envelope: Envelope, state: str) -> Fact:
+    captured = {"captured_at": envelope.captured_at.isoformat()}
+    return Fact(_CLIENT_TABLES[envelope.kind], _client(envelope) | {"state": state} | captured)
+
+
+def _client(envelope: Envelope) -> dict[str, Any]:
+    """The subject of a running info: a client, or one process of it."""
+    subject = {"consumer_group": envelope.group, "client_id": envelope.client_id}
+    return subject if envelope.kind == "consumer_running_info" else subject | {"process": envelope.process}
+
+
+_PRESENCE_TABLES = {"consumer_connection": "group_presence", "proxy_consumer_connection": "proxy_presence"}
+_CONNECTION_TABLES = {
+    "consumer_connection": "consumer_connection",
+    "proxy_consumer_connection": "proxy_connection",
+}
+_SUBSCRIPTION_TABLES = {
+    "consumer_connection": "subscription",
+    "proxy_consumer_connection": "proxy_subscription",
+}
+_CLIENT_TABLES = {"consumer_running_info": "consumer_client", "process_assignment": "client_process"}
+_OWNER_TABLES = {"consumer_running_info": "observed_owner", "process_assignment": "process_owner"}
+
+
+class _Node:
+    """A value of a payload and the path to it, so that a wrong field can be named."""
+
+    __slots__ = ("path", "value")
+
+    def __init__(self, value: Any, path: str) -> None:  # noqa: ANN401 - the payload may hold anything
+        self.value = value
+        self.path = path
+
+    def _field(self, key: str) -> Any:  # noqa: ANN401 - as above
+        if not isinstance(self.value, Mapping):
+            raise PayloadError(f"{self.path} is {_kind(self.value)} where an object is expected")
+        return self.value.get(key)
+
+    def _typed(self, key: str, wanted: type, name: str, *, required: bool) -> Any:  # noqa: ANN401 - as above
+        value = self._field(key)
+        if value is None and not required:
+            return None
+        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is int):
+            what = "missing" if value is None else f"{_kind(value)} where {name} is expected"
+            raise PayloadError(f"{self.path}.{key} is {what}")
+        return value
+
+    def has(self, key: str) -> bool:
+        """Return whether the object has the field with a value."""
+        return self._field(key) is not None
+
+    def text(self, key: str) -> str:
+        """A required string."""
+        return str(self._typed(key, str, "a string", required=True))
+
+    def own_text(self) -> str:
+        """The value itself, a string."""
+        if not isinstance(self.value, str):
+            raise PayloadError(f"{self.path} is {_kind(self.value)} where a string is expected")
+        return self.value
+
+    def own_integer(self, *, bits: int = 32) -> int:
+        """The value itself, a Java int (or long, with 64 bits)."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise PayloadError(f"{self.path} is {_kind(self.value)} where an integer is expected")
+        return _java_integer(self.value, bits, self.path)
+
+    def text_or_none(self, key: str) -> str | None:
+        """An optional string."""
+        value = self._typed(key, str, "a string", required=False)
+        return None if value is None else str(value)
+
+    def integer(self, key: str, *, bits: int = 32) -> int:
+        """A required Java int (or long, with 64 bits)."""
+        value = int(self._typed(key, int, "an integer", required=True))
+        return _java_integer(value, bits, f"{self.path}.{key}")
+
+    def offset(self, key: str, *, least: int = 0) -> int:
+        """A required offset of a queue."""
+        value = self.integer(key, bits=64)
+        if value < least:
+            raise PayloadError(f"{self.path}.{key} is {value}, which is no offset of a queue")
+        return value
+
+    def offset_or_none(self, key: str, *, least: int = 0) -> int | None:
+        """An optional offset of a queue."""
+        return None if self._field(key) is None else self.offset(key, least=least)
+
+    def integer_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[int, _Node]]:
+        """The entries of a map whose keys are Java longs, written as numbers or as texts."""
+        for entry_key, node in self.entries(key, required=required):
+            if not re.fullmatch(r"-?\d{1,19}", str(entry_key), re.ASCII):
+                raise PayloadError(f"{self.path}.{key} has the key {_shown(entry_key)}, which is no integer")
+            yield _java_integer(int(str(entry_key)), 64, f"a key of {self.path}.{key}"), node
+
+    def integer_or_none(self, key: str, *, bits: int = 32) -> int | None:
+        """An optional Java int (or long, with 64 bits)."""
+        return None if self._field(key) is None else self.integer(key, bits=bits)
+
+    def boolean_or_none(self, key: str) -> bool | None:
+        """An optional boolean."""
+        value = self._typed(key, bool, "true or false", required=False)
+        return None if value is None else bool(value)
+
+    def instant_or_none(self, key: str) -> str | None:
+        """An optional time in epoch milliseconds, as ISO text in UTC; 0 and less mean never, so null."""
+        return _instant(self.integer_or_none(key, bits=64))
+
+    def items(self, key: str, *, required: bool = True) -> Iterator[_Node]:
+        """The elements of a list."""
+        values = self._typed(key, list, "a list", required=required)
+        for index, value in enumerate(values or ()):
+            yield _Node(value, f"{self.path}.{key}[{index}]")
+
+    def entries(self, key: str, *, required: bool = True) -> Iterator[tuple[Any, _Node]]:
+        """The entries of a map: its keys as they are (text, integer or object) and its values as nodes."""
+        value = self._field(key)
+        if value is None and not required:
+            return
+        if not isinstance(value, Mapping | ObjectMap):
+            what = "missing" if value is None else f"{_kind(value)} where a map is expected"
+            raise PayloadError(f"{self.path}.{key} is {what}")
+        for entry_key, entry_value in value.items():
+            yield entry_key, _Node(entry_value, f"{self.path}.{key}[{_shown(entry_key)}]")
+
+    def queue_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[_Node, _Node]]:
+        """The entries of a map whose keys are message queues."""
+        for entry_key, node in self.entries(key, required=required):
+            yield _Node(entry_key, f"a key of {self.path}.{key}"), node
+
+    def node(self, key: str) -> _Node:
+        """A required object."""
+        return _Node(self._typed(key, Mapping, "an object", required=True), f"{self.path}.{key}")
+
+
+def _kind(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
+    return "null" if value is None else names.get(type(value), f"a {type(value).__name__}")
+
+
+def _java_integer(value: int, bits: int, path: str) -> int:
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise PayloadError(f"{path} is {_shown(value)}, which no Java integer of {bits} bits holds")
+    return value
+
+
+def _shown(key: object) -> str:
+    text = str(key)
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - enough to find it, not to flood a log
+
+
+def _instant(epoch_ms: int | None) -> str | None:
+    if epoch_ms is None or epoch_ms <= 0 or epoch_ms > _LAST_YEAR_MS:
+        return None
+    return (_EPOCH + timedelta(milliseconds=epoch_ms)).isoformat()
+
+
+def _cluster_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ClusterInfo.brokerAddrTable`."""
+    for broker_name, broker in payload.entries("brokerAddrTable"):
+        for broker_id, address in broker.integer_entries("brokerAddrs"):
+            yield Fact(
+                "broker",
+                {
+                    "nameserver": envelope.nameserver,
+                    "broker_cluster_name": broker.text_or_none("cluster"),
+                    "broker_name": str(broker_name),
+                    "broker_id": broker_id,
+                    "broker_addr": address.own_text(),
+                },
+            )
+
+
+def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`TopicRouteData`; which of its queues a consumer balances and a producer writes is `rebalance_ledger.rocketmq.routes`' answer."""
+    broker_datas = [
+        BrokerData(
+            broker_name=broker.text("brokerName"),
+            broker_addrs={
+                broker_id: address.own_text() for broker_id, address in broker.integer_entries("brokerAddrs")
+            },
+        )
+        for broker in payload.items("brokerDatas", required=False)
+    ]
+    queue_datas = [
+        QueueData(
+            broker_name=queue_data.text("brokerName"),
+            perm=queue_data.integer("perm"),
+            read_queue_nums=queue_data.integer("readQueueNums"),
+            write_queue_nums=queue_data.integer("writeQueueNums"),
+        )
+        for queue_data in payload.items("queueDatas", required=False)
+    ]
+    order_topic_conf = payload.text_or_none("orderTopicConf")
+    route = Route(queue_datas, broker_datas, order_topic_conf, _static_mapping(payload))
+    queue_count = longest_list(route)
+    if queue_count > MAX_QUEUES_OF_TOPIC:
+        raise PayloadError(
+            f"the payload tells of {queue_count} queues; a topic has at most {MAX_QUEUES_OF_TOPIC} here"
+        )
+    readable = subscribe_queues(str(envelope.topic), route)
+    counts = Counter(str(queue.broker_name) for queue in readable)
+    readable_ids = frozenset((queue.broker_name, queue.queue_id) for queue in readable)
+    published = _publish_side(str(envelope.topic), route, readable_ids)
+    subject = {
+        "nameserver": envelope.nameserver,
+        "topic": envelope.topic,
+        "order_topic_conf": order_topic_conf,
+    }
+    # Of two entries with one broker name the publish side takes the first; so does this.
+    masters: dict[str, bool] = {}
+    for addresses in broker_datas:
+        masters.setdefault(addresses.broker_name, MASTER_ID in addresses.broker_addrs)
+    physical: defaultdict[str, list[QueueData]] = defaultdict(list)
+    for queue_data in queue_datas:
+        physical[queue_data.broker_name].append(queue_data)
+    for broker_name, of_broker in physical.items():
+        yield Fact(
+            "topic_route",
+            subject
+            | {
+                "broker_name": broker_name,
+                "is_in_route": True,
+                "subscribe_queue_count": counts[broker_name],
+                "has_master": masters.get(broker_name, False),
+            }
+            | _queue_data(of_broker)
+            | published[broker_name],
+        )
+    for logical_name in counts.keys() - physical.keys():
+        yield Fact(
+            "topic_route",
+            subject
+            | {
+                "broker_name": logical_name,
+                "is_in_route": True,
+                "subscribe_queue_count": counts[logical_name],
+            }
+            | published[logical_name],
+        )
+    for ordered_name in published.keys() - physical.keys() - counts.keys():
+        yield Fact(
+            "topic_route",
+            subject
+            | {
+                "broker_name": ordered_name,
+                "is_in_route": False,
+                "subscribe_queue_count": 0,
+                "has_master": masters.get(ordered_name, False),
+            }
+            | published[ordered_name],
+        )
+
+
+def _queue_data(of_broker: list[QueueData]) -> dict[str, int]:
+    """What `topic_route` says of a broker's entries in `queueDatas`: one, where a name server made the route.
+
+    A client takes all there are (`MQClientInstance`, 4.7.1 to 5.5.0): consumers each queue once, producers once for each entry.
+    """
+    if len(of_broker) == 1:
+        [entry] = of_broker
+        read, write = entry.read_queue_nums, entry.write_queue_nums
+    else:
+        readable = [entry for entry in of_broker if entry.is_readable()]
+        writable = [entry for entry in of_broker if entry.is_writable()]
+        read = max(entry.read_queue_nums for entry in readable or of_broker)
+        write = (
+            sum(max(entry.write_queue_nums, 0) for entry in writable)
+            if writable
+            else max(entry.write_queue_nums for entry in of_broker)
+        )
+    return {
+        "queue_data_count": len(of_broker),
+        "perm": reduce(or_, (entry.perm for entry in of_broker)),
+        "read_queue_count": read,
+        "write_queue_count": write,
+    }
+
+
+def _publish_side(
+    topic: str, route: Route, readable: frozenset[tuple[str | None, int]]
+) -> defaultdict[str, dict[str, int]]:
+    """Broker -> what `topic_route` says of its part in the publish list; no columns where a producer throws."""
+    try:
+        queues = publish_queues(topic, route).queues
+    except RocketMQError:
+        return defaultdict(dict)
+    unread = Counter(
+        str(queue.broker_name) for queue in queues if (queue.broker_name, queue.queue_id) not in readable
+    )
+    columns: defaultdict[str, dict[str, int]] = defaultdict(
+        lambda: {"publish_queue_count": 0, "publish_run_count": 0, "publish_unread_count": 0}
+    )
+    for broker_name, places in broker_places(queues).items():
+        columns[broker_name] = {
+            "publish_queue_count": places.place_count,
+            "publish_run_count": places.run_count,
+            "publish_unread_count": unread[broker_name],
+        }
+    return columns
+
+
+def _static_mapping(payload: _Node) -> dict[str, TopicQueueMapping] | None:
+    """`topicQueueMappingByBroker` of a static (logical) topic, 5.x only."""
+    mapping = {
+        str(broker_name): TopicQueueMapping(
+            bname=info.text("bname"),
+            scope=info.text_or_none("scope"),
+            total_queues=info.integer("totalQueues"),
+            epoch=info.integer("epoch", bits=64),
+            curr_id_map={
+                logical_id: physical_id.own_integer()
+                for logical_id, physical_id in info.integer_entries("currIdMap", required=False)
+            },
+        )
+        for broker_name, info in payload.entries("topicQueueMappingByBroker", required=False)
+    }
+    return mapping or None
+
+
+def _topic_config(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`TopicConfigSerializeWrapper.topicConfigTable`."""
+    for topic, config in payload.entries("topicConfigTable"):
+        yield Fact(
+            "topic_config",
+            {
+                "broker_name": envelope.broker,
+                "topic": str(topic),
+                "perm": config.integer("perm"),
+                "read_queue_count": config.integer("readQueueNums"),
+                "write_queue_count": config.integer("writeQueueNums"),
+                "is_order": config.boolean_or_none("order"),
+            },
+        )
+
+
+def _subscription_group(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`SubscriptionGroupWrapper.subscriptionGroupTable`."""
+    for group, config in payload.entries("subscriptionGroupTable"):
+        yield Fact(
+            "subscription_group",
+            {
+                "broker_name": envelope.broker,
+                "consumer_group": str(group),
+                "is_consume_enabled": config.boolean_or_none("consumeEnable"),
+                "is_broadcast_enabled": config.boolean_or_none("consumeBroadcastEnable"),
+                "retry_queue_count": config.integer_or_none("retryQueueNums"),
+                "retry_max_count": config.integer_or_none("retryMaxTimes"),
+            },
+        )
+
+
+def _consumer_connection(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ConsumerConnection`: the channels of a group on one broker or proxy, and the group's subscriptions there."""
+    subject = _listed(envelope)
+    connections = list(payload.items("connectionSet"))
+    is_online = bool(connections)
+    presence: dict[str, Any] = {
+        "state": "online" if is_online else "offline",
+        "message_model": payload.text_or_none("messageModel") if is_online else None,
+        "consume_type": payload.text_or_none("consumeType") if is_online else None,
+    }
+    if envelope.kind == "consumer_connection":
+        presence["consume_from_where"] = payload.text_or_none("consumeFromWhere") if is_online else None
+    yield Fact(_PRESENCE_TABLES[envelope.kind], subject | presence)
+    for connection in connections:
+        ordinal = connection.integer_or_none("version")
+        yield Fact(
+            _CONNECTION_TABLES[envelope.kind],
+            subject
+            | {
+                "client_id": connection.text("clientId"),
+                "client_addr": connection.text("clientAddr"),
+                "client_language": connection.text_or_none("language"),
+                "client_version_ordinal": ordinal,
+                "client_version": None if ordinal is None else version_of_ordinal(ordinal),
+            },
+        )
+    for topic, subscription in payload.entries("subscriptionTable", required=False):
+        yield Fact(
+            _SUBSCRIPTION_TABLES[envelope.kind], subject | {"topic": str(topic)} | _expression(subscription)
+        )
+
+
+def _expression(subscription: _Node) -> dict[str, Any]:
+    return {
+        "expression_type": subscription.text_or_none("expressionType"),
+        "expression": subscription.text_or_none("subString"),
+    }
+
+
+def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ConsumerRunningInfo`: what a client says of itself; `mqTable` is what it really owns."""
+    subject = _client(envelope)
+    properties = payload.node("properties")
+    _check_group(envelope, properties)
+    strategy_object = properties.text_or_none("allocateMessageQueueStrategy")
+    version = properties.text_or_none("PROP_CLIENT_VERSION")
+    consume_type = properties.text_or_none("PROP_CONSUME_TYPE")
+    queues = list(payload.queue_entries("mqTable"))
+    subscriptions = list(payload.items("subscriptionSet", required=False))
+    yield Fact(
+        _CLIENT_TABLES[envelope.kind],
+        subject
+        | {
+            "state": "online",
+            "captured_at": envelope.captured_at.isoformat(),
+            # `toString()` of the object: the class, `@`, an identity hash that means nothing.
+            "strategy_class": None if strategy_object is None else strategy_object.partition("@")[0],
+            "strategy": None if strategy_object is None else strategy_of_class_name(strategy_object),
+            "message_model": properties.text_or_none("messageModel"),
+            "consume_type": consume_type,
+            # `DefaultMQPullConsumerImpl.consumerRunningInfo` never fills mqTable; that of lite pull and of push does.
+            "reports_queues": bool(queues)
+            or consume_type != "CONSUME_ACTIVELY"
+            or properties.text_or_none(_LITE_PULL) is not None,
+            "subscription_count": len(subscriptions) if payload.has("subscriptionSet") else None,
+            "is_orderly": _java_boolean(properties.text_or_none("PROP_CONSUMEORDERLY")),
+            "is_client_rebalance": _java_boolean(properties.text_or_none("clientRebalance")),
+            "client_version": _release(version),
+            "started_at": _started_at(properties),
+        },
+    )
+    # Processes that share an id are told apart by what they own; subscriptions are told of the id.
+    if envelope.kind == "consumer_running_info":
+        for subscription in subscriptions:
+            yield Fact(
+                "client_subscription",
+                subject | {"topic": subscription.text("topic")} | _expression(subscription),
+            )
+    held: set[tuple[Any, ...]] = set()
+    for queue, process_queue in queues:
+        is_dropped = _is_dropped(process_queue)
+        name = _queue(queue)
+        if not is_dropped:
+            held.add(tuple(name.values()))
+        yield Fact(
+            _OWNER_TABLES[envelope.kind],
+            subject
+            | name
+            | {
+                "is_dropped": is_dropped,
+                "is_pop": False,
+                "commit_offset": process_queue.integer_or_none("commitOffset", bits=64),
+                "last_pull_at": process_queue.instant_or_none("lastPullTimestamp"),
+                "last_consumed_at": process_queue.instant_or_none("lastConsumeTimestamp"),
+            },
+        )
+    for queue, process_queue in payload.queue_entries("mqPopTable", required=False):
+        name = _queue(queue)
+        if tuple(name.values()) in held:
+            continue  # A client that changes its mode has a queue in both tables until it gives one up: it holds it.
+        yield Fact(
+            _OWNER_TABLES[envelope.kind],
+            subject
+            | name
+            | {
+                "is_dropped": _is_dropped(process_queue),
+                "is_pop": True,
+                "last_pull_at": process_queue.instant_or_none("lastPopTimestamp"),
+            },
+        )
+
+
+def _check_group(envelope: Envelope, properties: _Node) -> None:
+    """See that an answer is of the group that was asked about; either name may be without its name space."""
+    group, asked = properties.text_or_none("consumerGroup"), str(envelope.group)
+    if group and group != asked and not asked.endswith(f"%{group}") and not group.endswith(f"%{asked}"):
+        raise PayloadError(
+            f"{properties.path}.consumerGroup is {_shown(group)}, and {_shown(asked)} was asked about"
+        )
+
+
+def _is_dropped(process_queue: _Node) -> bool | None:
+    """Whether the client gives the queue up; Java's name of the field lacks a letter that Go's has."""
+    of_java = process_queue.boolean_or_none("droped")
+    return process_queue.boolean_or_none("dropped") if of_java is None else of_java
+
+
+def _queue(queue: _Node) -> dict[str, Any]:
+    return {
+        "topic": queue.text("topic"),
+        "broker_name": queue.text("brokerName"),
+        "queue_id": queue.integer("queueId"),
+    }
+
+
+def _queue_of_broker(envelope: Envelope, queue: _Node) -> dict[str, Any]:
+    """The queue of an answer in which a broker tells of its own queues, and those of static topics that it serves.
+
+    Answers that are put together from several brokers' name none.
+
+    Raises:
+        PayloadError: the queue is of another broker than the one that was asked.
+    """
+    name = _queue(queue)
+    is_of_another = envelope.broker is not None and name["broker_name"] != envelope.broker
+    if is_of_another and not name["broker_name"].startswith(MOCK_BROKER_PREFIX):
+        raise PayloadError(
+            f"{queue.path} is of broker {_shown(name['broker_name'])}, and {_shown(envelope.broker)} was asked"
+        )
+    return name
+
+
+def _java_boolean(text: str | None) -> bool | None:
+    return None if text is None else text.lower() == "true"
+
+
+def _release(version: str | None) -> str | None:
+    """`V5_3_3` is the release 5.3.3; other texts are no release."""
+    found = re.fullmatch(r"V(\d+)_(\d+)_(\d+)(?:_SNAPSHOT)?", version or "", re.ASCII)
+    return ".".join(found.groups()) if found else None
+
+
+def _started_at(properties: _Node) -> str | None:
+    text = properties.text_or_none("PROP_CONSUMER_START_TIMESTAMP")
+    return _instant(int(text)) if text and re.fullmatch(r"\d{1,18}", text, re.ASCII) else None
+
+
+def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ConsumeStats.offsetTable` of one broker."""
+    for queue, offsets in payload.queue_entries("offsetTable"):
+        yield Fact(
+            "consume_progress",
+            {"consumer_group": envelope.group}
+            | _queue_of_broker(envelope, queue)
+            | {
+                "broker_offset": offsets.offset_or_none("brokerOffset"),
+                # A broker has -1 where nothing is committed.
+                "consumer_offset": offsets.offset_or_none("consumerOffset", least=-1),
+                "pull_offset": offsets.offset_or_none("pullOffset", least=-1),
+                "last_consumed_at": offsets.instant_or_none("lastTimestamp"),
+            },
+        )
+
+
+def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`TopicStatsTable.offsetTable`: the queues of a topic on one broker."""
+    for queue, offsets in payload.queue_entries("offsetTable"):
+        name = _queue_of_broker(envelope, queue)
+        if name["topic"] != envelope.topic:
+            raise PayloadError(
+                f"{queue.path} is of topic {_shown(name['topic'])}, and {_shown(envelope.topic)} was asked for"
+            )
+        min_offset, max_offset = offsets.offset("minOffset"), offsets.offset("maxOffset")
+        if min_offset > max_offset:
+            raise PayloadError(f"{offsets.path} has minOffset {min_offset} above maxOffset {max_offset}")
+        yield Fact(
+            "queue_offset",
+            name
+            | {
+                "min_offset": min_offset,
+                "max_offset": max_offset,
+                "last_stored_at": offsets.instant_or_none("lastUpdateTimestamp"),
+                "captured_at": envelope.captured_at.isoformat(),
+            },
+        )
+
+
+def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`GetConsumerStatusBody.consumerTable`: client id -> queue -> offset in memory."""
+    for key, queues in payload.entries("consumerTable"):
+        client_id = _Node(key, f"a key of {payload.path}.consumerTable").own_text()
+        if envelope.client_id not in {None, client_id}:
+            raise PayloadError(
+                f"{payload.path} tells of {client_id!r}, and {envelope.client_id!r} was asked for"
+            )
+        for queue, offset in _Node({"queues": queues.value}, queues.path).queue_entries("queues"):
+            yield Fact(
+                "memory_offset",
+                {"consumer_group": envelope.group, "client_id": client_id}
+                | _queue(queue)
+                | {
+                    "memory_offset": offset.own_integer(bits=64),
+                    "captured_at": envelope.captured_at.isoformat(),
+                },
+            )
+
+
+def _offset_file(envelope: Envelope) -> Fact:
+    """A line of the index of offset files; nobody opens the file here.
+
+    Raises:
+        PayloadError: the number of the snapshot is none that tables hold.
+    """
+    row: dict[str, Any] = {
+        "moment": _java_integer(envelope.moment or 0, 32, "moment"),
+        "host": envelope.host,
+        "client_id": envelope.client_id,
+        "consumer_group": envelope.group,
+        "captured_at": envelope.captured_at.isoformat(),
+    }
+    if envelope.file is None:
+        message = None if envelope.error is None else envelope.error.message
+        return Fact("offset_file", row | {"state": "failed", "error_message": message})
+    return Fact(
+        "offset_file",
+        row
+        | {
+            "state": "landed",
+            "path": envelope.file.path,
+            "size_bytes": envelope.file.size_bytes,
+            "modified_at": envelope.file.mtime.isoformat(),
+            "sha256": envelope.file.sha256,
+        },
+    )
+
+
+READ_BROKER_SETTINGS: Final = (
+    "defaultMessageRequestMode",
+    "defaultPopShareQueueNum",
+    "enableRetryTopicV2",
+    "popConsumerKVServiceEnable",
+    "serverLoadBalancerEnable",
+)
+"""The settings of a broker that become rows; every other one may be a secret, or no business of the ledger's."""
+
+_MAX_SETTING_LENGTH: Final = 100
+"""Longer values are none of these settings'."""
+
+
+def _broker_settings(envelope: Envelope) -> Iterator[Fact]:
+    """The lines `name=value` of `MixAll.properties2String`."""
+    for line in (envelope.payload or "").splitlines():
+        name, sign, value = line.partition("=")
+        if sign and name.strip() in READ_BROKER_SETTINGS and len(value) <= _MAX_SETTING_LENGTH:
+            yield Fact(
+                "broker_setting",
+                {"broker_name": envelope.broker, "setting": name.strip(), "value": value.strip()},
+            )
+
+
+def _message_request_mode(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`MessageRequestModeSerializeWrapper.messageRequestModeMap`: topic -> group -> mode."""
+    for topic, groups in payload.entries("messageRequestModeMap", required=False):
+        for group, mode in _Node({"groups": groups.value}, groups.path).entries("groups"):
+            yield Fact(
+                "message_request_mode",
+                {
+                    "broker_name": envelope.broker,
+                    "consumer_group": str(group),
+                    "topic": str(topic),
+                    "mode": mode.text_or_none("mode"),
+                    "pop_share_queue_count": mode.integer_or_none("popShareQueueNum"),
+                },
+            )
+
+
+def _consumer_order_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
+    """`ConsumerOrderInfoManager.table`: `topic@group` -> queue id -> `OrderInfo` (in 5.5.0 `QueueLevelConsumerManager`)."""
+    for key, queues in payload.entries("table"):
+        topic, _, group = str(key).partition("@")
+        if not topic or not group or "@" in group:
+            continue  # A broker does not know whose it is either (`decodeKey`).
+        by_queue = _Node({"queues": queues.value}, queues.path)
+        for queue_id, info in by_queue.integer_entries("queues"):
+            yield Fact(
+                "queue_order_lock",
+                {
+                    "consumer_group": group,
+                    "topic": topic,
+                    "broker_name": envelope.broker,
+                    "queue_id": _java_integer(queue_id, 32, f"a key of {queues.path}"),
+                    "captured_at": envelope.captured_at.isoformat(),
+                }
+                | _order_lock(info),
+            )
+
+
+def _order_lock(info: _Node) -> dict[str, Any]:
+    """`OrderInfo`: by its `needBlock` the queue waits until the last message that is not acknowledged is visible again."""
+    popped_ms = info.integer("popTime", bits=64)
+    invisible_ms = info.integer_or_none("i", bits=64)
+    visible_again = {
+        offset: at.own_integer(bits=64) for offset, at in info.integer_entries("ot", required=False)
+    }
+    redelivered = {
+        offset: count.own_integer() for offset, count in info.integer_entries("oc", required=False)
+    }
+    # The first number is an offset, each other one a distance from it.
+    numbers = [number.own_integer(bits=64) for number in info.items("o", required=False)]
+    offsets = [
+        _java_integer(number + (numbers[0] if index else 0), 64, f"{info.path}.o[{index}]")
+        for index, number in enumerate(numbers)
+    ]
+    acknowledged = info.integer("cm", bits=64)
+    # Java shifts a long by its lowest six bits.
+    in_flight = [offset for index, offset in enumerate(offsets) if not acknowledged >> index % 64 & 1]
+    # Without an invisible time the one of the next request counts, which is not known.
+    lease_ends = (
+        [visible_again.get(offset, popped_ms + invisible_ms) for offset in in_flight]
+        if invisible_ms is not None and invisible_ms > 0
+        else []
+    )
+    return {
+        "popped_at": _instant(popped_ms),
+        "invisible_ms": invisible_ms,
+        "in_flight_count": len(in_flight),
+        "head_offset": in_flight[0] if in_flight else None,
+        "last_offset": offsets[-1] if offsets else None,
+        "redelivery_count": redelivered.get(in_flight[0], 0) if in_flight else None,
+        "next_visible_at": _instant(min(lease_ends, default=None)),
+        "blocked_until": _instant(max(lease_ends, default=None)),
+    }
+
+
+_READERS: dict[str, Callable[[Envelope, _Node], Iterator[Fact]]] = {
+    "nameserver_cluster_info": _cluster_info,
+    "nameserver_route": _route,
+    "broker_topic_config": _topic_config,
+    "broker_subscription_group": _subscription_group,
+    "broker_message_request_mode": _message_request_mode,
+    "consumer_order_info": _consumer_order_info,
+    "broker_topic_stats": _topic_stats,
+    "consumer_connection": _consumer_connection,
+    "proxy_consumer_connection": _consumer_connection,
+    "consumer_running_info": _running_info,
+    "process_assignment": _running_info,
+    "consumer_status": _consumer_status,
+    "consume_stats": _consume_stats,
+}
+"""The kinds that silver is made of; the others are kept in the export and counted in `export_record`."""

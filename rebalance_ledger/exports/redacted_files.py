@@ -1,0 +1,144 @@
+"""Redacting the files of an export that lie on a disk: which hold secrets, and writing them anew.
+
+Belongs here: streaming files, and the lines of an index that follow from files that change. Does not belong here: what is a
+secret (`redaction`), manifests (`manifest`), and replacing a sealed export (`collect.redact_sealed`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import TYPE_CHECKING, Final
+
+from rebalance_ledger.exports.contract import KIND_BY_FILE_NAME, KINDS, MAX_LINE_BYTES, Content
+from rebalance_ledger.exports.redaction import (
+    MAX_CHECKED_BYTES,
+    REDACTED,
+    redact_attachment,
+    redact_broker_file,
+    redact_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+EXPORT_FILE_MODE: Final = 0o640
+"""Mode of the files of an export: names and addresses are not for every user of a machine."""
+
+MARKER: Final = REDACTED.encode()
+
+_FOLDERS: Final = {folder: kind.name for kind in KINDS for folder in kind.folders}
+
+
+def unclean_files(directory: Path, paths: Iterable[str]) -> dict[str, int]:
+    """Return the files of an export that hold values that may be secrets, and how many each holds.
+
+    Args:
+        directory: The export; each line of its files of envelopes is an envelope.
+        paths: Its files, with `/` between names.
+
+    Raises:
+        EnvelopeError: A line is no envelope.
+        OSError: A file cannot be read.
+    """
+    unclean: dict[str, int] = {}
+    for path in sorted(paths):
+        if path in KIND_BY_FILE_NAME:
+            kind = KIND_BY_FILE_NAME[path].name
+            count = sum(_new_markers(line, redact_line(kind, line)) for line in _lines(directory / path))
+        elif (redact := _redactor(path)) is not None:
+            content = _content(directory / path)
+            count = _new_markers(content, redact(path, content))
+        else:
+            count = 0
+        if count:
+            unclean[path] = count
+    return unclean
+
+
+def write_redacted(directory: Path, unclean: Iterable[str], target: Path) -> None:
+    """Write the unclean files of an export, redacted, below another folder; indexes follow the files that they name.
+
+    Args:
+        directory: The export.
+        unclean: Paths that `unclean_files` gave.
+        target: The folder; may be the export itself, then each file is replaced at once.
+
+    Raises:
+        EnvelopeError: A line is no envelope.
+        OSError: A file cannot be read or written.
+    """
+    envelope_files = set(unclean) & KIND_BY_FILE_NAME.keys()
+    stored: dict[str, tuple[int, str]] = {}
+    for path in sorted(set(unclean) - envelope_files):
+        redact = _redactor(path)
+        if redact is None:
+            continue
+        content = redact(path, _content(directory / path))
+        _replace(target / path, [content])
+        stored[path] = (len(content), hashlib.sha256(content).hexdigest())
+        index = _index_of(path)
+        if index is not None:
+            envelope_files.add(index)
+    for path in sorted(envelope_files):
+        kind = KIND_BY_FILE_NAME[path]
+        lines = (redact_line(kind.name, line) for line in _lines(directory / path))
+        if kind.content is Content.FILE:
+            lines = (_reindexed(line, stored) for line in lines)
+        _replace(target / path, lines)
+
+
+def _new_markers(before: bytes, after: bytes) -> int:
+    if before == after:
+        return 0
+    return max(1, after.count(MARKER) - before.count(MARKER))
+
+
+def _redactor(path: str) -> Callable[[str, bytes], bytes] | None:
+    kind = _FOLDERS.get(path.partition("/")[0])
+    if kind is None:
+        return redact_attachment
+    # Offset files hold names and numbers, and each of their bytes is evidence of what a client would read.
+    return redact_broker_file if kind == "broker_file" else None
+
+
+def _index_of(path: str) -> str | None:
+    folder = path.partition("/")[0]
+    return next((kind.file_name for kind in KINDS if folder in kind.folders), None)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            yield line
+
+
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_CHECKED_BYTES + 1)
+
+
+def _reindexed(line: bytes, stored: Mapping[str, tuple[int, str]]) -> bytes:
+    fields = json.loads(line)
+    if "sha256" not in fields or fields.get("path") not in stored:
+        return line
+    fields["size"], fields["sha256"] = stored[fields["path"]]
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+
+
+def _replace(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file that appears whole, also in the place of the one that the pieces are read from."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name[:200]}.redacting")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, EXPORT_FILE_MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

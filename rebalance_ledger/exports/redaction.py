@@ -1,0 +1,488 @@
+"""Removing secrets from the text of an export; `docs/threat-model.md` lists the decision for each kind.
+
+Belongs here: which values may be kept, and replacing the others. Does not belong here: reading and writing files
+(`collect.export_writer`, `redacted_export`), and what a payload means (`payloads`).
+
+Every function is pure and idempotent: redacting a second time changes nothing. In doubt a value is redacted. A redacted
+value leaves `REDACTED` in its place, so that the fact that it was set remains.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from rebalance_ledger.exports.contract import KIND_BY_NAME, Content, SourceError, parse_envelope
+from rebalance_ledger.rocketmq.json import RocketMQJsonError, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rebalance_ledger.exports.contract import Envelope
+
+POLICY_VERSION: Final = 1
+"""Goes up when this module begins to redact what it kept before."""
+
+REDACTED: Final = "<redacted>"
+"""Stands in the place of a value that was set and is not kept."""
+
+_BOOLEAN: Final = re.compile(r"true|false")
+_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
+_NAME: Final = re.compile(r"[^\\\x00-\x1f\x7f]{1,255}")
+
+KEPT_BROKER_SETTINGS: Final = {
+    # Who the broker is.
+    "brokerClusterName": _NAME,
+    "brokerName": _NAME,
+    "brokerId": _INTEGER,
+    "brokerRole": re.compile("ASYNC_MASTER|SYNC_MASTER|SLAVE"),
+    "brokerPermission": _INTEGER,
+    "listenPort": _INTEGER,
+    "isBrokerContainer": _BOOLEAN,
+    "isInBrokerContainer": _BOOLEAN,
+    "storeType": _WORD,
+    "configManagerVersion": _WORD,
+    # Who acts for a master that is lost.
+    "enableControllerMode": _BOOLEAN,
+    "enableDLegerCommitLog": _BOOLEAN,
+    "enableRemoteEscape": _BOOLEAN,
+    "enableSlaveActingMaster": _BOOLEAN,
+    "slaveReadEnable": _BOOLEAN,
+    # How queues are divided or shared.
+    "allocateMessageQueueStrategy": _WORD,
+    "clientRebalance": _BOOLEAN,
+    "defaultMessageRequestMode": _WORD,
+    "defaultPopShareQueueNum": _INTEGER,
+    "serverLoadBalancerEnable": _BOOLEAN,
+    "notifyConsumerIdsChangedEnable": _BOOLEAN,
+    "rejectPullConsumerEnable": _BOOLEAN,
+    "litePullMessageEnable": _BOOLEAN,
+    "longPollingEnable": _BOOLEAN,
+    # POP and its retry topics.
+    "enableRetryTopicV2": _BOOLEAN,
+    "retrieveMessageFromPopRetryTopicV1": _BOOLEAN,
+    "popResponseReturnActualRetryTopic": _BOOLEAN,
+    "popConsumerFSServiceInit": _BOOLEAN,
+    "popConsumerKVServiceEnable": _BOOLEAN,
+    "popConsumerKVServiceInit": _BOOLEAN,
+    "popFromRetryProbability": _INTEGER,
+    "popInflightMessageThreshold": _INTEGER,
+    "enablePopBatchAck": _BOOLEAN,
+    "enablePopBufferMerge": _BOOLEAN,
+    "enablePopMessageThreshold": _BOOLEAN,
+    "enableSkipLongAwaitingAck": _BOOLEAN,
+    "priorityOrderAsc": _BOOLEAN,
+    "usePopRevive": _BOOLEAN,
+    # Topics, groups and offsets.
+    "autoCreateSubscriptionGroup": _BOOLEAN,
+    "autoCreateTopicEnable": _BOOLEAN,
+    "defaultTopicQueueNums": _INTEGER,
+    "enableBroadcastOffsetStore": _BOOLEAN,
+    "broadcastOffsetExpireMaxSecond": _INTEGER,
+    "broadcastOffsetExpireSecond": _INTEGER,
+    "enableLmq": _BOOLEAN,
+    "enableMixedMessageType": _BOOLEAN,
+    "enableMultiDispatch": _BOOLEAN,
+    "enablePropertyFilter": _BOOLEAN,
+    "filterSupportRetry": _BOOLEAN,
+    "flushConsumerOffsetInterval": _INTEGER,
+    "useServerSideResetOffset": _BOOLEAN,
+    "channelExpiredTimeout": _INTEGER,
+    # Whether clients and the collector need permissions.
+    "aclEnable": _BOOLEAN,
+    "authenticationEnabled": _BOOLEAN,
+    "authorizationEnabled": _BOOLEAN,
+    "migrateAuthFromV1Enabled": _BOOLEAN,
+}
+"""Broker settings whose values are kept, and the shape that a value must have. Values of all others are redacted."""
+
+KEPT_BROKER_FILES: Final = frozenset(
+    name + suffix
+    for name in (
+        "broadcastOffset.json",
+        "coldDataFlowCtr.json",
+        "consumerFilter.json",
+        "consumerOffset.json",
+        "consumerOrderInfo.json",
+        "delayOffset.json",
+        "lmqConsumerOffset.json",
+        "messageRequestMode.json",
+        "subscriptionGroup.json",
+        "timermetrics",
+        "topicQueueMapping.json",
+        "topics.json",
+    )
+    for suffix in ("", ".bak")
+)
+"""Files of a broker's `store/config` folder that are kept: topics, groups and offsets. The content of others is redacted."""
+
+_SENSITIVE: Final = (
+    r"passw|passphrase|pwd|secret|credential|token|access[_.\- ]?key|private[_.\- ]?key|api[_.\- ]?key|signature"
+    r"|authentication[_.\- ]?user|socks[_.\- ]?proxy"
+)
+_SENSITIVE_NAME: Final = re.compile(
+    rf"[A-Za-z0-9_.\-]{{0,64}}(?:{_SENSITIVE})[A-Za-z0-9_.\-]{{0,64}}", re.IGNORECASE
+)
+
+# Plain substrings, which are found fast: most texts have none of them, and are not looked at twice.
+_SUSPICIOUS: Final = (
+    *(
+        "passw",
+        "passphrase",
+        "pwd",
+        "secret",
+        "credential",
+        "token",
+        "signature",
+        "authorization",
+        "bearer",
+        "://",
+    ),
+    *("akia", "ltai", "eyj", "authentication", "socks"),
+    *(
+        f"{first}{between}key"
+        for first in ("access", "private", "api")
+        for between in ("", "_", ".", "-", " ")
+    ),
+)
+
+_PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_USER_OF_URL: Final = re.compile(r"(://)[^\s/@\"']+(@)")
+_VALUE: Final = rf"(?!['\"\\]*{REDACTED}['\"\\]*[ \t\r]*$)(?!(?:\{{\}}|\[\]|null)[ \t\r]*$)(?=\S)(.+)"
+"""The rest of a line: where an unquoted value ends is in doubt."""
+_NAMED_VALUE: Final = re.compile(
+    # `secretKey=…`, `"secretKey" : …`, `\"secretKey\":…`, `secretKey => …`, a value on the next line.
+    rf"((?:{_SENSITIVE})[A-Za-z0-9_.\-]{{0,64}}+['\"\\\]]*+\s*+(?:=>|[=:])\s*+(?:[|>][+-]?[ \t]*+\n\s*+)?+){_VALUE}",
+    re.IGNORECASE | re.MULTILINE,
+)
+_OPTION: Final = re.compile(
+    rf"(--?[a-z\-]{{0,40}}(?:{_SENSITIVE})[A-Za-z\-]{{0,40}}+ ++){_VALUE}", re.IGNORECASE | re.MULTILINE
+)
+_ELEMENT: Final = re.compile(
+    rf"(<[A-Za-z0-9_.:\-]{{0,64}}(?:{_SENSITIVE})[A-Za-z0-9_.:\-]{{0,64}}+[^<>]*+>)[^<]+", re.IGNORECASE
+)
+_AUTHORIZATION: Final = re.compile(
+    rf"(\bauthorization['\"\\]*+\s*+[=:]\s*+|\bbearer\s++){_VALUE}", re.IGNORECASE | re.MULTILINE
+)
+_TOKEN: Final = re.compile(
+    r"\b(?:AKIA[0-9A-Z]{16}|LTAI[0-9A-Za-z]{12,30}|eyJ[\w\-]{8,}\.[\w\-]{8,}\.[\w\-]*)", re.ASCII
+)
+
+
+def _is_suspicious(text: str) -> bool:
+    lower = text.lower()
+    return any(part in lower for part in _SUSPICIOUS)
+
+
+def redact_text(text: str) -> str:
+    """Return text for people without values that are secrets by name or shape: messages, notes, attachments."""
+    if not _is_suspicious(text):
+        return text
+    text = _PRIVATE_KEY.sub(REDACTED, text)
+    text = _USER_OF_URL.sub(rf"\1{REDACTED}\2", text)
+    text = _ELEMENT.sub(rf"\1{REDACTED}", text)
+    text = _AUTHORIZATION.sub(rf"\1{REDACTED}", text)
+    text = _NAMED_VALUE.sub(rf"\1{REDACTED}", text)
+    text = _OPTION.sub(rf"\1{REDACTED}", text)
+    return _TOKEN.sub(REDACTED, text)
+
+
+# A setting as brokers write it: a Java field's name, nothing around it. The name may be kept even if the value is not.
+_SETTING: Final = re.compile(r"([a-z][A-Za-z0-9]{0,63})=(.*)", re.DOTALL)
+# The same in another layout of java.util.Properties: only the name is kept, for where the value ends is in doubt.
+_LOOSE_SETTING: Final = re.compile(r"[ \t\f]*([a-z][A-Za-z0-9]{0,63})[ \t\f]*[=:](?!=)", re.DOTALL)
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+
+
+def redact_settings(text: str) -> str:
+    """Return `name=value` lines in which only values of `KEPT_BROKER_SETTINGS` remain.
+
+    Brokers write names and values without escapes, other sources as `java.util.Properties` does. A value is kept only
+    where both readings agree that it is the whole value of an allowed name, which is there once.
+    """
+    lines = _LINE_END.split(text)
+    names = [found[1] for line in lines if (found := _LOOSE_SETTING.match(line)) is not None]
+    repeated = {name for name in names if names.count(name) > 1} & KEPT_BROKER_SETTINGS.keys()
+    is_continued = False
+    redacted: list[str] = []
+    for line in lines:
+        redacted.append(REDACTED if is_continued and line.strip() else _redacted_setting(line, repeated))
+        # In Java a comment does not continue on the next line; but this may be a setting whose name begins with # or !.
+        is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+    result = "\n".join(redacted)
+    return text if result == "\n".join(lines) else result
+
+
+def _redacted_setting(line: str, repeated: set[str]) -> str:
+    if not line.strip():
+        return ""
+    found = _SETTING.fullmatch(line)
+    if found is None or found[2].startswith("="):
+        loose = _LOOSE_SETTING.match(line)
+        return REDACTED if loose is None else f"{loose[1]}={REDACTED}"
+    name, value = found[1], found[2]
+    if not value.strip():
+        return f"{name}="
+    shape = KEPT_BROKER_SETTINGS.get(name)
+    is_kept = (
+        shape is not None and name not in repeated and shape.fullmatch(value) and redact_text(value) == value
+    )
+    return line if is_kept else f"{name}={REDACTED}"
+
+
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
+_AFTER_KEY: Final = re.compile(r"\s*:\s*")
+_SCALAR: Final = re.compile(r"[^\s,{}\[\]\"']+")
+_EMPTY: Final = frozenset({"", "{}", "[]", "null", REDACTED})
+_EMBEDDED: Final = re.compile(
+    rf"[\"'](?:[A-Za-z0-9_.\-]*(?:{_SENSITIVE})[A-Za-z0-9_.\-]*)\\*[\"']\s*:|PRIVATE KEY|://[^\s/@\"']+@",
+    re.IGNORECASE,
+)
+
+
+def redact_json(text: str) -> str:
+    """Return RocketMQ's JSON without values that are secrets by name or shape; everything else stays as it is.
+
+    The value of a name is redacted where the name is a secret's and the value is text or a number: names of topics, groups
+    and clients are keys too, but have objects as their values. A text is redacted whole if it holds such a pair, a
+    private key or a URL's user.
+    """
+    if not _is_suspicious(text):
+        return text
+    pieces: list[str] = []
+    end = position = 0
+    while (found := _STRING.search(text, position)) is not None:
+        position = found.end()
+        content = found[0][1:-1]
+        after = _AFTER_KEY.match(text, position)
+        if after is None:
+            if content not in _EMPTY and _is_secret_text(content):
+                pieces += [text[end : found.start()], f'"{REDACTED}"']
+                end = position
+            continue
+        position = after.end()
+        if _SENSITIVE_NAME.fullmatch(content) is None:
+            continue
+        value = _STRING.match(text, position) or _SCALAR.match(text, position)
+        if value is not None:
+            position = value.end()
+            if value[0].strip("\"'") not in _EMPTY:
+                pieces += [text[end : value.start()], f'"{REDACTED}"']
+                end = position
+    return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _is_secret_text(content: str) -> bool:
+    if not _is_suspicious(content):
+        return False
+    # Escaped quotes hide the names of a JSON text within a JSON text, however deep.
+    return _EMBEDDED.search(re.sub(r"\\+", "", content)) is not None
+
+
+_MQADMIN: Final = re.compile(
+    r"((?:[^$#>\n]{0,200}[$#>] *|\+ )?(?:(?:sh|bash) +)?(?:[^\s'\"]*/)?mqadmin(?:\.cmd)? +([A-Za-z0-9]+))(.*)"
+)
+_INSTANT_LINE: Final = re.compile(r"# [0-9T:.\-]{19,26}Z")
+_PLAIN_COMMANDS: Final = frozenset(
+    {
+        "allocateMQ",
+        "brokerStatus",
+        "clusterList",
+        "consumerConnection",
+        "consumerProgress",
+        "consumerStatus",
+        "exportMetadata",
+        "getConsumerConfig",
+        "producerConnection",
+        "statsAll",
+        "topicClusterList",
+        "topicList",
+        "topicRoute",
+        "topicStatus",
+    }
+)
+"""Commands of mqadmin whose answers hold names, addresses and numbers. Answers of others are redacted, line by line."""
+
+_MQADMIN_SETTING: Final = re.compile(r"([a-z][A-Za-z0-9]{0,63})( *=  )(.*)")
+_MQADMIN_HEAD: Final = re.compile(r"=+(?:Master: |My Master: \S+=+Slave: )?[^=\s]+:[0-9]{1,5}=+")
+
+
+def redact_transcript(text: str) -> str:
+    """Return a text that may hold commands of mqadmin and their answers without secrets."""
+    if not any(_MQADMIN.fullmatch(line.removesuffix("\r")) for line in text.split("\n")):
+        return redact_text(text)
+    command: str | None = None
+    redacted: list[str] = []
+    for line in text.split("\n"):
+        body = line.removesuffix("\r")
+        found = _MQADMIN.fullmatch(body)
+        if found is not None:
+            command = found[2]
+            is_plain = command in _PLAIN_COMMANDS or command == "getBrokerConfig"
+            options = found[3] if is_plain or not found[3].strip() else f" {REDACTED}"
+            new = f"{found[1]}{options}"
+        elif not body.strip() or _INSTANT_LINE.fullmatch(body):
+            new = body
+        elif command == "getBrokerConfig":
+            new = _redacted_answer_of_config(body)
+        else:
+            new = body if command is None or command in _PLAIN_COMMANDS else REDACTED
+        redacted.append(new + line[len(body) :])
+    return redact_text("\n".join(redacted))
+
+
+def _redacted_answer_of_config(line: str) -> str:
+    if _MQADMIN_HEAD.fullmatch(line):
+        return line
+    setting = _MQADMIN_SETTING.fullmatch(line)
+    if setting is None:
+        return REDACTED
+    name, separator, value = setting.groups()
+    kept = _redacted_setting(f"{name}={value}", set()).removeprefix(f"{name}=")
+    return f"{name}{separator}{kept}"
+
+
+_SECRET_FILE: Final = re.compile(
+    r"(?:plain_acl|tools|users?|acls?)\.(?:ya?ml|json)(?:\.bak)?|.*\.(?:conf|properties|pem|key|jks|p12|pfx|keystore)",
+    re.IGNORECASE,
+)
+"""Names of files that hold accounts, keys or all settings of a server."""
+
+MAX_CHECKED_BYTES: Final = 256 * 1024 * 1024
+"""A file that is longer cannot be searched for secrets, so its content is redacted."""
+
+_REDACTED_FILE: Final = f"{REDACTED}\n".encode()
+
+
+def redact_broker_file(path: str, content: bytes) -> bytes:
+    """Return the content of a file of a broker's `store/config` folder that may be kept."""
+    name = path.rpartition("/")[2]
+    if not content:
+        return content
+    if name not in KEPT_BROKER_FILES or len(content) > MAX_CHECKED_BYTES:
+        return _REDACTED_FILE
+    return _rewritten(content, _redact_json_or_text)
+
+
+def redact_attachment(path: str, content: bytes) -> bytes:
+    """Return the content of a file that the contract does not know that may be kept: text without secrets."""
+    if not content:
+        return content
+    if (
+        len(content) > MAX_CHECKED_BYTES
+        or _SECRET_FILE.fullmatch(path.rpartition("/")[2])
+        or b"\0" in content
+    ):
+        return _REDACTED_FILE
+    is_json = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}
+    return _rewritten(content, _redact_json_or_text if is_json else redact_transcript)
+
+
+def _redact_json_or_text(text: str) -> str:
+    if not _is_suspicious(text):
+        return text
+    try:
+        loads(text.removeprefix("\u00ef\u00bb\u00bf"))
+    except RocketMQJsonError:
+        return redact_text(redact_json(text))
+    return redact_json(text)
+
+
+def _rewritten(content: bytes, redact: Callable[[str], str]) -> bytes:
+    # Latin-1 gives every byte a character and back, so that what is kept stays byte for byte.
+    text = content.decode("latin-1")
+    redacted = redact(text)
+    return content if redacted == text else redacted.encode("latin-1")
+
+
+def redact_payload(kind: str, payload: str) -> str:
+    """Return the payload of a kind that may be kept.
+
+    Raises:
+        KeyError: There is no such kind.
+    """
+    if KIND_BY_NAME[kind].content is Content.PROPERTIES:
+        return redact_settings(payload)
+    is_object = payload.lstrip()[:1] in {"{", "["} and payload.rstrip()[-1:] in {"}", "]"}
+    return redact_json(payload) if is_object else redact_text(redact_json(payload))
+
+
+def redact_envelope(envelope: Envelope) -> Envelope:
+    """Return a line of an export as it may be kept; the same object if nothing changes."""
+    changed = envelope
+    if envelope.payload is not None:
+        payload = redact_payload(envelope.kind, envelope.payload)
+        if payload != envelope.payload:
+            changed = replace(changed, payload=payload)
+    if envelope.error is not None:
+        message = redact_text(envelope.error.message)
+        if message != envelope.error.message:
+            changed = replace(changed, error=SourceError(envelope.error.type, message))
+    if envelope.note is not None:
+        note = redact_text(envelope.note)
+        if note != envelope.note:
+            changed = replace(changed, note=note)
+    return changed
+
+
+def redact_line(kind: str, line: bytes) -> bytes:
+    """Return a line of a file of envelopes as it may be kept; the same bytes if nothing changes.
+
+    Fields that the contract does not know are redacted too: nothing reads them, but they are in the export.
+
+    Raises:
+        EnvelopeError: The line is not an envelope of that kind.
+        KeyError: There is no such kind.
+    """
+    parse_envelope(line, kind)
+    fields = json.loads(line)
+    changed = {name: _redacted_field(kind, name, value) for name, value in fields.items()}
+    if changed == fields:
+        return line
+    return json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+
+
+_KNOWN_FIELDS: Final = frozenset(
+    {name for kind in KIND_BY_NAME.values() for name in kind.keys}
+    | {"kind", "cluster", "captured_at", "at", "path", "size", "mtime", "sha256"}
+    | {
+        "nameserver",
+        "broker",
+        "broker_addr",
+        "group",
+        "topic",
+        "client_id",
+        "process",
+        "host",
+        "moment",
+        "proxy",
+    }
+)
+
+
+def _redacted_field(kind: str, name: str, value: object) -> object:
+    if name in _KNOWN_FIELDS or value is None:
+        return value
+    if name == "payload" and isinstance(value, str):
+        return redact_payload(kind, value)
+    if name == "error" and isinstance(value, dict):
+        return {key: redact_text(text) if isinstance(text, str) else text for key, text in value.items()}
+    if isinstance(value, str):
+        is_secret = _SENSITIVE_NAME.fullmatch(name) is not None and value not in _EMPTY
+        return REDACTED if is_secret else redact_text(value)
+    text = json.dumps({name: value})
+    redacted = redact_json(text)
+    return value if redacted == text else json.loads(redacted)[name]
+
+
+def redact_unreadable(kind: str, text: str) -> str:
+    """Return what may be kept of a line that is no envelope of its kind."""
+    kind_of_line = KIND_BY_NAME.get(kind)
+    if kind_of_line is not None and kind_of_line.content is Content.PROPERTIES and text:
+        return REDACTED
+    return redact_text(redact_json(text))

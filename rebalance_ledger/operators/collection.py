@@ -1,0 +1,161 @@
+"""The operators of the DAG that collects: when a live cluster is asked, and how the program that asks gets its credentials.
+
+Belongs here: today or not, landed or not, the Airflow connection. Does not belong here: what is asked (`topology.collect`),
+and any import of it.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Connection
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+
+from rebalance_ledger.operators.ledger import (
+    FAILED_CAPTURE,
+    ClusterOperator,
+    LackingCaptureError,
+    day_of,
+    places,
+    settings_now,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from rebalance_ledger.settings import CollectSettings
+
+_PLACES = ("exports", "settings")
+
+
+def collect_settings(cluster: str) -> CollectSettings:
+    """How a cluster is collected.
+
+    Raises:
+        AirflowFailException: If the settings file is wrong, or does not say.
+    """
+    configured = settings_now().clusters.get(cluster)
+    if configured is None or configured.collect is None:
+        raise AirflowFailException(
+            f"The settings do not say how {cluster} is collected; add clusters.{cluster}.collect (see docs/collecting.md)."
+        )
+    return configured.collect
+
+
+class CollectExportOperator(ClusterOperator):
+    """Lands today's export of one cluster, `ledger exports collect`, unless a complete one has landed already.
+
+    For a past day it only looks: a live cluster tells of now, and is never asked about the past. A degraded or failed capture is
+    tried again as long as the task has retries, and then taken as it is, unless it failed.
+    """
+
+    def execute(self, context: Context) -> None:
+        """Collect, or find the export landed, and announce it.
+
+        Raises:
+            AirflowFailException: If the day is over and has no export, or the connection is not what it should be, or the
+                last attempt's capture has failed.
+            LackingCaptureError: If the capture is degraded or failed, and the task is tried again.
+            StageRefusedError: If `ledger` ends with 2: the same attempt would fail again.
+            StageCrashedError: If it ends in another way.
+        """
+        ds = day_of(context)
+        where = places(_PLACES)
+        is_today = ds == f"{datetime.now(UTC):%Y-%m-%d}"
+        if self.has_landed(ds) and not (is_today and self._is_lacking(ds)):
+            self.log.info(
+                "The export of %s for %s has landed already in %s.", self.cluster, ds, where["exports"]
+            )
+        elif not is_today:
+            raise AirflowFailException(
+                f"No export of {self.cluster} for {ds} has landed in {where['exports']} and that day is over: a live "
+                "cluster only tells of now. Land that day's export there, or leave the day out."
+            )
+        else:
+            try:
+                self._collect(ds, where)
+            except LackingCaptureError as error:
+                task = context.get("ti")
+                if task is not None and task.try_number <= task.max_tries:
+                    raise
+                if error.exit_code == FAILED_CAPTURE:
+                    raise AirflowFailException(str(error)) from error
+                self.log.warning("The export has landed all the same: %s", error)
+        for outlet in self.outlets:
+            context["outlet_events"][outlet].extra = {"cluster": self.cluster, "ds": ds}
+
+    def _is_lacking(self, ds: str) -> bool:
+        """Whether the export of a day says that its capture is degraded or failed; one in an object store is not replaced."""
+        exports = places(("exports",))["exports"]
+        if "://" in exports:
+            return False
+        try:
+            manifest = json.loads((Path(exports) / self.cluster / ds / "manifest.json").read_text())
+            return manifest.get("quality") in {"degraded", "failed"}
+        except (OSError, ValueError, AttributeError):
+            return False  # Its readers say what is wrong with it.
+
+    def _collect(self, ds: str, where: dict[str, str]) -> None:
+        options = [
+            f"--cluster={self.cluster}",
+            f"--ds={ds}",
+            *(f"--{place}={value}" for place, value in where.items()),
+        ]
+        settings = collect_settings(self.cluster)
+        whispered = ""
+        if settings.connection is not None:
+            nameservers, whispered = _of_connection(settings.connection)
+            if not settings.nameservers:
+                options += [f"--nameserver={address}" for address in nameservers]
+            if whispered:
+                options.append("--credentials-from=stdin")
+        self.run_ledger(["exports", "collect"], options, whispered)
+
+
+class PruneExportsOperator(ClusterOperator):
+    """Names the exports that are older than the settings keep, and removes them if the settings say so."""
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature
+        """Run `ledger exports prune`, if the settings limit how long exports are kept.
+
+        Raises:
+            AirflowFailException: If the settings are wrong.
+            StageRefusedError: If an export cannot be removed.
+        """
+        retention = collect_settings(self.cluster).retention
+        if retention is None:
+            self.log.info("Exports of %s are kept for ever.", self.cluster)
+            return
+        options = [
+            f"--cluster={self.cluster}",
+            *(f"--{place}={value}" for place, value in places(_PLACES).items()),
+        ]
+        if not retention.dry_run:
+            options.append("--apply")
+        self.run_ledger(["exports", "prune"], options)
+
+
+def _of_connection(conn_id: str) -> tuple[list[str], str]:
+    """The name servers of a connection, and its credentials as `ledger` reads them; empty if it has none."""
+    try:
+        connection = Connection.get(conn_id)
+    except AirflowNotFoundException as error:
+        raise AirflowFailException(
+            f"There is no Airflow connection {conn_id}; add it with access key as login and secret key as password "
+            "(see docs/collecting.md)."
+        ) from error
+    nameservers = [
+        address if ":" in address or not connection.port else f"{address}:{connection.port}"
+        for address in (connection.host or "").replace(",", ";").split(";")
+        if address
+    ]
+    credentials: dict[str, Any] = {
+        "access_key": connection.login,
+        "secret_key": connection.password,
+        "tls_key_password": connection.extra_dejson.get("tls_key_password"),
+    }
+    given = {name: value for name, value in credentials.items() if value}
+    return nameservers, f"{json.dumps(given)}\n" if given else ""

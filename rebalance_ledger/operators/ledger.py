@@ -1,0 +1,474 @@
+"""The operators of the ledger's DAG: how a stage is started, and what its exit code means to Airflow.
+
+Belongs here: argument lists for `ledger` and `spark-submit`, and the line between what is worth a retry and what
+is not. Does not belong here: any rule about queues, and any import of Spark, Delta or Great Expectations; the
+stages are other programs.
+
+Exit codes of a stage: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate; of `exports collect` also 4, the capture is
+degraded, and 5, it has failed. The reason is the last thing that the program says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections import deque
+from contextlib import nullcontext, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Thread
+from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, Connection
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from airflow.sdk import Context
+    from airflow.sdk.types import TaskInstanceKey
+
+    from rebalance_ledger.settings import LedgerSettings
+
+BAD_INPUT = 2
+REFUSED = 3
+DEGRADED_CAPTURE = 4
+FAILED_CAPTURE = 5
+_NEVER_RETRIED = {BAD_INPUT, REFUSED}
+_REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
+# Stack frames and log lines (as conf/spark/log4j2.properties writes them) around what a Spark application says.
+_OF_THE_JVM = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|\d\d:\d\d:\d\d (WARN|ERROR) )")
+_PAGES_ARE_AT = "All results: "  # as `expectations.verdict.explain` says it; a test holds them equal
+BUILD_SCRIPT = Path(__file__).resolve().parents[2] / "spark_jobs" / "build.py"
+
+
+class StageCrashedError(AirflowException):
+    """A stage ended in a way that another attempt may mend."""
+
+    exit_code = 1
+
+
+class StageRefusedError(AirflowFailException):
+    """A stage said no: the export or the settings are wrong, or the gate refused. Another attempt would say the same.
+
+    Attributes:
+        exit_code: 2 (bad input) or 3 (refused by the gate).
+    """
+
+    def __init__(self, reason: str, exit_code: int) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+
+
+class LackingCaptureError(AirflowException):
+    """An export has landed, and its capture is degraded or failed: another attempt today may complete it.
+
+    Attributes:
+        exit_code: 4 (degraded) or 5 (failed).
+    """
+
+    def __init__(self, reason: str, exit_code: int) -> None:
+        super().__init__(reason)
+        self.exit_code = exit_code
+
+
+def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> AirflowException:
+    """The exception for a stage that did not end well, its message being the stage's own last words.
+
+    A refusal may take several lines (the gate names each failed expectation); of a crash the last line counts,
+    which is where Python puts the error.
+    """
+    said = [line for line in last_lines if line.strip()] or ["It said nothing."]
+    if exit_code in _NEVER_RETRIED:
+        return StageRefusedError("\n".join(said), exit_code)
+    if exit_code in {DEGRADED_CAPTURE, FAILED_CAPTURE}:
+        return LackingCaptureError(said[-1], exit_code)
+    ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"crashed with exit code {exit_code}"
+    return StageCrashedError(f"{stage} {ending}: {said[-1]}")
+
+
+def own_words(lines: Sequence[str]) -> list[str]:
+    """What a Spark application itself said, without the JVM's frames and log lines around it."""
+    return [line for line in lines if line.strip() and not _OF_THE_JVM.match(line)]
+
+
+def day_of(context: Mapping[str, Any]) -> str:
+    """The run's `ds`: the UTC day of its logical date, which is the day that the export was taken.
+
+    Raises:
+        AirflowFailException: If the run was triggered without a logical date and so belongs to no day.
+    """
+    logical_date: datetime | None = context["dag_run"].logical_date
+    if logical_date is None:
+        raise AirflowFailException(
+            "This run has no logical date, so it belongs to no day. "
+            "Trigger it again with a logical date on the UTC day on which the export was taken."
+        )
+    return f"{logical_date.astimezone(UTC):%Y-%m-%d}"
+
+
+def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[str, str]:
+    """Where the run reads and writes, from the worker's environment.
+
+    Args:
+        names: Which of exports, warehouse and settings.
+
+    Raises:
+        AirflowFailException: If one is not set. There is no default: a ledger published into the wrong place is
+            worse than none.
+    """
+    found = {}
+    for place in names:
+        variable = f"LEDGER_{place.upper()}"
+        if not os.environ.get(variable):
+            raise AirflowFailException(
+                f"{variable} is not set; set it in the environment of the Airflow workers (see docs/airflow.md)."
+            )
+        found[place] = os.environ[variable]
+    return found
+
+
+def is_of_airflow(variable: str) -> bool:
+    """Whether an environment variable is Airflow's own, which no program that a task starts needs or gets.
+
+    Among them are the URLs of the metadata database, of the message broker and of its results, the Fernet key, the secrets
+    of the API, the commands that print any of these, and connections. So none is let through, whatever a release calls it.
+    """
+    return variable.lstrip("_").upper().startswith("AIRFLOW")
+
+
+def object_store_variables() -> dict[str, str]:
+    """The `AWS_*` variables of the connection that `LEDGER_OBJECT_STORE_CONNECTION` names; none if it names none.
+
+    Then those of the workers' own environment are used, and with none there what the machine's role allows.
+
+    Raises:
+        AirflowFailException: If there is no such connection.
+    """
+    name = os.environ.get("LEDGER_OBJECT_STORE_CONNECTION")
+    if not name:
+        return {}
+    try:
+        connection = Connection.get(name)
+    except AirflowNotFoundException as error:
+        raise AirflowFailException(
+            f"There is no Airflow connection {name}, which LEDGER_OBJECT_STORE_CONNECTION names; add one of type aws, with access "
+            "key as login and secret key as password (see docs/object-store.md)."
+        ) from error
+    extra = connection.extra_dejson
+    said = {
+        "AWS_ACCESS_KEY_ID": connection.login,
+        "AWS_SECRET_ACCESS_KEY": connection.password,
+        "AWS_SESSION_TOKEN": extra.get("aws_session_token"),
+        "AWS_REGION": extra.get("region_name"),
+        "AWS_ENDPOINT_URL": extra.get("endpoint_url"),
+    }
+    return {variable: value for variable, value in said.items() if value}
+
+
+def settings_now() -> LedgerSettings:
+    """The settings as they are at this moment; they change between runs.
+
+    Raises:
+        AirflowFailException: If the file is wrong.
+    """
+    from rebalance_ledger.settings import SettingsError, load_settings  # noqa: PLC0415  # not while the DAG is parsed
+
+    try:
+        return load_settings(Path(places(("settings",))["settings"]))
+    except SettingsError as error:
+        raise AirflowFailException(str(error)) from error
+
+
+def arguments_for(cluster: str, ds: str) -> list[str]:
+    """The arguments that every stage takes. A value is part of its option's word, so a name cannot pass for one."""
+    return [
+        f"--cluster={cluster}",
+        f"--ds={ds}",
+        *(f"--{place}={value}" for place, value in places().items()),
+    ]
+
+
+class LedgerOperator(BaseOperator):
+    """Runs `ledger`.
+
+    Args:
+        kwargs: Passed on to Airflow.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(**kwargs)
+        self._process: subprocess.Popen[str] | None = None
+
+    def run_ledger(self, words: Sequence[str], options: Sequence[str], whispered: str = "") -> None:
+        """Run `ledger` to its end, and log what it says.
+
+        Args:
+            words: The command, such as `stage`, `gate`.
+            options: Its options.
+            whispered: What it is given on standard input, which no log and no list of processes shows.
+
+        Raises:
+            StageRefusedError: On exit code 2 or 3.
+            LackingCaptureError: On 4 or 5.
+            StageCrashedError: On any other that is not 0.
+        """
+        command = ["ledger", *words, *options]
+        self.log.info("Running %s", command)
+        reason: deque[str] = deque(maxlen=_REASON_LINES)
+        with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={name: value for name, value in os.environ.items() if not is_of_airflow(name)}
+            | object_store_variables(),
+        ) as self._process:
+            self._whisper(self._process.stdin, whispered)
+            progress = Thread(target=self._log_lines, args=(self._process.stdout, deque(maxlen=0)))
+            progress.start()
+            try:
+                self._log_lines(self._process.stderr, reason)
+                self._process.wait()
+            except BaseException:
+                # Airflow's timeout is an exception in these lines; the program must not outlive its task.
+                self._process.kill()
+                raise
+            finally:
+                progress.join()
+        if self._process.returncode != 0:
+            raise stage_error(" ".join(("ledger", *words)), self._process.returncode, reason)
+
+    @staticmethod
+    def _whisper(stream: IO[str] | None, text: str) -> None:
+        # A program that ended before it listened says itself why.
+        with suppress(BrokenPipeError), stream or nullcontext():
+            if stream and text:
+                stream.write(text)
+
+    def _log_lines(self, stream: Iterable[str] | None, keep: deque[str]) -> None:
+        for line in stream or ():
+            self.log.info("%s", line.rstrip())
+            keep.append(line.rstrip())
+
+    def on_kill(self) -> None:
+        """End the program when the task is marked failed or cleared in the UI."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+
+
+class ClusterOperator(LedgerOperator):
+    """Runs `ledger` for one cluster.
+
+    Args:
+        cluster: The cluster's name, usually from the settings by way of an expanded task group.
+        kwargs: Passed on to Airflow.
+    """
+
+    template_fields: Sequence[str] = ("cluster",)
+
+    def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(**kwargs)
+        self.cluster = cluster
+
+    def has_landed(self, ds: str) -> bool:
+        """Whether the cluster's export of a day bears its manifest, which the contract lands last."""
+        exports = places(("exports",))["exports"]
+        if "://" not in exports:
+            return (Path(exports) / self.cluster / ds / "manifest.json").is_file()
+        try:
+            self.run_ledger(
+                ["exports", "landed"], [f"--cluster={self.cluster}", f"--ds={ds}", f"--exports={exports}"]
+            )
+        except StageRefusedError:
+            return False
+        return True
+
+
+class MaintainWarehouseOperator(LedgerOperator):
+    """Runs `ledger maintain`: names what the warehouse no longer needs, and removes it if the settings say so."""
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature
+        """Run it, with `--apply` where the settings have `dry_run: false`.
+
+        Raises:
+            AirflowFailException: If the settings are wrong.
+            StageRefusedError: If another release has written the warehouse.
+            StageCrashedError: If something cannot be written now.
+        """
+        options = [f"--{place}={value}" for place, value in places(("warehouse", "settings")).items()]
+        if not settings_now().maintenance.dry_run:
+            options.append("--apply")
+        self.run_ledger(["maintain"], options)
+
+
+class LedgerStageOperator(ClusterOperator):
+    """Runs one stage that needs no Spark, `ledger stage <stage>`, for one cluster and day.
+
+    Args:
+        stage: `verify` or `publish`; `gate` has an operator of its own.
+        kwargs: See `ClusterOperator`.
+    """
+
+    def __init__(self, *, stage: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(**kwargs)
+        self.stage = stage
+
+    def execute(self, context: Context) -> None:
+        """Run the stage, log what it says, and announce its outlets if it ends well."""
+        ds = day_of(context)
+        self.run_stage(ds)
+        for outlet in self.outlets:
+            context["outlet_events"][outlet].extra = {"cluster": self.cluster, "ds": ds}
+
+    def run_stage(self, ds: str) -> None:
+        """Run `ledger stage` to its end.
+
+        Raises:
+            StageRefusedError: On exit code 2 or 3.
+            StageCrashedError: On any other that is not 0.
+        """
+        self.run_ledger(["stage", self.stage], arguments_for(self.cluster, ds))
+
+
+class DataDocsLink(BaseOperatorLink):
+    """The button of the gate's task that leads to the pages of its verdict."""
+
+    name = "Data Docs"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  # Airflow's own signature
+        """Where the pages of the day are; Airflow asks when the task has ended, and keeps the answer as an XCom."""
+        return operator.data_docs_url if isinstance(operator, GateOperator) else ""
+
+
+class GateOperator(LedgerStageOperator):
+    """Runs `ledger stage gate`, and links the pages of its verdict, be it a refusal or not.
+
+    Args:
+        kwargs: See `ClusterOperator`.
+    """
+
+    operator_extra_links = (DataDocsLink(),)
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(stage="gate", **kwargs)
+        self.data_docs_url = ""
+
+    def _log_lines(self, stream: Iterable[str] | None, keep: deque[str]) -> None:
+        """Log what the gate says, and note where its pages are: it says so in a line of its own."""
+
+        def noted() -> Iterator[str]:
+            for line in stream or ():
+                said, is_place, page = line.rstrip().partition(_PAGES_ARE_AT)
+                if is_place and not said:
+                    self.data_docs_url = data_docs_url(Path(page))
+                yield line
+
+        super()._log_lines(noted(), keep)
+
+
+def data_docs_url(page: Path) -> str:
+    """The address of a page in `<warehouse>/data_docs`: below LEDGER_DATA_DOCS_URL if that is set, else that of the file.
+
+    A browser opens no file from a page of Airflow, and Airflow serves none: whoever wants to click serves the folder.
+    """
+    served_at = os.environ.get("LEDGER_DATA_DOCS_URL")
+    if not served_at:
+        return page.as_uri()
+    folder = Path(places(("warehouse",))["warehouse"]).resolve() / "data_docs"
+    return f"{served_at.rstrip('/')}/{quote(page.relative_to(folder).as_posix())}"
+
+
+class VerifyExportSensor(LedgerStageOperator, BaseSensorOperator):
+    """Checks a landed export against its manifest; on the day itself it waits for the export to land.
+
+    Only the scheduler's own run waits, and only while its UTC day lasts. A run of a day in the past, or one that a
+    person started, gets its answer at once: no live cluster is ever asked.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(stage="verify", mode="reschedule", **kwargs)
+
+    def execute(self, context: Context) -> None:
+        """Let the sensor's loop call `poke`."""
+        BaseSensorOperator.execute(self, context)
+
+    def poke(self, context: Context) -> bool:
+        """Verify the export if it is there or if waiting has no sense; otherwise say "not yet"."""
+        ds = day_of(context)
+        scheduled = context["dag_run"].run_type == "scheduled"
+        # What the manifest says is the stage's to judge.
+        if scheduled and ds == f"{datetime.now(UTC):%Y-%m-%d}" and not self.has_landed(ds):
+            where = places()["exports"]
+            self.log.info("No export of %s for %s has landed yet in %s; waiting.", self.cluster, ds, where)
+            return False
+        self.run_stage(ds)
+        return True
+
+
+class _SubmitHook(SparkSubmitHook):
+    """Starts `spark-submit` without Airflow's own variables: the hook itself adds to the environment, and takes nothing away."""
+
+    def _get_spark_binary_path(self) -> list[str]:
+        unset = [f"--unset={name}" for name in sorted(os.environ) if is_of_airflow(name)]
+        return ["env", *unset, *super()._get_spark_binary_path()]
+
+
+class LedgerBuildOperator(SparkSubmitOperator):
+    """Submits the day's one Spark application, `spark_jobs/build.py`, through the connection `spark_default`.
+
+    Args:
+        cluster: The cluster's name, usually from the settings by way of an expanded task group.
+        kwargs: Passed on to the Spark provider's operator.
+    """
+
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster")
+
+    def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(
+            application=str(BUILD_SCRIPT), conn_id="spark_default", name="ledger-build", **kwargs
+        )
+        self.cluster = cluster
+
+    def _get_hook(self) -> SparkSubmitHook:
+        hook = super()._get_hook()
+        hook.__class__ = (
+            _SubmitHook  # It differs in one method; the operator has no other place for a hook of one's own.
+        )
+        return hook
+
+    def execute(self, context: Context) -> None:
+        """Submit the application and wait for it.
+
+        Raises:
+            StageRefusedError: If the application ends with 2 or 3, which the operator itself would retry.
+            StageCrashedError: If it ends in another way.
+        """
+        self.application_args = arguments_for(self.cluster, day_of(context))
+        self.env_vars = object_store_variables()
+        self._hook = self._get_hook()
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            submitted = self._hook._submit_sp  # noqa: SLF001  # the only place that has the exit code as a number
+            if submitted is None or not submitted.returncode:
+                raise
+            said = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last words
+            raise stage_error("spark_jobs/build.py", submitted.returncode, own_words(said)[-1:]) from error
+
+
+def retry_policy() -> dict[str, Any]:
+    """Default arguments of every task: a crash is tried again, later each time, and nothing hangs for ever."""
+    return {
+        "retries": 2,
+        "retry_delay": timedelta(minutes=1),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(minutes=15),
+        "execution_timeout": timedelta(minutes=15),
+    }

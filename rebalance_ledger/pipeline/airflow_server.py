@@ -1,0 +1,141 @@
+"""Airflow's scheduler and pages on this machine alone, until Ctrl-C: `make airflow`.
+
+Belongs here: starting the three processes that Airflow needs, saying where to look, and leaving nothing behind.
+Does not belong here: settings of Airflow (see `conf/environment.sh`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
+
+from rebalance_ledger.pipeline.processes import RunningElsewhereError, begin_run, end_in_order
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+COMPONENTS = (
+    ("api-server",),
+    # The pages read the log files themselves; the log server would listen on every interface.
+    ("scheduler", "--skip-serve-logs"),
+    ("dag-processor",),
+)
+_START_SECONDS = 180.0
+
+
+class StoppedError(Exception):
+    """Somebody asked us to end, by Ctrl-C or SIGTERM."""
+
+
+def main() -> int:
+    """Start, wait, and end everything that was started.
+
+    Returns:
+        0 after Ctrl-C or SIGTERM; 1 if a component ended by itself; 2 if it cannot start here.
+    """
+    root = Path(os.environ["LEDGER_ROOT"])
+    port = int(os.environ["AIRFLOW_PORT"])
+    try:
+        lock = begin_run(root)
+    except RunningElsewhereError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    with lock:
+        if _is_taken(port):
+            sys.stderr.write(f"Port {port} is in use; choose another: make airflow AIRFLOW_PORT={port + 1}\n")
+            return 2
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _stop)
+        return _serve(root / ".local" / "logs", port)
+
+
+def _serve(logs: Path, port: int) -> int:
+    logs.mkdir(parents=True, exist_ok=True)
+    running: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for component, *options in COMPONENTS:
+            with (logs / f"airflow-{component}.log").open("wb") as log:
+                running[component] = _start([component, *options], log)
+        _wait_until_healthy(port, running)
+        if _ended(running) is None:
+            _say(f"Airflow is at http://127.0.0.1:{port}/dags/queue_ledger (Ctrl-C ends it).")
+        while True:
+            ended = _ended(running)
+            if ended:
+                sys.stderr.write(f"Airflow's {ended} ended by itself; see {logs / f'airflow-{ended}.log'}\n")
+                return 1
+            _wait(running["scheduler"], seconds=5)
+    except StoppedError:
+        _say("Ending Airflow …")
+        return 0
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave half of them running
+        end_in_order(process.pid for process in running.values() if process.poll() is None)
+        _say("Airflow has ended.")
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _start(arguments: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    # In a session of its own: Ctrl-C reaches us alone, and we end the three in order.
+    return subprocess.Popen(  # noqa: S603  # an argument list, never a shell
+        ["airflow", *arguments],  # noqa: S607  # .venv/bin comes first on the PATH
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise StoppedError
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+def _ended(running: dict[str, subprocess.Popen[bytes]]) -> str | None:
+    return next((name for name, process in running.items() if process.poll() is not None), None)
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=seconds)
+
+
+def _wait_until_healthy(port: int, running: dict[str, subprocess.Popen[bytes]]) -> None:
+    """Return when the pages answer, or when a component has ended (which the caller reports)."""
+    opener = build_opener(ProxyHandler({}))  # loopback is nobody's proxy's business
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and _ended(running) is None:
+        try:
+            opener.open(f"http://127.0.0.1:{port}/api/v2/monitor/health", timeout=5).close()
+        except (URLError, OSError):
+            _wait(running["api-server"], seconds=0.5)
+        else:
+            return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Which published days are out of date.
+
+They were compared with something that has changed since (the view `stale_day`), or computed from an export that is replaced.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
+from rebalance_ledger.warehouse.errors import NoWarehouseError
+from rebalance_ledger.warehouse.query import query
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+
+    from rebalance_ledger.storage.location import Place
+    from rebalance_ledger.warehouse.layout import Warehouse
+
+EXPORT_REPLACED: Final = "export_replaced"
+"""Reason: the day's own export is another one now. A further attempt at a capture has completed it."""
+
+
+class StaleDay(NamedTuple):
+    """A published day that is out of date.
+
+    Attributes:
+        cluster: the cluster's name.
+        ds: the day.
+        reasons: see the view; and `EXPORT_REPLACED`.
+    """
+
+    cluster: str
+    ds: date
+    reasons: tuple[str, ...]
+
+
+def stale_days(warehouse: Warehouse, cluster: str, exports: Place | None = None) -> tuple[StaleDay, ...]:
+    """The days of a cluster that are out of date, the earliest first; none where nothing is published.
+
+    Args:
+        warehouse: Where the days are published.
+        cluster: The cluster.
+        exports: Where its exports are; None if they are not looked at.
+
+    Raises:
+        QueryError: the warehouse cannot be read.
+    """
+    try:
+        with query(warehouse.root, "SELECT cluster, ds, reasons FROM stale_day ORDER BY ds") as result:
+            reasons = {ds: tuple(of_day) for name, ds, of_day in result.rows if name == cluster}
+        with query(warehouse.root, "SELECT cluster, ds, manifest_sha256 FROM publication") as result:
+            published = {ds: sha256 for name, ds, sha256 in result.rows if name == cluster}
+    except NoWarehouseError:
+        return ()
+    for ds in replaced_exports(published, cluster, exports):
+        reasons[ds] = (*reasons.get(ds, ()), EXPORT_REPLACED)
+    return tuple(StaleDay(cluster, ds, of_day) for ds, of_day in sorted(reasons.items()))
+
+
+def replaced_exports(published: Mapping[date, str], cluster: str, exports: Place | None) -> list[date]:
+    """The published days whose export is there and is not the one that they were computed from.
+
+    Those in an object store are not looked at: no export there is replaced.
+
+    Args:
+        published: Day -> SHA-256 of the manifest that it was computed from.
+        cluster: The cluster.
+        exports: Where its exports are.
+    """
+    if not isinstance(exports, Path):
+        return []
+    replaced = []
+    for ds, sha256 in published.items():
+        try:
+            manifest = load_manifest(export_directory(exports, cluster, ds))
+        except ExportError:
+            continue  # It is gone, or the next run says what is wrong with it.
+        if manifest.sha256 != sha256:
+            replaced.append(ds)
+    return replaced

@@ -1,0 +1,174 @@
+"""The stages of one day, each as one function, for the command line and (through it) for Airflow.
+
+What belongs here: which package does what in which order. What does not: how (`topology`, `spark_jobs`,
+`expectations`, `warehouse`), and what a person sees (`cli`).
+"""
+
+# Great Expectations takes seconds to import and Spark needs a JVM: each stage imports only its own engine.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rebalance_ledger.settings import ClusterSettings, load_settings
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from expectations.verdict import Verdict
+    from rebalance_ledger.exports.manifest import Manifest
+    from rebalance_ledger.storage.location import Place
+    from rebalance_ledger.warehouse.layout import Warehouse
+    from rebalance_ledger.warehouse.publish import Publication
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class RefusedError(Exception):
+    """The gate refused the day; `str()` says which table fails which expectation, with examples."""
+
+
+class SetUpMissingError(Exception):
+    """Something that `make setup` makes is not there; `str()` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """One day of one cluster, and where to read and write.
+
+    Attributes:
+        cluster: the cluster's name.
+        ds: the UTC day on which the export was taken.
+        exports: where the exports are, `<exports>/<cluster>/<ds>/`.
+        warehouse: where the tables are.
+        settings_file: the settings file; None for a cluster of which nothing is configured.
+    """
+
+    cluster: str
+    ds: date
+    exports: Place
+    warehouse: Warehouse
+    settings_file: Path | None
+
+    @property
+    def settings(self) -> ClusterSettings:
+        """The settings of the cluster; empty where the file does not name it.
+
+        Raises:
+            SettingsError: the file is wrong.
+        """
+        if self.settings_file is None:
+            return ClusterSettings()
+        from expectations.policy import GATE_NAMES
+
+        return load_settings(self.settings_file, GATE_NAMES).clusters.get(self.cluster, ClusterSettings())
+
+
+def verify(day: Day) -> Manifest:
+    """Check the day's export against its manifest, byte for byte.
+
+    Raises:
+        ExportError: there is none, or it is not what was sealed.
+    """
+    from rebalance_ledger.exports.manifest import export_directory
+    from rebalance_ledger.exports.manifest import verify as verify_export
+
+    return verify_export(export_directory(day.exports, day.cluster, day.ds), cluster=day.cluster, ds=day.ds)
+
+
+def build(day: Day) -> None:
+    """Compute and stage the day in a Spark application of this process.
+
+    Raises:
+        ExportError: the day has no export.
+        SettingsError: the settings file is wrong.
+        SetUpMissingError: there is no Spark configuration.
+    """
+    settings = day.settings
+    _use_project_spark()
+    from spark_jobs.build import build as build_day
+    from spark_jobs.session import spark_session
+
+    spark = spark_session(f"rebalance-ledger {day.cluster} {day.ds}")
+    try:
+        build_day(
+            spark,
+            exports=day.exports,
+            warehouse=day.warehouse,
+            settings=settings,
+            cluster=day.cluster,
+            ds=day.ds,
+        )
+    finally:
+        spark.stop()
+
+
+def gate(day: Day) -> Verdict:
+    """Judge the staged day.
+
+    Raises:
+        SettingsError: the settings file is wrong.
+        StageError: there is no whole stage, or its files are not those that the build wrote.
+        RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
+    """
+    from expectations.gate import judge
+    from expectations.verdict import explain
+    from rebalance_ledger.pipeline.gate_input import to_judge
+    from rebalance_ledger.warehouse.publish import quarantine
+    from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, read_build, write_verdict
+
+    settings = day.settings.gate
+    stage = newest_stage(day.warehouse, day.cluster, day.ds)
+    run_id = read_build(stage).run_id
+    check_inventory(stage)
+    judged = to_judge(day.warehouse, day.cluster, day.ds, stage, settings)
+    docs = day.warehouse.data_docs_index(day.cluster, day.ds)
+    verdict = judge(
+        judged.measures,
+        cluster=day.cluster,
+        ds=day.ds,
+        run_id=run_id,
+        data_docs_dir=docs and docs.parent,
+        settings=settings,
+        compared_ds=judged.compared_ds,
+        quarantined=judged.quarantined,
+    )
+    verdict = replace(verdict, notes=[*judged.notes, *verdict.notes])
+    write_verdict(
+        day.warehouse, day.cluster, day.ds, stage, verdict.verdict, verdict.results, verdict.quarantined
+    )
+    if verdict.verdict == "refused":
+        quarantine(day.warehouse, day.cluster, day.ds, verdict.results)
+        raise RefusedError(explain(verdict))
+    return verdict
+
+
+def publish(day: Day) -> Publication:
+    """Publish the staged and accepted day.
+
+    Raises:
+        StageError: the stage is not whole, or the gate has not accepted it.
+    """
+    from rebalance_ledger.warehouse.publish import publish as publish_day
+
+    return publish_day(day.warehouse, day.cluster, day.ds)
+
+
+def _use_project_spark() -> None:
+    """Point Spark at this checkout's configuration, unless the environment already says where it is."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    java_home = _ROOT / ".local" / "java-home"
+    if java_home.is_file():
+        os.environ.setdefault("JAVA_HOME", java_home.read_text(encoding="utf-8").strip())
+    if "SPARK_CONF_DIR" not in os.environ:
+        conf = _ROOT / ".local" / "spark-conf"
+        if not (conf / "spark-defaults.conf").is_file():
+            raise SetUpMissingError(
+                f"There is no Spark configuration at {conf}: run `make setup`, or set SPARK_CONF_DIR."
+            )
+        os.environ["SPARK_CONF_DIR"] = str(conf)

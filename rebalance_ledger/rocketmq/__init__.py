@@ -1,0 +1,1 @@
+"""TODO rebalance_ledger/rocketmq."""

@@ -1,0 +1,183 @@
+"""Where a client that starts takes up a queue: the stored offset, or where its settings say, and what the broker makes of it.
+
+Rules, with the classes that have them (read from 4.1.0 to 5.3.3, and Go's client 2.1.2):
+
+* `RebalancePushImpl.computePullFromWhere` (from 4.9.0 on `computePullFromWhereWithException`): a stored offset of 0 or more
+  wins; -1 is none, and `ConsumeFromWhere` decides; anything below -1 leaves the queue out. Go's `pushConsumer` does the same.
+* `RebalanceLitePullImpl.computePullFromWhere` has the rule since 4.7.0, without the three deprecated settings: with one
+  of these a lite pull consumer that has no stored offset asks for -1.
+* `DefaultMessageStore.getMessage` and `PullMessageProcessor`: an offset outside of the queue is answered with
+  `PULL_OFFSET_MOVED` and a new one: the least below it, the greatest above it. Brokers up to 4.9.3 send who is above
+  the greatest to 0 where the least offset is 0.
+
+Belongs here: these rules. Does not belong here: what stands in a file (`rebalance_ledger.rocketmq.offset_files`), Spark.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from rebalance_ledger.rocketmq.versions import Version
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+NONE: Final = -1
+"""No stored offset (RocketMQ's own number for it), and here also: not known. No offset of a queue is negative."""
+
+_LITE_PULL: Final = "CONSUME_ACTIVELY"
+_LITE_PULL_SINCE: Final = Version(4, 7, 0)
+
+
+class DefaultRule(IntEnum):
+    """Where a client begins that has no stored offset."""
+
+    UNKNOWN = 0
+    LAST = 1
+    FIRST = 2
+    TIMESTAMP = 3
+
+
+class Start(IntEnum):
+    """What becomes of the client itself."""
+
+    UNKNOWN = 0
+    STARTS = 1
+    FAILS = 2
+
+
+class Restart(IntEnum):
+    """Why a client takes up a queue where it does."""
+
+    UNKNOWN = 0
+    STORED = 1
+    DEFAULT_LAST = 2
+    DEFAULT_FIRST = 3
+    DEFAULT_TIMESTAMP = 4
+    CORRECTED_BY_BROKER_TO_MIN = 5
+    CORRECTED_BY_BROKER_TO_MAX = 6
+    FAILS_TO_START = 7
+    QUEUE_LEFT_OUT = 8
+
+
+RESTART_REASONS: Final = tuple(restart.name.lower() for restart in Restart)
+"""Their names as they stand in tables, in the order of their numbers."""
+
+
+class RestartBatch(NamedTuple):
+    """How N queues are taken up.
+
+    Attributes:
+        offset: The first offset (messages) that is consumed; `NONE` where it is not known or there is none.
+        reason: Numbers of `Restart`.
+        skipped_count: Messages between the place that was reached and `offset`; `NONE` where it cannot be told.
+        repeated_count: Messages between `offset` and the place that was reached; `NONE` as above.
+    """
+
+    offset: npt.NDArray[np.int64]
+    reason: npt.NDArray[np.int8]
+    skipped_count: npt.NDArray[np.int64]
+    repeated_count: npt.NDArray[np.int64]
+
+
+_RULE_OF_SETTING: Final = {
+    "CONSUME_FROM_LAST_OFFSET": DefaultRule.LAST,
+    "CONSUME_FROM_FIRST_OFFSET": DefaultRule.FIRST,
+    "CONSUME_FROM_TIMESTAMP": DefaultRule.TIMESTAMP,
+}
+_DEPRECATED: Final = frozenset(
+    {
+        "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+        "CONSUME_FROM_MIN_OFFSET",
+        "CONSUME_FROM_MAX_OFFSET",
+    }
+)
+"""Settings that a push consumer takes for CONSUME_FROM_LAST_OFFSET, whatever their names say."""
+
+
+def default_rule(
+    consume_from_where: str | None, *, consume_type: str | None, client_version: str
+) -> DefaultRule:
+    """Where a client begins that has no stored offset.
+
+    Args:
+        consume_from_where: `ConsumeFromWhere` as a broker's `ConsumerConnection` names it; None if nobody said.
+        consume_type: `ConsumeType` of the same; a push consumer reports `CONSUME_PASSIVELY`, a lite pull consumer
+            `CONSUME_ACTIVELY`; None if nobody said, which is taken for push.
+        client_version: The client's release, such as `4.9.7`.
+
+    Raises:
+        UnknownNameError: The release is unknown.
+    """
+    is_lite_pull = consume_type == _LITE_PULL
+    if consume_from_where is None or (is_lite_pull and Version.parse(client_version) < _LITE_PULL_SINCE):
+        return DefaultRule.UNKNOWN
+    if consume_from_where in _DEPRECATED and not is_lite_pull:
+        return DefaultRule.LAST
+    return _RULE_OF_SETTING.get(consume_from_where, DefaultRule.UNKNOWN)
+
+
+def restart_batch(
+    *,
+    stored: npt.NDArray[np.int64],
+    rule: npt.NDArray[np.int8],
+    start: npt.NDArray[np.int8],
+    is_retry: npt.NDArray[np.bool_],
+    least: npt.NDArray[np.int64],
+    greatest: npt.NDArray[np.int64],
+    is_newer: npt.NDArray[np.bool_],
+    reached: npt.NDArray[np.int64],
+) -> RestartBatch:
+    """How clients that are started would take up N queues, at brokers of 4.9.4 or later.
+
+    Args:
+        stored: The stored offset of each queue (messages); `NONE` for none.
+        rule: Numbers of `DefaultRule`.
+        start: Numbers of `Start`.
+        is_retry: Whether the topic is a retry topic.
+        least: Least offset of the queue (messages); `NONE` where the broker did not say.
+        greatest: Greatest offset of the queue, which the next message gets; `NONE` as above.
+        is_newer: Whether the offset was stored after the broker was asked, so that it may be past `greatest` in order.
+        reached: The furthest place that the client was ever seen at; `NONE` where it was seen nowhere.
+    """
+    has_bounds = (least >= 0) & (greatest >= 0)
+    has_stored = stored >= 0
+    is_default = stored == NONE
+    is_behind = has_stored & has_bounds & (stored < least)
+    is_ahead = has_stored & has_bounds & (stored > greatest) & ~is_newer
+    # At 0 the broker corrects to the least offset: `default_first` and retry topics begin there.
+    lowest = np.where(has_bounds, least, NONE)
+    highest = np.where(has_bounds, greatest, NONE)
+    unknown = np.full_like(stored, NONE)
+    # In the order of precedence: condition, reason, offset.
+    choices = (
+        (start == Start.UNKNOWN, Restart.UNKNOWN, unknown),
+        (start == Start.FAILS, Restart.FAILS_TO_START, unknown),
+        (stored < NONE, Restart.QUEUE_LEFT_OUT, unknown),
+        (has_stored & ~has_bounds, Restart.UNKNOWN, unknown),
+        (is_behind, Restart.CORRECTED_BY_BROKER_TO_MIN, lowest),
+        (is_ahead, Restart.CORRECTED_BY_BROKER_TO_MAX, highest),
+        (has_stored, Restart.STORED, stored),
+        (
+            is_default & (rule == DefaultRule.LAST),
+            Restart.DEFAULT_LAST,
+            np.where(is_retry, lowest, highest),
+        ),
+        (is_default & (rule == DefaultRule.FIRST), Restart.DEFAULT_FIRST, lowest),
+        (
+            is_default & (rule == DefaultRule.TIMESTAMP),
+            Restart.DEFAULT_TIMESTAMP,
+            np.where(is_retry, highest, NONE),
+        ),
+    )
+    conditions = [condition for condition, _, _ in choices]
+    reason = np.select(conditions, [int(each) for _, each, _ in choices], Restart.UNKNOWN).astype(np.int8)
+    offset = np.select(conditions, [each for _, _, each in choices], NONE)
+    # Past the log's end the numbers count another log's messages: nothing can be said of these.
+    is_told = (offset >= 0) & (reached >= 0) & ~is_ahead
+    skipped = np.where(is_told, np.maximum(offset - reached, 0), NONE)
+    repeated = np.where(is_told, np.maximum(reached - offset, 0), NONE)
+    return RestartBatch(offset, reason, skipped, repeated)

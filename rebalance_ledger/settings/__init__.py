@@ -1,0 +1,57 @@
+"""The settings file: which clusters there are, and what no export can say about their groups.
+
+What belongs here: the file's model and its loading. What does not: any rule about queues, any secret (those are
+Airflow connections).
+"""
+
+from __future__ import annotations
+
+from rebalance_ledger.settings.gate import FairnessLimits, GateNames, GateRule, GateSettings, Severity, Waiver
+from rebalance_ledger.settings.load import SettingsError, load_settings
+from rebalance_ledger.settings.model import (
+    CaptureQuality,
+    ClusterSettings,
+    CollectSettings,
+    CollectTls,
+    ConfigStrategy,
+    ConfiguredQueues,
+    ConsistentHashStrategy,
+    GroupSettings,
+    LedgerSettings,
+    MachineRoomNearbyStrategy,
+    MachineRoomStrategy,
+    MaintenanceSettings,
+    PlainStrategy,
+    Retention,
+    RoomRule,
+    is_host_and_port,
+    settings_by_member,
+)
+
+__all__ = [
+    "CaptureQuality",
+    "ClusterSettings",
+    "CollectSettings",
+    "CollectTls",
+    "ConfigStrategy",
+    "ConfiguredQueues",
+    "ConsistentHashStrategy",
+    "FairnessLimits",
+    "GateNames",
+    "GateRule",
+    "GateSettings",
+    "GroupSettings",
+    "LedgerSettings",
+    "MachineRoomNearbyStrategy",
+    "MachineRoomStrategy",
+    "MaintenanceSettings",
+    "PlainStrategy",
+    "Retention",
+    "RoomRule",
+    "SettingsError",
+    "Severity",
+    "Waiver",
+    "is_host_and_port",
+    "load_settings",
+    "settings_by_member",
+]

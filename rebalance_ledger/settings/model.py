@@ -1,0 +1,382 @@
+"""The model of the settings file. A wrong key is an error, never ignored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from rebalance_ledger.settings.gate import GateSettings, Strict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class RoomRule(Strict):
+    """How a name (of a broker or of a client) tells its machine room: exactly one of the three ways.
+
+    Attributes:
+        names: the room of each name, for example `{broker-a: hz}`.
+        prefixes: the room of the longest prefix that the name begins with, for example `{"10.1.": hz}`.
+        before: the room is the part of the name before this separator, for example `"@"` for `hz@broker-a`.
+    """
+
+    names: dict[str, str] | None = None
+    prefixes: dict[str, str] | None = None
+    before: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _exactly_one_way(self) -> RoomRule:
+        ways = [way for way in ("names", "prefixes", "before") if getattr(self, way) is not None]
+        if len(ways) != 1:
+            raise ValueError(f"give exactly one of names, prefixes, before; got {', '.join(ways) or 'none'}")
+        return self
+
+    def room(self, name: str) -> str | None:
+        """The room of a name, or None where the rule does not tell."""
+        if self.names is not None:
+            return self.names.get(name)
+        if self.prefixes is not None:
+            fitting = [prefix for prefix in self.prefixes if name.startswith(prefix)]
+            return self.prefixes[max(fitting, key=len)] if fitting else None
+        room, separator, _ = name.partition(self.before or "")
+        return room if separator else None
+
+
+class PlainStrategy(Strict):
+    """A strategy without parameters."""
+
+    strategy: Literal["AVG", "AVG_BY_CIRCLE"]
+
+
+class ConsistentHashStrategy(Strict):
+    """`AllocateMessageQueueConsistentHash` with the built-in hash function."""
+
+    strategy: Literal["CONSISTENT_HASH"]
+    virtual_node_count: int = Field(ge=0)
+
+
+class MachineRoomStrategy(Strict):
+    """`AllocateMessageQueueByMachineRoom` and its `consumeridcs`."""
+
+    strategy: Literal["MACHINE_ROOM"]
+    consumer_idcs: list[str]
+
+
+class MachineRoomNearbyStrategy(Strict):
+    """`AllocateMachineRoomNearby` over an inner strategy, with its two resolvers as rules."""
+
+    strategy: Literal["MACHINE_ROOM_NEARBY"]
+    inner: Annotated[PlainStrategy | ConsistentHashStrategy, Field(discriminator="strategy")]
+    broker_room: RoomRule
+    consumer_room: RoomRule
+
+
+class MemberParameters(Strict):
+    """What one member of a group was configured with instead of what its group was."""
+
+    @model_validator(mode="after")
+    def _not_empty(self) -> Self:
+        if not self.changes():
+            raise ValueError(f"give at least one of {', '.join(type(self).model_fields)}")
+        return self
+
+    def changes(self) -> dict[str, Any]:
+        """Return the parameters that differ, by name."""
+        return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
+
+
+class ConsistentHashParameters(MemberParameters):
+    """See `ConsistentHashStrategy`."""
+
+    virtual_node_count: int | None = Field(default=None, ge=0)
+
+
+class MachineRoomParameters(MemberParameters):
+    """See `MachineRoomStrategy`."""
+
+    consumer_idcs: list[str] | None = None
+
+
+class MachineRoomNearbyParameters(MemberParameters):
+    """See `MachineRoomNearbyStrategy`."""
+
+    inner: Annotated[PlainStrategy | ConsistentHashStrategy, Field(discriminator="strategy")] | None = None
+    broker_room: RoomRule | None = None
+    consumer_room: RoomRule | None = None
+
+
+class ConsistentHashGroup(ConsistentHashStrategy):
+    """A group with CONSISTENT_HASH.
+
+    Attributes:
+        members: client id -> what this member was configured with instead.
+    """
+
+    members: dict[str, ConsistentHashParameters] = Field(default_factory=dict)
+
+
+class MachineRoomGroup(MachineRoomStrategy):
+    """A group with MACHINE_ROOM.
+
+    Attributes:
+        members: client id -> what this member was configured with instead.
+    """
+
+    members: dict[str, MachineRoomParameters] = Field(default_factory=dict)
+
+
+class MachineRoomNearbyGroup(MachineRoomNearbyStrategy):
+    """A group with MACHINE_ROOM_NEARBY.
+
+    Attributes:
+        members: client id -> what this member was configured with instead; the rest is as the group has it.
+    """
+
+    members: dict[str, MachineRoomNearbyParameters] = Field(default_factory=dict)
+
+
+class ConfiguredQueues(Strict):
+    """Some queues of one topic on one broker."""
+
+    topic: str
+    broker_name: str
+    queue_ids: list[int]
+
+
+class ConfigStrategy(Strict):
+    """`AllocateMessageQueueByConfig`: the list that each client was given, by client id."""
+
+    strategy: Literal["CONFIG"]
+    clients: dict[str, list[ConfiguredQueues]]
+
+
+GroupSettings = Annotated[
+    PlainStrategy | ConsistentHashGroup | MachineRoomGroup | MachineRoomNearbyGroup | ConfigStrategy,
+    Field(discriminator="strategy"),
+]
+"""What a group's clients were configured with. It fills in what they cannot be asked (lists, rooms, counts)."""
+
+
+def settings_by_member(of_group: GroupSettings) -> dict[str, GroupSettings]:
+    """Return the settings of the members that were configured differently from their group, by client id."""
+    if isinstance(of_group, PlainStrategy | ConfigStrategy):
+        return {}
+    parameters: Mapping[str, MemberParameters] = of_group.members
+    return {
+        client_id: of_group.model_copy(update={**of_member.changes(), "members": {}})
+        for client_id, of_member in parameters.items()
+    }
+
+
+HypotheticalStrategy = Annotated[
+    ConsistentHashStrategy | MachineRoomStrategy | MachineRoomNearbyStrategy | ConfigStrategy,
+    Field(discriminator="strategy"),
+]
+"""A strategy that takes parameters, with the ones to try."""
+
+
+class CollectTls(Strict):
+    """How the collector encrypts. The password of a key is a secret, and so comes with the credentials.
+
+    Attributes:
+        verify: whether the servers' certificates are checked. RocketMQ's client never compares their host names.
+        trusted_certificates: file (PEM) with the authorities to trust; None for those of the Java installation.
+        certificate: file (PEM) with the client's own certificate, for servers that ask for one.
+        key: file (PEM, PKCS 8) with its private key.
+    """
+
+    verify: bool = True
+    trusted_certificates: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    @model_validator(mode="after")
+    def _certificate_with_key(self) -> CollectTls:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("give both certificate and key, or neither")
+        return self
+
+
+class Retention(Strict):
+    """How long exports are kept.
+
+    Attributes:
+        keep_days: the newest day that may go is this many days before today (UTC).
+        dry_run: whether the daily run only says what would go.
+    """
+
+    keep_days: int = Field(ge=1)
+    dry_run: bool = True
+
+
+class CaptureQuality(Strict):
+    """When a capture is not good enough. A share is that of failed questions among all that were asked.
+
+    Attributes:
+        degraded_above: a capture with a larger share is `degraded`, and so is one with a group of which no broker answered.
+        failed_above: a capture with a larger share is `failed`.
+    """
+
+    degraded_above: float = Field(default=0.05, ge=0, le=1)
+    failed_above: float = Field(default=0.5, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> CaptureQuality:
+        if self.degraded_above > self.failed_above:
+            raise ValueError("degraded_above must not be above failed_above")
+        return self
+
+
+class CollectSettings(Strict):
+    """How a live cluster is asked, and how hard.
+
+    Attributes:
+        nameservers: addresses, `host:port`; each is asked for itself. Empty if the Airflow connection has them.
+        proxies: addresses, `host:port`, at which RocketMQ 5 proxies in CLUSTER mode speak the remoting protocol. Empty: they are
+            found by their connections to the brokers, and asked at `proxy_port` of the hosts that they come from.
+        proxy_port: the proxies' `remotingListenPort`.
+        connection: id of the Airflow connection with the credentials; None for a cluster without access control.
+        tls: how to encrypt; None for plain connections.
+        parallelism: calls under way at a time, over all servers.
+        calls_per_second: at most, of any one name server or broker.
+        connect_timeout_ms: how long a connection may take.
+        call_timeout_ms: how long an answer may take.
+        client_timeout_ms: how long it may take if a broker passes the question on to a client. A broker waits ten
+            seconds for a client and then says so, so that who is silent for longer is the broker.
+        retries: how often a call that nobody answered is made again, each time after a longer pause.
+        dead_after_s: a server that has answered nothing for so long, and no three calls, is not called again in this run.
+        leave_out: kinds of sources that are not asked at all; what depends on them is unknown.
+        offset_files: the drop folder of broadcasting clients' offset files, an absolute path; None if nobody ships them.
+        offset_file_limit_bytes: a larger offset file is not copied.
+        quality: when a capture is degraded or failed, so that the day's next attempt asks again.
+        retention: how long exports are kept; None for ever.
+    """
+
+    nameservers: list[str] = Field(default_factory=list)
+    proxies: list[str] = Field(default_factory=list)
+    proxy_port: int = Field(default=8080, ge=1, le=65535)
+    connection: str | None = Field(default=None, min_length=1)
+    tls: CollectTls | None = None
+    parallelism: int = Field(default=16, ge=1, le=256)
+    calls_per_second: float = Field(default=50, gt=0)
+    connect_timeout_ms: int = Field(default=3_000, ge=100)
+    call_timeout_ms: int = Field(default=5_000, ge=100)
+    client_timeout_ms: int = Field(default=15_000, ge=11_000)
+    retries: int = Field(default=2, ge=0, le=10)
+    dead_after_s: float = Field(default=20, gt=0)
+    leave_out: list[
+        Literal[
+            "broker_config",
+            "broker_message_request_mode",
+            "broker_producer_table",
+            "broker_topic_stats",
+            "consume_stats",
+            "consumer_running_info",
+            "consumer_status",
+        ]
+    ] = Field(default_factory=list)
+    offset_files: str | None = None
+    offset_file_limit_bytes: int = Field(default=16 * 1024 * 1024, ge=1, le=1024 * 1024 * 1024)
+    quality: CaptureQuality = Field(default_factory=CaptureQuality)
+    retention: Retention | None = None
+
+    @field_validator("offset_files")
+    @classmethod
+    def _absolute(cls, folder: str | None) -> str | None:
+        # A worker of Airflow has another working directory than whoever writes the settings.
+        if folder is not None and not folder.startswith("/"):
+            raise ValueError(f"{folder!r} is not an absolute path")
+        return folder
+
+    @field_validator("nameservers", "proxies")
+    @classmethod
+    def _host_and_port(cls, addresses: list[str]) -> list[str]:
+        for address in addresses:
+            if not is_host_and_port(address):
+                raise ValueError(f"{address!r} is not host:port")
+        if len(set(addresses)) < len(addresses):
+            raise ValueError("an address is there twice")
+        return addresses
+
+
+def is_host_and_port(address: str) -> bool:
+    """Whether a text is the address of a server: a host, a colon and a port."""
+    host, _, port = address.rpartition(":")
+    is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536  # noqa: PLR2004  # TCP's own
+    return bool(host) and is_port and not set(host) & set(" \t\r\n;,/")
+
+
+class ClusterSettings(Strict):
+    """One cluster.
+
+    Attributes:
+        groups: consumer group -> what its clients were configured with.
+        hypothetical: strategies to compute for every group beside AVG, AVG_BY_CIRCLE and CONSISTENT_HASH with ten virtual
+            nodes, whose place another CONSISTENT_HASH takes. Each strategy once, in no order.
+        collect: how the live cluster is asked; None for a cluster whose exports come from elsewhere.
+        gate: what the gate asks beside its own defaults.
+    """
+
+    groups: dict[str, GroupSettings] = Field(default_factory=dict)
+    hypothetical: list[HypotheticalStrategy] = Field(default_factory=list)
+    collect: CollectSettings | None = None
+    gate: GateSettings = Field(default_factory=GateSettings)
+
+    @field_validator("hypothetical")
+    @classmethod
+    def _each_once(cls, hypothetical: list[HypotheticalStrategy]) -> list[HypotheticalStrategy]:
+        names = [of_cluster.strategy for of_cluster in hypothetical]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(
+                    f"{name} is there twice; a group, topic and queue has one row set of each strategy"
+                )
+        return sorted(hypothetical, key=lambda of_cluster: of_cluster.strategy)
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the canonical text of what can change a number; a part of a computation's identity.
+
+        The gate's part judges rows and changes none.
+        """
+        document = self.model_dump(mode="json", exclude={"collect", "gate"})
+        for of_group in document["groups"].values():
+            # A group without exceptions is the computation that it was before there could be any.
+            if not of_group.get("members"):
+                of_group.pop("members", None)
+        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+class MaintenanceSettings(Strict):
+    """How long a warehouse keeps what nobody uses any more.
+
+    Attributes:
+        unreferenced_keep_days: files that no publication of so many days needs; so far back `ledger rollback` can go. At
+            least one week, so that nobody is still reading what goes.
+        stage_keep_days: stages of days, for inspection.
+        data_docs_keep_days: the gate's pages.
+        dry_run: whether the DAG only says what would go.
+        verified_day_count: how many published days each maintenance compares with the hashes of their publication; other
+            days each time.
+    """
+
+    unreferenced_keep_days: int = Field(default=30, ge=7)
+    stage_keep_days: int = Field(default=14, ge=1)
+    data_docs_keep_days: int = Field(default=90, ge=1)
+    dry_run: bool = True
+    verified_day_count: int = Field(default=3, ge=0)
+
+
+class LedgerSettings(Strict):
+    """The whole file.
+
+    Attributes:
+        clusters: name -> settings of each cluster that the daily run covers.
+        maintenance: how long the warehouse keeps what nobody uses any more.
+    """
+
+    clusters: dict[str, ClusterSettings] = Field(default_factory=dict)
+    maintenance: MaintenanceSettings = Field(default_factory=MaintenanceSettings)

@@ -1,0 +1,34 @@
+"""How the engines reach the place where a warehouse is: delta-rs by options, Arrow by a file system. Nothing here opens anything."""
+
+from __future__ import annotations
+
+import pyarrow.fs as pafs
+
+from rebalance_ledger.storage.location import ObjectPath, file_system, is_object_store, variables
+
+
+def storage_options(place: str) -> dict[str, str] | None:
+    """What delta-rs is told about the storage of a warehouse.
+
+    A commit in an object store is a put that succeeds only where there is no such object yet, so of two writers that
+    want to make the same version one is refused, reads what the other did, and tries again.
+
+    Args:
+        place: a folder, or a URI in an object store.
+
+    Returns:
+        The `AWS_*` variables of the environment; None for a folder.
+    """
+    if not is_object_store(place):
+        return None
+    options = variables()
+    if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    return {**options, "AWS_CONDITIONAL_PUT": "etag"}
+
+
+def file_system_of(place: str) -> tuple[pafs.FileSystem, str]:
+    """Arrow's file system for a place, and the place's path in it."""
+    if is_object_store(place):
+        return file_system(), ObjectPath.of(place).key
+    return pafs.LocalFileSystem(), place

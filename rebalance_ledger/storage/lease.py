@@ -1,0 +1,181 @@
+"""Whose turn it is to write a warehouse in an object store, where there is no lock of an operating system.
+
+One small object, `<warehouse>/publishing.json`, names the writer. It is made by a put that succeeds only where there is none, and
+replaced by one that succeeds only over the content that was read. Its writer renews it; who waits watches it by its own clock, and takes
+over what nobody has renewed for long, so no two machines need to agree about the time.
+
+Belongs here: taking, keeping and giving back the turn. Does not belong here: what is written (`commits`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import time
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final, Literal
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, PreconditionError
+from obstore.store import S3Store
+
+from rebalance_ledger.storage.location import ObjectPath, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from obstore import UpdateVersion
+    from obstore.store import S3Config
+
+_NAME: Final = "publishing.json"
+_RENEWED_EVERY_S: Final = 10.0
+_FORSAKEN_AFTER_S: Final = 60.0
+_LOOKED_AT_EVERY_S: Final = 1.0
+_OF_NO_VERSION: Final = '"00000000000000000000000000000000"'
+
+
+class TurnLostError(OSError):
+    """Another writer has taken over, because this one could not be heard of for long; `str()` says it."""
+
+
+class Turn:
+    """The turn of this process.
+
+    Args:
+        store: the bucket.
+        name: the object in it.
+    """
+
+    def __init__(self, store: S3Store, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._who = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._renewals = 0
+        self._tag: str | None = None
+        self._heard_at = 0.0
+        self._is_over = Event()
+
+    def take(self) -> None:
+        """Wait until it is our turn, however long that is."""
+        seen: str | None = None
+        since = time.monotonic()
+        while not self._put("create"):
+            tag = self._tag_there()
+            if tag is None:
+                continue  # It was given back just now.
+            if tag != seen:
+                seen, since = tag, time.monotonic()
+            elif time.monotonic() - since > _FORSAKEN_AFTER_S and self._put({"e_tag": tag}):
+                return
+            time.sleep(_LOOKED_AT_EVERY_S)
+
+    def prove(self) -> None:
+        """See that the store refuses what a condition forbids, while the object is there and is ours.
+
+        One that ignores conditions says yes to every writer, and loses commits.
+
+        Raises:
+            OSError: it ignores them.
+        """
+        forbidden: dict[str, Literal["create"] | UpdateVersion] = {
+            "If-None-Match": "create",
+            "If-Match": {"e_tag": _OF_NO_VERSION},
+        }
+        for header, condition in forbidden.items():
+            if self._put(condition):
+                self._give_back()
+                raise OSError(
+                    f"the store ignores {header} when an object is put, so nothing keeps two writers apart; "
+                    "use a store, or a release of it, that honours conditional puts"
+                )
+
+    @contextmanager
+    def renewed(self) -> Iterator[None]:
+        """Keep the turn for as long as the block lasts, then give it back."""
+        renewing = Thread(target=self._renew, daemon=True)
+        renewing.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            renewing.join()
+            self._give_back()
+
+    def check(self) -> None:
+        """See that it is still our turn.
+
+        Raises:
+            TurnLostError: it may be another's.
+        """
+        if not self.is_ours:
+            raise TurnLostError("this process was not heard of for so long that another may write now")
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether nobody can have taken over yet."""
+        return self._tag is not None and time.monotonic() - self._heard_at < _FORSAKEN_AFTER_S / 2
+
+    def _renew(self) -> None:
+        while not self._is_over.wait(_RENEWED_EVERY_S):
+            try:
+                if not self._put({"e_tag": self._tag}):
+                    self._tag = None  # Another has taken over.
+                    return
+            except (BaseError, OSError):
+                continue  # The store may answer the next time.
+
+    def _put(self, mode: Literal["create"] | UpdateVersion) -> bool:
+        """Write the object if there is none, or over the version that is meant; whether that was so."""
+        self._renewals += 1
+        content = json.dumps({"writer": self._who, "renewals": self._renewals}).encode()
+        asked_at = time.monotonic()
+        try:
+            done = obstore.put(self._store, self._name, content, mode=mode, use_multipart=False)
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        self._tag, self._heard_at = done["e_tag"], asked_at
+        return True
+
+    def _tag_there(self) -> str | None:
+        try:
+            return obstore.head(self._store, self._name)["e_tag"]
+        except (FileNotFoundError, NotFoundError):
+            return None
+
+    def _give_back(self) -> None:
+        if self._tag is not None and self._tag_there() == self._tag:
+            obstore.delete(self._store, self._name)
+
+
+@contextmanager
+def turn(root: str) -> Iterator[Turn]:
+    """Be the one that writes a warehouse for as long as the block lasts; waits for others.
+
+    Args:
+        root: the warehouse's root, in an object store.
+
+    Raises:
+        OSError: the store cannot be reached, refuses, or ignores conditions.
+    """
+    bucket, _, prefix = ObjectPath.of(root).key.partition("/")
+    said = variables()
+    config: S3Config = {"region": said["AWS_REGION"]}
+    if "AWS_ENDPOINT_URL" in said:
+        config["endpoint"] = said["AWS_ENDPOINT_URL"]
+    try:
+        store = S3Store(
+            bucket,
+            config=config,
+            client_options={"allow_http": said.get("AWS_ENDPOINT_URL", "").startswith("http://")},
+        )
+        mine = Turn(store, f"{prefix}/{_NAME}".lstrip("/"))
+        mine.take()
+        mine.prove()
+    except BaseError as error:
+        # What follows is the error once more, for those who mend the library.
+        raise OSError(" ".join(str(error).partition("Debug source:")[0].split())) from error
+    with mine.renewed():
+        yield mine

@@ -1,0 +1,79 @@
+"""`gold.assignment_churn`: what moved since the newest earlier published day, and how little could have been enough."""
+
+from rebalance_ledger.tables.columns import CONSUMER_GROUP, IS_EFFECTIVE, STRATEGY_SOURCE, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+ASSIGNMENT_CHURN = Table(
+    name="assignment_churn",
+    layer="gold",
+    grain="group x topic x strategy of `assignment_fairness`",
+    key=(
+        "consumer_group",
+        "topic",
+        "strategy",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        TOPIC,
+        Column(
+            "strategy",
+            "string",
+            "As in `assignment_fairness`. The effective strategy is compared with the one that was effective on compared_ds, every other one with itself.",
+            nullable=False,
+        ),
+        STRATEGY_SOURCE,
+        IS_EFFECTIVE,
+        Column("compared_ds", "date", "The newest earlier published day; null if there is none."),
+        Column(
+            "state",
+            "string",
+            "`compared`; `no_earlier_day`; `unknown_now` where the topic has no readable queue or its owners cannot be told; `not_there_before` where compared_ds has no such group, topic or strategy; `unknown_before` where its owners could not be told then, or that day was published without the group. Every number below is null unless it is `compared`.",
+            nullable=False,
+        ),
+        Column("strategy_before", "string", "The strategy of compared_ds that it is compared with."),
+        Column("queue_count_before", "int", "Queues of the topic on compared_ds."),
+        Column("queue_count", "int", "Queues of the topic now."),
+        Column("added_queue_count", "int", "Queues that are there now and were not."),
+        Column("removed_queue_count", "int", "Queues that were there and are not now."),
+        Column(
+            "moved_queue_count",
+            "int",
+            "Queues of both days that have other owners now; from or to nobody counts.",
+        ),
+        Column(
+            "least_move_count",
+            "int",
+            "The fewest queues of both days that must change owner so that as many queues as now are owned by nobody and the clients' queue counts, whoever has which, are those of now. Null where every member reads every queue, or a queue has several owners.",
+        ),
+        Column(
+            "joined_client_count",
+            "int",
+            "Client ids of the group that are connected to a broker now and were not.",
+        ),
+        Column(
+            "left_client_count",
+            "int",
+            "Client ids of the group that were connected to a broker and are not now.",
+        ),
+        Column(
+            "changes",
+            "array<string>",
+            "What changed that moves queues, in this order: `clients_joined`, `clients_left`, `queues_added`, `queues_removed`, `strategy_changed`. Where queues moved without any of them, look at the parameters of the strategy and the order of the list.",
+        ),
+        Column(
+            "baseline_strategy",
+            "string",
+            "The strategy in effect on compared_ds as its ownership_drift has it, also where its owners could not be computed; null where that day has none, and for other strategies than the effective one, like the next two.",
+        ),
+        Column(
+            "observed_queue_count",
+            "int",
+            "Queues of which it was observed on both days who held them, in the clients' own process tables. It needs no computed owners, so it is given whatever `state` says; null where compared_ds does not have the group and topic.",
+        ),
+        Column(
+            "observed_moved_queue_count",
+            "int",
+            "Those of them that other clients held on compared_ds.",
+        ),
+    ),
+)

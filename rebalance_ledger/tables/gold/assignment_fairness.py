@@ -1,0 +1,79 @@
+"""`gold.assignment_fairness`: how evenly a strategy spreads the queues of a topic over a group."""
+
+from rebalance_ledger.tables.columns import (
+    CONSUMER_GROUP,
+    GROUP_STATE_REASON,
+    IS_EFFECTIVE,
+    STRATEGY_SOURCE,
+    TOPIC,
+)
+from rebalance_ledger.tables.model import Column, Table
+
+ASSIGNMENT_FAIRNESS = Table(
+    name="assignment_fairness",
+    layer="gold",
+    grain="group x topic x strategy",
+    key=(
+        "consumer_group",
+        "topic",
+        "strategy",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        TOPIC,
+        Column(
+            "strategy",
+            "string",
+            "RocketMQ's name of the strategy (`MACHINE_ROOM_NEARBY` without its inner one); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; `UNKNOWN`: a topic without queues whose group does not say; a Java class name where the ledger does not know the strategy.",
+            nullable=False,
+        ),
+        STRATEGY_SOURCE,
+        IS_EFFECTIVE,
+        Column(
+            "group_state",
+            "string",
+            "`online`, `offline`, `broadcasting`, or `unknown` where the members could not be asked.",
+            nullable=False,
+        ),
+        GROUP_STATE_REASON,
+        Column("client_count", "int", "Distinct client ids in the group; null if unknown."),
+        Column(
+            "reporting_client_count",
+            "int",
+            "Members whose own process could be asked for its strategy; null if unknown.",
+        ),
+        Column(
+            "queue_count", "int", "Readable queues of the topic; null if no name server has a route for it."
+        ),
+        Column("min_queues_per_client", "int", "Least queues that a client owns; null without clients."),
+        Column("max_queues_per_client", "int", "Most queues that a client owns; null without clients."),
+        Column(
+            "mean_queues_per_client",
+            "double",
+            "Owned (queue, client) pairs divided by clients; null without clients.",
+        ),
+        Column(
+            "max_over_mean",
+            "double",
+            "Most queues of a client divided by the mean: 1 is even; null where the mean is null or 0.",
+        ),
+        Column(
+            "jain_index",
+            "double",
+            "Jain's fairness index of the queues per client: 1 is even, 1/clients is one client with all; null where nothing is owned.",
+        ),
+        Column("idle_client_count", "int", "Clients that own no queue of the topic; null if unknown."),
+        Column("unowned_queue_count", "int", "Queues that nobody owns; null if unknown."),
+        Column("multi_owned_queue_count", "int", "Queues with more than one owner; null if unknown."),
+        Column(
+            "spread_bound",
+            "int",
+            "The most by which two clients may differ by the strategy's own promise; null where it promises none.",
+        ),
+        Column(
+            "is_within_bound",
+            "boolean",
+            "Whether max less min is within spread_bound; null where there is no bound or nothing to judge.",
+        ),
+    ),
+)

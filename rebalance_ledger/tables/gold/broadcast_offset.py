@@ -1,0 +1,97 @@
+"""`gold.broadcast_offset`: how far each broadcasting client has read each queue, and where it would go on after a restart."""
+
+from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
+from rebalance_ledger.tables.model import Column, Table
+
+BROADCAST_OFFSET = Table(
+    name="broadcast_offset",
+    layer="gold",
+    grain="group x client x host x topic x queue: what is stored, and readable queues of subscribed topics without it",
+    key=(
+        "consumer_group",
+        "client_id",
+        "host",
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        CLIENT_ID,
+        Column("host", "string", "The host that the file lies on.", nullable=False),
+        Column("topic", "string", "The topic; null where the file names none."),
+        Column("broker_name", "string", "The broker name; null where the file names none."),
+        Column("queue_id", "int", "The queue id on that broker.", nullable=False),
+        Column(
+            "state",
+            "string",
+            "`ok`, `regressed`, `behind_min`, `ahead_of_max`, `orphan_queue`, `stale`, `no_offset`, `unused` or `unknown`; see docs/broadcast-offsets.md.",
+            nullable=False,
+        ),
+        Column("file_state", "string", "`state` of the files in broadcast_offset_file.", nullable=False),
+        Column("start_from", "string", "The file that the offset is from: `main` or `bak`."),
+        Column(
+            "stored_offset",
+            "bigint",
+            "Offset (messages) that the client would read from its file; null where none is stored.",
+        ),
+        Column(
+            "memory_offset",
+            "bigint",
+            "Offset (messages) that the running client had in memory and would write next; null where it was not asked, did not answer or had none.",
+        ),
+        Column("min_offset", "bigint", "Oldest message that the broker keeps; null if it did not say."),
+        Column("max_offset", "bigint", "Offset that the next message gets; null if the broker did not say."),
+        Column(
+            "lag_message_count",
+            "bigint",
+            "Messages from `stored_offset` to `max_offset`; negative for `ahead_of_max` only. Null without both, and where the file was written after the broker was asked and is past what it said.",
+        ),
+        Column(
+            "lost_message_count",
+            "bigint",
+            "Messages that retention removed before they were read: `min_offset` less `stored_offset`, or 0; null without both.",
+        ),
+        Column("offsets_captured_at", "timestamp", "When the broker was asked for min and max (UTC)."),
+        Column("last_stored_at", "timestamp", "When the queue's newest message was stored (UTC)."),
+        Column(
+            "highest_earlier_offset",
+            "bigint",
+            "Greatest offset of the queue in an earlier snapshot of the day; null if there is none.",
+        ),
+        Column("previous_ds", "date", "Day of the earlier export that `previous_offset` is from."),
+        Column(
+            "previous_offset", "bigint", "The offset that a client would have read on that day; null if none."
+        ),
+        Column(
+            "is_routed",
+            "boolean",
+            "Whether the queue is readable in the route that the ledger takes for the topic; null if no name server could say.",
+        ),
+        Column(
+            "consume_from_where",
+            "string",
+            "`ConsumeFromWhere` of the group, which decides where nothing is stored; null if nobody is online.",
+        ),
+        Column(
+            "restart_offset",
+            "bigint",
+            "First offset that a client consumes which starts now; null where it does not start or cannot be told.",
+        ),
+        Column(
+            "restart_reason",
+            "string",
+            "Why there: `stored`, `default_last`, `default_first`, `default_timestamp`, `corrected_by_broker_to_min`, `corrected_by_broker_to_max`, `fails_to_start`, `queue_left_out` (the stored offset is less than -1), `unknown`; null for files that no client reads and for queues without a route.",
+        ),
+        Column(
+            "skipped_message_count",
+            "bigint",
+            "Messages from the furthest place that the client was seen at to `restart_offset`, or 0; null where either is unknown.",
+        ),
+        Column(
+            "repeated_message_count",
+            "bigint",
+            "Messages from `restart_offset` to the furthest place that the client was seen at, or 0; null as above.",
+        ),
+    ),
+)

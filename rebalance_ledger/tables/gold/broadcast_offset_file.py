@@ -1,0 +1,103 @@
+"""`gold.broadcast_offset_file`: the offset files of broadcasting clients, and what a client makes of them when it starts."""
+
+from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
+from rebalance_ledger.tables.model import Column, Table
+
+BROADCAST_OFFSET_FILE = Table(
+    name="broadcast_offset_file",
+    layer="gold",
+    grain="host x client x group: whose offset files landed, and those that should have some",
+    key=(
+        "host",
+        "client_id",
+        "consumer_group",
+    ),
+    columns=(
+        Column(
+            "host",
+            "string",
+            "The host that the files lie on; null for an online client of a broadcasting group whose host nobody landed.",
+        ),
+        CLIENT_ID,
+        CONSUMER_GROUP,
+        Column(
+            "state",
+            "string",
+            "`ok`, `recovered_from_bak`, `corrupt_both`, `empty`, `missing`, `stale`, `orphan_dir`, `shared_file`, `clustering_group_with_file` or `unknown`; see docs/broadcast-offsets.md.",
+            nullable=False,
+        ),
+        Column("reason", "string", "What the files come to, or why that is not known, in a sentence."),
+        Column(
+            "start_outcome",
+            "string",
+            "What a client would do that starts now: `stored` (go on from stored offsets), `default` (begin where its settings say), `fails_to_start`; null where it cannot be told.",
+        ),
+        Column(
+            "start_from",
+            "string",
+            "The file that decides this: `main` or `bak`; null where neither has anything.",
+        ),
+        Column(
+            "main_state",
+            "string",
+            "What `offsets.json` (Go: `offset.json`) is to the client: `offsets`, `no_table` (it reads `null`), `empty`, `refused` (reading it throws), `undecided` (more than the bytes and the release decides), `missing`; null where nobody looked.",
+        ),
+        Column("bak_state", "string", "The same of the `.bak` file beside it."),
+        Column("main_size_bytes", "bigint", "Size of the main file; null if there is none."),
+        Column("bak_size_bytes", "bigint", "Size of the `.bak` file; null if there is none."),
+        Column(
+            "main_modified_at", "timestamp", "When the main file was last written (UTC), by its host's clock."
+        ),
+        Column(
+            "bak_modified_at",
+            "timestamp",
+            "When the `.bak` file was last written (UTC), by its host's clock.",
+        ),
+        Column("main_entry_count", "int", "Queues in the main file; null if it does not hold a table."),
+        Column("bak_entry_count", "int", "Queues in the `.bak` file; null if it does not hold a table."),
+        Column(
+            "age_ms",
+            "bigint",
+            "From the last write of either file to the snapshot (milliseconds). A running client writes every 5 s.",
+        ),
+        Column("moment", "int", "Number of the newest snapshot, which this row is of; null without one."),
+        Column("captured_at", "timestamp", "When that snapshot was taken (UTC)."),
+        Column("snapshot_count", "int", "Snapshots of the day.", nullable=False),
+        Column("landed_file_count", "int", "Files that landed, over all snapshots.", nullable=False),
+        Column("failed_file_count", "int", "Files that failed to land, over all snapshots.", nullable=False),
+        Column(
+            "earlier_snapshots",
+            "array<string>",
+            "The day's earlier snapshots, as `moment: main_state/bak_state`.",
+            nullable=False,
+        ),
+        Column(
+            "message_model",
+            "string",
+            "`BROADCASTING` or `CLUSTERING`, as brokers and members of the group say; null if none is online.",
+        ),
+        Column("is_online", "boolean", "Whether the client is connected; null where no broker could say."),
+        Column(
+            "process_count",
+            "int",
+            "Processes behind the client id: as they answered where they were asked themselves, else 1 where a broker lists it once; 0 if it is offline. Null if unknown: several connections may be several processes, or dead ones.",
+        ),
+        Column("host_count", "int", "Hosts with files of this client id and group.", nullable=False),
+        Column("client_language", "string", "The language whose reader was applied."),
+        Column("client_version", "string", "The release whose reader was applied."),
+        Column(
+            "client_version_source",
+            "string",
+            "Where the release is from: `client`, `group` (the newest that a member of the group reports), `assumed` (nobody reports one).",
+        ),
+        Column(
+            "previous_ds",
+            "date",
+            "Day of the newest earlier sealed export, of the last three, that has these files; null if none has.",
+        ),
+        Column("previous_start_outcome", "string", "`start_outcome` of the newest snapshot of that day."),
+        Column(
+            "previous_modified_at", "timestamp", "When either file was last written (UTC), as seen that day."
+        ),
+    ),
+)

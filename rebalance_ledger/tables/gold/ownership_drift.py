@@ -1,0 +1,143 @@
+"""`gold.ownership_drift`: which queues are not owned as they should be, and why, as far as the day's facts show it."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, GROUP_STATE_REASON, QUEUE_ID, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+OWNERSHIP_DRIFT = Table(
+    name="ownership_drift",
+    layer="gold",
+    grain="group x topic x queue: the queues of the topic's route, and others that a client was seen to hold",
+    key=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
+        Column(
+            "state",
+            "string",
+            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so that nobody owns it, see queue_sharing; `unowned`: nobody holds it (BROADCASTING: a member that answered does not); `multi_owned`: several processes hold it, or one pulls it while others pop it; `foreign_owner`: one process holds it, and the strategy did not choose its client; `unknown`: it cannot be told, see `unknown_reason`. See docs/ownership-drift.md.",
+            nullable=False,
+        ),
+        Column(
+            "likely_cause",
+            "string",
+            "Why it is not a match, from a closed list, where the columns below are evidence of it; see docs/findings/causes.md. Null for `match` and `unknown`, and where nothing is evidence.",
+        ),
+        Column(
+            "unknown_reason",
+            "string",
+            "Why the state is `unknown`: `route_unknown`, `members_unknown`, `client_not_asked` (a client that should own it could not be asked), `pull_consumer_reports_no_queues` (`DefaultMQPullConsumer` does not say what it holds), `assigned_by_hand` (the application chooses its queues: `DefaultLitePullConsumer.assign`), `strategy_not_reported` (every member answered, none with a strategy, and no settings say it), `process_count_unknown` (the chosen client holds it, and brokers list several connections of its id: one process or several), `settings_missing`, `strategy_unknown`, `release_unknown`, `member_strategy_unknown`, `strategy_failed`; `may_be_behind_a_proxy` (proxies exist that did not say whether members are theirs, who would read it as well), `shared_by_pop` (members pop, and none was seen to pop this queue), `mixed_request_modes`, `request_modes_differ`, `request_mode_unknown`, `server_off`, `strategy_unknown_to_broker`: see queue_assignment. Null for every other state.",
+        ),
+        Column(
+            "strategy",
+            "string",
+            "The effective strategy as in queue_assignment; null where none is: group offline, members unknown, or none could be asked.",
+        ),
+        Column(
+            "expected_client_ids",
+            "array<string>",
+            "The clients that should own the queue, by the effective strategy and the language and version of each member; empty where nobody should (see `expected_reason`) or no route has the queue; null where it cannot be told.",
+        ),
+        Column(
+            "expected_reason",
+            "string",
+            "`reason` of the effective rows of queue_assignment: why nobody should own it, or `kept_without_route`.",
+        ),
+        Column(
+            "observed_client_ids",
+            "array<string>",
+            "The clients that have the queue in their own process table and have not given it up; with POP, those that pop it. Empty where none that answered has.",
+            nullable=False,
+        ),
+        Column(
+            "observed_process_count",
+            "int",
+            "Processes that were seen to hold it. Processes that share a client id count each where they were asked themselves; an answer through a broker is that of one process. Connections are not counted.",
+            nullable=False,
+        ),
+        Column(
+            "is_routed",
+            "boolean",
+            "Whether the queue is readable in the route that the ledger takes for the topic.",
+            nullable=False,
+        ),
+        Column(
+            "route_state",
+            "string",
+            "`known`; `none`: no name server that answered has a readable queue of the topic; `unknown`: no name server could be asked.",
+            nullable=False,
+        ),
+        Column(
+            "group_state",
+            "string",
+            "`online`, `broadcasting`, `offline` or `unknown`, as in assignment_fairness.",
+            nullable=False,
+        ),
+        GROUP_STATE_REASON,
+        Column(
+            "client_count", "int", "Members on the list that the ledger takes, each id once; null if unknown."
+        ),
+        Column(
+            "unasked_client_count",
+            "int",
+            "Those of them that could not be asked what they hold, or whose answer does not say it (pull consumers).",
+        ),
+        Column(
+            "absent_client_count", "int", "Those of them that another broker says are not connected (ghosts)."
+        ),
+        Column(
+            "shared_client_id_count",
+            "int",
+            "Those of them whose id several processes share, as these answered themselves.",
+        ),
+        Column(
+            "repeated_client_id_count",
+            "int",
+            "Those of them that every broker which lists them lists more than once, while no process was asked itself: one process with connections that died, or several.",
+        ),
+        Column(
+            "unsubscribed_client_count",
+            "int",
+            "Those of them that do not subscribe to the topic themselves; gRPC clients, which read no `%RETRY%<group>`, are not counted.",
+        ),
+        Column(
+            "member_list_count", "int", "Different lists of members among the brokers of the topic's route."
+        ),
+        Column(
+            "divergent_broker_count",
+            "int",
+            "Brokers of the topic whose readable queues differ between name servers; see route_divergence.",
+            nullable=False,
+        ),
+        Column("strategy_count", "int", "Different strategies that the members report."),
+        Column("language_count", "int", "Different languages of the members' clients."),
+        Column("version_count", "int", "Different RocketMQ releases of the members' clients."),
+        Column(
+            "newest_client_age_ms",
+            "bigint",
+            "Milliseconds from the start of the group's youngest member, by its own clock, to its answer; negative if its clock is ahead; null if none says.",
+        ),
+        Column(
+            "is_being_released",
+            "boolean",
+            "Whether a client has the queue as `droped`: given up, not yet removed.",
+            nullable=False,
+        ),
+        Column(
+            "deviating_client_id",
+            "string",
+            "For the cause `parameters_differ`: the one member that does not hold what the strategy gives it with the group's parameters.",
+        ),
+        Column(
+            "deviating_parameters",
+            "string",
+            "Parameters with which the strategy gives it just what it holds, for example `consumeridcs = hz`.",
+        ),
+    ),
+)

@@ -1,0 +1,88 @@
+"""`gold.queue_sharing`: who may read each queue that nobody owns, because members pop it, and how far it is read."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+QUEUE_SHARING = Table(
+    name="queue_sharing",
+    layer="gold",
+    grain="group x topic x readable queue, of topics that members pop: by gRPC, or by the request mode POP",
+    key=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
+        Column(
+            "request_mode",
+            "string",
+            "How members that leave the division to the broker fetch: `POP` or `PULL`; null where it cannot be told, or where the brokers of the topic differ.",
+        ),
+        Column(
+            "request_mode_source",
+            "string",
+            "Where that comes from: `entry` (of the group and topic in messageRequestMode.json), `broker_default`, `retry_rule` (retry topics are pulled), `server_off` (`serverLoadBalancerEnable=false`: every client is given every queue). Null where it cannot be told.",
+        ),
+        Column(
+            "pop_share_count",
+            "int",
+            "`popShareQueueNum`: the members beside its own whose queues a member reads too; 0 or less, or nearly as many as members: all queues. Null where members ask no broker.",
+        ),
+        Column(
+            "expected_reader_ids",
+            "array<string>",
+            "The members that may pop the queue: by the broker's rule (`allocate4Pop`), or as clients of a proxy, which may all read it. Null where it cannot be told.",
+        ),
+        Column("sharing_degree", "int", "The number of expected readers."),
+        Column(
+            "observed_reader_ids",
+            "array<string>",
+            "The members that have the queue in their table of popped queues; null where none of the expected readers can be seen: clients of a proxy have no such table.",
+        ),
+        Column(
+            "unobserved_reader_count",
+            "int",
+            "Expected readers whose table of popped queues is not in the export.",
+        ),
+        Column(
+            "puller_ids",
+            "array<string>",
+            "The members that hold the queue and pull it, beside those that pop; empty where none was seen to.",
+            nullable=False,
+        ),
+        Column(
+            "committed_offset", "bigint", "Offset up to which the group has consumed; null without progress."
+        ),
+        Column(
+            "handed_out_offset",
+            "bigint",
+            "Offset up to which the broker has handed out messages; null where it does not say.",
+        ),
+        Column(
+            "in_flight_count_at_most",
+            "bigint",
+            "Messages handed out and not consumed, at most: handed_out_offset less committed_offset. Some of them may be acknowledged.",
+        ),
+        Column("ready_count", "bigint", "Messages that wait to be handed out."),
+        Column(
+            "retry_backlog_count",
+            "bigint",
+            "Messages that wait in the group's POP retry topics of this topic, V1 and V2 together, the same for all queues; null where there is none.",
+        ),
+        Column(
+            "order_blocked_until",
+            "timestamp",
+            "FIFO: when the last lease ends for which the broker hands out nothing of the queue (UTC), unless its messages are acknowledged before. Null where nothing blocked it when the broker's `consumerOrderInfo.json` was read, or where the export does not have that file.",
+        ),
+        Column(
+            "redelivery_count",
+            "int",
+            "FIFO: how often the first message that is handed out and not acknowledged was handed out before. Null where there is none, or where the export does not have that file.",
+        ),
+    ),
+)

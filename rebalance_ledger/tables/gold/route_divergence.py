@@ -1,0 +1,67 @@
+"""`gold.route_divergence`: what name servers say differently of a topic's queues, and what its broker says itself."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, NAMESERVER, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+ROUTE_DIVERGENCE = Table(
+    name="route_divergence",
+    layer="gold",
+    grain="topic x broker x name server that was asked for the topic's route",
+    key=(
+        "topic",
+        "broker_name",
+        "nameserver",
+    ),
+    columns=(
+        TOPIC,
+        BROKER_NAME,
+        NAMESERVER,
+        Column(
+            "state",
+            "string",
+            "`same`: this name server says what the others and the broker say; `differs`: see `differences`; `unknown`: this name server could not be asked.",
+            nullable=False,
+        ),
+        Column(
+            "differences",
+            "array<string>",
+            "What differs, in a closed list. Between the name servers that answered, and so the same for each of them: `broker_missing`, `read_queues`, `write_queues`, `perm`, `order_conf`, `addresses`. Between this name server and the broker's own topic configuration: `config_read_queues`, `config_write_queues`, `config_perm`, `not_configured` (the broker has no such topic), `not_routed` (the broker has the topic, this name server does not send there).",
+            nullable=False,
+        ),
+        Column(
+            "is_read_affected",
+            "boolean",
+            "Whether the name servers that answered give different readable queues of this broker, so that consumers may share different sets.",
+            nullable=False,
+        ),
+        Column(
+            "is_routed",
+            "boolean",
+            "Whether this name server sends clients of the topic to this broker; null if unknown.",
+        ),
+        Column("perm", "int", "Permission bits in this name server's route."),
+        Column("read_queue_count", "int", "`readQueueNums` in this name server's route."),
+        Column("write_queue_count", "int", "`writeQueueNums` in this name server's route."),
+        Column(
+            "subscribe_queue_count", "int", "Queues that a consumer balances by this name server's route."
+        ),
+        Column("order_topic_conf", "string", "`orderTopicConf` of this name server's route."),
+        Column(
+            "broker_addrs",
+            "array<string>",
+            "`id=host:port` of the broker and its slaves by this name server's cluster info; null where it has none.",
+        ),
+        Column(
+            "is_config_known", "boolean", "Whether the broker told its topic configurations.", nullable=False
+        ),
+        Column("config_perm", "int", "Permission bits in the broker's own configuration of the topic."),
+        Column("config_read_queue_count", "int", "`readQueueNums` in the broker's own configuration."),
+        Column("config_write_queue_count", "int", "`writeQueueNums` in the broker's own configuration."),
+        Column("nameserver_count", "int", "Name servers that answered for this topic.", nullable=False),
+        Column(
+            "agreeing_nameserver_count",
+            "int",
+            "Those of them that say the same of this broker as this one, itself included; null if it could not be asked.",
+        ),
+    ),
+)

@@ -1,0 +1,28 @@
+"""`silver.client_process`: what each process says of itself, asked directly: tells processes with one client id apart."""
+
+from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP, PROCESS
+from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.silver.consumer_client import SELF_DESCRIPTION
+
+CLIENT_PROCESS = Table(
+    name="client_process",
+    layer="silver",
+    grain="group x client id x process that was asked",
+    key=(
+        "consumer_group",
+        "client_id",
+        "process",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        CLIENT_ID,
+        PROCESS,
+        Column(
+            "state",
+            "string",
+            "`online`: it answered; `unknown`: it could not be asked or its answer could not be read.",
+            nullable=False,
+        ),
+        *SELF_DESCRIPTION,
+    ),
+)

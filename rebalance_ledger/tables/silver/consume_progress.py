@@ -1,0 +1,36 @@
+"""`silver.consume_progress`: how far a group has come in each queue, as the queue's broker says."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+CONSUME_PROGRESS = Table(
+    name="consume_progress",
+    layer="silver",
+    grain="group x queue",
+    key=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
+        Column("broker_offset", "bigint", "Max offset of the queue (messages)."),
+        Column(
+            "consumer_offset",
+            "bigint",
+            "Committed offset of the group (messages); -1 where the broker has none.",
+        ),
+        Column(
+            "pull_offset",
+            "bigint",
+            "Offset up to which the broker has handed messages out to the group, consumed or not (messages); null where it does not say.",
+        ),
+        Column(
+            "last_consumed_at", "timestamp", "Store time of the last consumed message (UTC); null if none."
+        ),
+    ),
+)

@@ -1,0 +1,60 @@
+"""`silver.consumer_client`: what each client says of itself (`consumerRunningInfo`), asked through a broker."""
+
+from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
+from rebalance_ledger.tables.model import Column, Table
+
+SELF_DESCRIPTION = (
+    Column("captured_at", "timestamp", "When the answer, or the error instead of it, came (UTC)."),
+    Column("strategy_class", "string", "Java class of the allocation strategy, without the object's hash."),
+    Column(
+        "strategy",
+        "string",
+        "RocketMQ's name of that strategy; null for a class that RocketMQ does not ship.",
+    ),
+    Column("message_model", "string", "`CLUSTERING` or `BROADCASTING`."),
+    Column(
+        "consume_type",
+        "string",
+        "`CONSUME_PASSIVELY` (push), `CONSUME_ACTIVELY` (pull) or `CONSUME_POP`.",
+    ),
+    Column(
+        "reports_queues",
+        "boolean",
+        "Whether such an answer lists the queues that the client holds. False for a pull consumer (`DefaultMQPullConsumer`), whose answer has no process table: an empty one says nothing of it.",
+    ),
+    Column(
+        "subscription_count",
+        "int",
+        "Topics that the client subscribes to. A pull consumer (CONSUME_ACTIVELY) with 0 has no strategy: the application chooses its queues (`DefaultLitePullConsumer.assign`).",
+    ),
+    Column("is_orderly", "boolean", "Whether the listener consumes orderly."),
+    Column(
+        "is_client_rebalance",
+        "boolean",
+        "`clientRebalance`; false lets the broker assign the queues (5.x).",
+    ),
+    Column("client_version", "string", "The RocketMQ release that the client reported."),
+    Column("started_at", "timestamp", "When the consumer was started (UTC), by its own clock."),
+)
+"""What a running info says of the client, whoever was asked for it; null but for `captured_at` unless it answered."""
+
+CONSUMER_CLIENT = Table(
+    name="consumer_client",
+    layer="silver",
+    grain="group x client id that was asked about",
+    key=(
+        "consumer_group",
+        "client_id",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        CLIENT_ID,
+        Column(
+            "state",
+            "string",
+            "`online`: it answered; `offline`: the broker answered that it is not connected; `unknown`: it could not be asked or its answer could not be read.",
+            nullable=False,
+        ),
+        *SELF_DESCRIPTION,
+    ),
+)

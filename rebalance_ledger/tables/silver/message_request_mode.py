@@ -1,0 +1,26 @@
+"""`silver.message_request_mode`: queues that the broker assigns by another mode than the client's own."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+MESSAGE_REQUEST_MODE = Table(
+    name="message_request_mode",
+    layer="silver",
+    grain="group x topic x broker",
+    key=(
+        "broker_name",
+        "consumer_group",
+        "topic",
+    ),
+    columns=(
+        BROKER_NAME,
+        CONSUMER_GROUP,
+        TOPIC,
+        Column("mode", "string", "`PULL` or `POP`."),
+        Column(
+            "pop_share_queue_count",
+            "int",
+            "`popShareQueueNum`: how many clients share a queue; 0 or less for all.",
+        ),
+    ),
+)

@@ -1,0 +1,43 @@
+"""`silver.observed_owner`: the queues in each client's own process table, asked through a broker."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+PROCESS_QUEUE = (
+    Column("is_dropped", "boolean", "The process queue's `droped` flag: given up, not yet removed."),
+    Column(
+        "is_pop",
+        "boolean",
+        "True for an entry of `mqPopTable` (the client pops, the broker shares).",
+        nullable=False,
+    ),
+    Column("commit_offset", "bigint", "`commitOffset` of the process queue (messages)."),
+    Column("last_pull_at", "timestamp", "When the client last pulled from it (UTC), by its own clock."),
+    Column(
+        "last_consumed_at",
+        "timestamp",
+        "When the client last consumed a message of it, or was given it (UTC), by its own clock; null for popped queues.",
+    ),
+)
+"""What a process table says of one queue."""
+
+OBSERVED_OWNER = Table(
+    name="observed_owner",
+    layer="silver",
+    grain="group x client x queue",
+    key=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+        "client_id",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
+        Column("client_id", "string", "The client that has the queue in its process table.", nullable=False),
+        *PROCESS_QUEUE,
+    ),
+)

@@ -1,0 +1,28 @@
+"""`silver.queue_offset`: the messages that each queue's broker still has, from the broker's own topic statistics."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, QUEUE_ID, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+QUEUE_OFFSET = Table(
+    name="queue_offset",
+    layer="silver",
+    grain="queue of a topic whose broker was asked for its offsets",
+    key=(
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
+    columns=(
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
+        Column("min_offset", "bigint", "Offset of the oldest message that is kept.", nullable=False),
+        Column("max_offset", "bigint", "Offset that the next message gets.", nullable=False),
+        Column(
+            "last_stored_at",
+            "timestamp",
+            "When the newest message was stored (UTC), by the broker's clock; null if none is known.",
+        ),
+        Column("captured_at", "timestamp", "When the broker was asked (UTC).", nullable=False),
+    ),
+)

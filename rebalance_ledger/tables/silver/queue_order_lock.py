@@ -1,0 +1,56 @@
+"""`silver.queue_order_lock`: messages of FIFO queues that a broker has handed out, for which their queues wait."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+QUEUE_ORDER_LOCK = Table(
+    name="queue_order_lock",
+    layer="silver",
+    grain="group x queue that was popped in order within a day",
+    key=(
+        "consumer_group",
+        "topic",
+        "broker_name",
+        "queue_id",
+    ),
+    columns=(
+        CONSUMER_GROUP,
+        TOPIC,
+        BROKER_NAME,
+        QUEUE_ID,
+        Column("popped_at", "timestamp", "When the broker handed out the last batch of the queue (UTC)."),
+        Column(
+            "invisible_ms",
+            "bigint",
+            "Invisible time of that batch (ms): how long its messages are leased, unless a client changes it.",
+        ),
+        Column("in_flight_count", "int", "Messages of the batch that are not acknowledged."),
+        Column(
+            "head_offset",
+            "bigint",
+            "Offset of the first of them; null where all are acknowledged (messages).",
+        ),
+        Column("last_offset", "bigint", "Offset of the last message of the batch, acknowledged or not."),
+        Column(
+            "redelivery_count",
+            "int",
+            "How often the message at `head_offset` was handed out before; null where all are acknowledged.",
+        ),
+        Column(
+            "next_visible_at",
+            "timestamp",
+            "When the first lease of a message that is not acknowledged ends (UTC); null where none is, or where the file has no invisible time.",
+        ),
+        Column(
+            "blocked_until",
+            "timestamp",
+            "When the last such lease ends (UTC): until then `needBlock` of the broker lets nobody pop the queue. May lie before `captured_at`.",
+        ),
+        Column(
+            "captured_at",
+            "timestamp",
+            "When the broker's `consumerOrderInfo.json` was read (UTC).",
+            nullable=False,
+        ),
+    ),
+)

@@ -1,0 +1,22 @@
+"""`silver.subscription`: what a group subscribes to, as each broker sees it."""
+
+from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, TOPIC
+from rebalance_ledger.tables.model import Column, Table
+
+SUBSCRIPTION = Table(
+    name="subscription",
+    layer="silver",
+    grain="group x broker x topic",
+    key=(
+        "broker_name",
+        "consumer_group",
+        "topic",
+    ),
+    columns=(
+        BROKER_NAME,
+        CONSUMER_GROUP,
+        TOPIC,
+        Column("expression_type", "string", "`TAG` or `SQL92`."),
+        Column("expression", "string", "The filter expression, `*` for all."),
+    ),
+)

@@ -1,0 +1,90 @@
+"""Published files that cannot be read: which one it is, what is wrong with it, what to do.
+
+Engines say "corrupt Snappy data" and seldom of which file. So after an error the files are opened one by one until one fails;
+a query that goes well pays nothing.
+
+Belongs here: errors of files under published tables. Does not belong here: errors of a query (`query`), files of a stage
+(`staging`, `inventory`).
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
+
+from rebalance_ledger.warehouse.errors import QueryError, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow.dataset as pads
+
+ENGINE_ERRORS: Final = (duckdb.Error, pa.ArrowException, DeltaError, OSError, ValueError, KeyError)
+"""What the engines raise for files that are missing, cut or changed; Arrow's are ValueErrors and KeyErrors too."""
+
+_SEARCH_S: Final = 30.0
+"""For how long the file that cannot be read is looked for."""
+
+
+@contextmanager
+def naming_damage(place: str, rows: Iterable[pads.Dataset] = ()) -> Iterator[None]:
+    """Say in one sentence which file of a table cannot be read.
+
+    Args:
+        place: the table, or the warehouse where it is one of several.
+        rows: what the block reads.
+
+    Raises:
+        QueryError: the block failed to read.
+    """
+    try:
+        yield
+    except ENGINE_ERRORS as error:
+        raise QueryError(damage_sentence(*(find_damage(rows) or (place, str(error))))) from error
+
+
+def damage_sentence(place: str, reason: str) -> str:
+    """Return what cannot be read, why, and what to do, in one sentence."""
+    return (
+        f"{place} cannot be read ({_short(reason)}). Bring it back from a copy, or publish the days of this table again "
+        "(`ledger backfill`); `ledger verify` says which days are affected."
+    )
+
+
+def find_damage(rows: Iterable[pads.Dataset]) -> tuple[str, str] | None:
+    """Return the first file that cannot be read and the reason; None if all can, or time is up.
+
+    All footers come before any page: reading them is fast, and most damage is a file that is cut or gone.
+    """
+    deadline = time.monotonic() + _SEARCH_S
+    fragments = [
+        fragment for dataset in rows for fragment in dataset.get_fragments() if hasattr(fragment, "path")
+    ]
+    for is_whole in (False, True):
+        for fragment in fragments:
+            if time.monotonic() > deadline:
+                return None
+            try:
+                with fragment.filesystem.open_input_file(fragment.path) as file:
+                    parquet = pq.ParquetFile(file)
+                    for group in range(parquet.num_row_groups if is_whole else 0):
+                        parquet.read_row_group(group)
+            except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+                return _full_path(fragment), str(error)
+    return None
+
+
+def _full_path(fragment: pads.ParquetFileFragment) -> str:
+    base: str = getattr(fragment.filesystem, "base_path", "")
+    return f"{base}{fragment.path}"
+
+
+def _short(reason: str) -> str:
+    """The engine's words without Python's traceback behind them."""
+    return one_line(reason.split(". Detail:", maxsplit=1)[0].split("\n\n", maxsplit=1)[0])

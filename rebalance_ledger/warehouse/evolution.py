@@ -1,0 +1,94 @@
+"""Published tables that another release of this code wrote, brought to what this release publishes.
+
+The rules are ADR 13: columns come and go, and never change their type. What does not belong here: rows, and who may
+write when (see publish.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from deltalake import Field, Schema
+
+from rebalance_ledger.warehouse.arrow_schema import COMMENT_KEY, arrow_schema
+from rebalance_ledger.warehouse.errors import StageError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+    from rebalance_ledger.tables import Table
+
+PARTITION_COLUMNS = ["cluster", "ds"]
+"""By what every published table is stored."""
+
+
+def description(table: Table) -> str:
+    """What Delta is told about a table."""
+    return f"One row per {table.grain}."
+
+
+def refuse_other_types(published: DeltaTable, table: Table) -> None:
+    """See that every column that both know has one type, and that the table is stored by cluster and day.
+
+    Raises:
+        StageError: it is not so; nothing may be written then.
+    """
+    if published.metadata().partition_columns != PARTITION_COLUMNS:
+        raise StageError(
+            f"{published.table_uri} is stored by {', '.join(published.metadata().partition_columns) or 'nothing'}, "
+            f"and this release stores it by {' and '.join(PARTITION_COLUMNS)}: publish its days again into a new warehouse."
+        )
+    known = {field.name: field for field in published.schema().fields}
+    for field in _fields(table):
+        if field.name in known and known[field.name].type != field.type:
+            raise StageError(
+                f"{published.table_uri} has {_type_name(known[field.name])} in the column {field.name}, where this "
+                f"release has {_type_name(field)}: publish its days again into a new warehouse, or go on with the "
+                "release that wrote it."
+            )
+
+
+def bring_up_to_date(published: DeltaTable, table: Table) -> None:
+    """Add the columns that are new, let those be null that may be or are gone, and renew comments.
+
+    A column that is added may be null whatever its definition says: in the days that are there, it is. A table that
+    is up to date is not touched.
+
+    Raises:
+        StageError: a column has another type now.
+    """
+    refuse_other_types(published, table)
+    known = {field.name: field for field in published.schema().fields}
+    defined = {field.name: field for field in _fields(table)}
+    added = [
+        Field(field.name, field.type, nullable=True, metadata=field.metadata)
+        for field in defined.values()
+        if field.name not in known
+    ]
+    if added:
+        published.alter.add_columns(added)
+    for field in known.values():
+        if not field.nullable and (field.name not in defined or defined[field.name].nullable):
+            published.alter.drop_column_not_null(field.name)
+    for field in defined.values():
+        if field.name in known and known[field.name].metadata.get(COMMENT_KEY) != field.metadata[COMMENT_KEY]:
+            published.alter.set_column_metadata(field.name, field.metadata)
+    if published.metadata().description != description(table):
+        published.alter.set_table_description(description(table))
+
+
+def written_schema(published: DeltaTable, table: Table) -> pa.Schema:
+    """The schema of a day that is written: the table's definition, then columns that only an older release filled."""
+    schema = arrow_schema(table)
+    everything = pa.schema(published.schema().to_arrow())
+    return pa.schema([*schema, *(field for field in everything if field.name not in schema.names)])
+
+
+def _fields(table: Table) -> list[Field]:
+    fields: list[Field] = Schema.from_arrow(arrow_schema(table)).fields
+    return fields
+
+
+def _type_name(field: Field) -> str:
+    return str(getattr(field.type, "type", field.type))

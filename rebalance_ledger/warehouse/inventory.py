@@ -1,0 +1,203 @@
+"""The files of a stage and their hashes: what was judged is what is published.
+
+The build records every staged file before it measures the rows, the gate compares the files with that record and makes it
+part of its verdict, and publication compares them once more. A hash of the bytes costs a tenth of what a hash of the rows
+costs, and equal bytes are equal rows.
+
+Belongs here: the record and its comparison. Does not belong here: which stage is judged or published (`staging`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.warehouse.errors import StageError, one_line
+from rebalance_ledger.warehouse.records import exists
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rebalance_ledger.warehouse.layout import Stage
+    from rebalance_ledger.warehouse.records import Record
+
+_CHUNK_BYTES: Final = 1 << 20
+_READERS: Final = 4
+"""Files read at a time."""
+
+_FIRST_FILES: Final = 3
+"""Files that a sentence names; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One Parquet file of a stage.
+
+    Attributes:
+        name: path below the folder of its table.
+        size_bytes: its size.
+        sha256: of its bytes, hexadecimal.
+        row_count: as its footer says.
+    """
+
+    name: str
+    size_bytes: int
+    sha256: str
+    row_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTable:
+    """The files of one staged table, or of the measures of a stage.
+
+    Attributes:
+        name: qualified name of the table, or the folder of the measures.
+        files: in the order of their names.
+    """
+
+    name: str
+    files: tuple[StagedFile, ...]
+
+    @property
+    def row_count(self) -> int:
+        """Rows in all files."""
+        return sum(file.row_count for file in self.files)
+
+    def document(self) -> dict[str, Any]:
+        """Return the record as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Return what `document` wrote.
+
+        Raises:
+            RecordError: a field is missing or of another type.
+        """
+        return cls(
+            record.text("name"),
+            tuple(
+                StagedFile(
+                    file.text("name"), file.count("size_bytes"), file.text("sha256"), file.count("row_count")
+                )
+                for file in record.records("files")
+            ),
+        )
+
+
+def inventory_of_tables(stage: Stage) -> tuple[StagedTable, ...]:
+    """Return every staged table of a stage with its files.
+
+    Raises:
+        StageError: a table is missing, or a file cannot be read as Parquet.
+    """
+    return _inventory(
+        (table.qualified_name, stage.table(table)) for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
+    )
+
+
+def inventory_of_measures(stage: Stage) -> tuple[StagedTable, ...]:
+    """Return the measures of a stage, and those without the quarantined groups where there are any.
+
+    Raises:
+        StageError: a file cannot be read as Parquet.
+    """
+    places = (stage.gate_measure, stage.gate_measure_of_rest)
+    return _inventory((place.rpartition("/")[2], place) for place in places if exists(place))
+
+
+def refuse_changed(stage: Stage, recorded: Sequence[StagedTable]) -> None:
+    """Refuse a stage whose files are not those that were recorded.
+
+    Raises:
+        StageError: a file is missing, was added, or has other bytes; the sentence names the first of them.
+    """
+    folders = {table.qualified_name: stage.table(table) for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
+    with ThreadPoolExecutor(_READERS) as pool:
+        problems = [
+            problem
+            for table in recorded
+            for problem in _changes(pool, table, folders.get(table.name, f"{stage.root}/{table.name}"))
+        ]
+    if problems:
+        more = f" and {len(problems) - _FIRST_FILES} more" if len(problems) > _FIRST_FILES else ""
+        raise StageError(
+            f"The stage at {stage.root} is not what the build wrote ({', '.join(problems[:_FIRST_FILES])}{more}); nothing is "
+            "published: run the build of this day again."
+        )
+
+
+def _changes(pool: ThreadPoolExecutor, table: StagedTable, folder: str) -> Iterator[str]:
+    """What differs between the files of a folder and those that were recorded, a phrase each."""
+    recorded = {file.name: file for file in table.files}
+    sizes = _sizes(folder)
+    yield from (f"{table.name}/{name} is missing" for name in sorted(recorded.keys() - sizes.keys()))
+    yield from (f"{table.name}/{name} was added" for name in sorted(sizes.keys() - recorded.keys()))
+    names = sorted(recorded.keys() & sizes.keys())
+    hashes = pool.map(_sha256, [f"{folder}/{name}" for name in names])
+    for name, sha256 in zip(names, hashes, strict=True):
+        if sha256 != recorded[name].sha256:
+            yield f"{table.name}/{name} has changed"
+
+
+def _inventory(folders: Iterable[tuple[str, str]]) -> tuple[StagedTable, ...]:
+    with ThreadPoolExecutor(_READERS) as pool:
+        return tuple(StagedTable(name, tuple(_staged_files(pool, folder))) for name, folder in folders)
+
+
+def _staged_files(pool: ThreadPoolExecutor, folder: str) -> Iterator[StagedFile]:
+    sizes = sorted(_sizes(folder).items())
+    return pool.map(partial(_staged_file, folder), [name for name, _ in sizes], [size for _, size in sizes])
+
+
+def _staged_file(folder: str, name: str, size_bytes: int) -> StagedFile:
+    place = f"{folder}/{name}"
+    file_system, path = file_system_of(place)
+    try:
+        with file_system.open_input_file(path) as file:
+            row_count = pq.read_metadata(file).num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        raise StageError(
+            f"{place} cannot be read as Parquet ({one_line(str(error))}): run the build of this day again."
+        ) from error
+    return StagedFile(name, size_bytes, _sha256(place), row_count)
+
+
+def _sizes(folder: str) -> dict[str, int]:
+    """Return the size of each data file below a folder, by its path there.
+
+    Raises:
+        StageError: there is no such folder.
+    """
+    file_system, path = file_system_of(folder)
+    try:
+        entries = file_system.get_file_info(pafs.FileSelector(path, recursive=True))
+    except FileNotFoundError as error:
+        root, _, name = folder.rpartition("/")
+        raise StageError(
+            f"The stage at {root} has no {name}, so another release computed it or it was removed: run the build of this day again."
+        ) from error
+    return {
+        entry.path[len(path) :].lstrip("/"): int(entry.size)
+        for entry in entries
+        # Spark and Hadoop's file systems leave markers and checksums beside the data.
+        if entry.type == pafs.FileType.File and not entry.base_name.startswith(("_", "."))
+    }
+
+
+def _sha256(place: str) -> str:
+    file_system, path = file_system_of(place)
+    digest = hashlib.sha256()
+    with file_system.open_input_stream(path) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,127 @@
+"""Where things are in a warehouse.
+
+```
+<warehouse>/silver/<table>, gold/<table>        published Delta tables, partitioned by cluster and ds
+<warehouse>/stage/<cluster>/<ds>/<attempt>/     one computation of a day, as Parquet; judged before it is published (see `staging`)
+<warehouse>/quarantine/gate_result              verdicts of days that were refused
+```
+A warehouse is a folder or a place in an object store (`s3a://…`); this module only joins names, it opens nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from rebalance_ledger.storage.location import is_object_store, place_of
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rebalance_ledger.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """The root of a warehouse, as a local path or a URI (`s3a://…`) without a trailing slash."""
+
+    root: str
+
+    @classmethod
+    def at(cls, place: str) -> Warehouse:
+        """The warehouse at a path or URI; a path is made absolute, so that every process means the same one.
+
+        Raises:
+            BadPlaceError: it is a URI of something else than an object store.
+        """
+        return cls(str(place_of(place)))
+
+    def published(self, table: Table) -> str:
+        """Where the published table is."""
+        return f"{self.root}/{table.layer}/{table.name}"
+
+    def attempts(self, cluster: str, ds: date) -> str:
+        """The folder of all computations of one day of one cluster."""
+        return f"{self.root}/stage/{path_segment(cluster)}/{ds.isoformat()}"
+
+    def stage(self, cluster: str, ds: date, attempt: str) -> Stage:
+        """The stage of one computation of a day."""
+        return Stage(self.attempts(cluster, ds), attempt)
+
+    def quarantine(self, table: Table) -> str:
+        """Where the rows of refused days are."""
+        return f"{self.root}/quarantine/{table.name}"
+
+    def data_docs_index(self, cluster: str, ds: date) -> Path | None:
+        """Return the first page of a day's Data Docs, or None for a warehouse in an object store, which has none."""
+        if is_object_store(self.root):
+            return None
+        return Path(self.root) / "data_docs" / path_segment(cluster) / ds.isoformat() / "index.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The folder of one computation of a day.
+
+    Attributes:
+        attempts: the folder of all of the day's computations.
+        attempt: this one's name.
+    """
+
+    attempts: str
+    attempt: str
+
+    @property
+    def root(self) -> str:
+        """Where everything of this computation is."""
+        return f"{self.attempts}/{self.attempt}"
+
+    def table(self, table: Table) -> str:
+        """Where the staged rows of a table are."""
+        return f"{self.root}/{table.layer}.{table.name}"
+
+    def work(self, name: str) -> str:
+        """Where an intermediate result is that several steps of the computation read."""
+        return f"{self.root}/intermediate/{name}"
+
+    @property
+    def gate_measure(self) -> str:
+        """The numbers that the gate judges: expectation_id, observed, examples."""
+        return f"{self.root}/gate_measure"
+
+    @property
+    def gate_measure_of_rest(self) -> str:
+        """The same of what remains without some groups; see `left_out`."""
+        return f"{self.root}/gate_measure_of_rest"
+
+    @property
+    def left_out(self) -> str:
+        """Which groups `gate_measure_of_rest` is without; a JSON file, there only if the rest was measured."""
+        return f"{self.root}/left_out.json"
+
+    @property
+    def gate_verdict(self) -> str:
+        """The gate's verdict on this stage and its results; a JSON file."""
+        return f"{self.root}/gate_verdict.json"
+
+    @property
+    def inventory(self) -> str:
+        """The files that the build wrote, with their hashes; a JSON file."""
+        return f"{self.root}/inventory.json"
+
+    @property
+    def build(self) -> str:
+        """What was computed from what; a JSON file, written last, so its presence means a whole stage."""
+        return f"{self.root}/build.json"
+
+    @property
+    def lock(self) -> str:
+        """Held (flock) by the process that computes, on a local disk."""
+        return f"{self.root}/lock"
+
+
+def path_segment(name: str) -> str:
+    """A cluster's name as one safe segment of a path: `prod/eu` becomes `prod%2Feu`, `..` becomes `%2E%2E`."""
+    return quote(name, safe="").replace(".", "%2E") if set(name) <= {"."} else quote(name, safe="")

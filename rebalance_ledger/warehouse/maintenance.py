@@ -1,0 +1,215 @@
+"""What a warehouse no longer needs, and taking it away without a reader noticing.
+
+Three things grow: files that no reader's version of a table names (a day's earlier rows, what killed publishers wrote), a
+day's small files, and the stages and Data Docs of days that are done. Published rows never go: history is what the ledger
+is for.
+
+Nothing that a publication names is touched, whatever the clock says: age decides only about what nobody uses.
+
+Belongs here: what may go, and the commits of maintenance. Does not belong here: how long things are kept (the settings
+say so).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.tables import GATE_RESULT, PUBLICATION
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.staging import remove_attempts_of_day
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+    from rebalance_ledger.warehouse.commits import StillOurs
+    from rebalance_ledger.warehouse.layout import Warehouse
+
+_MANY_FILES: Final = 8
+"""A day in fewer files is left as it is."""
+
+_SMALL_BYTES: Final = 32 * 1024 * 1024
+"""Files of this size on average are no longer small."""
+
+
+class Keep(NamedTuple):
+    """How long what nobody uses is kept.
+
+    Attributes:
+        unreferenced: files of the published tables; for so long `ledger rollback` can go back.
+        stages: stages of days, whether published or refused.
+        data_docs: pages of the gate.
+    """
+
+    unreferenced: timedelta
+    stages: timedelta
+    data_docs: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """One thing that maintenance did, or would do.
+
+    Attributes:
+        what: `compact`, `vacuum`, `stage` or `data_docs`.
+        place: the table or folder.
+        file_count: files that are merged or removed.
+    """
+
+    what: str
+    place: str
+    file_count: int
+
+
+def maintain(warehouse: Warehouse, keep: Keep, *, now: datetime, is_applied: bool) -> list[Tidied]:
+    """Merge small files and remove what nobody uses any more.
+
+    Args:
+        warehouse: the warehouse.
+        keep: how long things are kept.
+        now: an aware datetime, from which age is counted.
+        is_applied: whether to do it, and not only to say what would be done.
+
+    Returns:
+        What was done, or would be, in the order of the work; nothing for what has nothing to do.
+
+    Raises:
+        StageError: another release has written a table; run maintenance with that one.
+        WriteError: something cannot be written or removed; running it again goes on where it ended.
+    """
+    with commits.one_writer(warehouse) as still_ours:
+        done: list[Tidied] = []
+        if is_applied:
+            # After this, a table's newest version is the one that readers see: nothing older is in use.
+            commits.begin_writing(warehouse)
+        done += _compacted(warehouse, still_ours, is_applied=is_applied)
+        done += _vacuumed(warehouse, keep.unreferenced, is_applied=is_applied)
+    done += _old_stages(warehouse, now - keep.stages, is_applied=is_applied)
+    done += _old_data_docs(warehouse, now - keep.data_docs, is_applied=is_applied)
+    return done
+
+
+def _compacted(warehouse: Warehouse, still_ours: StillOurs, *, is_applied: bool) -> list[Tidied]:
+    """Merge the files of days that are in many small ones, and let the publications name the versions that have them."""
+    done: list[Tidied] = []
+    versions: dict[str, int] = {}
+    for table in commits.PUBLISHED_TABLES:
+        delta = commits.open_table(warehouse.published(table))
+        for day, file_count in _scattered_days(delta) if delta else []:
+            done.append(Tidied("compact", f"{warehouse.published(table)} {day.cluster} {day.ds}", file_count))
+            if is_applied and delta:
+                delta.optimize.compact([("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())])
+                versions[table.qualified_name] = commits.version_of(warehouse.published(table))
+    if versions:
+        still_ours()
+        let_publications_name(warehouse, versions)
+    return done
+
+
+def _scattered_days(delta: DeltaTable) -> list[tuple[DayRows, int]]:
+    """The days of a table that are in many small files, with the number of their files."""
+    names = ("partition.cluster", "partition.ds", "size_bytes")
+    actions = pa.table(delta.get_add_actions(flatten=True))
+    sizes: dict[tuple[Any, Any], list[int]] = defaultdict(list)
+    for cluster, ds, size_bytes in zip(*(actions[name].to_pylist() for name in names), strict=True):
+        sizes[cluster, ds].append(size_bytes)
+    return [
+        (DayRows(*day), len(files))
+        for day, files in sorted(sizes.items())
+        if len(files) >= _MANY_FILES and sum(files) / len(files) < _SMALL_BYTES
+    ]
+
+
+def let_publications_name(warehouse: Warehouse, versions: dict[str, int]) -> None:
+    """One commit that moves readers to the newer versions: of each table, the day that named its newest names these."""
+    rows = commits.all_rows(warehouse, PUBLICATION)
+    named = commits.named_versions(warehouse)
+    changed: dict[DayRows, dict[str, Any]] = {}
+    for row in rows:
+        for table in row["tables"]:
+            name = table["table_name"]
+            if name in versions and table["delta_version"] == named[name]:
+                table["delta_version"] = versions[name]
+                changed[DayRows(row["cluster"], row["ds"])] = row
+    for day, row in changed.items():
+        own = {name: value for name, value in row.items() if name not in {"cluster", "ds"}}
+        rows_of_day = commits.rows_of(PUBLICATION, day.cluster, day.ds, [own])
+        commits.replace_day(warehouse.published(PUBLICATION), PUBLICATION, day, rows_of_day)
+
+
+def _vacuumed(warehouse: Warehouse, kept: timedelta, *, is_applied: bool) -> list[Tidied]:
+    """Remove the files that no version within the time kept has, of published tables and of refused verdicts."""
+    places = [warehouse.published(table) for table in (*commits.PUBLISHED_TABLES, PUBLICATION)]
+    done: list[Tidied] = []
+    for place in (*places, warehouse.quarantine(GATE_RESULT)):
+        delta = commits.open_table(place)
+        if delta is None:
+            continue
+        unused = partial(
+            delta.vacuum,
+            retention_hours=int(kept / timedelta(hours=1)),
+            enforce_retention_duration=False,  # The settings have a least value of their own.
+            full=True,  # What a killed writer left is in no version at all.
+        )
+        # Delta names what was removed once for as long as its log remembers it.
+        file_system, path = file_system_of(place)
+        entries = file_system.get_file_info([f"{path}/{unquote(name)}" for name in unused(dry_run=True)])
+        file_count = sum(entry.type == pafs.FileType.File for entry in entries)
+        if file_count:
+            done.append(Tidied("vacuum", place, file_count))
+            if is_applied:
+                unused(dry_run=False)
+    return done
+
+
+def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[Tidied]:
+    """Remove the stages of days of which nothing was written since; what is being computed stays."""
+    return [
+        Tidied("stage", place, file_count)
+        for place, file_count in _old_folders(f"{warehouse.root}/stage", before)
+        if not is_applied or remove_attempts_of_day(place)
+    ]
+
+
+def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[Tidied]:
+    """Remove the gate's pages of days of which none was written since."""
+    done: list[Tidied] = []
+    for place, file_count in _old_folders(f"{warehouse.root}/data_docs", before):
+        done.append(Tidied("data_docs", place, file_count))
+        if is_applied:
+            file_system, path = file_system_of(place)
+            file_system.delete_dir(path)
+    return done
+
+
+def _old_folders(root: str, before: datetime) -> list[tuple[str, int]]:
+    """The folders of clusters' days, `<root>/<cluster>/<ds>`, that are not written to any more, with their files' number."""
+    places = [
+        f"{root}/{cluster}/{day}" for cluster in _folders(root) for day in _folders(f"{root}/{cluster}")
+    ]
+    counted = [(place, _files_of_old_folder(place, before)) for place in places]
+    return [(place, file_count) for place, file_count in counted if file_count]
+
+
+def _folders(place: str) -> list[str]:
+    file_system, path = file_system_of(place)
+    entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
+
+
+def _files_of_old_folder(place: str, before: datetime) -> int:
+    """How many files a folder has, or 0 if any was written since."""
+    file_system, path = file_system_of(place)
+    entries = file_system.get_file_info(pafs.FileSelector(path, recursive=True))
+    files = [entry for entry in entries if entry.type == pafs.FileType.File]
+    newest = max((entry.mtime for entry in files if entry.mtime), default=datetime.min.replace(tzinfo=UTC))
+    return 0 if newest.astimezone(UTC) >= before else len(files)

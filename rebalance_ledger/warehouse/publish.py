@@ -1,0 +1,141 @@
+"""How a staged day becomes published, or is refused.
+
+Only a stage that the gate has accepted is published (see `staging`). Table after table gets the day's rows (see `commits`);
+the row of `gold.publication` is the last commit, and readers follow it (see `snapshot`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+
+from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.evolution import bring_up_to_date
+from rebalance_ledger.warehouse.exclude_groups import without_groups
+from rebalance_ledger.warehouse.staging import accepted_stage, remove_superseded
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.warehouse.staging import JudgedStage
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What publishing a day did.
+
+    Attributes:
+        run_id: the computation that is published.
+        changed_tables: qualified names of the tables whose rows changed; none for a plain re-run.
+        row_count: rows of the day in all tables.
+    """
+
+    run_id: str
+    changed_tables: tuple[str, ...]
+    row_count: int
+
+
+def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[str, Any]]) -> None:
+    """Keep the results of a refused day where they can be queried; published tables are not touched."""
+    place = warehouse.quarantine(GATE_RESULT)
+    with commits.one_writer(warehouse):
+        delta = commits.open_table(place)
+        if delta is not None:
+            bring_up_to_date(delta, GATE_RESULT)
+        commits.replace_day(
+            place,
+            GATE_RESULT,
+            DayRows(cluster, ds),
+            commits.rows_of(GATE_RESULT, cluster, ds, results),
+        )
+
+
+def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
+    """Publish the staged and accepted day; the same day again replaces exactly that day.
+
+    Raises:
+        StageError: the stage is not whole, or the gate has not accepted this very stage.
+        WriteError: the day cannot be written; readers see what they saw before.
+    """
+    day = DayRows(cluster, ds)
+    # One connection for all tables: to open one takes longer than to count a table's rows.
+    with commits.one_writer(warehouse) as still_ours, duckdb.connect(":memory:") as connection:
+        # Asked when it is our turn: whoever had to wait must not publish what has been overtaken meanwhile.
+        judged = accepted_stage(warehouse, cluster, ds)
+        commits.begin_writing(warehouse)
+        left_out = {row["consumer_group"] for row in judged.quarantined}
+        of_gate = {QUARANTINED_GROUP: judged.quarantined, GATE_RESULT: judged.results}
+        rows = {
+            table: commits.rows_of(table, cluster, ds, of_gate[table])
+            if table in of_gate
+            else without_groups(staged_rows(judged.stage, table), table, left_out)
+            for table in commits.PUBLISHED_TABLES
+        }
+        versions, changed = commits.replace_changed(connection, warehouse, day, rows, still_ours)
+        if not left_out:
+            _refuse_other_row_counts(judged, versions)
+        _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
+        _leave_quarantine(warehouse, day)
+        remove_superseded(warehouse, cluster, ds)
+    return Publication(judged.build.run_id, changed, sum(row["row_count"] for row in versions))
+
+
+def _refuse_other_row_counts(judged: JudgedStage, versions: list[dict[str, Any]]) -> None:
+    """Refuse a day of which other rows were written than were judged, before readers see it.
+
+    Raises:
+        StageError: a table has another number of rows.
+    """
+    written = {version["table_name"]: version["row_count"] for version in versions}
+    for table in judged.inventory:
+        if table.name in written and written[table.name] != table.row_count:
+            raise StageError(
+                f"{table.name} has {table.row_count} judged rows, and {written[table.name]} were read from the stage at "
+                f"{judged.stage.root}; nothing is published: run the build of this day again."
+            )
+
+
+def _record(warehouse: Warehouse, day: DayRows, record: dict[str, Any]) -> None:
+    """Write the day's row of `publication`, unless it says that already."""
+    place = warehouse.published(PUBLICATION)
+    replaced_version = None
+    for current in commits.own_rows(warehouse, PUBLICATION, day):
+        is_same = all(current[name] == value for name, value in record.items())
+        if is_same and current["withdrawn_run_id"] is None:
+            return
+        # A run that computes just what a rollback restored confirms it: there is nothing new to take back.
+        replaced_version = current["replaced_version"] if is_same else commits.version_of(place)
+    row = {**record, "replaced_version": replaced_version}
+    commits.replace_day(place, PUBLICATION, day, commits.rows_of(PUBLICATION, day.cluster, day.ds, [row]))
+
+
+def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
+    """A day that is published is no longer refused."""
+    delta = commits.open_table(warehouse.quarantine(GATE_RESULT))
+    if delta is not None and delta.to_pyarrow_dataset().count_rows(filter=day.filter):
+        delta.delete(day.predicate)
+
+
+def staged_rows(stage: Stage, table: Table) -> pads.Dataset:
+    """The rows of a staged table, those of all groups, `cluster` and `ds` among their columns.
+
+    Raises:
+        StageError: the stage has no such table.
+    """
+    file_system, path = file_system_of(stage.table(table))
+    if file_system.get_file_info(path).type == pafs.FileType.NotFound:
+        raise StageError(
+            f"The stage at {stage.root} has no {table.qualified_name}, so another release computed it: run the build again."
+        )
+    return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)

@@ -1,0 +1,307 @@
+"""SQL over the published tables without a JVM: deltalake opens them, duckdb answers.
+
+The connection can read the tables of one snapshot (see snapshot.py) and nothing else: no file, no network, no
+extension, no setting, and only one statement that reads. What does not belong here: how rows are shown (see
+rebalance_ledger/cli/sql.py), which version of a table a reader sees (see snapshot.py).
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from rebalance_ledger.tables import ALL_TABLES, GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
+from rebalance_ledger.warehouse.damage import damage_sentence, find_damage
+from rebalance_ledger.warehouse.errors import NOT_IN_TIME, QueryError, one_line
+from rebalance_ledger.warehouse.sandbox import CLOSED_CONFIG
+from rebalance_ledger.warehouse.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    import pyarrow.dataset as pads
+
+__all__ = ["QueryError", "Result", "header_comment", "query", "views"]
+
+QUARANTINE = "quarantine"
+"""The schema of the verdicts that refused a day."""
+
+LATEST, PREVIOUS = "latest", "previous"
+"""Schemas that hold every table and view again, for one day of each cluster: its newest published day, and the
+newest one before that. They are made by choosing files, so a query of one day reads one day, which a join with
+a subquery for the newest day would not."""
+
+_VIEW_FOLDER = Path(__file__).resolve().parents[2] / "sql" / "views"
+
+_BATCH_ROW_COUNT = 1000
+
+_INTERRUPT_AGAIN_S = 0.05
+
+_WORD = re.compile(r"\w+")
+_BEFORE_DETAILS = re.compile(r"\n\n|\n\* SET |\. Detail:")
+_OF_A_FILE = re.compile(r"stream registered as|arrow_scan|get_next|IOError|Parquet|Python exception")
+"""What an error says that comes from the scan of a file, not from the query."""
+
+_UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer to a query.
+
+    Attributes:
+        column_names: as the query names them; they may repeat. EXPLAIN has one, `plan`, and a row per line.
+        rows: read once, a batch at a time while they are iterated, in Python's types (numbers, `str`, `bool`,
+            `date`, `datetime` in UTC, `Decimal`, `list`, `dict`, …).
+    """
+
+    column_names: tuple[str, ...]
+    rows: Iterator[tuple[Any, ...]]
+
+
+def views() -> dict[str, str]:
+    """The views of `sql/views`: name to text, which is one SELECT below a comment that says what a row is."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted(_VIEW_FOLDER.glob("*.sql"))}
+
+
+def header_comment(view_text: str) -> str:
+    """What the comment above a view says, on one line."""
+    return " ".join(
+        line.removeprefix("--").strip() for line in view_text.splitlines() if line.startswith("--")
+    )
+
+
+@contextmanager
+def query(root: str, text: str, *, timeout_s: float | None = None) -> Iterator[Result]:
+    """Answer one SQL query over the published tables of a warehouse.
+
+    Args:
+        root: the warehouse's root, a local path or a URI.
+        text: one statement that reads: SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
+        timeout_s: after how many seconds a query is given up that has not come to its end; None waits for ever.
+
+    Yields:
+        The result, whose rows can be read inside the `with` block.
+
+    Raises:
+        QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
+            query, or no answer in time; also while the rows are read.
+    """
+    with closing(_closed_connection()) as connection:
+        statement = _one_reading_statement(connection, text)
+        snapshot = Snapshot(root)
+        read = _register(connection, snapshot, text)
+        connection.execute("SET lock_configuration = true")
+        with _interrupted_after(timeout_s, connection):
+            with _as_query_error(read):
+                relation = connection.sql(statement)
+                reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
+            if statement.type == duckdb.StatementType.EXPLAIN:
+                yield Result(
+                    ("plan",), ((line,) for _, plan in _rows(reader, read) for line in plan.splitlines())
+                )
+            else:
+                yield Result(tuple(reader.schema.names), _rows(reader, read))
+
+
+def _closed_connection() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config=CLOSED_CONFIG)
+    # Closed to all other files, duckdb would still open those of its own database, which is called `:memory:`:
+    # files of that name in the folder where the command is run.
+    connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
+    # Times are shown as the ledger keeps them, whatever the zone of this machine.
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def _rows(reader: pa.RecordBatchReader, read: Collection[pads.Dataset]) -> Iterator[tuple[Any, ...]]:
+    with _as_query_error(read):
+        for batch in reader:
+            yield from zip(*(_values(column) for column in batch.columns), strict=True)
+
+
+@contextmanager
+def _interrupted_after(timeout_s: float | None, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Interrupt what the connection does in the block once the time is over."""
+    if timeout_s is None:
+        yield
+        return
+    is_over = Event()
+
+    def interrupt() -> None:
+        if not is_over.wait(timeout_s):
+            connection.interrupt()
+            # One that comes while nothing is executed is forgotten when the next statement begins.
+            while not is_over.wait(_INTERRUPT_AGAIN_S):
+                connection.interrupt()
+
+    watch = Thread(target=interrupt, daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        watch.join()  # It must not meet a connection that is closed.
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """A column in Python's types; an interval, which Python has no type for, as an ISO 8601 duration."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except OverflowError as error:
+        raise QueryError(
+            f"A value of type {column.type} is beyond what can be shown ({error}): cast it to VARCHAR."
+        ) from error
+    if pa.types.is_interval(column.type):
+        return [
+            value and f"P{value.months}M{value.days}DT{value.nanoseconds / 1_000_000_000:g}S"
+            for value in values
+        ]
+    return values
+
+
+def _one_reading_statement(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    with _as_query_error():
+        statements = connection.extract_statements(text)
+    if not statements:
+        raise QueryError('The query is empty: give one, for example "SELECT * FROM latest.finding".')
+    if len(statements) > 1:
+        raise QueryError(f"The query holds {len(statements)} statements: run each by itself.")
+    try:
+        kind = statements[0].type
+    except ValueError:  # Python's duckdb has no name for every kind.
+        kind = None
+    if kind not in {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}:
+        name = "that reads no table" if kind is None else f"of type {kind.name}"
+        raise QueryError(
+            f"The published tables are read-only, and this is a statement {name}: "
+            "use SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN."
+        )
+    return statements[0]
+
+
+def _register(
+    connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: str
+) -> Collection[pads.Dataset]:
+    """Make the tables and views that the query names known to duckdb, or all if it names none (`SHOW TABLES`).
+
+    Returns the rows that a query may read.
+
+    Opening a table costs some milliseconds and building its list of files more with each year of history, so
+    what the query does not name is not opened.
+    """
+    view_texts = views()
+    words = _words_with_those_of_named_views(text, view_texts)
+    tables = [table for table in ALL_TABLES if table.name in words]
+    if not tables:
+        tables, words = list(ALL_TABLES), {LATEST, PREVIOUS, QUARANTINE, *view_texts}
+    named_views = _in_order_of_use({name: text for name, text in view_texts.items() if name in words})
+
+    published = {table: snapshot.published(table) for table in tables}
+    read = {table: found.dataset() for table, found in published.items()}
+    quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
+    for table, rows in read.items():
+        _create(connection, table.layer, table.name, rows)
+    for schema, days in ((LATEST, snapshot.latest_days), (PREVIOUS, snapshot.previous_days)):
+        if schema in words:
+            for table, found in published.items():
+                _create(connection, schema, table.name, found.dataset(days))
+            _create_views(connection, schema, (schema,), named_views)
+    if quarantined is not None:
+        _create(connection, QUARANTINE, GATE_RESULT.name, quarantined)
+    _create_views(connection, "gold", ("gold", "silver"), named_views)
+    return [*read.values(), *filter(None, [quarantined])]
+
+
+def _create(connection: duckdb.DuckDBPyConnection, schema: str, name: str, dataset: pads.Dataset) -> None:
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    connection.execute(f"SET schema = '{schema}'")
+    connection.from_arrow(dataset).create_view(name)
+
+
+def _create_views(
+    connection: duckdb.DuckDBPyConnection, schema: str, search_path: Collection[str], texts: dict[str, str]
+) -> None:
+    """Create views over the tables of `search_path`; a view keeps the tables that it found when it was made."""
+    for known in (*search_path, schema):
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {known}")
+    connection.execute(f"SET search_path = '{','.join(search_path)}'")
+    for name, text in texts.items():
+        connection.execute(f"CREATE VIEW {schema}.{name} AS {text}")
+
+
+def _words_with_those_of_named_views(text: str, view_texts: dict[str, str]) -> set[str]:
+    """Return the words of the query and of every view that it uses, in lower case: table names are among them."""
+    words = _words(text)
+    unread = set(view_texts)
+    while named := unread & words:
+        words = words.union(*(_words(view_texts[name]) for name in named))
+        unread -= named
+    return words
+
+
+def _in_order_of_use(view_texts: dict[str, str]) -> dict[str, str]:
+    """Return the views so that each comes after those that it uses."""
+    uses = {name: (_words(text) & view_texts.keys()) - {name} for name, text in view_texts.items()}
+    return {name: view_texts[name] for name in TopologicalSorter(uses).static_order()}
+
+
+def _words(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text)}
+
+
+@contextmanager
+def _as_query_error(read: Collection[pads.Dataset] = ()) -> Iterator[None]:
+    """Say what duckdb found wrong in one sentence, and in which of the files that it read."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        # What fails while rows are read comes through Arrow, as its exceptions or as OSError.
+        text = str(error)
+        if _OF_A_FILE.search(text) and (damage := find_damage(read)) is not None:
+            raise QueryError(
+                f"The query cannot be answered (damaged file): {damage_sentence(*damage)}"
+            ) from error
+        raise QueryError(_sentence(text)) from error
+
+
+def _sentence(error: str) -> str:
+    # What follows a blank line repeats the query or advises what the closed connection refuses; what follows
+    # "Detail:" is a Python traceback.
+    head = one_line(_BEFORE_DETAILS.split(error, maxsplit=1)[0])
+    kind, separator, message = head.partition(" Error: ")
+    if not separator:
+        return f"The query failed while its rows were read: {head}."
+    if kind == "Out of Memory":
+        return (
+            f"The query needs more than {CLOSED_CONFIG['memory_limit']} of memory: "
+            "narrow it with conditions on cluster and ds, or aggregate."
+        )
+    if kind == "INTERRUPT":
+        return NOT_IN_TIME
+    if kind == "Permission":
+        return f"A query can read the published tables and nothing else: {message}."
+    unknown_table = _UNKNOWN_TABLE.match(message)
+    if unknown_table:
+        return f"There is no table {unknown_table['name']}; there are {_table_names()}."
+    return f"The query cannot be answered ({kind.lower()} error): {message}."
+
+
+def _table_names() -> str:
+    return "; ".join(
+        (
+            f"gold: {', '.join(table.name for table in GOLD_TABLES)}",
+            f"silver: {', '.join(table.name for table in SILVER_TABLES)}",
+            f"views: {', '.join(views()) or 'none'}",
+            f"each also in {LATEST} and {PREVIOUS}; and {QUARANTINE}.{GATE_RESULT.name}",
+        )
+    )

@@ -1,0 +1,155 @@
+"""How a day returns to what was published before, in all tables at once."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from rebalance_ledger.storage.engines import storage_options
+from rebalance_ledger.tables import PUBLICATION
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.content import Content, DayRows, content_of
+from rebalance_ledger.warehouse.errors import RollbackError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    import pyarrow.dataset as pads
+
+    from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.layout import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What a rollback did, or would do.
+
+    Attributes:
+        withdrawn_run_id: the computation that readers no longer see.
+        restored_run_id: the one that they see again.
+        row_counts: for each table whose rows change, its qualified name with the rows before and after.
+    """
+
+    withdrawn_run_id: str
+    restored_run_id: str
+    row_counts: dict[str, tuple[int, int]]
+
+
+def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) -> Rollback:
+    """Return a day to what was published before, in all tables at once.
+
+    It goes back by one publication; once more, by one more, and never forward: to have again what was withdrawn, run
+    the day again. A later run publishes after what is restored, so its own rollback returns to that.
+
+    Args:
+        warehouse: the warehouse.
+        cluster: the cluster's name.
+        ds: the day.
+        is_applied: whether to do it, and not only to say what would be done.
+
+    Raises:
+        RollbackError: the day is not published, has no earlier publication, or its rows are gone.
+    """
+    day = DayRows(cluster, ds)
+    if not commits.own_rows(warehouse, PUBLICATION, day):
+        raise RollbackError(
+            f"{cluster} {ds} is not published in {warehouse.root}, so there is nothing to roll back: "
+            "look for its name and day in `ledger summary`."
+        )
+    with commits.one_writer(warehouse) as still_ours, duckdb.connect(":memory:") as connection:
+        [current] = commits.own_rows(warehouse, PUBLICATION, day)
+        earlier = _replaced_record(warehouse, day, current)
+        restored_rows = _rows_named_by(connection, warehouse, day, earlier)
+        if is_applied:
+            commits.begin_writing(warehouse)
+            versions, _ = commits.replace_changed(connection, warehouse, day, restored_rows, still_ours)
+            withdrawn = {
+                "withdrawn_run_id": current["run_id"],
+                "withdrawn_version": commits.version_of(warehouse.published(PUBLICATION)),
+            }
+            restored = {**earlier, "tables": versions, **withdrawn}
+            place = warehouse.published(PUBLICATION)
+            commits.replace_day(
+                place, PUBLICATION, day, commits.rows_of(PUBLICATION, cluster, ds, [restored])
+            )
+    before, after = _contents_named_by(current), _contents_named_by(earlier)
+    nothing = Content(0, "0")
+    return Rollback(
+        current["run_id"],
+        earlier["run_id"],
+        {
+            table.qualified_name: (then.row_count, now.row_count)
+            for table in commits.PUBLISHED_TABLES
+            for then, now in [
+                (before.get(table.qualified_name, nothing), after.get(table.qualified_name, nothing))
+            ]
+            if then != now
+        },
+    )
+
+
+def _replaced_record(warehouse: Warehouse, day: DayRows, current: dict[str, Any]) -> dict[str, Any]:
+    """The row of `publication` that the day's current one replaced."""
+    version = current["replaced_version"]
+    if version is None:
+        raise RollbackError(
+            f"{day.cluster} {day.ds} has no earlier publication than run {current['run_id']}: "
+            "run the day again to change it."
+        )
+    with _as_gone(day, PUBLICATION, version):
+        [record] = _rows_at(warehouse, PUBLICATION, version, day).to_table().to_pylist()
+    return {name: value for name, value in record.items() if name not in {"cluster", "ds"}}
+
+
+def _rows_named_by(
+    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, day: DayRows, record: dict[str, Any]
+) -> dict[Table, pads.Dataset]:
+    """The day's rows as a publication left them, each table read once to be sure of it."""
+    named = {row["table_name"]: row for row in record["tables"]}
+    found: dict[Table, pads.Dataset] = {}
+    for table in commits.PUBLISHED_TABLES:
+        if table.qualified_name not in named:  # It is newer than the publication.
+            found[table] = commits.rows_of(table, day.cluster, day.ds, [])
+            continue
+        of_table = named[table.qualified_name]
+        version = of_table["delta_version"]
+        with _as_gone(day, table, version):
+            found[table] = _rows_at(warehouse, table, version, day)
+            content = content_of(connection, table, found[table], day)
+        if content != (of_table["row_count"], of_table["content_hash"]):
+            raise RollbackError(
+                f"{table.qualified_name} at version {version} does not hold the rows of {day.cluster} {day.ds} that "
+                f"run {record['run_id']} published, so the day stays as it is: run it again."
+            )
+    return found
+
+
+def _rows_at(warehouse: Warehouse, table: Table, version: int, day: DayRows) -> pads.Dataset:
+    delta = DeltaTable(
+        warehouse.published(table), version=version, storage_options=storage_options(warehouse.root)
+    )
+    return delta.to_pyarrow_dataset(schema=arrow_schema(table)).filter(day.filter)
+
+
+@contextmanager
+def _as_gone(day: DayRows, table: Table, version: int) -> Iterator[None]:
+    """Say in one sentence that what has to be read is not there any more."""
+    try:
+        yield
+    except (DeltaError, duckdb.Error, pa.ArrowException, OSError, ValueError) as error:
+        raise RollbackError(
+            f"What was published for {day.cluster} {day.ds} before is gone: {table.qualified_name} cannot be read at "
+            f"version {version}, whose files a VACUUM may have removed. The day stays as it is: run it again."
+        ) from error
+
+
+def _contents_named_by(record: dict[str, Any]) -> dict[str, Content]:
+    return {row["table_name"]: Content(row["row_count"], row["content_hash"]) for row in record["tables"]}

@@ -1,0 +1,298 @@
+"""What a reader sees: the published days and, for each table, the version that the publications name.
+
+A day is written table by table, and its row in `gold.publication` comes last. A snapshot opens `publication`
+first and every other table at the greatest version that a publication names for it, and shows only the days that
+have a publication: a day that a killed run left half written is invisible, in every table alike.
+
+What does not belong here: SQL (see query.py), writing (see publish.py).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from rebalance_ledger.storage.engines import file_system_of, storage_options
+from rebalance_ledger.storage.location import is_object_store
+from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
+from rebalance_ledger.tables.gold.publication import PUBLICATION
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.content import Content
+from rebalance_ledger.warehouse.damage import naming_damage
+from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError, one_line
+from rebalance_ledger.warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from datetime import date
+
+    from rebalance_ledger.tables import Table
+
+_PUBLICATIONS_READ_FIRST = 32
+"""How many of the newest publications are read before all of them are; one nearly always tells enough."""
+
+
+class PublishedDay(NamedTuple):
+    """One day of one cluster."""
+
+    cluster: str
+    ds: date
+
+
+class _DataFile(NamedTuple):
+    """A Parquet file of a table: its path below the table, its partition, and when it was written."""
+
+    path: str
+    day: PublishedDay
+    modified_ms: int
+
+
+class _OpenTable:
+    """A Delta table at one version, as files that Arrow can read."""
+
+    def __init__(self, uri: str, options: dict[str, str] | None) -> None:
+        self.uri = uri
+        self._options = options
+        try:
+            self._delta = DeltaTable(uri, storage_options=options)
+            self._refuse_unknown_features()
+            self._refuse_empty_commit()
+        except TableNotFoundError:
+            raise
+        except (DeltaError, OSError, ValueError) as error:
+            raise QueryError(f"{uri} cannot be opened as a Delta table: {one_line(str(error))}.") from error
+
+    def _refuse_unknown_features(self) -> None:
+        """A deletion vector or a column mapping that went unnoticed would give wrong rows."""
+        reader_version = self._delta.protocol().min_reader_version
+        if reader_version > 1:
+            raise QueryError(
+                f"{self.uri} asks for a reader of Delta protocol {reader_version}, and the ledger writes and reads "
+                "protocol 1: read it with Spark, or publish its days again into a new warehouse."
+            )
+
+    def _refuse_empty_commit(self) -> None:
+        """Delta takes an empty file of its log for a version that changed nothing; a machine that lost power leaves such."""
+        if is_object_store(self.uri):  # There an object is whole, or not there.
+            return
+        commit = Path(self.uri, "_delta_log", f"{self.version:020}.json")
+        if commit.exists() and commit.stat().st_size == 0:
+            raise QueryError(
+                f"{commit} is empty, and so {self.uri} cannot be read at version {self.version}: bring the file back from a copy, "
+                "or remove it and publish the newest day of this table again (`ledger backfill`)."
+            )
+
+    @property
+    def version(self) -> int:
+        """The Delta version that is open."""
+        return int(self._delta.version())
+
+    def go_back_to(self, version: int) -> None:
+        """Open an earlier version."""
+        try:
+            self._delta.load_as_version(version)
+        except (DeltaError, OSError) as error:
+            raise QueryError(
+                f"{self.uri} cannot be opened at version {version}, which its publication names: {one_line(str(error))}."
+            ) from error
+
+    @cached_property
+    def files(self) -> list[_DataFile]:
+        """The files of this version; paths in Delta's log are URL-encoded once more than the files' names."""
+        with naming_damage(f"The log of {self.uri}"):
+            actions = pa.table(self._delta.get_add_actions(flatten=True))
+            names = ("path", "partition.cluster", "partition.ds", "modification_time")
+            rows = list(zip(*(actions[name].to_pylist() for name in names), strict=True))
+        return [_DataFile(unquote(path), PublishedDay(cluster, ds), time) for path, cluster, ds, time in rows]
+
+    def dataset(self, schema: pa.Schema, files: Iterable[_DataFile]) -> pads.Dataset:
+        """Some of the files as an Arrow dataset that prunes by cluster and ds before it opens a file.
+
+        `DeltaTable.to_pyarrow_dataset` would also hand over each file's statistics, for twenty times the time
+        per file; with one file or a few per day they prune little that the day does not.
+        """
+        file_system = self._file_system()
+        parquet = pads.ParquetFileFormat(
+            default_fragment_scan_options=pads.ParquetFragmentScanOptions(pre_buffer=True)
+        )
+        fragments = [
+            parquet.make_fragment(
+                file.path,
+                filesystem=file_system,
+                partition_expression=(pads.field("cluster") == file.day.cluster)
+                & (pads.field("ds") == file.day.ds),
+            )
+            for file in files
+        ]
+        return pads.FileSystemDataset(fragments, schema, parquet, file_system)
+
+    def _file_system(self) -> pafs.FileSystem:
+        """Arrow's own file system, rooted at the table, and not the one that delta-rs offers.
+
+        Arrow reads ahead of a query that stops early (`LIMIT`). Reads that go through Python, as delta-rs' do, can
+        still be under way when the interpreter ends: it then crashed or hung in two of a hundred runs.
+        """
+        file_system, path = file_system_of(self.uri)
+        return pafs.SubTreeFileSystem(path, file_system)
+
+
+class Snapshot:
+    """The published tables of a warehouse as one reader sees them for as long as this object lives.
+
+    Args:
+        root: the warehouse's root, a local path or a URI.
+
+    Raises:
+        NoWarehouseError: there is nothing published at `root`, and nothing refused.
+        QueryError: a table that is there cannot be read.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._warehouse = Warehouse.at(root)
+        self._options = storage_options(self._warehouse.root)
+        self._publication = self._open(self._warehouse.published(PUBLICATION))
+        if self._publication is None and self._open(self._warehouse.quarantine(GATE_RESULT)) is None:
+            raise NoWarehouseError(
+                f"There is no warehouse at {root}: publish a day first with `make run` or with "
+                f"`ledger run --cluster C --ds D --warehouse {root}`, or name another with --warehouse."
+            )
+        newest_first = sorted(self._publication_files, key=lambda file: file.modified_ms, reverse=True)
+        self._unread = [newest_first[:_PUBLICATIONS_READ_FIRST], newest_first[_PUBLICATIONS_READ_FIRST:]]
+        self._named_version: dict[str, int] = {}
+
+    @cached_property
+    def days(self) -> frozenset[PublishedDay]:
+        """Every published day."""
+        return frozenset(file.day for file in self._publication_files)
+
+    @cached_property
+    def latest_days(self) -> frozenset[PublishedDay]:
+        """The newest published day of each cluster."""
+        return self._nth_newest_days(0)
+
+    @cached_property
+    def previous_days(self) -> frozenset[PublishedDay]:
+        """The newest published day of each cluster before its latest one."""
+        return self._nth_newest_days(1)
+
+    def newest_day_before(self, cluster: str, ds: date) -> PublishedDay | None:
+        """The newest published day of a cluster before a day; None if there is none."""
+        return max((day for day in self.days if day.cluster == cluster and day.ds < ds), default=None)
+
+    def published(self, table: Table) -> PublishedTable:
+        """A published table at this snapshot's version; empty, with its columns, if no publication names it."""
+        schema = arrow_schema(table)
+        if table is PUBLICATION:
+            return PublishedTable(schema, self._publication, self.days)
+        opened = self._open(self._warehouse.published(table))
+        if opened is None:
+            return PublishedTable(schema, None, self.days)
+        version = self._version(table, opened.version)
+        if version is None:
+            return PublishedTable(schema, None, self.days)
+        if version < opened.version:
+            opened.go_back_to(version)
+        return PublishedTable(schema, opened, self.days)
+
+    def quarantined_gate_results(self) -> PublishedTable:
+        """The verdicts on refused days. They are no publication's: the newest version, all days."""
+        opened = self._open(self._warehouse.quarantine(GATE_RESULT))
+        days = frozenset(file.day for file in opened.files) if opened else frozenset()
+        return PublishedTable(arrow_schema(GATE_RESULT), opened, days)
+
+    def row_counts(self) -> dict[str, dict[PublishedDay, int]]:
+        """For each published table's qualified name, the rows of each published day."""
+        counts: dict[str, dict[PublishedDay, int]] = defaultdict(dict)
+        for row in self._read_publications(self._publication_files, ["cluster", "ds", "tables"]):
+            for table in row["tables"]:
+                counts[table["table_name"]][PublishedDay(row["cluster"], row["ds"])] = table["row_count"]
+        return dict(counts)
+
+    def named_contents(self, day: PublishedDay) -> dict[str, Content]:
+        """What the day's publication says of each table, by the table's qualified name."""
+        files = [file for file in self._publication_files if file.day == day]
+        rows = self._read_publications(files, ["tables"])
+        return {
+            table["table_name"]: Content(table["row_count"], table["content_hash"])
+            for row in rows
+            for table in row["tables"]
+        }
+
+    @property
+    def _publication_files(self) -> list[_DataFile]:
+        return self._publication.files if self._publication else []
+
+    def _open(self, uri: str) -> _OpenTable | None:
+        try:
+            return _OpenTable(uri, self._options)
+        except TableNotFoundError:
+            return None
+
+    def _nth_newest_days(self, n: int) -> frozenset[PublishedDay]:
+        days_of: dict[str, list[PublishedDay]] = defaultdict(list)
+        for day in sorted(self.days, reverse=True):
+            days_of[day.cluster].append(day)
+        return frozenset(days[n] for days in days_of.values() if len(days) > n)
+
+    def _version(self, table: Table, newest_version: int) -> int | None:
+        """The greatest version that a publication names for the table; None if none names it.
+
+        No publication names a version that does not exist, so the search ends where one names the newest.
+        Publications are one small file each: after some years, reading all of them takes longer than the query.
+        """
+        while self._unread and self._named_version.get(table.qualified_name) != newest_version:
+            for row in self._read_publications(self._unread.pop(0), ["tables"]):
+                for named in row["tables"]:
+                    name, version = named["table_name"], named["delta_version"]
+                    self._named_version[name] = max(version, self._named_version.get(name, version))
+        return self._named_version.get(table.qualified_name)
+
+    def _read_publications(self, files: list[_DataFile], columns: list[str]) -> list[dict[str, Any]]:
+        if self._publication is None:
+            return []
+        dataset = self._publication.dataset(arrow_schema(PUBLICATION), files)
+        with naming_damage(self._publication.uri, [dataset]):
+            rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
+        return rows
+
+
+class PublishedTable:
+    """One table of a snapshot."""
+
+    def __init__(self, schema: pa.Schema, opened: _OpenTable | None, days: Collection[PublishedDay]) -> None:
+        self._schema = schema
+        self._opened = opened
+        self._days = days
+
+    def dataset(self, days: Collection[PublishedDay] | None = None) -> pads.Dataset:
+        """The rows of some published days, or of all of them, as an Arrow dataset."""
+        if self._opened is None:
+            return pads.dataset(self._schema.empty_table())
+        chosen = self._days if days is None else days
+        return self._opened.dataset(self._schema, (file for file in self._opened.files if file.day in chosen))
+
+    def rows(self, days: Collection[PublishedDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
+        """The rows of some published days in Python's types.
+
+        Raises:
+            QueryError: a file cannot be read.
+        """
+        dataset = self.dataset(days)
+        with naming_damage(self._opened.uri if self._opened else "", [dataset]):
+            rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
+        return rows
+
+    def file_uris(self, days: Collection[PublishedDay]) -> tuple[str, ...]:
+        """Where the Parquet files with the rows of some published days are."""
+        if self._opened is None:
+            return ()
+        return tuple(f"{self._opened.uri}/{file.path}" for file in self._opened.files if file.day in days)

@@ -1,0 +1,364 @@
+"""The days that are being computed: who may write where, when a stage is whole, and which one the gate has judged.
+
+Each computation of a day is an attempt with a folder of its own, so two that run at the same time, or one that was given
+up and wakes up again, never write into one another's rows:
+
+    <warehouse>/stage/<cluster>/<ds>/<attempt>/          one computation's rows, its `build.json` written last
+    <warehouse>/stage/<cluster>/<ds>/newest.json         the attempt that became whole last
+    <warehouse>/stage/<cluster>/<ds>/judged.json         the attempt on which the gate has a verdict
+
+The two small files change in one step. What is published is the judged attempt, and only if nothing was computed from
+another input since.
+
+Belongs here: attempts, their records and verdicts. Does not belong here: the rows themselves (Spark writes them, see
+`spark_jobs.staging`), and publishing them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import secrets
+import shutil
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+
+from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.storage.location import is_object_store
+from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
+from rebalance_ledger.warehouse.errors import StageError, one_line
+from rebalance_ledger.warehouse.inventory import StagedTable, inventory_of_measures, refuse_changed
+from rebalance_ledger.warehouse.records import (
+    BUILD_AGAIN,
+    GATE_AGAIN,
+    RecordError,
+    decoding,
+    exists,
+    read_record,
+    write_record,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import date
+
+    from rebalance_ledger.warehouse.layout import Stage, Warehouse
+
+_NEWEST: Final = "newest.json"
+_JUDGED: Final = "judged.json"
+_ATTEMPT_NAME: Final = re.compile(r"[\w-]+")
+
+VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "refused")
+"""What the gate may have said of a stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a stage was computed from, as the build job wrote it last; see `gold.publication` for each."""
+
+    run_id: str
+    manifest_sha256: str
+    settings_sha256: str
+    code_version: str
+    compared_ds: date | None = None
+    compared_content: list[str] | None = None
+    compared_exports: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedStage:
+    """A whole stage with the gate's word on it.
+
+    Attributes:
+        stage: where its rows are.
+        build: what it was computed from.
+        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine` or `refused`.
+        results: rows of `gate_result`, without cluster and ds.
+        quarantined: rows of `quarantined_group`, likewise: whom the stage is accepted without.
+        inventory: the files that were judged.
+    """
+
+    stage: Stage
+    build: Build
+    verdict: str
+    results: list[dict[str, Any]]
+    quarantined: list[dict[str, Any]]
+    inventory: tuple[StagedTable, ...]
+
+
+class Rest(NamedTuple):
+    """What was measured of a stage without some groups.
+
+    Attributes:
+        left_out: the groups, sorted.
+        measures: as `read_measures` gives them of the whole stage.
+    """
+
+    left_out: tuple[str, ...]
+    measures: list[dict[str, Any]]
+
+
+@contextmanager
+def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[Stage]:
+    """A stage for one computation of a day, which no other computation touches.
+
+    On a local disk the attempt is locked for as long as the block, or the process, lives; what dead ones have left is
+    removed first. On an object store nobody can tell the dead from the slow: there maintenance removes them by age.
+    """
+    place = warehouse.attempts(cluster, ds)
+    stage = warehouse.stage(cluster, ds, secrets.token_hex(8))
+    if is_object_store(place):
+        yield stage
+        return
+    folder = Path(stage.root)
+    folder.mkdir(parents=True)
+    with Path(stage.lock).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for name in _attempts(place):
+            _remove_if_dead(warehouse.stage(cluster, ds, name))
+        yield stage
+
+
+def finish(
+    warehouse: Warehouse, cluster: str, ds: date, stage: Stage, build: Build, staged: Sequence[StagedTable]
+) -> None:
+    """Record that every row of a stage is written; from now on it is the day's newest.
+
+    Args:
+        warehouse: where the stage is.
+        cluster: of the day.
+        ds: the day.
+        stage: the stage, with its measures.
+        build: what it was computed from.
+        staged: its tables as they were before they were measured (`inventory_of_tables`).
+    """
+    inventory = (*staged, *inventory_of_measures(stage))
+    write_record(stage.inventory, {"tables": [table.document() for table in inventory]})
+    write_record(stage.build, asdict(build))
+    write_record(f"{warehouse.attempts(cluster, ds)}/{_NEWEST}", {"attempt": stage.attempt})
+
+
+def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> Stage:
+    """The stage that became whole last.
+
+    Raises:
+        StageError: no computation of the day has come to its end.
+    """
+    found = _pointed_to(warehouse, cluster, ds, _NEWEST)
+    if found is None:
+        raise StageError(
+            f"There is no whole stage at {warehouse.attempts(cluster, ds)}: run the build of this day first."
+        )
+    return found
+
+
+def read_build(stage: Stage) -> Build:
+    """What a whole stage was computed from.
+
+    Raises:
+        StageError: the stage is not whole.
+    """
+    record = read_record(stage.build, BUILD_AGAIN)
+    if record is None:
+        raise StageError(f"There is no whole stage at {stage.root}: run the build of this day first.")
+    with decoding(stage.build, BUILD_AGAIN):
+        return Build(
+            run_id=record.text("run_id"),
+            manifest_sha256=record.text("manifest_sha256"),
+            settings_sha256=record.text("settings_sha256"),
+            code_version=record.text("code_version"),
+            compared_ds=record.day_or_none("compared_ds"),
+            compared_content=record.texts_or_none("compared_content"),
+            compared_exports=record.texts_or_none("compared_exports"),
+        )
+
+
+def check_inventory(stage: Stage) -> None:
+    """Compare the files of a whole stage with those that the build recorded.
+
+    Raises:
+        StageError: they are not the same.
+    """
+    refuse_changed(stage, _read_inventory(stage))
+
+
+def _read_inventory(stage: Stage) -> tuple[StagedTable, ...]:
+    record = read_record(stage.inventory, BUILD_AGAIN)
+    if record is None:
+        raise StageError(
+            f"The stage at {stage.root} has no inventory of its files, so another release computed it: run the build again."
+        )
+    with decoding(stage.inventory, BUILD_AGAIN):
+        return tuple(StagedTable.of(table) for table in record.records("tables"))
+
+
+def read_measures(stage: Stage) -> list[dict[str, Any]]:
+    """The numbers that the gate judges, of a whole stage: expectation_id, observed, examples, offenders."""
+    return _read_rows(stage.gate_measure)
+
+
+def write_left_out(stage: Stage, groups: Iterable[str]) -> None:
+    """Record without which groups a stage was measured again."""
+    write_record(stage.left_out, {"consumer_groups": sorted(groups)})
+
+
+def read_rest(stage: Stage) -> Rest | None:
+    """What was measured of a stage without some groups; None where the whole of it alone was."""
+    record = read_record(stage.left_out, BUILD_AGAIN)
+    if record is None:
+        return None
+    with decoding(stage.left_out, BUILD_AGAIN):
+        groups = tuple(record.texts("consumer_groups"))
+    return Rest(groups, _read_rows(stage.gate_measure_of_rest))
+
+
+def _read_rows(place: str) -> list[dict[str, Any]]:
+    file_system, path = file_system_of(place)
+    try:
+        rows: list[dict[str, Any]] = (
+            pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
+        )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise StageError(
+            f"The measures at {place} cannot be read ({one_line(str(error))}): {BUILD_AGAIN}."
+        ) from error
+    return rows
+
+
+def write_verdict(
+    warehouse: Warehouse,
+    cluster: str,
+    ds: date,
+    stage: Stage,
+    verdict: str,
+    results: list[dict[str, Any]],
+    quarantined: Sequence[dict[str, Any]] = (),
+) -> None:
+    """Record the gate's verdict beside the rows that it judged, with the files that hold them."""
+    document = {
+        "verdict": verdict,
+        "results": results,
+        "quarantined": list(quarantined),
+        "inventory": [table.document() for table in _read_inventory(stage)],
+    }
+    write_record(stage.gate_verdict, document)
+    write_record(f"{warehouse.attempts(cluster, ds)}/{_JUDGED}", {"attempt": stage.attempt})
+
+
+def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
+    """The stage that may be published.
+
+    Raises:
+        StageError: there is no whole stage, or the gate has not judged it, or refused it, or the day has since been
+            computed from another input, or the files are not those that were judged.
+    """
+    newest = newest_stage(warehouse, cluster, ds)
+    judged = judged_stage(warehouse, cluster, ds)
+    if judged is None:
+        raise StageError(f"The gate has not judged the stage at {newest.root}: run the gate first.")
+    # Another attempt of the same input has the same rows, whoever was late with it.
+    if judged.build.run_id != read_build(newest).run_id:
+        raise StageError(
+            f"The day was computed again, at {newest.root}, after the gate judged it: run the gate again."
+        )
+    if judged.verdict == "refused":
+        raise StageError(f"The gate refused the stage at {judged.stage.root}: see quarantine.gate_result.")
+    if not judged.inventory:
+        raise StageError(
+            f"The verdict on the stage at {judged.stage.root} names no files: run the gate again."
+        )
+    refuse_changed(judged.stage, judged.inventory)
+    return judged
+
+
+def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | None:
+    """The stage that the gate judged last, accepted or refused; None where it judged none that is still there."""
+    stage = _pointed_to(warehouse, cluster, ds, _JUDGED)
+    record = read_record(stage.gate_verdict, GATE_AGAIN) if stage else None
+    if stage is None or record is None:
+        return None
+    with decoding(stage.gate_verdict, GATE_AGAIN):
+        verdict = record.text("verdict")
+        if verdict not in VERDICTS:
+            raise RecordError(f"'verdict' is none of {', '.join(VERDICTS)}")
+        results = record.rows("results", GATE_RESULT)
+        # A release that left nobody out wrote no list of them; an older one no inventory.
+        quarantined = record.rows("quarantined", QUARANTINED_GROUP) if "quarantined" in record else []
+        tables = record.records("inventory") if "inventory" in record else []
+        inventory = tuple(map(StagedTable.of, tables))
+    return JudgedStage(stage, read_build(stage), verdict, results, quarantined, inventory)
+
+
+def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
+    """Remove the day's whole stages but the newest and the judged one; what is still being computed stays."""
+    place = warehouse.attempts(cluster, ds)
+    kept = {
+        stage.attempt
+        for pointer in (_NEWEST, _JUDGED)
+        if (stage := _pointed_to(warehouse, cluster, ds, pointer)) is not None
+    }
+    for name in _attempts(place):
+        stage = warehouse.stage(cluster, ds, name)
+        if name not in kept and exists(stage.build):
+            file_system, path = file_system_of(stage.root)
+            file_system.delete_dir(path)
+
+
+def remove_attempts_of_day(place: str) -> bool:
+    """Remove everything that was computed of a day; False, and nothing is removed, if one is being computed.
+
+    On an object store nobody can tell; there, ask only for days of which nothing was written for long.
+    """
+    file_system, path = file_system_of(place)
+    if not is_object_store(place) and any(_is_alive(Path(place, name, "lock")) for name in _attempts(place)):
+        return False
+    file_system.delete_dir(path)
+    return True
+
+
+def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> Stage | None:
+    """The whole stage that a pointer names; None where there is none, or it is gone."""
+    place = f"{warehouse.attempts(cluster, ds)}/{pointer}"
+    remedy = GATE_AGAIN if pointer == _JUDGED else BUILD_AGAIN
+    record = read_record(place, remedy)
+    if record is None:
+        return None
+    with decoding(place, remedy):
+        attempt_name = record.text("attempt")
+        if not _ATTEMPT_NAME.fullmatch(attempt_name):
+            raise RecordError("'attempt' is not the name of a folder beside it")
+    stage = warehouse.stage(cluster, ds, attempt_name)
+    return stage if exists(stage.build) else None
+
+
+def _attempts(place: str) -> list[str]:
+    """The names of a day's attempts."""
+    file_system, path = file_system_of(place)
+    entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
+
+
+def _remove_if_dead(stage: Stage) -> None:
+    """Remove an attempt that is not whole, and that no living process holds."""
+    if Path(stage.build).exists():
+        return
+    if not _is_alive(Path(stage.lock)):
+        shutil.rmtree(stage.root, ignore_errors=True)  # Somebody else may be removing it too.
+
+
+def _is_alive(lock: Path) -> bool:
+    """Whether a process holds the lock of an attempt."""
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        return False
+    return False

@@ -1,0 +1,1 @@
+"""TODO spark_jobs/assignment."""

@@ -1,0 +1,205 @@
+"""What is unwell in the export itself: answers that cannot be read, sources that failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from rebalance_ledger.collectors.permissions import RESOURCES
+from rebalance_ledger.exports.contract import NOT_ASKED
+from rebalance_ledger.exports.payloads import CODES_THAT_ANSWER, NOT_ONLINE
+from spark_jobs.findings.case import SUBJECT, advice_for, case, counted, few, found, listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_NOT_KNOWN_TO_ALL = ("broker_message_request_mode", "broker_producer_table")
+"""Kinds whose question older brokers do not know: they have nothing to tell."""
+
+_REQUEST_CODE_NOT_SUPPORTED = 3
+_NO_PERMISSION = 16
+_REFUSING_EXCEPTIONS = "AclException|AuthenticationException|AuthorizationException"
+
+_NOT_CALLED_ANY_MORE = "ServerNotAnswering"
+"""`rebalance_ledger.collectors.live.NO_ANSWER`: the broker had not answered for so long that it was not called any more."""
+
+_OF_MEMBERS = "consumer_running_info"
+"""The kind of question that a member answers: who does not is a finding of its group (`client_not_asked`)."""
+
+_KINDS_OF_FILES = ("broker_file",)
+"""Kinds that are copied from a broker's disk: no answer of the broker."""
+
+
+def failed_questions(records: DataFrame) -> DataFrame:
+    """The lines whose source failed, with their cause; questions that a failure answers are left out.
+
+    Columns: those of `silver.export_record`, likely_cause (`permission_denied`, `connection_failed`, `timed_out`, null).
+    """
+    is_too_old = F.col("kind").isin(*_NOT_KNOWN_TO_ALL) & (F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED)
+    is_answer = (
+        F.coalesce(F.col("error_code").isin(*CODES_THAT_ANSWER) | is_too_old, F.lit(col=False))
+        | F.coalesce(F.col("error_message").contains(NOT_ONLINE), F.lit(col=False))
+        | F.col("error_type").eqNullSafe(NOT_ASKED)
+    )
+    is_refused = (F.col("error_code") == _NO_PERMISSION) | F.col("error_message").rlike(_REFUSING_EXCEPTIONS)
+    cause = (
+        F.when(is_refused, "permission_denied")
+        .when(_is_unconnected(), "connection_failed")
+        .when(F.col("error_type").contains("Timeout"), "timed_out")
+    )
+    return records.where((F.col("state") == "error") & ~is_answer).withColumn("likely_cause", cause)
+
+
+def unreachable_brokers(records: DataFrame) -> DataFrame:
+    """The brokers that refused connections or were given up, and answered nothing after that: broker_name, is_unreachable (true)."""
+    is_answer = (F.col("state") != "error") | F.col("error_code").isNotNull()
+    return (
+        records.where("broker_name is not null")
+        .where(~F.col("kind").isin(*_KINDS_OF_FILES))
+        .groupBy("broker_name")
+        .agg(
+            F.max(F.when(_is_unconnected(), F.col("captured_at"))).alias("refused_at"),
+            F.max(F.when(is_answer, F.col("captured_at"))).alias("answered_at"),
+        )
+        .where("refused_at >= coalesce(answered_at, refused_at)")
+        .select("broker_name", F.lit(col=True).alias("is_unreachable"))
+    )
+
+
+def _is_unconnected() -> Column:
+    return F.col("error_type").endswith("RemotingConnectException") | (
+        F.col("error_type") == _NOT_CALLED_ANY_MORE
+    )
+
+
+def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
+    """What came and could not be read, by subject."""
+    of_line = ["file", "line_number"]
+    seen = (
+        rejected.join(records.select(*of_line, *SUBJECT), of_line, "left")
+        .groupBy(*SUBJECT)
+        .agg(
+            F.count("*").alias("count"),
+            F.collect_set("kind").alias("kinds"),
+            F.min(F.concat(_line(), F.lit(": "), F.col("reason"))).alias("reason"),
+        )
+    )
+    return found(
+        seen,
+        SUBJECT,
+        case(
+            "record_rejected",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=(
+                counted(F.col("count"), "record", "records"),
+                " of kind ",
+                listed(F.col("kinds")),
+                " could not be read: ",
+                F.col("reason"),
+            ),
+            record_count=F.col("count"),
+            seen_values=few(F.col("kinds")),
+        ),
+    )
+
+
+def of_repeated_records(records: DataFrame) -> DataFrame:
+    """Which lines do not count, because another line answers the same question, by subject."""
+    says = F.when(F.col("is_repeat"), " says the same as line ").otherwise(" says otherwise than line ")
+    seen = (
+        records.where("counted_line is not null")
+        .groupBy(*SUBJECT)
+        .agg(
+            F.count("*").alias("count"),
+            F.collect_set("kind").alias("kinds"),
+            F.bool_and("is_repeat").alias("is_repeat"),
+            # What differs is named before what is only there twice.
+            F.min(
+                F.struct(
+                    "is_repeat", F.concat(_line(), says, F.col("counted_line").cast("string")).alias("pair")
+                )
+            )["pair"].alias("pair"),
+            F.collect_set(_line()).alias("lines"),
+        )
+    )
+    return found(
+        seen,
+        SUBJECT,
+        case(
+            "record_repeated",
+            when=F.lit(col=True),
+            severity=F.when(F.col("is_repeat"), "info").otherwise("warning"),
+            evidence=(
+                counted(F.col("count"), "record", "records"),
+                " of kind ",
+                listed(F.col("kinds")),
+                F.when(F.col("count") == 1, " does").otherwise(" do"),
+                " not count beside another answer to the same question: ",
+                F.col("pair"),
+            ),
+            record_count=F.col("count"),
+            seen_values=few(F.col("kinds")),
+            examples=few(F.col("lines")),
+        ),
+    )
+
+
+def _line() -> Column:
+    """The file and line of a row, as findings name it."""
+    return F.concat(F.col("file"), F.lit(" line "), F.col("line_number").cast("string"))
+
+
+def of_failed_sources(records: DataFrame) -> DataFrame:
+    """Which sources failed, by broker and cause."""
+    is_of_silent_member = (F.col("kind") == _OF_MEMBERS) & ~F.col("likely_cause").eqNullSafe(
+        "permission_denied"
+    )
+    resources = F.create_map(
+        *(
+            column
+            for kind, names in RESOURCES.items()
+            for column in (F.lit(kind), F.array(*map(F.lit, names)))
+        )
+    )
+    seen = (
+        failed_questions(records)
+        .where(~is_of_silent_member)
+        .groupBy("broker_name", "likely_cause")
+        .agg(
+            F.count("*").alias("count"),
+            F.collect_set("kind").alias("kinds"),
+            F.min("error_message").alias("message"),
+            F.collect_set(F.coalesce("nameserver", "consumer_group")).alias("asked"),
+            F.array_sort(
+                F.array_distinct(F.flatten(F.collect_set(F.try_element_at(resources, F.col("kind")))))
+            ).alias("resources"),
+        )
+    )
+    message = F.coalesce("message", F.lit("no message"))
+    missing = F.concat(
+        F.lit("; these kinds need Get and List on "), listed(F.col("resources")), F.lit(": "), message
+    )
+    is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
+    return found(
+        seen,
+        ("broker_name",),
+        case(
+            "source_failed",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=(
+                counted(F.col("count"), "question", "questions"),
+                F.when(is_refused, " refused (").otherwise(" failed ("),
+                listed(F.col("kinds")),
+                ")",
+                F.when(is_refused, missing).otherwise(F.concat(F.lit(": "), message)),
+            ),
+            advice=advice_for("source_failed", F.col("likely_cause")),
+            likely_cause=F.col("likely_cause"),
+            record_count=F.col("count"),
+            seen_values=few(F.col("kinds")),
+            examples=few(F.col("asked")),
+        ),
+    )

@@ -1,0 +1,262 @@
+"""What is unwell in a group as a whole: its members, its strategies, its subscriptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from rebalance_ledger.tables.finding_advice import (
+    ADVICE,
+    ASK_PROXIES,
+    AWAIT_CONNECTIONS,
+    AWAIT_OFFSETS,
+    DELETE_GROUP,
+)
+from spark_jobs.assignment.members import ids_where, repeated_ids, twins, unsubscribed_ids
+from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
+from spark_jobs.findings.export import failed_questions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+_MEANING_OF_REASON: Final[Mapping[str, str]] = {
+    "broker_not_asked": "a broker could not be asked",
+    "online_at_other_brokers": "they are at brokers outside of a topic's route",
+    "may_be_behind_a_proxy": "no broker lists any, but there are proxies that did not answer",
+    "pop_retry_topic_exists": "no broker lists any, but the group has a retry topic of POP, as groups behind a proxy have",
+    "messages_in_flight": "no broker lists any, but messages are handed out that are not consumed yet",
+    "offsets_moved": "no broker lists any, but its offsets have moved since the baseline day: it stopped since then, or it "
+    "consumes through a proxy",
+}
+"""Each reason of `group_state_reason` as part of a sentence."""
+
+
+def _meaning_of_reason(reason: Column) -> Column:
+    meanings = F.create_map(*(F.lit(word) for pair in _MEANING_OF_REASON.items() for word in pair))
+    return F.coalesce(F.try_element_at(meanings, reason), reason)
+
+
+def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
+    """What the members of a group say, and what brokers say of them."""
+    failed = failed_questions(records).where("kind in ('consumer_connection', 'consumer_running_info')")
+    is_of_broker = F.col("kind") == "consumer_connection"
+    is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
+    failures = failed.groupBy("consumer_group").agg(
+        F.collect_set(F.when(is_of_broker, F.struct("broker_name", "likely_cause"))).alias("silent_sources"),
+        F.bool_and(is_of_broker | is_refused).alias("is_refused"),
+        F.min(F.when(is_of_broker, F.col("error_message"))).alias("message"),
+    )
+    # gRPC clients have no answer to give, and clients of a proxy no way to be asked.
+    unasked = ids_where(lambda member: (member["client_state"] == "unknown") & member["is_askable"])
+    strategies = F.array_distinct(
+        F.filter(
+            F.transform("variants", lambda member: member["strategy"]), lambda strategy: strategy.isNotNull()
+        )
+    )
+    # Topic by topic: a group that pops one topic pulls its retry topic by its own strategy, and that is no mixture.
+    mixed = F.when((F.size(strategies) > 1) & F.col("division_reason").isNull(), strategies)
+    groups = (
+        subscriptions.groupBy("consumer_group")
+        .agg(
+            F.array_sort(F.array_distinct(F.flatten(F.collect_set(mixed)))).alias("strategies"),
+            F.collect_set("group_state").alias("states"),
+            F.array_sort(F.collect_set("group_state_reason")).alias("reasons"),
+            F.max("is_absent_since_baseline").alias("is_absent_since_baseline"),
+            F.max("baseline_ds").alias("baseline_ds"),
+            F.max("member_list_count").alias("list_count"),
+            F.array_distinct(F.flatten(F.collect_set("member_ids"))).alias("members"),
+            F.array_distinct(F.flatten(F.collect_set(unasked))).alias("unasked"),
+            F.count("*").alias("topic_count"),
+        )
+        .join(failures, "consumer_group", "left")
+    )
+    has_unknown = F.array_contains("states", "unknown")
+    is_broadcasting = F.array_contains("states", "broadcasting")
+    member_count = F.size("members")
+    return found(
+        groups,
+        ("consumer_group",),
+        case(
+            "strategies_mixed",
+            when=~is_broadcasting & (F.size("strategies") > 1),
+            severity="critical",
+            evidence=("Members report ", F.array_join("strategies", " and "), "."),
+            client_total_count=member_count,
+            value_count=F.size("strategies"),
+            seen_values=few(F.col("strategies")),
+        ),
+        case(
+            "group_offline",
+            when=F.array_contains("states", "offline") & (F.size("states") == 1),
+            severity="warning",
+            evidence=(
+                "No member is connected to any broker or proxy; the group has progress in ",
+                counted(F.col("topic_count"), "topic", "topics"),
+                ".",
+                F.when(
+                    F.col("is_absent_since_baseline"),
+                    F.concat(
+                        F.lit(" It was offline on "),
+                        text("baseline_ds"),
+                        F.lit(" too, and no offset of it has moved since."),
+                    ),
+                ).otherwise(""),
+            ),
+            # Two proofs, of two days: what one day shows may be a deployment.
+            advice=F.when(
+                F.col("is_absent_since_baseline"),
+                DELETE_GROUP,
+            ).otherwise(ADVICE["group_offline"]),
+            topic_count=F.col("topic_count"),
+        ),
+        case(
+            "members_unknown",
+            when=has_unknown,
+            severity="warning",
+            evidence=(
+                "Nobody can say whether members are connected: ",
+                listed(F.transform("reasons", _meaning_of_reason)),
+                F.when(
+                    F.array_contains("reasons", "broker_not_asked") & F.col("message").isNotNull(),
+                    F.concat(F.lit(" ("), F.col("message"), F.lit(")")),
+                ).otherwise(""),
+                ".",
+            ),
+            advice=F.when(
+                F.array_contains("reasons", "broker_not_asked"),
+                ADVICE["members_unknown"],
+            )
+            .when(
+                F.array_contains("reasons", "may_be_behind_a_proxy"),
+                ASK_PROXIES,
+            )
+            .otherwise(AWAIT_OFFSETS),
+            cause_sources=F.when(
+                F.col("reasons") == F.array(F.lit("broker_not_asked")), F.col("silent_sources")
+            ),
+            topic_count=F.col("topic_count"),
+            seen_values=few(F.col("reasons")),
+        ),
+        case(
+            "client_not_asked",
+            when=F.size("unasked") > 0,
+            severity="warning",
+            evidence=(
+                F.size("unasked").cast("string"),
+                " of ",
+                counted(member_count, "member", "members"),
+                " could not be asked what they hold: ",
+                listed(F.col("unasked")),
+                ".",
+            ),
+            # What a member holds is asked through any broker, so no broker is named in these lines.
+            cause_sources=F.when(
+                F.col("is_refused"), sources(F.array(F.lit(None).cast("string")), "permission_denied")
+            ),
+            client_count=F.size("unasked"),
+            client_total_count=member_count,
+            examples=few(F.col("unasked")),
+        ),
+        case(
+            "member_lists_differ",
+            when=F.col("list_count") > 1,
+            severity="warning",
+            evidence=("Brokers give ", text("list_count"), " different member lists."),
+            client_total_count=member_count,
+            value_count=F.col("list_count"),
+        ),
+    )
+
+
+def of_members(subscriptions: DataFrame) -> DataFrame:
+    """Client ids that several processes share, or may share."""
+    online = subscriptions.where("group_state in ('online', 'broadcasting')")
+    seen = (
+        online.select("consumer_group", "group_state", F.inline(twins()))
+        .unionByName(
+            online.select("consumer_group", "group_state", F.inline(repeated_ids())), allowMissingColumns=True
+        )
+        .groupBy("consumer_group", "client_id")
+        .agg(
+            F.max("process_count").alias("process_count"),
+            F.max("connection_count").alias("connection_count"),
+            F.max("group_state").alias("state"),
+        )
+    )
+    is_certain = F.col("process_count").isNotNull()
+    return found(
+        seen,
+        ("consumer_group", "client_id"),
+        case(
+            "client_id_duplicated",
+            when=F.lit(col=True),
+            severity=F.when(is_certain & (F.col("state") == "online"), "critical").otherwise("warning"),
+            evidence=(
+                F.when(
+                    is_certain, F.concat(text("process_count"), F.lit(" processes share this client id."))
+                ).otherwise(
+                    F.concat(
+                        F.lit("Every broker that lists this client id lists it at least "),
+                        text("connection_count"),
+                        F.lit(
+                            " times: several processes share it, or one has connections that died unnoticed."
+                        ),
+                    )
+                ),
+            ),
+            advice=F.when(
+                is_certain,
+                ADVICE["client_id_duplicated"],
+            ).otherwise(AWAIT_CONNECTIONS),
+            process_count=F.col("process_count"),
+            value_count=F.when(~is_certain, F.col("connection_count")),
+        ),
+    )
+
+
+def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -> DataFrame:
+    """What members of one group subscribe to differently; brokers keep one subscription for a group."""
+    of_topic = ["consumer_group", "topic"]
+    expressions = (
+        client_subscription.groupBy(*of_topic)
+        .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))
+        .where("size(expressions) > 1")
+    )
+    seen = (
+        subscriptions.where("group_state in ('online', 'broadcasting')")
+        .select(
+            *of_topic,
+            "group_state",
+            F.size(F.array_distinct("member_ids")).alias("member_count"),
+            unsubscribed_ids().alias("unsubscribed"),
+        )
+        .join(expressions, of_topic, "left")
+    )
+    is_partial = (F.size("unsubscribed") > 0) & (F.size("unsubscribed") < F.col("member_count"))
+    different = F.coalesce("expressions", F.array().cast("array<string>"))
+    return found(
+        seen,
+        ("consumer_group", "topic"),
+        case(
+            "subscriptions_differ",
+            when=is_partial | (F.size(different) > 0),
+            severity=F.when(F.col("group_state") == "online", "critical").otherwise("warning"),
+            evidence=(
+                F.size("unsubscribed").cast("string"),
+                " of ",
+                counted(F.col("member_count"), "member", "members"),
+                F.when(F.size("unsubscribed") == 1, " does").otherwise(" do"),
+                " not subscribe to the topic; the others use ",
+                counted(F.greatest(F.size(different), F.lit(1)), "filter expression", "filter expressions"),
+                ".",
+            ),
+            client_count=F.size("unsubscribed"),
+            client_total_count=F.col("member_count"),
+            value_count=F.greatest(F.size(different), F.lit(1)),
+            seen_values=few(different),
+            examples=few(F.col("unsubscribed")),
+        ),
+    )

@@ -1,0 +1,284 @@
+"""What is unwell in the queues of a group: who owns them, and how many each client has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from rebalance_ledger.tables.finding_advice import GIVE_STRATEGY
+from spark_jobs.assignment.allocation import MIXED
+from spark_jobs.findings.case import advice_for, case, counted, few, found, listed, queue_name, text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_UNFAIR_MAX_OVER_MEAN = 2.0
+"""From here on one client carries at least twice its share."""
+
+_CAUSES_THAT_PASS: Final = ("not_yet_rebalanced",)
+"""Causes that go by themselves, so nobody is woken for them."""
+
+
+def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
+    """The queues that are not owned as they should be, by group, topic, state and cause."""
+    queue = queue_name()
+    # All queues of an offline group are unowned: that is one finding of the group.
+    is_news = ~F.col("likely_cause").eqNullSafe("group_offline")
+    wrong = drift.where(F.col("state").isin("unowned", "multi_owned", "foreign_owner") & is_news)
+    seen = (
+        _with_waiting_messages(wrong, progress, offsets)
+        .groupBy("consumer_group", "topic", "state", "likely_cause")
+        .agg(
+            F.count("*").alias("count"),
+            F.collect_set(queue).alias("queues"),
+            F.collect_set("expected_reason").alias("reasons"),
+            F.array_distinct(F.flatten(F.collect_set("observed_client_ids"))).alias("owners"),
+            F.max(F.col("group_state") == "broadcasting").alias("is_broadcasting"),
+            F.max("client_count").alias("member_count"),
+            F.sum("waiting_count").alias("waiting_count"),
+            F.count("waiting_count").alias("known_count"),
+        )
+    )
+    count, cause = F.col("count"), F.col("likely_cause")
+    because = F.when(cause.isNull(), "").otherwise(F.concat(F.lit(" ("), cause, F.lit(")")))
+    queues = (because, ": ", listed(F.col("queues")), ".")
+    is_unowned = F.col("state") == "unowned"
+    is_foreign = F.col("state") == "foreign_owner"
+    is_frozen = is_foreign & cause.eqNullSafe("route_vanished")
+    columns = {
+        "likely_cause": cause,
+        "queue_count": F.col("count"),
+        "client_total_count": F.col("member_count"),
+        "seen_values": few(F.col("reasons")),
+        "examples": few(F.col("queues")),
+    }
+    waiting = F.when(
+        F.col("waiting_count").isNotNull(),
+        F.concat(
+            F.when(F.col("known_count") < count, " At least ").otherwise(" "),
+            counted(F.col("waiting_count"), "message waits there.", "messages wait there."),
+        ),
+    ).otherwise(" How many messages wait there is unknown.")
+    holders = columns | {"client_count": F.size("owners")}
+    urgent = F.when(F.coalesce(cause.isin(*_CAUSES_THAT_PASS), F.lit(col=False)), "warning").otherwise(
+        "critical"
+    )
+    return found(
+        seen,
+        ("consumer_group", "topic"),
+        case(
+            "queue_unowned",
+            when=is_unowned & ~F.col("is_broadcasting"),
+            severity=urgent,
+            evidence=(counted(count, "queue has no owner", "queues have no owner"), *queues, waiting),
+            advice=advice_for("queue_unowned", cause),
+            waiting_message_count=F.col("waiting_count"),
+            **columns,
+        ),
+        case(
+            "queue_unread_by_member",
+            when=is_unowned & F.col("is_broadcasting"),
+            severity="warning",
+            evidence=(
+                counted(count, "queue is not read", "queues are not read"),
+                " by every member of this broadcasting group",
+                *queues,
+            ),
+            advice=advice_for("queue_unread_by_member", cause),
+            **holders,
+        ),
+        case(
+            "queue_owned_twice",
+            when=F.col("state") == "multi_owned",
+            severity=urgent,
+            evidence=(
+                counted(count, "queue has", "queues have"),
+                " more than one owner",
+                *queues[:-1],
+                " by ",
+                listed(F.col("owners")),
+                ".",
+            ),
+            advice=advice_for("queue_owned_twice", cause),
+            **holders,
+        ),
+        case(
+            "owner_unexpected",
+            when=is_foreign & ~is_frozen,
+            severity="warning",
+            evidence=(
+                counted(count, "queue is held", "queues are held"),
+                " by a client that the strategy would not have chosen",
+                *queues[:-1],
+                " by ",
+                listed(F.col("owners")),
+                ".",
+            ),
+            advice=advice_for("owner_unexpected", cause),
+            **holders,
+        ),
+        case(
+            "assignment_frozen",
+            when=is_frozen,
+            severity="warning",
+            evidence=(
+                counted(count, "queue", "queues"),
+                " of a topic without a readable route ",
+                F.when(count == 1, "is").otherwise("are"),
+                " still held: ",
+                listed(F.col("queues")),
+                " by ",
+                listed(F.col("owners")),
+                ".",
+            ),
+            **holders,
+        ),
+    )
+
+
+def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
+    """Add waiting_count: the messages that the group has not committed in a queue, as far as the broker keeps them.
+
+    Where the group never committed, all that the broker keeps. Null where the offsets are not known.
+    """
+    key = ["consumer_group", "topic", "broker_name", "queue_id"]
+    known = queues.join(progress.select(*key, "broker_offset", "consumer_offset"), key, "left").join(
+        offsets.select(*key[1:], "min_offset", "max_offset"), key[1:], "left"
+    )
+    committed = F.when(F.col("consumer_offset") >= 0, F.col("consumer_offset"))
+    # greatest() skips nulls: a commit below the oldest message says no more than that message.
+    first = F.greatest(committed, "min_offset")
+    last = F.when(committed.isNotNull(), F.coalesce("broker_offset", "max_offset")).otherwise(
+        F.col("max_offset")
+    )
+    return known.withColumn("waiting_count", F.when(last >= first, last - first).when(last < first, 0))
+
+
+def of_untold_queues(drift: DataFrame) -> DataFrame:
+    """Groups whose owners cannot be computed: the parameters or the rule are not known, or no member reports a strategy."""
+    is_open = (
+        F.col("strategy").isNull()
+        & (F.col("group_state") == "online")
+        & F.col("is_routed")
+        & (
+            F.col("unknown_reason").eqNullSafe("strategy_not_reported")
+            | ((F.col("state") == "unowned") & (F.col("unasked_client_count") == 0))
+        )
+    )
+    reason = F.when(is_open, "strategy_not_reported").otherwise(F.col("expected_reason"))
+    seen = (
+        drift.withColumn("expected_reason", reason)
+        .where(
+            F.col("expected_reason").isin(
+                "settings_missing", "strategy_unknown", "release_unknown", "strategy_not_reported"
+            )
+            # Several strategies in one group have a finding of their own.
+            | ((F.col("expected_reason") == "member_strategy_unknown") & (F.col("strategy") != MIXED))
+        )
+        .groupBy("consumer_group", "expected_reason")
+        .agg(
+            F.max("strategy").alias("strategy"),
+            F.count("*").alias("count"),
+            F.collect_set("topic").alias("topics"),
+            F.max("client_count").alias("member_count"),
+        )
+    )
+    reason = F.col("expected_reason")
+    columns = {
+        "queue_count": F.col("count"),
+        "topic_count": F.size("topics"),
+        "seen_values": F.array_compact(F.array("strategy")),
+        "examples": few(F.col("topics")),
+    }
+    evidence: tuple[Column | str, ...] = (
+        F.when(
+            reason == "member_strategy_unknown", "The rule of some members is known, that of others is not."
+        )
+        .when(
+            reason == "release_unknown", "The members' release is not known, and releases divide differently."
+        )
+        .otherwise(F.concat(F.lit("Members report the strategy "), "strategy", F.lit("."))),
+    )
+    return found(
+        seen,
+        ("consumer_group",),
+        case(
+            "settings_missing",
+            when=reason.isin("settings_missing", "member_strategy_unknown"),
+            severity="info",
+            evidence=evidence,
+            **columns,
+        ),
+        case(
+            "settings_missing",
+            when=reason == "strategy_not_reported",
+            severity="info",
+            evidence=(
+                "All ",
+                text("member_count"),
+                " members answered, and none reports a strategy (clients in Go and C++ do not).",
+            ),
+            advice=GIVE_STRATEGY,
+            client_total_count=F.col("member_count"),
+            **columns,
+        ),
+        case(
+            "strategy_unknown",
+            when=reason.isin("strategy_unknown", "release_unknown"),
+            severity="info",
+            evidence=evidence,
+            **columns,
+        ),
+    )
+
+
+def of_shares(fairness: DataFrame) -> DataFrame:
+    """How evenly the strategy in effect spreads the queues of a topic."""
+    # A retry topic has one queue per broker, so most clients own none of it: that is no news.
+    seen = fairness.where("is_effective and strategy <> 'BROADCASTING' and not startswith(topic, '%RETRY%')")
+    most, least = F.col("max_queues_per_client"), F.col("min_queues_per_client")
+    has_more_clients = F.col("client_count") > F.col("queue_count")
+    columns = {
+        "client_total_count": F.col("client_count"),
+        "queue_total_count": F.col("queue_count"),
+        "seen_values": F.array("strategy"),
+    }
+    return found(
+        seen,
+        ("consumer_group", "topic"),
+        case(
+            "clients_idle",
+            when=(F.col("idle_client_count") > 0) & F.col("queue_count").isNotNull(),
+            severity="info",
+            evidence=(
+                text("idle_client_count"),
+                " of ",
+                counted(F.col("client_count"), "client", "clients"),
+                F.when(F.col("idle_client_count") == 1, " owns none of ").otherwise(" own none of "),
+                counted(F.col("queue_count"), "queue", "queues"),
+                ".",
+            ),
+            likely_cause=F.when(has_more_clients, "more_clients_than_queues"),
+            client_count=F.col("idle_client_count"),
+            **columns,
+        ),
+        case(
+            "load_unfair",
+            when=(F.col("max_over_mean") >= _UNFAIR_MAX_OVER_MEAN) & (most - least > 1),
+            severity="warning",
+            evidence=(
+                "One client owns ",
+                counted(most, "queue", "queues"),
+                ", another ",
+                least.cast("string"),
+                ", the mean is ",
+                F.format_number("mean_queues_per_client", 2),
+                ".",
+            ),
+            max_queues_per_client=most,
+            mean_queues_per_client=F.col("mean_queues_per_client"),
+            min_queues_per_client=least,
+            **columns,
+        ),
+    )

@@ -1,0 +1,133 @@
+"""Queues that are not consumed although a client has them, or has their messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark_jobs.assignment.presence import is_users_group
+from spark_jobs.findings.case import case, counted, few, found, listed, queue_name, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+STALLED_AFTER_MS: Final = 600_000
+"""How long messages wait, and a client consumes nothing, before that is a finding; clocks differ by less."""
+
+_OF_CLIENT: Final = ("consumer_group", "client_id")
+
+
+def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the queues whose messages wait while their push consumer, which pulls, consumes nothing.
+
+    Times of a client are compared with its own last pull, those of a broker with the time of the capture. A queue in which
+    a message arrived recently is not judged: when the oldest one arrived is not known.
+    """
+
+    def queues(table: str) -> DataFrame:
+        return silver[table].where("not is_pop and not coalesce(is_dropped, false)")
+
+    processes = silver["client_process"].where("state = 'online'").select(*_OF_CLIENT).distinct()
+    held = (
+        queues("observed_owner")
+        .join(processes, list(_OF_CLIENT), "left_anti")
+        .unionByName(queues("process_owner").drop("process"))
+    )
+    pulled = held.groupBy(*_OF_CLIENT).agg(F.max("last_pull_at").alias("client_now"))
+    pushes = silver["consumer_client"].where(
+        "state = 'online' and consume_type = 'CONSUME_PASSIVELY' and coalesce(message_model, 'CLUSTERING') = 'CLUSTERING'"
+    )
+    clients = pushes.select(*_OF_CLIENT, F.col("captured_at").alias("asked_at"))
+    offsets = silver["queue_offset"].select(
+        "topic", "broker_name", "queue_id", "max_offset", F.col("last_stored_at").alias("stored_at")
+    )
+    waiting = F.col("max_offset") - F.col("commit_offset")
+    stalled = (
+        held.join(clients, list(_OF_CLIENT))
+        .join(pulled, list(_OF_CLIENT))
+        .join(offsets, ["topic", "broker_name", "queue_id"])
+        .where((F.col("commit_offset") >= 0) & (waiting > 0))
+        .where(_age_ms("last_consumed_at", "client_now") >= STALLED_AFTER_MS)
+        .where(_age_ms("stored_at", "asked_at") >= STALLED_AFTER_MS)
+    )
+    seen = stalled.groupBy("consumer_group", "topic").agg(
+        F.count_distinct("broker_name", "queue_id").cast("int").alias("count"),
+        F.sum(waiting).alias("waiting"),
+        F.collect_set(queue_name()).alias("queues"),
+        F.collect_set("client_id").alias("clients"),
+        (F.min(_age_ms("last_consumed_at", "client_now")) / 60_000).cast("int").alias("minutes"),
+    )
+    return found(
+        seen,
+        ("consumer_group", "topic"),
+        case(
+            "consumption_stalled",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=(
+                counted(F.col("waiting"), "message waits", "messages wait"),
+                " in ",
+                counted(F.col("count"), "queue", "queues"),
+                ", of which ",
+                listed(F.col("clients")),
+                " has consumed nothing for ",
+                text("minutes"),
+                " minutes: ",
+                listed(F.col("queues")),
+                ".",
+            ),
+            queue_count=F.col("count"),
+            client_count=F.size("clients"),
+            examples=few(F.col("queues")),
+        ),
+    )
+
+
+def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the FIFO queues whose first message was handed out again, and is neither acknowledged nor committed while others wait behind it."""
+    queue = ("consumer_group", "topic", "broker_name", "queue_id")
+    progress = silver["consume_progress"].select(*queue, "broker_offset", "consumer_offset")
+    # The end of the queue is one beyond its last message.
+    waiting = F.try_subtract(F.col("broker_offset"), F.col("last_offset")) - 1
+    blocked = (
+        silver["queue_order_lock"]
+        .where((F.col("redelivery_count") > 0) & is_users_group())
+        .join(progress, list(queue))
+        .where((F.col("consumer_offset") <= F.col("head_offset")) & (waiting > 0))
+    )
+    seen = blocked.groupBy("consumer_group", "topic").agg(
+        F.count("*").cast("int").alias("count"),
+        F.try_sum(waiting).alias("waiting"),
+        F.max("redelivery_count").alias("redeliveries"),
+        F.collect_set(queue_name()).alias("queues"),
+    )
+    return found(
+        seen,
+        ("consumer_group", "topic"),
+        case(
+            "order_queue_blocked",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=(
+                counted(F.col("count"), "FIFO queue waits", "FIFO queues wait"),
+                " for a message that was handed out again, up to ",
+                counted(F.col("redeliveries"), "time", "times"),
+                ", and is not acknowledged; behind it ",
+                F.coalesce(
+                    counted(F.col("waiting"), "message waits", "messages wait"), F.lit("messages wait")
+                ),
+                ": ",
+                listed(F.col("queues")),
+                ".",
+            ),
+            queue_count=F.col("count"),
+            examples=few(F.col("queues")),
+        ),
+    )
+
+
+def _age_ms(earlier: str, later: str) -> Column:
+    return F.unix_millis(later) - F.unix_millis(earlier)

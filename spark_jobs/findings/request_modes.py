@@ -1,0 +1,129 @@
+"""What is wrong with how the members of a group fetch a topic: by POP and by PULL, by brokers that answer differently."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from spark_jobs.assignment.allocation import SERVER_OFF
+from spark_jobs.assignment.members import ids_where
+from spark_jobs.assignment.request_modes import BROKER_STRATEGIES
+from spark_jobs.assignment.subscriptions import is_grpc_id
+from spark_jobs.findings.case import case, counted, few, found, listed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def of_request_modes(subscriptions: DataFrame) -> DataFrame:
+    """By group and topic: members that fetch in different ways, and answers of brokers that no client can follow."""
+    popping = F.concat(
+        ids_where(lambda member: member["fetches_by"].eqNullSafe("pop")),
+        F.filter("proxied_ids", is_grpc_id),
+    )
+    pulling = ids_where(lambda member: member["fetches_by"].eqNullSafe("pull"))
+    odd = ids_where(
+        lambda member: (
+            member["is_broker_assigned"]
+            & ~F.coalesce(member["strategy"].isin(*BROKER_STRATEGIES), F.lit(col=True))
+        )
+    )
+    asking = ids_where(lambda member: member["is_broker_assigned"])
+    seen = subscriptions.where("group_state = 'online' and not startswith(topic, '%RETRY%')").select(
+        "consumer_group",
+        "topic",
+        "request_state",
+        "division_reason",
+        popping.alias("popping"),
+        pulling.alias("pulling"),
+        F.filter("proxied_ids", lambda client_id: ~is_grpc_id(client_id)).alias("proxied"),
+        F.size(F.array_distinct("member_ids")).alias("listed_count"),
+        odd.alias("odd"),
+        F.array_distinct(F.transform("variants", lambda member: member["strategy"])).alias("strategies"),
+        asking.alias("asking"),
+    )
+    is_mixed = (F.size("popping") > 0) & (F.size("pulling") > 0)
+    is_split = ~is_mixed & (F.size("proxied") > 0) & (F.col("listed_count") > 0)
+    member_count = F.col("listed_count") + F.size("proxied")
+    return found(
+        seen,
+        ("consumer_group", "topic"),
+        case(
+            "mixed_request_modes",
+            when=is_mixed | is_split,
+            severity="critical",
+            evidence=(
+                F.when(
+                    is_mixed,
+                    F.concat_ws(
+                        "",
+                        F.lit("Members that pop: "),
+                        F.size("popping").cast("string"),
+                        F.lit(" ("),
+                        listed(F.col("popping")),
+                        F.lit("). Members that pull: "),
+                        F.size("pulling").cast("string"),
+                        F.lit(" ("),
+                        listed(F.col("pulling")),
+                        F.lit("). Both read the same queues."),
+                    ),
+                ).otherwise(
+                    F.concat_ws(
+                        "",
+                        F.lit("Members at brokers: "),
+                        _text("listed_count"),
+                        F.lit(". Members at proxies: "),
+                        F.size("proxied").cast("string"),
+                        F.lit(". They divide the queues by different lists of members."),
+                    )
+                ),
+            ),
+            client_count=F.when(is_mixed, F.size("popping")).otherwise(F.size("proxied")),
+            client_total_count=member_count,
+            examples=few(F.when(is_mixed, F.col("popping")).otherwise(F.col("proxied"))),
+        ),
+        case(
+            "server_load_balancer_off",
+            when=F.col("division_reason").eqNullSafe(SERVER_OFF) & (F.col("listed_count") > 1),
+            severity="critical",
+            evidence=(
+                counted(F.size("asking"), "member leaves", "members leave"),
+                " the division to brokers with serverLoadBalancerEnable=false: they give every queue to each that asks.",
+            ),
+            client_count=F.size("asking"),
+            client_total_count=F.col("listed_count"),
+            examples=few(F.col("asking")),
+        ),
+        case(
+            "request_modes_differ",
+            when=(F.size("asking") > 0) & (F.col("request_state") == "differ"),
+            severity="warning",
+            evidence=(
+                "The brokers of the topic have different request modes for ",
+                counted(F.size("asking"), "member that asks", "members that ask"),
+                " any of them.",
+            ),
+            client_count=F.size("asking"),
+            client_total_count=F.col("listed_count"),
+        ),
+        case(
+            "strategy_unknown_to_broker",
+            when=(F.size("odd") > 0) & ~F.col("division_reason").eqNullSafe(SERVER_OFF),
+            severity="warning",
+            evidence=(
+                counted(F.size("odd"), "member leaves", "members leave"),
+                " the division to the broker, which does not have ",
+                F.array_join(F.array_except("strategies", F.array(*map(F.lit, BROKER_STRATEGIES))), ", "),
+                ": they keep the queues that they hold, and take no new ones.",
+            ),
+            client_count=F.size("odd"),
+            client_total_count=F.col("listed_count"),
+            seen_values=few(F.array_compact("strategies")),
+            examples=few(F.col("odd")),
+        ),
+    )
+
+
+def _text(number: str) -> Column:
+    return F.col(number).cast("string")

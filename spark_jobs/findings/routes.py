@@ -1,0 +1,227 @@
+"""What is unwell in the routes: topics that nobody routes, name servers and brokers that say different things."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
+from spark_jobs.findings.export import unreachable_brokers
+from spark_jobs.findings.masters import follows_from_no_master, masterless
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) -> DataFrame:
+    """Topics with subscribers and without a route."""
+    # The brokers of such a topic are those whose queues its clients still hold.
+    is_lost = F.coalesce("is_unreachable", F.lit(col=False))
+    lost = (
+        drift.where("route_state = 'none' and not is_routed")
+        .join(unreachable_brokers(records), "broker_name", "left")
+        .groupBy("topic")
+        .agg(F.when(F.bool_and(is_lost), F.collect_set("broker_name")).alias("lost_brokers"))
+    )
+    # A 5.x client whose broker lets it pull also subscribes to the retry topics of popping (`updateMessageQueueAssignment`),
+    # which nobody may ever have made.
+    is_of_popping = F.col("topic").startswith("%RETRY%") & (
+        F.col("topic") != F.concat(F.lit("%RETRY%"), "consumer_group")
+    )
+    topics = subscriptions.where((F.col("route_state") == "none") & ~is_of_popping).groupBy("topic")
+    return found(
+        topics.agg(F.collect_set("consumer_group").alias("groups")).join(lost, "topic", "left"),
+        ("topic",),
+        case(
+            "route_missing",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=("No name server has a route; subscribed by ", listed(F.col("groups")), "."),
+            cause_sources=sources(F.col("lost_brokers"), "connection_failed"),
+            group_count=F.size("groups"),
+            examples=few(F.col("groups")),
+        ),
+    )
+
+
+def of_divergent_topics(divergence: DataFrame) -> DataFrame:
+    """What name servers say differently of a topic."""
+    has_other_order = F.array_contains("differences", "order_conf")
+    # Where a name server does not have the broker at all, and those that have it agree on its queues.
+    is_missing_alone = F.array_contains("differences", "broker_missing") & ~F.arrays_overlap(
+        "differences", F.array(F.lit("read_queues"), F.lit("perm"))
+    )
+    queues = F.concat_ws(
+        " ",
+        "nameserver",
+        "broker_name",
+        F.coalesce(F.col("subscribe_queue_count").cast("string"), F.lit("none")),
+    )
+    seen = (
+        divergence.where((F.col("state") == "differs") & (F.col("is_read_affected") | has_other_order))
+        .groupBy("topic")
+        .agg(
+            F.collect_set(F.when(F.col("is_read_affected"), F.col("broker_name"))).alias("brokers"),
+            F.collect_set(F.when(F.col("is_read_affected"), queues)).alias("queues"),
+            F.collect_set(
+                F.when(
+                    has_other_order,
+                    F.concat_ws(" ", "nameserver", F.coalesce("order_topic_conf", F.lit("none"))),
+                )
+            ).alias("orders"),
+            F.max("nameserver_count").alias("nameserver_count"),
+            F.bool_and(is_missing_alone | ~F.col("is_read_affected")).alias("is_missing_alone"),
+        )
+    )
+    return found(
+        seen,
+        ("topic",),
+        case(
+            "route_differs",
+            when=F.size("brokers") > 0,
+            severity="warning",
+            evidence=(
+                text("nameserver_count"),
+                " name servers give different readable queues on ",
+                listed(F.col("brokers")),
+                ": ",
+                listed(F.col("queues")),
+                ".",
+            ),
+            cause_sources=F.when(F.col("is_missing_alone"), sources(F.col("brokers"))),
+            value_count=F.size("queues"),
+            seen_values=few(F.col("queues")),
+            examples=few(F.col("brokers")),
+        ),
+        case(
+            "order_conf_differs",
+            when=F.size("orders") > 0,
+            severity="warning",
+            evidence=("Name servers give different order configurations: ", listed(F.col("orders")), "."),
+            value_count=F.size("orders"),
+            seen_values=few(F.col("orders")),
+        ),
+    )
+
+
+def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
+    """Topics whose order configuration makes producers throw."""
+    confs = F.concat_ws(" ", "nameserver", "order_topic_conf")
+    seen = (
+        topic_route.where("order_topic_conf <> '' and publish_queue_count is null")
+        .groupBy("topic")
+        .agg(F.collect_set(confs).alias("confs"))
+    )
+    return found(
+        seen,
+        ("topic",),
+        case(
+            "order_conf_unreadable",
+            when=F.lit(col=True),
+            severity="warning",
+            evidence=("Producers cannot read the order configuration: ", listed(F.col("confs")), "."),
+            value_count=F.size("confs"),
+            seen_values=few(F.col("confs")),
+        ),
+    )
+
+
+def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: DataFrame) -> DataFrame:
+    """What name servers say differently of a broker, or than the broker itself, over all of its topics."""
+
+    def has(*names: str) -> Column:
+        return F.arrays_overlap("differences", F.array(*map(F.lit, names)))
+
+    kinds = {
+        "missing": has("broker_missing") & ~F.col("is_routed"),
+        "written": has("perm", "write_queues") & ~F.col("is_read_affected"),
+        "address": has("addresses"),
+        # Where the name servers differ among themselves, one of them differs from the broker as well: told once.
+        "config": ~F.col("follows_from_no_master")
+        & (
+            has("not_configured")
+            | (has("not_routed") & ~has("broker_missing"))
+            | (has("config_perm") & ~has("perm"))
+            | (has("config_read_queues") & ~has("read_queues"))
+            | (has("config_write_queues") & ~has("write_queues"))
+        ),
+    }
+    sides = F.concat_ws(
+        " ",
+        F.concat(F.lit("perm "), text("perm")),
+        F.concat(F.lit("write "), text("write_queue_count")),
+    )
+    values = {
+        "missing": F.col("nameserver"),
+        "written": F.concat_ws(" ", "nameserver", sides),
+        "address": F.concat_ws(" ", "nameserver", F.concat_ws(",", "broker_addrs")),
+        "config": F.array_join("differences", ", "),
+    }
+    no_master = masterless(brokers).select("broker_name", F.lit(col=True).alias("is_masterless"))
+    is_masterless = F.coalesce("is_masterless", F.lit(col=False))
+    seen = (
+        divergence.where("state = 'differs'")
+        .join(no_master, "broker_name", "left")
+        .withColumn("follows_from_no_master", follows_from_no_master(F.col("differences"), is_masterless))
+        .groupBy("broker_name")
+        .agg(
+            *(
+                F.collect_set(F.when(is_seen, F.col("topic"))).alias(f"{kind}_topics")
+                for kind, is_seen in kinds.items()
+            ),
+            *(
+                F.collect_set(F.when(kinds[kind], value)).alias(f"{kind}_values")
+                for kind, value in values.items()
+            ),
+        )
+        .join(unreachable_brokers(records), "broker_name", "left")
+    )
+
+    def of(name: str, kind: str, says: str, cause_sources: Column | None = None) -> Column:
+        topics, told = F.col(f"{kind}_topics"), F.col(f"{kind}_values")
+        return case(
+            name,
+            when=F.size(topics) > 0,
+            severity="warning",
+            evidence=(
+                says,
+                counted(F.size(topics), "topic", "topics"),
+                " (",
+                listed(topics),
+                "): ",
+                listed(told),
+                ".",
+            ),
+            cause_sources=cause_sources,
+            topic_count=F.size(topics),
+            value_count=F.size(told),
+            seen_values=few(told),
+            examples=few(topics),
+        )
+
+    return found(
+        seen,
+        ("broker_name",),
+        of(
+            "broker_missing_on_nameserver",
+            "missing",
+            "Some name servers do not send clients to this broker, for ",
+            F.when(F.col("is_unreachable"), sources(F.array("broker_name"), "connection_failed")),
+        ),
+        of(
+            "write_route_differs",
+            "written",
+            "Name servers give different write queues or permissions, for ",
+        ),
+        of(
+            "broker_address_differs",
+            "address",
+            "Name servers give different addresses of this broker, seen with ",
+        ),
+        of(
+            "route_config_differs",
+            "config",
+            "The name servers say otherwise than the broker's own configuration, for ",
+        ),
+    )

@@ -1,0 +1,311 @@
+"""`gold.assignment_churn`: what moved since the newest earlier published day, and how little could have been enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark_jobs.assignment.allocation import BROADCASTING, UNTOLD_REASONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from spark_jobs.baseline import ComparedRows
+
+_OWNERLESS_UNTOLD: Final = (*UNTOLD_REASONS, "strategy_failed")
+"""Reasons that leave open who owns the queue."""
+
+_OF_LINE: Final = ("consumer_group", "topic", "line")
+"""A line is what is compared from day to day: a strategy, or '' for whatever is effective."""
+
+_NUMBERS: Final = (
+    "queue_count_before",
+    "queue_count",
+    "added_queue_count",
+    "removed_queue_count",
+    "moved_queue_count",
+    "least_move_count",
+    "joined_client_count",
+    "left_client_count",
+)
+
+
+_OBSERVED: Final = {
+    "baseline_strategy": "string",
+    "observed_queue_count": "int",
+    "observed_moved_queue_count": "int",
+}
+"""What is known of both days even where no strategy can be computed."""
+
+
+def assignment_churn(
+    assignments: DataFrame,
+    fairness: DataFrame,
+    connections: DataFrame,
+    drift: DataFrame,
+    before: ComparedRows | None,
+) -> DataFrame:
+    """The table's own columns.
+
+    Args:
+        assignments: `queue_assignment` of the day.
+        fairness: `assignment_fairness`' own columns, whose rows are this table's.
+        connections: `consumer_connection` of the day.
+        drift: `ownership_drift` of the day.
+        before: the newest earlier published day; None if there is none.
+    """
+    shown = fairness.select("consumer_group", "topic", "strategy", "strategy_source", "is_effective")
+    if before is None:
+        return shown.select(
+            "*",
+            F.lit(None).cast("date").alias("compared_ds"),
+            F.lit("no_earlier_day").alias("state"),
+            F.lit(None).cast("string").alias("strategy_before"),
+            *(F.lit(None).cast("int").alias(name) for name in _NUMBERS),
+            F.lit(None).cast("array<string>").alias("changes"),
+            *(F.lit(None).cast(kind).alias(name) for name, kind in _OBSERVED.items()),
+        )
+    queues = _queues(assignments, before.rows["queue_assignment"])
+    members = _members(connections, before.rows["consumer_connection"])
+    joined = (
+        shown.withColumn("line", _line())
+        .join(_counts(queues), list(_OF_LINE), "left")
+        .join(_kept(queues, members), list(_OF_LINE), "left")
+        .join(_clients(members), "consumer_group", "left")
+        .join(_left_out(before.rows["quarantined_group"]), "consumer_group", "left")
+        .join(_observed(drift, before.rows["ownership_drift"]), ["consumer_group", "topic"], "left")
+        .withColumn("state", _state())
+    )
+    is_exclusive = (
+        (F.col("most_owners") <= 1)
+        & (F.col("strategy") != BROADCASTING)
+        & (F.col("strategy_before") != BROADCASTING)
+    )
+    kept = F.coalesce("kept", F.lit(0)) + F.least("unowned_before", "unowned")
+    numbers = joined.withColumns(
+        {
+            "least_move_count": F.when(is_exclusive, F.col("shared_queue_count") - kept),
+            "joined_client_count": F.coalesce("joined_client_count", F.lit(0)),
+            "left_client_count": F.coalesce("left_client_count", F.lit(0)),
+        }
+    )
+    is_compared = F.col("state") == "compared"
+    return numbers.select(
+        "consumer_group",
+        "topic",
+        "strategy",
+        "strategy_source",
+        "is_effective",
+        F.lit(before.ds).alias("compared_ds"),
+        "state",
+        F.when(is_compared, F.col("strategy_before")).alias("strategy_before"),
+        *(F.when(is_compared, F.col(name)).cast("int").alias(name) for name in _NUMBERS),
+        F.when(is_compared, _changes()).alias("changes"),
+        *(
+            F.when(F.col("is_effective"), F.col(name)).cast(kind).alias(name)
+            for name, kind in _OBSERVED.items()
+        ),
+    )
+
+
+def most_kept(before: Column, now: Column) -> Column:
+    """The most queues that can stay where they are, however the clients change places.
+
+    Whoever had `b` queues and is given the place of one with `n` keeps `min(b, n)` of them at most, and can keep that many.
+    The sum over all clients is greatest when the one with most before has the place with most now, and so on down: where two
+    are the other way round, to exchange their places loses nothing.
+
+    Args:
+        before: array<int>: for each client that is still there, how many queues it had of those that are still there.
+        now: array<int>: how many queues each client has now; of another length where clients came or left.
+    """
+
+    def stays(had: Column, has: Column) -> Column:
+        return F.least(F.coalesce(had, F.lit(0)), F.coalesce(has, F.lit(0)))
+
+    pairs = F.zip_with(F.sort_array(before, asc=False), F.sort_array(now, asc=False), stays)
+    return F.aggregate(pairs, F.lit(0), lambda total, kept: total + kept)
+
+
+def _line() -> Column:
+    return F.when(F.col("is_effective"), F.lit("")).otherwise(F.col("strategy"))
+
+
+def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
+    """One row per line and queue of either day: its owners on both."""
+
+    def rows(day: DataFrame, line: Column, *, is_now: bool) -> DataFrame:
+        is_told = ~F.coalesce(
+            F.col("reason").isin(*_OWNERLESS_UNTOLD, "kept_without_route"), F.lit(col=False)
+        )
+        return day.select(
+            "consumer_group",
+            "topic",
+            line.alias("line"),
+            "strategy",
+            "broker_name",
+            "queue_id",
+            "client_id",
+            is_told.alias("is_told"),
+            F.lit(is_now).alias("is_now"),
+        )
+
+    own_lines = F.when(F.col("is_effective"), F.array(F.lit(""), F.col("strategy"))).otherwise(
+        F.array("strategy")
+    )
+    both = rows(now, _line(), is_now=True).unionByName(rows(before, F.explode(own_lines), is_now=False))
+    is_now = F.col("is_now")
+
+    def owners(condition: Column) -> Column:
+        return F.array_sort(F.collect_set(F.when(condition, F.col("client_id"))))
+
+    return (
+        # Every further grouping is within a group and topic, so the rows are moved once.
+        both.repartition("consumer_group", "topic")
+        .groupBy(*_OF_LINE, "broker_name", "queue_id")
+        .agg(
+            F.bool_or(is_now).alias("is_now"),
+            F.bool_or(~is_now).alias("is_before"),
+            owners(is_now).alias("owners"),
+            owners(~is_now).alias("owners_before"),
+            F.bool_and(F.col("is_told") | ~is_now).alias("is_told"),
+            F.bool_and(F.col("is_told") | is_now).alias("is_told_before"),
+            F.max(F.when(~is_now, F.col("strategy"))).alias("strategy_before"),
+        )
+    )
+
+
+def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
+    """Return what was seen on both days, by group and topic: `_OBSERVED`.
+
+    A queue is observed on a day if its state is known, or if every member answered and some client holds it.
+    """
+
+    def rows(day: DataFrame, *, is_now: bool) -> DataFrame:
+        is_seen = (F.size("observed_client_ids") > 0) & (F.col("unasked_client_count") == 0)
+        is_observed = (F.col("state") != "unknown") | F.coalesce(is_seen, F.lit(col=False))
+        return day.select(
+            "consumer_group",
+            "topic",
+            "broker_name",
+            "queue_id",
+            "strategy",
+            F.when(is_observed, F.col("observed_client_ids")).alias("owners"),
+            F.lit(is_now).alias("is_now"),
+        )
+
+    def of(day: Column, column: str) -> Column:
+        return F.max(F.when(day, F.col(column)))
+
+    is_now = F.col("is_now")
+    return (
+        rows(now, is_now=True)
+        .unionByName(rows(before, is_now=False))
+        .groupBy("consumer_group", "topic", "broker_name", "queue_id")
+        .agg(
+            of(is_now, "owners").alias("owners"),
+            of(~is_now, "owners").alias("baseline_owners"),
+            of(~is_now, "strategy").alias("baseline_strategy"),
+            F.bool_or(~is_now).alias("is_before"),
+        )
+        .groupBy("consumer_group", "topic")
+        .agg(
+            F.max("baseline_strategy").alias("baseline_strategy"),
+            F.count_if(F.col("owners").isNotNull() & F.col("baseline_owners").isNotNull()).alias(
+                "observed_queue_count"
+            ),
+            F.count_if(F.col("owners") != F.col("baseline_owners")).alias("observed_moved_queue_count"),
+            F.bool_or("is_before").alias("is_before"),
+        )
+        .where("is_before")
+    )
+
+
+def _counts(queues: DataFrame) -> DataFrame:
+    is_now, is_before = F.col("is_now"), F.col("is_before")
+    is_shared = is_now & is_before
+    return queues.groupBy(*_OF_LINE).agg(
+        F.count_if(is_now).alias("queue_count"),
+        F.count_if(is_before).alias("queue_count_before"),
+        F.count_if(is_shared).alias("shared_queue_count"),
+        F.count_if(is_now & ~is_before).alias("added_queue_count"),
+        F.count_if(is_before & ~is_now).alias("removed_queue_count"),
+        F.count_if(is_shared & (F.col("owners") != F.col("owners_before"))).alias("moved_queue_count"),
+        F.count_if(is_now & (F.size("owners") == 0)).alias("unowned"),
+        F.count_if(is_shared & (F.size("owners_before") == 0)).alias("unowned_before"),
+        F.max(F.greatest(F.size("owners"), F.size("owners_before"))).alias("most_owners"),
+        F.bool_and("is_told").alias("is_told"),
+        F.bool_and("is_told_before").alias("is_told_before"),
+        F.max("strategy_before").alias("strategy_before"),
+    )
+
+
+def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
+    """For each line, how many queues could have stayed with a client."""
+    had = F.when(F.col("is_now"), F.get("owners_before", F.lit(0)))
+    has = F.get("owners", F.lit(0))
+    sides = F.array(
+        F.struct(F.lit(col=True).alias("is_now"), has.alias("client_id")),
+        F.struct(F.lit(col=False).alias("is_now"), had.alias("client_id")),
+    )
+    loads = (
+        queues.select(*_OF_LINE, F.inline(sides))
+        .where("client_id is not null")
+        .groupBy(*_OF_LINE, "client_id")
+        .agg(
+            F.count_if(F.col("is_now")).cast("int").alias("load"),
+            F.count_if(~F.col("is_now")).cast("int").alias("load_before"),
+        )
+        .join(members.where("is_member"), ["consumer_group", "client_id"], "left")
+    )
+    is_still_there = F.col("is_member").isNotNull() | (F.col("load") > 0)
+    return loads.groupBy(*_OF_LINE).agg(
+        most_kept(F.collect_list(F.when(is_still_there, F.col("load_before"))), F.collect_list("load")).alias(
+            "kept"
+        )
+    )
+
+
+def _members(now: DataFrame, before: DataFrame) -> DataFrame:
+    """One row per group and client id that a broker has or had a connection of."""
+    rows = now.select("consumer_group", "client_id", F.lit(col=True).alias("is_now")).unionByName(
+        before.select("consumer_group", "client_id", F.lit(col=False).alias("is_now"))
+    )
+    return rows.groupBy("consumer_group", "client_id").agg(
+        F.bool_or("is_now").alias("is_member"), F.bool_or(~F.col("is_now")).alias("was_member")
+    )
+
+
+def _clients(members: DataFrame) -> DataFrame:
+    return members.groupBy("consumer_group").agg(
+        F.count_if(F.col("is_member") & ~F.col("was_member")).alias("joined_client_count"),
+        F.count_if(F.col("was_member") & ~F.col("is_member")).alias("left_client_count"),
+    )
+
+
+def _left_out(quarantined: DataFrame) -> DataFrame:
+    """The groups that the earlier day was published without: nobody knows what they had."""
+    return quarantined.select("consumer_group", F.lit(col=True).alias("is_left_out_before")).distinct()
+
+
+def _state() -> Column:
+    return (
+        F.when(F.coalesce("queue_count", F.lit(0)) == 0, "unknown_now")
+        .when(~F.col("is_told"), "unknown_now")
+        .when(F.col("is_left_out_before"), "unknown_before")
+        .when(F.col("queue_count_before") == 0, "not_there_before")
+        .when(~F.col("is_told_before"), "unknown_before")
+        .otherwise("compared")
+    )
+
+
+def _changes() -> Column:
+    named = (
+        ("clients_joined", F.col("joined_client_count") > 0),
+        ("clients_left", F.col("left_client_count") > 0),
+        ("queues_added", F.col("added_queue_count") > 0),
+        ("queues_removed", F.col("removed_queue_count") > 0),
+        ("strategy_changed", F.col("strategy_before") != F.col("strategy")),
+    )
+    return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in named)))

@@ -1,0 +1,138 @@
+"""`gold.assignment_fairness`: how evenly each strategy spreads the queues of a topic over a group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from spark_jobs.assignment.allocation import NOT_IN_ROUTE, UNTOLD_REASONS
+from spark_jobs.gold.queue_assignment import effective_strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+_OF_STRATEGY = ("consumer_group", "topic", "strategy")
+
+
+def assignment_fairness(
+    assignments: DataFrame, subscriptions: DataFrame, spread_bounds: Mapping[str, int]
+) -> DataFrame:
+    """The table's own columns.
+
+    Args:
+        assignments: `queue_assignment`'s own columns.
+        subscriptions: see `subscriptions.subscriptions`.
+        spread_bounds: strategy -> the most by which two of its clients may differ, for those that promise a bound.
+    """
+    # What a list names and no route has is read by nobody, whoever holds it: no part of a client's load.
+    assignments = assignments.where(~F.col("reason").eqNullSafe(NOT_IN_ROUTE))
+    shown = _strategies_of_pairs(assignments, subscriptions)
+    spread = _per_client(assignments)
+    queues = _per_queue(assignments)
+    of_group = subscriptions.select(
+        "consumer_group", "topic", "group_state", "group_state_reason", *_member_counts(), _queue_count()
+    )
+    joined = (
+        shown.join(of_group, ["consumer_group", "topic"])
+        .join(spread, list(_OF_STRATEGY), "left")
+        .join(queues, list(_OF_STRATEGY), "left")
+    )
+    is_known = F.col("group_state").isin("online", "broadcasting")
+    # What cannot be told is null, never zero: not the share of a client, not the number of unowned queues.
+    is_told = F.coalesce(~F.col("is_untold"), F.lit(col=False))
+    has_clients = is_known & is_told & (F.col("client_count") > 0)
+    owners = F.coalesce("owner_count", F.lit(0))
+    least = F.when(has_clients, F.when(owners < F.col("client_count"), 0).otherwise(F.col("least")))
+    most = F.when(has_clients, F.coalesce("most", F.lit(0)))
+    owned = F.coalesce("owned_count", F.lit(0))
+    mean = F.when(has_clients, owned / F.col("client_count"))
+    bound = F.create_map(*(F.lit(item) for pair in spread_bounds.items() for item in pair))[F.col("strategy")]
+    is_bounded = has_clients & bound.isNotNull()
+    return joined.select(
+        *_OF_STRATEGY,
+        "strategy_source",
+        "is_effective",
+        "group_state",
+        "group_state_reason",
+        F.when(is_known, F.col("client_count"))
+        .when(F.col("group_state") == "offline", 0)
+        .cast("int")
+        .alias("client_count"),
+        F.when(is_known, F.col("reporting_client_count"))
+        .when(F.col("group_state") == "offline", 0)
+        .cast("int")
+        .alias("reporting_client_count"),
+        F.col("queue_count").cast("int").alias("queue_count"),
+        least.cast("int").alias("min_queues_per_client"),
+        most.cast("int").alias("max_queues_per_client"),
+        mean.alias("mean_queues_per_client"),
+        F.when(mean > 0, most / mean).alias("max_over_mean"),
+        F.when(
+            has_clients & (owned > 0), owned * owned / (F.col("client_count") * F.col("sum_of_squares"))
+        ).alias("jain_index"),
+        F.when(has_clients, F.col("client_count") - owners).cast("int").alias("idle_client_count"),
+        F.when(is_told, F.col("unowned_queue_count")).cast("int").alias("unowned_queue_count"),
+        F.when(is_told, F.col("multi_owned_queue_count")).cast("int").alias("multi_owned_queue_count"),
+        bound.cast("int").alias("spread_bound"),
+        F.when(is_bounded, most - least <= bound).alias("is_within_bound"),
+    )
+
+
+def _strategies_of_pairs(assignments: DataFrame, subscriptions: DataFrame) -> DataFrame:
+    """The strategies shown for each (group, topic); one at least, so that no topic is left out."""
+    shown = assignments.select(*_OF_STRATEGY, "strategy_source", "is_effective").distinct()
+    without_queues = subscriptions.join(shown, ["consumer_group", "topic"], "left_anti").select(
+        "consumer_group",
+        "topic",
+        F.coalesce(effective_strategy(), F.lit("UNKNOWN")).alias("strategy"),
+        F.lit("observed").alias("strategy_source"),
+        effective_strategy().isNotNull().alias("is_effective"),
+    )
+    return shown.unionByName(without_queues)
+
+
+def _member_counts() -> tuple[Column, Column]:
+    """Members that subscribe to the topic, each id once, and those of them that said how they share."""
+
+    def distinct_members(condition: Callable[[Column], Column]) -> Column:
+        positions = F.filter("variants", condition)
+        ids = F.transform(positions, lambda variant: F.get("member_ids", variant["slot"]))
+        return F.size(F.array_distinct(ids))
+
+    return (
+        distinct_members(lambda variant: variant["is_subscribed"]).alias("client_count"),
+        distinct_members(lambda variant: variant["is_subscribed"] & variant["strategy"].isNotNull()).alias(
+            "reporting_client_count"
+        ),
+    )
+
+
+def _queue_count() -> Column:
+    total = F.aggregate("brokers", F.lit(0), lambda sum_so_far, broker: sum_so_far + broker["queue_count"])
+    return F.when(F.col("route_state") == "known", total).alias("queue_count")
+
+
+def _per_client(assignments: DataFrame) -> DataFrame:
+    counts = assignments.where("client_id is not null").groupBy(*_OF_STRATEGY, "client_id").count()
+    return counts.groupBy(*_OF_STRATEGY).agg(
+        F.count("*").alias("owner_count"),
+        F.min("count").alias("least"),
+        F.max("count").alias("most"),
+        F.sum("count").alias("owned_count"),
+        F.sum(F.col("count").cast("double") * F.col("count")).alias("sum_of_squares"),
+    )
+
+
+def _per_queue(assignments: DataFrame) -> DataFrame:
+    is_untold = F.coalesce(F.col("reason").isin(*UNTOLD_REASONS), F.lit(col=False))
+    queues = assignments.groupBy(*_OF_STRATEGY, "broker_name", "queue_id").agg(
+        F.count("client_id").alias("owners"), F.max(is_untold).alias("is_untold")
+    )
+    return queues.groupBy(*_OF_STRATEGY).agg(
+        F.max("is_untold").alias("is_untold"),
+        F.count_if(F.col("owners") == 0).alias("unowned_queue_count"),
+        F.count_if(F.col("owners") > 1).alias("multi_owned_queue_count"),
+    )

@@ -1,0 +1,322 @@
+"""`gold.broadcast_offset`: how far each broadcasting client has read each queue, and where it would go on.
+
+What belongs here: which state a queue is in, and its evidence. What does not: where a client takes up a queue
+(`rebalance_ledger.rocketmq.consume_from`), the state of whole files (`broadcast_offset_file`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from rebalance_ledger.rocketmq.consume_from import (
+    NONE,
+    RESTART_REASONS,
+    DefaultRule,
+    Start,
+    default_rule,
+    restart_batch,
+)
+from rebalance_ledger.rocketmq.versions import DEFAULT_VERSION
+from spark_jobs.assignment.subscriptions import routes
+from spark_jobs.silver.offset_file_snapshots import FILES
+from strategies import UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+    from pyspark.sql import Column, DataFrame
+
+_QUEUE: Final = ("topic", "broker_name", "queue_id")
+_CLIENT: Final = ("consumer_group", "client_id")
+_EARLIER: Final = ("highest_earlier_offset", "previous_offset")
+_RETRY_PREFIX: Final = "%RETRY%"
+
+UNUSED_FILE_STATES: Final = ("clustering_group_with_file", "orphan_dir")
+"""States of files that no client reads."""
+
+_RESTART_DDL: Final = "struct<offset: bigint, reason: string, skipped: bigint, repeated: bigint>"
+
+
+def broadcast_offset(
+    silver: Mapping[str, DataFrame], subscriptions: DataFrame, readings: DataFrame, files: DataFrame
+) -> DataFrame:
+    """The table's own columns.
+
+    Args:
+        silver: the silver tables by name.
+        subscriptions: see `subscriptions.subscriptions`.
+        readings: see `offset_readings.readings`.
+        files: `broadcast_offset_file`.
+    """
+
+    @F.arrow_udf(_RESTART_DDL)  # type: ignore[attr-defined,untyped-decorator]  # PySpark 4.1 exports it without a type
+    def restarts(
+        stored: pa.Array,
+        setting: pa.Array,
+        outcome: pa.Array,
+        is_retry: pa.Array,
+        bounds: pa.Array,
+        is_newer: pa.Array,
+        reached: pa.Array,
+    ) -> pa.Array:
+        return restart_structs(stored, setting, outcome, is_retry, bounds, is_newer, reached)
+
+    queues = (
+        _queues(readings, files, subscriptions)
+        .join(_of_files(files, readings), list(FILES))
+        .join(_settings(silver["group_presence"]), "consumer_group", "left")
+        .join(
+            silver["queue_offset"].select(
+                *_QUEUE, "min_offset", "max_offset", "last_stored_at", F.col("captured_at").alias("asked_at")
+            ),
+            list(_QUEUE),
+            "left",
+        )
+        .join(silver["memory_offset"].select(*_CLIENT, *_QUEUE, "memory_offset"), [*_CLIENT, *_QUEUE], "left")
+        .join(routes(silver).select("topic", "route_state", "brokers"), "topic", "left")
+        .withColumn("is_routed", _is_routed())
+        .withColumn("is_newer", F.coalesce(F.col("modified_at") > F.col("asked_at"), F.lit(col=False)))
+        .withColumn("reached", F.greatest("stored_offset", "memory_offset", *_EARLIER))
+        .withColumn(
+            "restart",
+            restarts(
+                F.col("stored_offset"),
+                F.struct("consume_from_where", "consume_type", "client_version"),
+                F.col("start_outcome"),
+                F.coalesce(F.startswith("topic", F.lit(_RETRY_PREFIX)), F.lit(col=False)),
+                F.struct("min_offset", "max_offset"),
+                F.col("is_newer"),
+                F.col("reached"),
+            ),
+        )
+        .withColumn("state", _state())
+    )
+    is_pulled = ~F.col("state").isin("unused", "orphan_queue")
+    lag = F.col("max_offset") - F.col("stored_offset")
+    has_offset = F.col("stored_offset") >= 0
+    return queues.select(
+        *FILES,
+        *_QUEUE,
+        "state",
+        "file_state",
+        "start_from",
+        "stored_offset",
+        "memory_offset",
+        "min_offset",
+        "max_offset",
+        F.when(has_offset & ((lag >= 0) | (F.col("state") == "ahead_of_max")), lag).alias(
+            "lag_message_count"
+        ),
+        F.when(
+            has_offset & F.col("min_offset").isNotNull(),
+            F.greatest(F.col("min_offset") - F.col("stored_offset"), F.lit(0)),
+        ).alias("lost_message_count"),
+        F.col("asked_at").alias("offsets_captured_at"),
+        "last_stored_at",
+        "highest_earlier_offset",
+        F.when(F.col("previous_offset").isNotNull(), F.col("previous_ds")).alias("previous_ds"),
+        "previous_offset",
+        "is_routed",
+        "consume_from_where",
+        *(
+            F.when(is_pulled, F.col(f"restart.{field}")).alias(name)
+            for field, name in (
+                ("offset", "restart_offset"),
+                ("reason", "restart_reason"),
+                ("skipped", "skipped_message_count"),
+                ("repeated", "repeated_message_count"),
+            )
+        ),
+    )
+
+
+def _queues(readings: DataFrame, files: DataFrame, subscriptions: DataFrame) -> DataFrame:
+    """The rows of the table: what is stored now, and what should be; with what was stored before."""
+
+    def stored(role: str, name: str) -> DataFrame:
+        return (
+            readings.where(F.col("role") == role)
+            .select(*FILES, F.inline("entries"))
+            .select(*FILES, *_QUEUE, F.col("stored_offset").alias(name))
+        )
+
+    subscribed = (
+        subscriptions.where("group_state = 'broadcasting' and route_state = 'known'")
+        .where(~F.startswith("topic", F.lit(_RETRY_PREFIX)))
+        .select("consumer_group", "topic", F.explode("brokers").alias("broker"))
+        .where("broker.queue_count > 0")
+        .select(
+            "consumer_group",
+            "topic",
+            "broker.broker_name",
+            F.explode(F.sequence(F.lit(0), F.col("broker.queue_count") - 1)).alias("queue_id"),
+        )
+    )
+    expected = (
+        files.where(~F.col("state").isin("unknown", *UNUSED_FILE_STATES))
+        .select(*FILES)
+        .join(subscribed, "consumer_group")
+        .withColumn("is_expected", F.lit(col=True))
+    )
+    sources = expected
+    for role, name in (
+        ("newest", "stored_offset"),
+        ("earlier_moment", "highest_earlier_offset"),
+        ("previous", "previous_offset"),
+    ):
+        sources = sources.unionByName(stored(role, name), allowMissingColumns=True)
+    return (
+        sources.groupBy(*FILES, *_QUEUE)
+        .agg(
+            F.max("is_expected").alias("is_expected"),
+            F.max("stored_offset").alias("stored_offset"),
+            F.max("highest_earlier_offset").alias("highest_earlier_offset"),
+            F.max("previous_offset").alias("previous_offset"),
+        )
+        .where("is_expected or stored_offset is not null")
+        .drop("is_expected")
+    )
+
+
+def _of_files(files: DataFrame, readings: DataFrame) -> DataFrame:
+    """What all queues of a client's files have in common."""
+    previous = (
+        readings.where("role = 'previous'")
+        .groupBy(*FILES)
+        .agg(F.max("captured_at").alias("previous_captured_at"))
+    )
+    modified_at = F.when(F.col("start_from") == "bak", F.col("bak_modified_at")).otherwise(
+        F.col("main_modified_at")
+    )
+    return (
+        files.where("host is not null")
+        .select(
+            *FILES,
+            F.col("state").alias("file_state"),
+            "start_outcome",
+            "start_from",
+            "client_version",
+            modified_at.alias("modified_at"),
+            "previous_ds",
+        )
+        .join(previous, list(FILES), "left")
+    )
+
+
+def _settings(group_presence: DataFrame) -> DataFrame:
+    """What a group's clients do with queues of which nothing is stored, as brokers that have it online say."""
+    return (
+        group_presence.where("state = 'online'")
+        .groupBy("consumer_group")
+        .agg(
+            F.max("consume_from_where").alias("consume_from_where"),
+            F.max("consume_type").alias("consume_type"),
+        )
+    )
+
+
+def _is_routed() -> Column:
+    is_readable = F.exists(
+        "brokers",
+        lambda broker: (
+            (broker["broker_name"] == F.col("broker_name")) & (F.col("queue_id") < broker["queue_count"])
+        ),
+    ) & (F.col("queue_id") >= 0)
+    return F.when(F.col("route_state") == "known", F.coalesce(is_readable, F.lit(col=False))).when(
+        F.col("route_state") == "none", F.lit(col=False)
+    )
+
+
+def _state() -> Column:
+    stored, least, greatest = F.col("stored_offset"), F.col("min_offset"), F.col("max_offset")
+    before = F.greatest(*_EARLIER)
+    is_past = stored > greatest
+    # Past what the broker said, and stored later: in order, if the client was within the log before.
+    was_within = F.coalesce(F.least(*_EARLIER) <= greatest, F.lit(col=False))
+    # A client that says it has read on does not stand still, whatever its file says.
+    reads_on = F.coalesce(F.col("memory_offset") > stored, F.lit(col=False))
+    stands_still = (stored == F.col("previous_offset")) & (stored < greatest) & ~reads_on
+    log_moved = F.col("last_stored_at") > F.col("previous_captured_at")
+    # The first that holds; docs/broadcast-offsets.md says why in this order.
+    return (
+        F.when(F.col("file_state").isin(*UNUSED_FILE_STATES), "unused")
+        .when(F.col("is_routed") == F.lit(col=False), "orphan_queue")
+        .when(stored.isNull() | (stored < 0), "no_offset")
+        .when(is_past & ~F.col("is_newer"), "ahead_of_max")
+        .when(stored < least, "behind_min")
+        .when(stored < before, "regressed")
+        .when(stands_still & log_moved, "stale")
+        .when(least.isNull() | greatest.isNull() | (is_past & ~was_within), "unknown")
+        .otherwise("ok")
+    )
+
+
+def restart_structs(
+    stored: pa.Array,
+    setting: pa.Array,
+    outcome: pa.Array,
+    is_retry: pa.Array,
+    bounds: pa.Array,
+    is_newer: pa.Array,
+    reached: pa.Array,
+) -> pa.Array:
+    """`rebalance_ledger.rocketmq.consume_from.restart_batch` over an Arrow batch of N queues.
+
+    Args:
+        stored: stored offsets; null for none.
+        setting: structs of consume_from_where, consume_type and client_version, each null where nobody said.
+        outcome: `start_outcome` of the files.
+        is_retry: whether the topic is a retry topic.
+        bounds: structs of min_offset and max_offset, null where unknown.
+        is_newer: whether the file is newer than the bounds.
+        reached: the furthest place known.
+
+    Returns:
+        N structs of offset, reason, skipped, repeated; null where there is none.
+    """
+    is_failing = pc.equal(outcome, "fails_to_start")
+    start = pc.if_else(is_failing, int(Start.FAILS), int(Start.STARTS)).fill_null(int(Start.UNKNOWN))
+    batch = restart_batch(
+        stored=stored.fill_null(NONE).to_numpy(zero_copy_only=False),
+        rule=_rules(setting),
+        start=start.to_numpy(zero_copy_only=False),
+        is_retry=is_retry.to_numpy(zero_copy_only=False),
+        least=bounds.field(0).fill_null(NONE).to_numpy(zero_copy_only=False),
+        greatest=bounds.field(1).fill_null(NONE).to_numpy(zero_copy_only=False),
+        is_newer=is_newer.to_numpy(zero_copy_only=False),
+        reached=reached.fill_null(NONE).to_numpy(zero_copy_only=False),
+    )
+    numbers = [
+        pa.array(values, mask=values < 0)
+        for values in (batch.offset, batch.skipped_count, batch.repeated_count)
+    ]
+    reasons = pa.array(np.array(RESTART_REASONS, dtype=object)[batch.reason], pa.string())
+    return pa.StructArray.from_arrays(
+        [numbers[0], reasons, *numbers[1:]], ["offset", "reason", "skipped", "repeated"]
+    )
+
+
+def _rules(setting: pa.StructArray) -> npt.NDArray[np.int8]:
+    """The numbers of `DefaultRule`; each different setting is looked up once."""
+    parts = [part.fill_null("") for part in setting.flatten()]
+    encoded = pc.binary_join_element_wise(*parts, "\n").dictionary_encode()
+    rules = []
+    for told in encoded.dictionary.to_pylist():
+        consume_from_where, consume_type, client_version = told.split("\n")
+        try:
+            rule = default_rule(
+                consume_from_where or None,
+                consume_type=consume_type or None,
+                client_version=client_version or DEFAULT_VERSION,
+            )
+        except UnknownNameError:
+            rule = DefaultRule.UNKNOWN
+        rules.append(rule)
+    numbers: npt.NDArray[np.int8] = np.array(rules, np.int8)[encoded.indices.to_numpy()]
+    return numbers

@@ -1,0 +1,437 @@
+"""`gold.ownership_drift`: the owners that each queue should have, beside those that clients have in their process tables.
+
+What belongs here: which state a queue is in, and what is evidence of a cause. What does not: who should own it
+(`queue_assignment`) and what clients and brokers said (silver). `docs/ownership-drift.md` is this module in prose.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from rebalance_ledger.settings import settings_by_member
+from spark_jobs.assignment.allocation import (
+    BROADCASTING,
+    DIVISION_REASONS,
+    MIXED,
+    NOT_IN_ROUTE,
+    POP,
+    SERVER_OFF,
+)
+from spark_jobs.assignment.members import distinct_count, ids_where, repeated_ids, twins, unsubscribed_ids
+from spark_jobs.assignment.presence import is_users_group
+from spark_jobs.gold.deviating_members import deviating_members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+    from rebalance_ledger.settings import ClusterSettings
+
+REBALANCE_GRACE_MS: Final = 60_000
+"""Three rounds of `RebalanceService` (20 s): after a start a client may need two, and the others one more."""
+
+_QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
+_SUBSCRIPTION = ("consumer_group", "topic")
+
+_CANNOT_TELL = (
+    "members_unknown",
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    "strategy_failed",
+    *DIVISION_REASONS,
+)
+"""Reasons of `queue_assignment` under which nobody can say who should own the queue."""
+
+_UNKNOWN_RULE = (
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    "strategy_failed",
+)
+"""Those under which a queue is unowned all the same where every member answered and none holds it."""
+
+ANY_QUEUE: Final = -1
+"""The queue id under which a client pops every queue of a broker (`QueryAssignmentProcessor.allocate4Pop`, 5.x)."""
+
+
+def ownership_drift(
+    silver: Mapping[str, DataFrame],
+    subscriptions: DataFrame,
+    gold: Mapping[str, DataFrame],
+    settings: ClusterSettings | None = None,
+) -> DataFrame:
+    """The table's own columns.
+
+    Args:
+        silver: the silver tables by name.
+        subscriptions: see `subscriptions.subscriptions`.
+        gold: `queue_assignment`, `queue_sharing` and `route_divergence`.
+        settings: those of the cluster, for the groups of which single members have other parameters.
+    """
+    holders = held(silver)
+    queues = (
+        _expected(gold["queue_assignment"])
+        .unionByName(holders.where("not is_pop").drop("is_pop"), allowMissingColumns=True)
+        .groupBy(*_QUEUE)
+        .agg(
+            F.coalesce(F.max("is_routed"), F.lit(col=False)).alias("is_routed"),
+            F.max("strategy").alias("strategy"),
+            F.max("reason").alias("expected_reason"),
+            F.array_sort(F.collect_set("chosen_id")).alias("chosen"),
+            F.collect_list(F.when(~F.col("is_released"), F.struct("holder_id", "is_process"))).alias(
+                "holders"
+            ),
+            F.coalesce(F.max("is_released"), F.lit(col=False)).alias("is_being_released"),
+        )
+    )
+    shared = gold["queue_sharing"].select(*_QUEUE, "sharing_degree", "unobserved_reader_count")
+    # Each step reads the columns of the one before.
+    judged = queues.join(
+        _evidence(subscriptions, holders, gold["route_divergence"]), list(_SUBSCRIPTION), "left"
+    ).join(
+        F.broadcast(
+            deviating_members(
+                subscriptions, gold["queue_assignment"], holders.where("not is_pop and not is_released")
+            )
+        ),
+        list(_SUBSCRIPTION),
+        "left",
+    )
+    judged = judged.join(shared, list(_QUEUE), "left")
+    for columns in (_seen(), _compared(), {"state": _state()}, {"state": _state_with_hidden_readers()}):
+        judged = judged.withColumns(columns)
+    by_group = {} if settings is None else settings.groups
+    groups = [group for group, of_group in by_group.items() if settings_by_member(of_group)]
+    has_member_parameters = F.col("consumer_group").isin(*groups)
+    is_wrong = F.col("state").isin("unowned", "multi_owned", "foreign_owner")
+    judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause(has_member_parameters)))
+    is_deviation = F.col("likely_cause").eqNullSafe("parameters_differ")
+    return judged.select(
+        *_QUEUE,
+        "state",
+        "likely_cause",
+        F.when(F.col("state") == "unknown", _unknown_reason()).alias("unknown_reason"),
+        "strategy",
+        F.when(F.col("untold").isNull(), F.col("chosen")).alias("expected_client_ids"),
+        "expected_reason",
+        "observed_client_ids",
+        "observed_process_count",
+        "is_routed",
+        "route_state",
+        "group_state",
+        "group_state_reason",
+        "client_count",
+        F.size("unasked").alias("unasked_client_count"),
+        F.size("absent").alias("absent_client_count"),
+        F.size("twins").alias("shared_client_id_count"),
+        F.size("repeated").alias("repeated_client_id_count"),
+        "unsubscribed_client_count",
+        "member_list_count",
+        F.coalesce("divergent_broker_count", F.lit(0)).alias("divergent_broker_count"),
+        "strategy_count",
+        "language_count",
+        "version_count",
+        "newest_client_age_ms",
+        "is_being_released",
+        F.when(is_deviation, F.col("deviation.client_id")).alias("deviating_client_id"),
+        F.when(is_deviation, F.col("deviation.parameters")).alias("deviating_parameters"),
+    )
+
+
+def _expected(assignments: DataFrame) -> DataFrame:
+    """Every queue of the assignment with its effective owners; where none is effective, the queue alone.
+
+    AVG stands for the rest: it is computed for every group but a broadcasting one, which always has effective rows.
+    """
+    is_kept = F.col("reason").eqNullSafe("kept_without_route")
+
+    def effective(column: str) -> Column:
+        return F.when(F.col("is_effective"), F.col(column))
+
+    return assignments.where("is_effective or strategy = 'AVG'").select(
+        *_QUEUE,
+        (~is_kept & ~F.col("reason").eqNullSafe(NOT_IN_ROUTE)).alias("is_routed"),
+        effective("strategy").alias("strategy"),
+        effective("reason").alias("reason"),
+        # No strategy chose the client of a queue that is kept without a route: it is only held.
+        F.when(~is_kept, effective("client_id")).alias("chosen_id"),
+    )
+
+
+def held(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Who has which queue in a process table: `_QUEUE`, holder_id, is_process, is_released, is_pop.
+
+    Where processes answered themselves, they speak for their client id. The answer through a broker is that of
+    whichever process the broker found first.
+    """
+
+    def rows(table: str, *, is_process: bool) -> DataFrame:
+        return (
+            silver[table]
+            .where(is_users_group())
+            .select(
+                *_QUEUE,
+                F.col("client_id").alias("holder_id"),
+                F.lit(is_process).alias("is_process"),
+                F.coalesce("is_dropped", F.lit(col=False)).alias("is_released"),
+                "is_pop",
+            )
+        )
+
+    processes = silver["client_process"].where("state = 'online'")
+    answered = processes.select("consumer_group", F.col("client_id").alias("holder_id")).distinct()
+    through_brokers = rows("observed_owner", is_process=False)
+    return through_brokers.join(
+        F.broadcast(answered), ["consumer_group", "holder_id"], "left_anti"
+    ).unionByName(rows("process_owner", is_process=True))
+
+
+def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFrame) -> DataFrame:
+    """What is the same for all queues of a group and topic.
+
+    No list of all members is among it, only of those that are exceptions: the rows it is joined to are many.
+    """
+    pops = (
+        holders.where("is_pop and not is_released")
+        .groupBy(*_SUBSCRIPTION)
+        .agg(F.collect_set(F.struct("broker_name", "queue_id", "holder_id")).alias("pops"))
+    )
+    divergent = (
+        divergence.where("is_read_affected")
+        .groupBy("topic")
+        .agg(F.count_distinct("broker_name").cast("int").alias("divergent_broker_count"))
+    )
+    is_readable = F.exists("brokers", lambda broker: broker["queue_count"] > 0)
+    youngest = F.array_min(F.transform("variants", lambda member: member["client_age_ms"]))
+    of_group_and_topic = subscriptions.select(
+        *_SUBSCRIPTION,
+        "group_state",
+        "group_state_reason",
+        F.when((F.col("route_state") == "known") & ~is_readable, "none")
+        .otherwise(F.col("route_state"))
+        .alias("route_state"),
+        F.size(F.array_distinct("member_ids")).alias("client_count"),
+        # A gRPC client has no process table that it could be asked for.
+        ids_where(
+            lambda member: (
+                ~member["is_grpc"] & ((member["client_state"] == "unknown") | ~member["reports_queues"])
+            )
+        ).alias("unasked"),
+        ids_where(lambda member: ~member["reports_queues"]).alias("pullers"),
+        F.exists("variants", lambda member: member["is_assigned_by_hand"]).alias("is_assigned_by_hand"),
+        ids_where(lambda member: member["client_state"] == "offline").alias("absent"),
+        twins().alias("twins"),
+        F.transform(repeated_ids(), lambda repeated: repeated["client_id"]).alias("repeated"),
+        F.size(unsubscribed_ids()).alias("unsubscribed_client_count"),
+        F.exists("variants", lambda member: member["is_grpc"] & ~member["is_subscribed"]).alias(
+            "has_grpc_bystander"
+        ),
+        "member_list_count",
+        "may_have_hidden_members",
+        distinct_count("strategy").alias("strategy_count"),
+        distinct_count("client_language").alias("language_count"),
+        distinct_count("client_version").alias("version_count"),
+        youngest.alias("newest_client_age_ms"),
+    )
+    return of_group_and_topic.join(pops, list(_SUBSCRIPTION), "left").join(
+        F.broadcast(divergent), "topic", "left"
+    )
+
+
+def _seen() -> dict[str, Column]:
+    """Who holds the queue, as a set and as a number of processes."""
+    shares_by_pop = F.col("pops").isNotNull() | F.col("strategy").eqNullSafe(POP)
+    pops = F.filter(
+        F.coalesce("pops", F.array()),
+        lambda pop: (
+            (pop["broker_name"] == F.col("broker_name"))
+            & pop["queue_id"].isin(F.col("queue_id"), F.lit(ANY_QUEUE))
+        ),
+    )
+    ids = F.concat(
+        F.transform("holders", lambda holder: holder["holder_id"]),
+        F.transform(pops, lambda pop: pop["holder_id"]),
+    )
+
+    return {
+        "is_popped": shares_by_pop,
+        "observed_client_ids": F.array_sort(F.array_distinct(ids)),
+        # A holder is a process that answered for itself, or a client of which one process answered through a broker.
+        "observed_process_count": F.size("holders") + F.size(pops),
+        "pull_count": F.size("holders"),
+        "pop_count": F.size(pops),
+        "is_hidden": F.coalesce("may_have_hidden_members", F.lit(col=False))
+        & (F.col("group_state") == "online"),
+        "route_state": F.coalesce("route_state", F.lit("unknown")),
+        "group_state": F.coalesce("group_state", F.lit("unknown")),
+    }
+
+
+def _compared() -> dict[str, Column]:
+    """What the two sides have in common, and why nothing is expected where nobody can tell (`untold`)."""
+    nobody = F.array().cast("array<string>")
+    unasked, pullers = F.coalesce("unasked", nobody), F.coalesce("pullers", nobody)
+    repeated = F.coalesce("repeated", nobody)
+    missing = F.array_except("chosen", "observed_client_ids")
+    is_online = F.col("group_state").isin("online", "broadcasting")
+    is_unreported = F.col("is_routed") & is_online & F.col("strategy").isNull()
+    is_by_hand = F.coalesce("is_assigned_by_hand", F.lit(col=False)) & (
+        F.col("strategy").isNull() | F.col("strategy").eqNullSafe(BROADCASTING)
+    )
+    return {
+        "untold": F.when(F.col("is_popped"), F.lit("shared_by_pop"))
+        .when(F.col("route_state") == "unknown", F.lit("route_unknown"))
+        .when(F.col("group_state") == "unknown", F.lit("members_unknown"))
+        .when(F.col("expected_reason").isin(*_CANNOT_TELL), F.col("expected_reason"))
+        .when((is_by_hand | is_unreported) & (F.size(pullers) > 0), F.lit("pull_consumer_reports_no_queues"))
+        .when(is_by_hand, F.lit("assigned_by_hand"))
+        .when(is_unreported & (F.size(unasked) > 0), F.lit("client_not_asked"))
+        .when(is_unreported, F.lit("strategy_not_reported")),
+        "is_foreign": F.size(F.array_except("observed_client_ids", "chosen")) > 0,
+        "is_owner_unasked": F.size(F.array_intersect(missing, unasked)) > 0,
+        "is_owner_puller": F.size(F.array_intersect(missing, pullers)) > 0,
+        "is_owner_repeated": F.arrays_overlap("observed_client_ids", repeated),
+        # A ghost reads nothing: a member that is not connected cannot miss a queue of a broadcasting group.
+        "is_reader_missing": F.size(F.array_except(missing, F.concat(unasked, F.coalesce("absent", nobody))))
+        > 0,
+        "is_chosen_absent": F.arrays_overlap("chosen", F.coalesce("absent", nobody)),
+        "has_everybody_answered": F.col("group_state").isin("online", "broadcasting")
+        & (F.size(unasked) == 0),
+    }
+
+
+def _state() -> Column:
+    """The state of a queue; each line holds where none above it does."""
+    processes = F.col("observed_process_count")
+    is_broadcast = F.col("strategy").eqNullSafe(BROADCASTING)
+    # What was seen needs no expectation: two owners are two, and where everybody was asked nobody is nobody.
+    is_surely_unowned = (
+        F.col("has_everybody_answered")
+        & (processes == 0)
+        & F.col("untold").isin(*_UNKNOWN_RULE, "strategy_not_reported")
+    )
+    of_broadcast = (
+        F.when(F.col("is_foreign"), "foreign_owner")
+        .when(F.col("is_reader_missing") | (F.size("chosen") == 0), "unowned")
+        .when(F.col("is_owner_unasked"), "unknown")
+        .otherwise("match")
+    )
+    return (
+        F.when(F.col("is_popped"), _state_of_shared())
+        .when(is_broadcast & F.col("untold").isNull(), of_broadcast)
+        .when(processes > 1, "multi_owned")
+        .when(is_surely_unowned, "unowned")
+        .when(F.col("untold").isNotNull(), "unknown")
+        .when(F.col("is_foreign"), "foreign_owner")
+        .when(F.col("is_owner_unasked") | F.col("is_owner_repeated"), "unknown")
+        .when(processes == 1, "match")
+        .otherwise("unowned")
+    )
+
+
+def _unknown_reason() -> Column:
+    return (
+        F.when(F.col("untold").isNotNull(), F.col("untold"))
+        .when(F.col("is_owner_puller"), "pull_consumer_reports_no_queues")
+        .when(F.col("is_owner_unasked"), "client_not_asked")
+        .when(F.col("is_hidden") & ~F.col("is_owner_repeated"), "may_be_behind_a_proxy")
+        .otherwise("process_count_unknown")
+    )
+
+
+def _state_with_hidden_readers() -> Column:
+    """The state of a queue of a group that may have members whom only a proxy knows: they may read it as well."""
+    return F.when(F.col("is_hidden") & F.col("state").isin("match", "unowned"), "unknown").otherwise(
+        F.col("state")
+    )
+
+
+def _state_of_shared() -> Column:
+    """The state of a queue that members pop. Nobody owns it; who pulls it as well takes messages from those who pop."""
+    pulls, pops = F.col("pull_count"), F.col("pop_count")
+    is_read_unseen = F.coalesce(F.col("unobserved_reader_count") > 0, F.lit(col=False))
+    is_nobodys = (F.col("sharing_degree") == 0) & (pulls == 0) & (pops == 0)
+    return (
+        F.when((pulls > 1) | ((pulls > 0) & (pops > 0)), "multi_owned")
+        .when((pops > 0) | is_read_unseen, "shared")
+        .when(F.coalesce(is_nobodys, F.lit(col=False)) & F.col("has_everybody_answered"), "unowned")
+        .otherwise("unknown")
+    )
+
+
+def _cause(has_member_parameters: Column) -> Column:
+    """The likely cause of a state that is no match; the first line of which the evidence is there, null for none.
+
+    The first part is what the ledger foresaw: the assignment itself leaves the queue to nobody or to several, for a
+    reason that it knows. The second is what it did not foresee: then something that clients divide by differs from
+    what the ledger takes, or a change is under way. In the third the group is set up so that such things happen.
+    """
+    state, reason, strategy = F.col("state"), F.col("expected_reason"), F.col("strategy")
+    is_config = strategy.eqNullSafe("CONFIG")
+    is_unowned, is_multi_owned = state == "unowned", state == "multi_owned"
+    has_twins = F.coalesce(F.size("twins"), F.lit(0)) > 0
+    is_shared_id = F.col("observed_process_count") > F.size("observed_client_ids")
+    is_foreseen_twice = is_multi_owned & F.col("untold").isNull() & (F.size("chosen") > 1)
+    is_mixed_client = (F.col("language_count") > 1) | (F.col("version_count") > 1)
+    is_new = F.abs("newest_client_age_ms") < REBALANCE_GRACE_MS
+
+    has_repeated = F.coalesce(F.size("repeated"), F.lit(0)) > 0
+    # The division counts an id twice that has one process: the other connection is dead.
+    is_twice_listed = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_twins & ~has_repeated
+
+    def unowned_for(name: str) -> Column:
+        return is_unowned & (reason == name)
+
+    foreseen = (
+        F.when(is_unowned & (F.col("group_state") == "offline"), "group_offline")
+        .when(reason == NOT_IN_ROUTE, NOT_IN_ROUTE)
+        .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_vanished")
+        .when(is_multi_owned & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes")
+        .when(is_multi_owned & is_shared_id, "duplicate_client_id")
+        # `QueryAssignmentProcessor.doLoadBalance` (5.x): each member that asks is given every queue.
+        .when(is_multi_owned & (reason == SERVER_OFF), "server_load_balancer_off")
+        .when(unowned_for("duplicate_client_id") & (has_twins | has_repeated), "duplicate_client_id")
+        .when(unowned_for("room_without_consumers"), "room_without_clients")
+        .when(unowned_for("not_in_configured_list"), "config_list_gap")
+        # The share of a gRPC client in the retry topic of those that pull.
+        .when(unowned_for("owner_not_subscribed") & F.col("has_grpc_bystander"), "mixed_request_modes")
+        .when(unowned_for("owner_not_subscribed"), "subscriptions_differ")
+        .when(unowned_for("mixed_strategies"), "mixed_strategies")
+        .when(unowned_for("mixed_clients"), "mixed_clients")
+        .when(unowned_for("mixed_parameters"), "mixed_parameters")
+        .when(unowned_for("left_out_by_strategy") & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
+        .when(unowned_for("settings_missing") & is_config, "config_list_gap")
+        # A list needs no rebalance: whoever holds the queue has it in its list.
+        .when(is_multi_owned & is_config, "config_list_overlap")
+        .when(is_foreseen_twice & strategy.eqNullSafe(MIXED), "mixed_strategies")
+        .when(is_foreseen_twice & is_mixed_client, "mixed_clients")
+        .when(is_foreseen_twice & has_member_parameters, "mixed_parameters")
+        .when(is_foreseen_twice & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
+    )
+    unforeseen = (
+        # A client that does not see a broker is not in its list either: then the lists differ because the views do.
+        foreseen.when(F.col("divergent_broker_count") > 0, "route_views_differ")
+        .when(
+            (F.col("member_list_count") > 1) | F.col("is_chosen_absent") | is_twice_listed,
+            "member_lists_differ",
+        )
+        .when(is_new | F.col("is_being_released"), "not_yet_rebalanced")
+    )
+    deviator = F.array("deviation.client_id")
+    is_deviation = ((F.size("unasked") == 0) & ~has_repeated) & (
+        F.arrays_overlap("chosen", deviator) | F.arrays_overlap("observed_client_ids", deviator)
+    )
+    return (
+        unforeseen.when(strategy.eqNullSafe(MIXED), "mixed_strategies")
+        .when(has_twins, "duplicate_client_id")
+        .when(F.coalesce(is_deviation, F.lit(col=False)), "parameters_differ")
+        .when(F.col("unsubscribed_client_count") > 0, "subscriptions_differ")
+        .when(F.col("language_count") > 1, "mixed_clients")
+        .when(is_config & is_unowned, "config_list_gap")
+    )

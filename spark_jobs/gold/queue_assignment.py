@@ -1,0 +1,142 @@
+"""`gold.queue_assignment`: who should own each queue, by every strategy that can be computed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa  # noqa: TC002 - Spark reads the types of an Arrow function at run time
+from pyspark.sql import functions as F
+
+from spark_jobs.assignment.allocation import (
+    BROADCASTING,
+    MIXED,
+    NOT_IN_ROUTE,
+    POP,
+    REASONS,
+    RESULT_DDL,
+    allocate_batch,
+)
+from spark_jobs.assignment.strategy_settings import Configured
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from rebalance_ledger.settings import ClusterSettings
+
+
+def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
+    """The subscriptions with a readable queue, with `result` (see `allocation.RESULT_TYPE`) beside them.
+
+    Only counts and names cross into Python, once each; what comes back are small integers. A group's rows stand together,
+    so that what its clients hash to is computed once for all of its topics.
+    """
+    configured = Configured.of(settings)
+
+    @F.arrow_udf(RESULT_DDL)  # type: ignore[attr-defined,untyped-decorator]  # PySpark 4.1 exports it without a type
+    def result(subscriptions: pa.Array) -> pa.Array:
+        return allocate_batch(configured, subscriptions)
+
+    asked = F.struct(
+        "consumer_group",
+        "topic",
+        "group_state",
+        "division_reason",
+        F.col("brokers.broker_name").alias("broker_names"),
+        F.col("brokers.queue_count").alias("queue_counts"),
+        "member_ids",
+        F.col("variants.strategy").alias("strategies"),
+        F.col("variants.client_language").alias("languages"),
+        F.col("variants.client_version").alias("versions"),
+        F.transform("variants", lambda member: member["client_state"] == "online").alias("has_answered"),
+        F.col("variants.is_subscribed").alias("is_subscribed"),
+    )
+    return (
+        subscriptions.where("route_state = 'known'")
+        .where(F.exists("brokers", lambda broker: broker["queue_count"] > 0))
+        .sortWithinPartitions("consumer_group", "topic")
+        # An optimizer that takes the function for cheap would run it once to filter and once more for its result.
+        .withColumn("result", result.asNondeterministic()(asked))
+    )
+
+
+def queue_assignment(allocations: DataFrame) -> DataFrame:
+    """The table's own columns, from `allocated`: one row per queue, strategy and owner."""
+    by_strategy = allocations.select(
+        "consumer_group",
+        "topic",
+        "member_ids",
+        F.col("variants.connection_count").alias("connection_counts"),
+        F.concat("brokers.broker_name", "result.extra_brokers").alias("broker_names"),
+        (F.size("result.queue_ids") - F.size("result.extra_brokers")).alias("routed_count"),
+        F.col("result.queue_brokers").alias("queue_brokers"),
+        F.col("result.queue_ids").alias("queue_ids"),
+        F.explode("result.shares").alias("share"),
+    )
+    by_owner = by_strategy.select("*", F.posexplode("share.owners").alias("position", "owner"))
+    queue = F.coalesce(F.get("share.queues", F.col("position")), F.col("position"))
+    is_owned = F.col("owner") >= 0
+    reasons = F.array(*(F.lit(reason) for reason in REASONS))
+    return by_owner.select(
+        "consumer_group",
+        "topic",
+        F.get("broker_names", F.get("queue_brokers", queue)).alias("broker_name"),
+        F.get("queue_ids", queue).alias("queue_id"),
+        "share.strategy",
+        "share.strategy_source",
+        "share.is_effective",
+        F.when(is_owned, F.get("member_ids", F.col("owner"))).alias("client_id"),
+        F.when(is_owned, F.get("connection_counts", F.col("owner"))).alias("client_connection_count"),
+        F.when(~is_owned, F.get(reasons, -1 - F.col("owner")))
+        .when(queue >= F.col("routed_count"), F.lit(NOT_IN_ROUTE))
+        .alias("reason"),
+    )
+
+
+def effective_strategy() -> Column:
+    """The name that a subscription's members report, from its `variants`: `MIXED` where they differ."""
+    reported = F.array_distinct(
+        F.transform(
+            F.filter("variants", lambda variant: variant["strategy"].isNotNull()),
+            lambda variant: variant["strategy"],
+        )
+    )
+    return (
+        F.when(F.col("group_state") == "broadcasting", F.lit(BROADCASTING))
+        .when(F.col("division_reason") == "shared_by_pop", F.lit(POP))
+        .when(F.size(reported) > 1, F.lit(MIXED))
+        .otherwise(F.get(reported, F.lit(0)))
+    )
+
+
+def kept_without_route(subscriptions: DataFrame, observed_owners: DataFrame) -> DataFrame:
+    """The table's own columns for topics without a readable queue.
+
+    A client whose queue set is unknown or empty keeps what it holds (`RebalanceImpl.rebalanceByTopic`, every version:
+    null changes nothing, an empty set makes the strategy throw or, from 5.5.0, counts as null).
+    """
+    is_unreadable = (F.col("route_state") == "none") | (
+        (F.col("route_state") == "known") & ~F.exists("brokers", lambda broker: broker["queue_count"] > 0)
+    )
+    frozen = subscriptions.where(is_unreadable & F.col("group_state").isin("online", "broadcasting")).select(
+        "consumer_group", "topic", effective_strategy().alias("strategy"), "member_ids"
+    )
+    held = observed_owners.where("not is_pop").select(
+        "consumer_group", "topic", "broker_name", "queue_id", "client_id"
+    )
+    connections = F.size(F.filter("member_ids", lambda member: member == F.col("client_id")))
+    return (
+        frozen.where("strategy is not null")
+        .join(held, ["consumer_group", "topic"])
+        .select(
+            "consumer_group",
+            "topic",
+            "broker_name",
+            "queue_id",
+            "strategy",
+            F.lit("observed").alias("strategy_source"),
+            F.lit(col=True).alias("is_effective"),
+            "client_id",
+            F.when(connections > 0, connections).alias("client_connection_count"),
+            F.lit("kept_without_route").alias("reason"),
+        )
+    )

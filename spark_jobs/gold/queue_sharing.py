@@ -1,0 +1,226 @@
+"""`gold.queue_sharing`: who may read each queue of a topic that members pop, who was seen to, and how far it is read.
+
+What belongs here: rows of topics without single owners. What does not: which topics those are (`subscriptions`), and who
+reads what by the broker's rule (`strategies.sharing`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from spark_jobs.assignment.members import ids_where
+from spark_jobs.assignment.subscriptions import is_grpc_id
+from spark_jobs.gold.ownership_drift import ANY_QUEUE, held
+from strategies import MessageQueue
+from strategies.sharing import expected_readers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+_QUEUE: Final = ("consumer_group", "topic", "broker_name", "queue_id")
+_SUBSCRIPTION: Final = ("consumer_group", "topic")
+_READERS_DDL: Final = "array<struct<broker_name: string, queue_id: int, expected_reader_ids: array<string>>>"
+
+
+def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFrame:
+    """The table's own columns; `subscriptions` as `subscriptions.subscriptions` gives them."""
+    holders = held(silver).where("not is_released")
+    popped = (
+        holders.where("is_pop")
+        .groupBy(*_SUBSCRIPTION)
+        .agg(F.collect_set(F.struct("broker_name", "queue_id", "holder_id")).alias("pops"))
+    )
+    pulled = (
+        holders.where("not is_pop")
+        .groupBy(*_QUEUE)
+        .agg(F.array_sort(F.collect_set("holder_id")).alias("puller_ids"))
+    )
+    # A Python function that costs little for few rows; a topic is popped by few groups.
+    # Without hints: from hints of types Spark would infer another kind of function.
+    readers = F.udf(lambda *columns: _readers(*columns), _READERS_DDL)  # noqa: PLW0108
+    of_queue = (
+        subscriptions.where("group_state = 'online' and route_state = 'known'")
+        .join(popped, list(_SUBSCRIPTION), "left")
+        .where("division_reason <=> 'shared_by_pop' or pops is not null")
+        .select(
+            *_SUBSCRIPTION,
+            "request_mode",
+            "request_mode_source",
+            "pop_share_count",
+            "pops",
+            ids_where(
+                lambda member: (
+                    member["fetches_by"].eqNullSafe("pop")
+                    & ~member["is_grpc"]
+                    & (member["client_state"] == "online")
+                )
+            ).alias("answered"),
+            F.explode(
+                readers.asNondeterministic()(
+                    F.col("brokers.broker_name"),
+                    F.col("brokers.queue_count"),
+                    "member_ids",
+                    F.transform("variants", _reading_facts),
+                    F.filter("proxied_ids", is_grpc_id),
+                    F.exists("proxied_ids", lambda client_id: ~is_grpc_id(client_id)),
+                    F.col("division_reason").eqNullSafe("shared_by_pop"),
+                    "pop_share_count",
+                    F.coalesce("is_server_off", F.lit(col=False)),
+                )
+            ).alias("queue"),
+        )
+        .select("*", "queue.*")
+    )
+    progress = silver["consume_progress"]
+    offsets = progress.select(*_QUEUE, "broker_offset", "consumer_offset", "pull_offset")
+    joined = (
+        of_queue.join(pulled, list(_QUEUE), "left")
+        .join(offsets, list(_QUEUE), "left")
+        .join(_retry_backlog(progress), list(_SUBSCRIPTION), "left")
+        .join(_order_locks(silver["queue_order_lock"]), list(_QUEUE), "left")
+        .withColumn("seen", _seen())
+    )
+    expected = F.col("expected_reader_ids")
+    handed_out = F.col("pull_offset")
+    return joined.select(
+        *_QUEUE,
+        "request_mode",
+        "request_mode_source",
+        "pop_share_count",
+        expected,
+        F.when(expected.isNotNull(), F.size(expected)).alias("sharing_degree"),
+        F.when((F.size("answered") > 0) | (F.size("seen") > 0), F.col("seen")).alias("observed_reader_ids"),
+        F.when(expected.isNotNull(), F.size(F.array_except(expected, "answered"))).alias(
+            "unobserved_reader_count"
+        ),
+        F.coalesce("puller_ids", F.array().cast("array<string>")).alias("puller_ids"),
+        F.col("consumer_offset").alias("committed_offset"),
+        handed_out.alias("handed_out_offset"),
+        _at_least_zero(handed_out - F.col("consumer_offset")).alias("in_flight_count_at_most"),
+        _at_least_zero(F.col("broker_offset") - handed_out).alias("ready_count"),
+        "retry_backlog_count",
+        "order_blocked_until",
+        "redelivery_count",
+    )
+
+
+def _at_least_zero(count: Column) -> Column:
+    """The count, 0 where it is negative, null where it is null."""
+    return F.when(count < 0, F.lit(0).cast("bigint")).otherwise(count)
+
+
+def _reading_facts(member: Column) -> Column:
+    """What decides which queues a member reads."""
+    return F.struct(
+        member["strategy"].alias("strategy"),
+        member["fetches_by"].alias("fetches_by"),
+        member["is_grpc"].alias("is_grpc"),
+        member["is_subscribed"].alias("is_subscribed"),
+    )
+
+
+def _readers(  # noqa: PLR0913, PLR0917 - one argument for each column
+    broker_names: Sequence[str],
+    queue_counts: Sequence[int],
+    member_ids: Sequence[str],
+    members: Sequence[Any],
+    proxied_grpc_ids: Sequence[str],
+    has_other_proxied: bool,  # noqa: FBT001 - Spark gives no names
+    is_shared: bool,  # noqa: FBT001
+    share: int | None,
+    is_server_off: bool,  # noqa: FBT001
+) -> list[tuple[str, int, list[str] | None]]:
+    """The readable queues in Java's order, each with the members that may read it; None where that cannot be told."""
+    queues = [
+        MessageQueue("", broker_name, queue_id)
+        for broker_name, count in zip(broker_names, queue_counts, strict=True)
+        for queue_id in range(count)
+    ]
+    readers: Sequence[list[str] | None] = [None] * len(queues)
+    subscribed = [
+        (client_id, member)
+        for client_id, member in zip(member_ids, members, strict=True)
+        if member["is_subscribed"]
+    ]
+    poppers = {
+        client_id: member["strategy"]
+        for client_id, member in subscribed
+        if member["fetches_by"] == "pop" and not member["is_grpc"]
+    }
+    silent = [client_id for client_id, member in subscribed if member["fetches_by"] is None]
+    names = set(poppers.values())
+    # Who could not be asked is taken to do as all others do.
+    follows = len(names) == 1 and all(member["fetches_by"] != "pull" for _, member in subscribed)
+    if silent and follows:
+        poppers |= dict.fromkeys(silent, next(iter(names)))
+    if is_shared and not has_other_proxied and (follows or not silent):
+        readers = (
+            expected_readers(
+                queues,
+                member_ids,
+                poppers,
+                -1 if share is None else share,
+                [*(client_id for client_id, member in subscribed if member["is_grpc"]), *proxied_grpc_ids],
+                server_load_balancer_enable=not is_server_off,
+            )
+            or readers
+        )
+    return [
+        (str(queue.broker_name), queue.queue_id, of_queue)
+        for queue, of_queue in zip(queues, readers, strict=True)
+    ]
+
+
+def _seen() -> Column:
+    """The clients whose table of popped queues has the queue, or all queues of its broker."""
+    pops = F.filter(
+        F.coalesce(
+            "pops", F.array().cast("array<struct<broker_name: string, queue_id: int, holder_id: string>>")
+        ),
+        lambda pop: (
+            (pop["broker_name"] == F.col("broker_name"))
+            & pop["queue_id"].isin(F.col("queue_id"), F.lit(ANY_QUEUE))
+        ),
+    )
+    return F.array_sort(F.array_distinct(F.transform(pops, lambda pop: pop["holder_id"])))
+
+
+def _order_locks(locks: DataFrame) -> DataFrame:
+    """Of each FIFO queue until when it is blocked, null where it was not, and how often its head was handed out before."""
+    return locks.select(
+        *_QUEUE,
+        F.when(F.col("blocked_until") > F.col("captured_at"), F.col("blocked_until")).alias(
+            "order_blocked_until"
+        ),
+        "redelivery_count",
+    )
+
+
+def _retry_backlog(progress: DataFrame) -> DataFrame:
+    """What waits in the retry topics of POP, `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>`, by group and topic."""
+    own = progress.select(*_SUBSCRIPTION).distinct()
+    names = own.select(
+        *_SUBSCRIPTION,
+        F.explode(
+            F.array(
+                *(
+                    F.concat(F.lit("%RETRY%"), F.col("consumer_group"), F.lit(separator), F.col("topic"))
+                    for separator in ("_", "+")
+                )
+            )
+        ).alias("retry_topic"),
+    )
+    waiting = progress.where("consumer_offset >= 0").select(
+        "consumer_group",
+        F.col("topic").alias("retry_topic"),
+        (F.col("broker_offset") - F.col("consumer_offset")).alias("waiting"),
+    )
+    return (
+        names.join(waiting, ["consumer_group", "retry_topic"])
+        .groupBy(*_SUBSCRIPTION)
+        .agg(F.sum("waiting").alias("retry_backlog_count"))
+    )

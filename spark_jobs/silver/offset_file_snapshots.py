@@ -1,0 +1,346 @@
+"""Reading the offset files that an export and the earlier ones hold: a row for each snapshot of each client's files.
+
+The index of the export knows every path, size and hash, so nothing is listed: rows of the index are spread over tasks, and
+each task opens its files itself. That is one request per file on an object store and one `open` on a disk, and both
+grow with the number of files alone. What belongs here: which files are read, by which client's rules. What does not: the
+rules (`rebalance_ledger.rocketmq.offset_files`), what is made of the answers (`broadcast_offset_file`, `broadcast_offset`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
+
+from rebalance_ledger.exports.contract import KIND_BY_NAME
+from rebalance_ledger.rocketmq.offset_files.outcome import OUTCOME_NAMES, Offsets, Outcome
+from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
+from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
+from rebalance_ledger.storage.location import ObjectPath, place_of
+from spark_jobs.session import literal_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import date
+
+    from pyspark.sql import Column, SparkSession
+
+    from rebalance_ledger.exports.catalog import EarlierExport
+    from rebalance_ledger.exports.manifest import Manifest
+
+OFFSET_FILE_KIND: Final = "offset_file"
+FILES: Final = ("host", "client_id", "consumer_group")
+"""Whose files they are: a pair of files, main and `.bak`, for each."""
+
+LOOK_BACK_EXPORTS: Final = 3
+"""How many earlier exports are searched for a client's files: a host that did not land for longer has no earlier day."""
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Larger files are not read. This is room for 150,000 queues."""
+
+_FILES_PER_TASK: Final = 2000
+_ROWS_PER_BATCH: Final = 500
+
+_INDEX_DDL: Final = (
+    "moment int, host string, client_id string, `group` string, path string, size bigint, mtime timestamp, "
+    "sha256 string, captured_at timestamp"
+)
+_ENTRY: Final = pa.struct(
+    [
+        ("topic", pa.string()),
+        ("broker_name", pa.string()),
+        ("queue_id", pa.int32()),
+        ("stored_offset", pa.int64()),
+    ]
+)
+_READ_FIELDS: Final = (
+    ("start_outcome", pa.string()),
+    ("start_from", pa.string()),
+    ("reason", pa.string()),
+    ("main_state", pa.string()),
+    ("bak_state", pa.string()),
+    ("main_entry_count", pa.int32()),
+    ("bak_entry_count", pa.int32()),
+    ("entries", pa.list_(_ENTRY)),
+)
+_READ_DDL: Final = (
+    "start_outcome string, start_from string, reason string, main_state string, bak_state string, "
+    "main_entry_count int, bak_entry_count int, "
+    "entries array<struct<topic: string, broker_name: string, queue_id: int, stored_offset: bigint>>"
+)
+
+_START_OUTCOME: Final = {
+    Verdict.STORED: "stored",
+    Verdict.DEFAULT: "default",
+    Verdict.FAILS: "fails_to_start",
+    Verdict.UNDECIDED: None,
+}
+
+
+class ChangedFileError(Exception):
+    """A sealed file is not what was sealed; `str()` is one sentence."""
+
+
+def readings(
+    spark: SparkSession,
+    silver: Mapping[str, DataFrame],
+    directory: str,
+    manifest: Manifest,
+    earlier: Sequence[EarlierExport],
+) -> DataFrame:
+    """A row for each snapshot of the day, and one for the newest earlier day that has the same client's files.
+
+    Columns: `FILES`; role (`newest`, `earlier_moment`, `previous`), ds, moment, captured_at; of `main` and `bak` path,
+    sha256, size_bytes, modified_at; client_language, client_version, client_version_source; and what reading gave: start_outcome, start_from, reason, main_state, bak_state, entry counts as in
+    `broadcast_offset_file`; entries, the stored offsets.
+
+    Args:
+        spark: the session.
+        silver: the silver tables by name.
+        directory: the directory of the export, as a path or URI.
+        manifest: its manifest.
+        earlier: earlier exports with an index of offset files, the newest first.
+    """
+    today = _snapshots(_today(silver["offset_file"], directory, manifest.ds)).withColumn(
+        "role",
+        F.when(F.col("moment") == F.max("moment").over(Window.partitionBy(*FILES)), "newest").otherwise(
+            "earlier_moment"
+        ),
+    )
+    snapshots = today
+    for export in earlier:
+        index = _index(spark, str(export.directory), export.manifest.ds)
+        snapshots = snapshots.unionByName(_snapshots(index).withColumn("role", F.lit("previous")))
+    rank = F.row_number().over(
+        Window.partitionBy(*FILES, "role").orderBy(F.col("ds").desc(), F.col("moment").desc())
+    )
+    wanted = (
+        snapshots.withColumn("rank", rank if earlier else F.lit(1))
+        .where((F.col("role") != "previous") | (F.col("rank") == 1))
+        .drop("rank")
+    )
+    manifests = (manifest, *(export.manifest for export in earlier[:1]))
+    file_count = sum(file.kind == OFFSET_FILE_KIND for each in manifests for file in each.files)
+    described = _with_clients(wanted, silver).repartition(max(1, math.ceil(file_count / _FILES_PER_TASK)))
+    schema = StructType([*described.schema.fields, *_struct(_READ_DDL).fields])
+    return described.mapInArrow(_read_batches, schema)
+
+
+def _struct(ddl: str) -> StructType:
+    struct = DataType.fromDDL(ddl)
+    if not isinstance(struct, StructType):
+        raise TypeError(f"{ddl} is no row")
+    return struct
+
+
+def _today(offset_file: DataFrame, directory: str, ds: date) -> DataFrame:
+    return offset_file.where("state = 'landed'").select(
+        F.lit(directory).alias("directory"),
+        F.lit(ds).alias("ds"),
+        *FILES,
+        "moment",
+        "captured_at",
+        "path",
+        "size_bytes",
+        "modified_at",
+        "sha256",
+    )
+
+
+def _index(spark: SparkSession, directory: str, ds: date) -> DataFrame:
+    """The same of an earlier export. Its lines were judged when it was sealed, so the JVM may read them."""
+    name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
+    lines = spark.read.option("lineSep", "\n").text(literal_path(f"{directory}/{name}"))
+    return (
+        lines.select(F.from_json("value", _INDEX_DDL).alias("line"))
+        .select("line.*")
+        .where("sha256 is not null")
+        .select(
+            F.lit(directory).alias("directory"),
+            F.lit(ds).alias("ds"),
+            "host",
+            "client_id",
+            F.col("group").alias("consumer_group"),
+            "moment",
+            "captured_at",
+            "path",
+            F.col("size").alias("size_bytes"),
+            F.col("mtime").alias("modified_at"),
+            "sha256",
+        )
+    )
+
+
+def _snapshots(files: DataFrame) -> DataFrame:
+    """One row per snapshot: the main file and the `.bak` file, where they are.
+
+    Where Java's and Go's files lie side by side, Java's are taken.
+    """
+    name = F.element_at(F.split("path", "/"), -1)
+    file = F.struct("captured_at", "path", "sha256", "size_bytes", "modified_at")
+
+    def named(file_name: str) -> Column:
+        return F.max(F.when(name == file_name, file))
+
+    taken = (
+        files.groupBy("directory", "ds", *FILES, "moment")
+        .agg(
+            F.max("captured_at").alias("captured_at"),
+            named("offsets.json").alias("java_main"),
+            named("offsets.json.bak").alias("java_bak"),
+            named("offset.json").alias("go_main"),
+            named("offset.json.bak").alias("go_bak"),
+        )
+        .withColumn(
+            "is_go",
+            F.col("java_main").isNull()
+            & F.col("java_bak").isNull()
+            & F.coalesce("go_main", "go_bak").isNotNull(),
+        )
+        .withColumn("main", F.when(F.col("is_go"), F.col("go_main")).otherwise(F.col("java_main")))
+        .withColumn("bak", F.when(F.col("is_go"), F.col("go_bak")).otherwise(F.col("java_bak")))
+    )
+    return taken.select(
+        "directory",
+        "ds",
+        *FILES,
+        "moment",
+        "captured_at",
+        "is_go",
+        *(
+            F.col(f"{side}.{field}").alias(f"{side}_{field}")
+            for side in ("main", "bak")
+            for field in ("path", "sha256", "size_bytes", "modified_at")
+        ),
+    )
+
+
+def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> DataFrame:
+    """With the release whose reader counts."""
+    of_client = ["consumer_group", "client_id"]
+    said = (
+        silver["consumer_connection"]
+        .select(*of_client, "client_language", "client_version", F.lit(0).alias("is_own"))
+        .unionByName(
+            silver["consumer_client"].select(*of_client, "client_version", F.lit(1).alias("is_own")),
+            allowMissingColumns=True,
+        )
+        .withColumn("release", _release_key(F.col("client_version")))
+    )
+    has_release = F.col("client_version").isNotNull()
+    clients = said.groupBy(*of_client).agg(
+        F.max("client_language").alias("own_language"),
+        F.max_by("client_version", F.when(has_release, F.struct("is_own", "release"))).alias("own_version"),
+    )
+    groups = said.groupBy("consumer_group").agg(
+        F.max_by("client_version", F.when(has_release, F.col("release"))).alias("group_version")
+    )
+    return (
+        snapshots.join(clients, of_client, "left")
+        .join(groups, "consumer_group", "left")
+        .withColumn(
+            "client_language",
+            F.when(F.col("is_go"), "GO").otherwise(F.coalesce("own_language", F.lit(DEFAULT_LANGUAGE))),
+        )
+        .withColumn("client_version", F.coalesce("own_version", "group_version", F.lit(DEFAULT_VERSION)))
+        .withColumn(
+            "client_version_source",
+            F.when(F.col("own_version").isNotNull(), "client")
+            .when(F.col("group_version").isNotNull(), "group")
+            .otherwise("assumed"),
+        )
+        .drop("own_language", "own_version", "group_version", "is_go")
+    )
+
+
+def _release_key(version: Column) -> Column:
+    """A key that orders releases by their numbers; a SNAPSHOT counts as its release."""
+    return F.transform(F.split(F.split(version, "-")[0], r"\."), lambda part: part.try_cast("int"))
+
+
+def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What Spark runs on the snapshots: Arrow batches in, the same with what reading gave out."""
+    for whole in batches:
+        for start in range(0, whole.num_rows, _ROWS_PER_BATCH):
+            batch = whole.slice(start, _ROWS_PER_BATCH)
+            rows = [_read(row) for row in batch.to_pylist()]
+            columns = [pa.array([row[name] for row in rows], kind) for name, kind in _READ_FIELDS]
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, *columns], names=[*batch.schema.names, *(name for name, _ in _READ_FIELDS)]
+            )
+
+
+def _read(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What one snapshot comes to."""
+    answer: dict[str, Any] = {name: None for name, _ in _READ_FIELDS}
+    try:
+        too_large = [side for side in ("main", "bak") if (row[f"{side}_size_bytes"] or 0) > MOST_BYTES]
+        if too_large:
+            return answer | {
+                "reason": f"the {too_large[0]} file is larger than {MOST_BYTES} bytes and was not read"
+            }
+        start = start_up(
+            _content(row, "main"),
+            _content(row, "bak"),
+            client_version=row["client_version"],
+            client_language=row["client_language"],
+        )
+    except ValueError as error:
+        # No rules for the client's language or release.
+        return answer | {"reason": _carried(str(error))}
+    entries = {
+        (_carried(key.topic), _carried(key.broker_name), key.queue_id): offset
+        for key, offset in start.table.items()
+    }
+    return answer | {
+        "start_outcome": _START_OUTCOME[start.verdict],
+        "start_from": None if start.source is None else start.source.value,
+        "reason": _carried(start.reason),
+        "main_state": _state(start.main),
+        "bak_state": _state(start.bak),
+        "main_entry_count": _entry_count(start.main),
+        "bak_entry_count": _entry_count(start.bak),
+        "entries": [
+            {"topic": topic, "broker_name": broker, "queue_id": queue_id, "stored_offset": offset}
+            for (topic, broker, queue_id), offset in entries.items()
+        ],
+    }
+
+
+def _content(row: Mapping[str, Any], side: str) -> bytes | None:
+    """The bytes of a file, which are those that were sealed; None if there is none.
+
+    Raises:
+        ChangedFileError: they are not.
+    """
+    path = row[f"{side}_path"]
+    if path is None:
+        return None
+    directory = row["directory"]
+    file = place_of(directory) / path
+    with file.open() if isinstance(file, ObjectPath) else file.open("rb") as stream:
+        content = stream.read()
+    if hashlib.sha256(content).hexdigest() != row[f"{side}_sha256"]:
+        raise ChangedFileError(
+            f"{directory}/{path} is not what was sealed: its SHA-256 differs from the index; "
+            "run `ledger exports verify` on this directory, and collect or copy it again"
+        )
+    return content
+
+
+def _state(outcome: Outcome | None) -> str:
+    return "missing" if outcome is None else OUTCOME_NAMES[type(outcome)]
+
+
+def _entry_count(outcome: Outcome | None) -> int | None:
+    return len(outcome.table) if isinstance(outcome, Offsets) else None
+
+
+def _carried(text: str | None) -> str | None:
+    """A text as Arrow can carry it: half a surrogate pair becomes `?`, as in Java's UTF-8."""
+    return None if text is None else text.encode("utf-8", "replace").decode()

@@ -1,0 +1,54 @@
+"""AVG_BY_CIRCLE: the clients take turns, one queue each, until none is left.
+
+Source: `AllocateMessageQueueAveragelyByCircle` (Java, the same from 4.1.0 to 5.5.0),
+`AllocateByAveragelyCircle` (Go). The C++ client does not have it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strategies.batch import NOBODY, Slots, position_in_run
+from strategies.guarantees import EVEN_SHARES
+from strategies.strategy import SlotStrategy, client_position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rebalance_ledger.rocketmq.message_queue import MessageQueue
+    from rebalance_ledger.rocketmq.versions import Client
+    from strategies.batch import SubscriptionBatch
+
+
+class Circle(SlotStrategy):
+    """Queue `p` falls to client slot `p` modulo the number of slots, in both faces."""
+
+    name = "AVG_BY_CIRCLE"
+    promise = EVEN_SHARES
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def allocate(
+        self,
+        consumer_group: str | None,  # noqa: ARG002  only for RocketMQ's log
+        current_cid: str | None,
+        mq_all: Sequence[MessageQueue] | None,
+        cid_all: Sequence[str] | None,
+    ) -> list[MessageQueue]:
+        """Every N-th queue from the client's own slot on; see `Strategy.allocate`."""
+        slot = client_position(self._client, current_cid, mq_all, cid_all)
+        if slot is None or mq_all is None or cid_all is None:
+            return []
+        return list(mq_all[slot :: len(cid_all)])
+
+    def raw_slots(self, batch: SubscriptionBatch) -> Slots:
+        """The turn that each queue comes in; see `SlotStrategy.raw_slots`."""
+        queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
+        # 32 bits: numpy divides them about twice as fast, and a topic has far fewer queues than that.
+        position = position_in_run(queue_counts).astype(np.int32)
+        turn_length = np.repeat(client_counts.astype(np.int32), queue_counts)
+        slots = np.where(turn_length > 0, position % np.maximum(turn_length, 1), np.int32(NOBODY))
+        return Slots(slots)
