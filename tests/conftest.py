@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
-    from three_days import ThreeDays
 
     from rebalance_ledger.warehouse.layout import Warehouse
+    from tests.support.three_days import ThreeDays
+
+pytest.register_assert_rewrite("tests.support")
 
 # The same cases in each run: who wants others gives pytest --hypothesis-profile=default.
 settings.register_profile("seeded", derandomize=True, deadline=None)
@@ -79,9 +81,8 @@ SAMPLE_DAYS = (date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18))
 @pytest.fixture(scope="session")
 def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """The three days of samples/exports, computed, judged and published, and their stages; tests only read it."""
-    from computed_days import compute_and_publish, sample_day
-
     from rebalance_ledger.warehouse.layout import Warehouse
+    from tests.support.computed_days import compute_and_publish, sample_day
 
     warehouse = Warehouse.at(str(tmp_path_factory.mktemp("sample") / "warehouse"))
     for ds in SAMPLE_DAYS:
@@ -92,7 +93,7 @@ def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="session")
 def three_days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
     """The days of `three_days`, computed and published in order; tests only read it."""
-    from three_days import DAYS, MONDAY, THURSDAY, ThreeDays
+    from tests.support.three_days import DAYS, MONDAY, THURSDAY, ThreeDays
 
     computed = ThreeDays.below(tmp_path_factory.mktemp("three-days"), spark)
     assert computed.backfill(MONDAY, THURSDAY) == list(DAYS)

@@ -3,7 +3,7 @@
 Usage: `python -m tools.make_samples CAPTURE`, with CAPTURE a directory `<cluster>/<ds>/…` as the capturing program left
 it. What no part of the ledger reads stays behind (the text of mqadmin). The owners that were observed, as rows, go to
 `tests/data/observed_owners/<ds>.csv`, because tests compare with them, and bodies as brokers sent them to
-`tests/topology/data/`. All bytes stay as they are.
+`tests/data/`. All bytes stay as they are.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(capture: Path) -> None:
                 _copy(file, exports / day.name / inside)
         manifest = seal(exports / day.name)
         sys.stdout.write(f"{day.name}: {len(manifest.files)} files, manifest {manifest.sha256}\n")
-    _copy(capture / _WIRE_SAMPLES, _ROOT / "tests" / "topology" / "data" / _WIRE_SAMPLES)
+    _copy(capture / _WIRE_SAMPLES, _ROOT / "tests" / "data" / _WIRE_SAMPLES)
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,9 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tools.rocketmq_java.gateway import RocketMQ
-
-# What the golden tests share lies in folders beside this one, and pytest makes packages of none.
-sys.path[:0] = [str(Path(__file__).parents[1] / folder) for folder in ("strategies", "topology")]
 
 
 @pytest.fixture(scope="session")

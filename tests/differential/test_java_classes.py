@@ -8,12 +8,12 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import cases
 import pytest
-from golden_checks import CHECKS
-from strategy_golden import expected_queues, outcome, queues
 
 from strategies import get_strategy
+from tests.support import differential_cases as cases
+from tests.support.golden_checks import CHECKS
+from tests.support.strategy_golden import expected_queues, outcome, queues
 from tools.rocketmq_java import golden
 from tools.rocketmq_java.gateway import running
 

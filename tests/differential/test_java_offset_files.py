@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import offset_file_cases as drawn
 import pytest
-from offset_file_checks import check_start, form, java_form
-from offset_file_examples import EXAMPLES
 
 from rebalance_ledger.rocketmq.offset_files import (
     OffsetKey,
@@ -19,6 +17,8 @@ from rebalance_ledger.rocketmq.offset_files import (
     read_offset_file,
     write_offset_file,
 )
+from tests.support.offset_file_checks import check_start, form, java_form
+from tests.support.offset_file_examples import EXAMPLES
 from tools.rocketmq_java.gateway import running
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.airflow_api import DAG_ID, AirflowApi
 from tests.real_cluster.processes import wait_until
+from tests.support.airflow_api import DAG_ID, AirflowApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

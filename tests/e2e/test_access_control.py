@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.e2e.started_ledger import PATIENTLY, ask
 from tests.real_cluster import Queue, RealCluster
 from tests.real_cluster.cluster import Broker
 from tests.real_cluster.releases import IN_CI
+from tests.support.started_ledger import PATIENTLY, ask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from rebalance_ledger.rocketmq.json import loads
-from tests.e2e.started_ledger import PATIENTLY, ask, ledger
 from tests.real_cluster import Broker, Group, Member, NoAnswerError, Queue, RealCluster
 from tests.real_cluster.java_program import VERSIONS
 from tests.real_cluster.processes import wait_until
 from tests.real_cluster.releases import IN_CI
+from tests.support.started_ledger import PATIENTLY, ask, ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -32,11 +32,11 @@ from rebalance_ledger.exports.contract import KIND_BY_NAME, NOT_ASKED
 from rebalance_ledger.exports.manifest import MANIFEST_NAME, verify
 from rebalance_ledger.rocketmq.json import loads
 from rebalance_ledger.settings import CollectTls
-from tests.e2e.tcp_proxy import TcpProxy
 from tests.real_cluster import RealCluster
 from tests.real_cluster.cluster import Broker
 from tests.real_cluster.processes import have_ended, wait_until
 from tests.real_cluster.releases import each_release
+from tests.support.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.e2e.started_ledger import PATIENTLY, ask, ledger
 from tests.real_cluster import RealCluster
 from tests.real_cluster.go_clients import GoConsumers
 from tests.real_cluster.processes import wait_until
+from tests.support.started_ledger import PATIENTLY, ask, ledger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
-from tests.e2e.started_ledger import PATIENTLY, ask, ledger
 from tests.real_cluster import Broker, RealCluster
 from tests.real_cluster.processes import wait_until
 from tests.real_cluster.releases import IN_CI
+from tests.support.started_ledger import PATIENTLY, ask, ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.e2e.real_groups import (
+from tests.real_cluster import Queue, RealCluster
+from tests.real_cluster.java_program import VERSIONS
+from tests.real_cluster.releases import each_release
+from tests.support.real_groups import (
     BROKERS,
     DIES,
     EVERYBODY_OWNS_ALL,
@@ -28,10 +31,7 @@ from tests.e2e.real_groups import (
     start_badly,
     start_well,
 )
-from tests.e2e.started_ledger import PATIENTLY, ask, ledger
-from tests.real_cluster import Queue, RealCluster
-from tests.real_cluster.java_program import VERSIONS
-from tests.real_cluster.releases import each_release
+from tests.support.started_ledger import PATIENTLY, ask, ledger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,12 +7,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from computed_days import published_state
 
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.e2e.conftest import SAMPLE, Project
 from tests.real_cluster.processes import descendants, have_ended
+from tests.support.computed_days import published_state
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 

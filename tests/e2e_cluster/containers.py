@@ -12,11 +12,11 @@ import obstore
 from obstore.store import S3Store
 
 from setup import deployment_secrets
-from tests.airflow_api import AirflowApi
 from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, ROOT, SETTINGS, project
 from tests.e2e_cluster.images import LEDGER_IMAGE, object_store_image, postgres_image
 from tests.object_store.server import on_loopback
 from tests.real_cluster.processes import FreePorts
+from tests.support.airflow_api import AirflowApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,7 +15,7 @@ from urllib.request import ProxyHandler, build_opener
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tests.airflow_api import AirflowApi
+    from tests.support.airflow_api import AirflowApi
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORTS = ROOT / "samples" / "exports"

@@ -12,11 +12,11 @@ import psutil
 
 from setup import spark_conf
 from setup.deployment_secrets import drawn
-from tests.airflow_api import AirflowApi
 from tests.e2e_cluster.compose_file import service
 from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, ROOT, SETTINGS, project, spark_workers
 from tests.e2e_cluster.postgresql import postgresql
 from tests.real_cluster.processes import FreePorts, Processes, Started, descendants, wait_until
+from tests.support.airflow_api import AirflowApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,7 +9,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import newest, sample_day, staged_rows
 from pyspark.sql import functions
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
@@ -21,6 +20,7 @@ from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from spark_jobs.baseline import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
 from spark_jobs.staging import show_export_lines, show_without
+from tests.support.computed_days import newest, sample_day, staged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

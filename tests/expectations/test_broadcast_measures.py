@@ -9,10 +9,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from staged_day import Row, StagedDay, healthy_day
 
 from expectations import broadcast_offset
 from expectations import metrics as measures
+from tests.support.staged_day import Row, StagedDay, healthy_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable

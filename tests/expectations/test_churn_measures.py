@@ -6,12 +6,12 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from staged_churn import add_churn
-from staged_day import Row, StagedDay
-from staged_drift import add_drift
 
 from expectations import assignment_churn
 from expectations import metrics as measures
+from tests.support.staged_churn import add_churn
+from tests.support.staged_day import Row, StagedDay
+from tests.support.staged_drift import add_drift
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,12 +9,12 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
-from staged_drift import add_divergence, add_drift, add_findings
-from staged_findings import explain, id_of, identify
 
 from expectations import finding, ownership_drift, route_divergence
 from expectations import metrics as measures
+from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
+from tests.support.staged_drift import add_divergence, add_drift, add_findings
+from tests.support.staged_findings import explain, id_of, identify
 
 if TYPE_CHECKING:
     from collections.abc import Callable

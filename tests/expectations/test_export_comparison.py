@@ -7,11 +7,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
-from staged_export import export_lines, line
 
 from expectations import export_comparison
 from expectations import metrics as measures
+from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
+from tests.support.staged_export import export_lines, line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,14 +9,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from staged_day import StagedDay
-from staged_facts import OF_REASONS, add_facts
 
 from expectations import finding_facts
 from expectations import metrics as measures
 from expectations.finding_text import KINDS_WITH_SENTENCE
 from expectations.thresholds import FINDING_KINDS
 from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
+from tests.support.staged_day import StagedDay
+from tests.support.staged_facts import OF_REASONS, add_facts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

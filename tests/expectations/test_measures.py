@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
 from test_broadcast_measures import FAULTS as BROADCAST_FAULTS
 from test_churn_measures import FAULTS as CHURN_FAULTS
 from test_drift_measures import FAULTS as DRIFT_FAULTS
@@ -24,6 +23,7 @@ from expectations import every_table, finding_facts, recomputed_owners
 from expectations.metrics import MEASURE_STATEMENTS
 from expectations.suites import EXPECTATIONS, SUITES
 from expectations.thresholds import MOST_EXAMPLES
+from tests.support.staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
 
 if TYPE_CHECKING:
     from collections.abc import Callable

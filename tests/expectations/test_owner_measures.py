@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from staged_day import BROKERS, Row, StagedDay
 
 from expectations import metrics as measures
 from expectations import recomputed_owners
+from tests.support.staged_day import BROKERS, Row, StagedDay
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from staged_day import StagedDay
 
 from expectations import metrics as measures
+from tests.support.staged_day import StagedDay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

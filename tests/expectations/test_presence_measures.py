@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from staged_day import BROKERS, Row, StagedDay, healthy_day
 
 from expectations import metrics as measures
 from expectations import presence, thresholds
 from rebalance_ledger.rocketmq import system_groups as groups
+from tests.support.staged_day import BROKERS, Row, StagedDay, healthy_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ def unknown_for_an_invented_reason(day: StagedDay, group: str) -> None:
 
 @fault("ownership_drift.group_state_same")
 def another_state_in_drift(day: StagedDay, group: str) -> None:
-    from staged_drift import add_drift
+    from tests.support.staged_drift import add_drift
 
     offline(day, group)
     add_drift(day, group)[0]["group_state"] = "unknown"

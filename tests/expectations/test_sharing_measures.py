@@ -6,8 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from staged_day import BROKERS, Row, StagedDay, healthy_day
-from staged_drift import add_drift
 
 from expectations import (
     assignment_fairness,
@@ -20,6 +18,8 @@ from expectations import (
 )
 from rebalance_ledger.rocketmq import client_ids as clients
 from spark_jobs.assignment import allocation
+from tests.support.staged_day import BROKERS, Row, StagedDay, healthy_day
+from tests.support.staged_drift import add_drift
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ledger_process import CLUSTER, MONDAY, TUESDAY, Days, Ledger
-from struck import Strike
 
+from tests.support.fault_injection import Strike
+from tests.support.ledger_process import CLUSTER, MONDAY, TUESDAY, Days, Ledger
 from tools.simulated_cluster import Layout, Size, generate
 
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import ledger
 from deltalake import DeltaTable
-from hand_staged import MONDAY, TUESDAY, owners, stage_day
 
 from rebalance_ledger.tables import QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.fingerprint import TableDay, fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
+from tests.support.command_line import ledger
+from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, stage_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ledger_process import Days, Ledger
+    from tests.support.ledger_process import Days, Ledger
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
@@ -26,7 +26,7 @@ def on_full_disk(ledger: Ledger, disk: Path, free_kib: int, *command: str) -> di
     ended = subprocess.run(
         [
             "unshare", "--mount", "--map-root-user",
-            sys.executable, Path(__file__).with_name("on_full_disk.py"), ledger.warehouse, disk, str(free_kib), *words,
+            sys.executable, ROOT / "tests" / "support" / "on_full_disk.py", ledger.warehouse, disk, str(free_kib), *words,
         ],
         cwd=ROOT,
         capture_output=True,

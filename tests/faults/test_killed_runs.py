@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from struck import Strike
 
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.commits import PUBLISHED_TABLES
+from tests.support.fault_injection import Strike
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ledger_process import Days
+    from tests.support.ledger_process import Days
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from ledger_process import CLUSTER, MONDAY, TUESDAY
-from struck import Strike
 
 from tests.real_cluster.processes import descendants, wait_until
+from tests.support.fault_injection import Strike
+from tests.support.ledger_process import CLUSTER, MONDAY, TUESDAY
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-    from ledger_process import Days
+    from tests.support.ledger_process import Days
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import ledger
 
 from rebalance_ledger.cli import collect as collecting
 from rebalance_ledger.exports.landing import land
 from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory, verify
 from rebalance_ledger.storage.location import ObjectPath
-from tests.topology.collect.simulated_cluster import AdminClients, silence
+from tests.support.command_line import ledger
+from tests.support.simulated_cluster import AdminClients, silence
 
 if TYPE_CHECKING:
     from rebalance_ledger.collectors.admin import Answer, Question

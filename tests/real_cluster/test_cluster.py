@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 _TO_BE_KILLED = """
 import json, signal, sys
 from pathlib import Path
-from real_cluster import RealCluster
+from tests.real_cluster import RealCluster
 with RealCluster("5.3.3", Path(sys.argv[1]), brokers=["broker-a"]) as cluster:
     with cluster.frozen("broker-a"):
         print(json.dumps(cluster.process_ids()), flush=True)

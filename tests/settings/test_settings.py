@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from computed_days import SETTINGS_FILE
 
 from rebalance_ledger.settings import (
     ClusterSettings,
@@ -16,6 +15,7 @@ from rebalance_ledger.settings import (
     load_settings,
     settings_by_member,
 )
+from tests.support.computed_days import SETTINGS_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

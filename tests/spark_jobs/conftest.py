@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from computed_days import compute
-from export_builder import DS
-from odd_cluster import CLUSTER, OddCluster
 
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.computed_days import compute
+from tests.support.edge_case_cluster import CLUSTER, OddCluster
+from tests.support.export_builder import DS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,19 +7,19 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import asked
 from pyspark.sql.functions import col
-from three_days import MONDAY, THURSDAY, TUESDAY
 
 from spark_jobs.gold.assignment_churn import most_kept
+from tests.support.computed_days import asked
+from tests.support.three_days import MONDAY, THURSDAY, TUESDAY
 
 if TYPE_CHECKING:
     from datetime import date
 
     from pyspark.sql import SparkSession
-    from three_days import ThreeDays
 
     from rebalance_ledger.warehouse.layout import Warehouse
+    from tests.support.three_days import ThreeDays
 
 pytestmark = pytest.mark.spark
 WHOLE_DAYS = pytest.mark.e2e

@@ -10,13 +10,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import compute_and_publish, newest, staged_rows
-from export_builder import DS, ExportBuilder
 
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.identity import RunIdentity
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import read_build
+from tests.support.computed_days import compute_and_publish, newest, staged_rows
+from tests.support.export_builder import DS, ExportBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import asked
+
+from tests.support.computed_days import asked
 
 if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import Warehouse

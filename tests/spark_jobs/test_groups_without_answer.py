@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from computed_days import compute, newest, staged_rows
-from export_builder import DS, ExportBuilder
 
 from rebalance_ledger.pipeline import steps as stages
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.computed_days import compute, newest, staged_rows
+from tests.support.export_builder import DS, ExportBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,10 +7,10 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 import pytest
-from computed_days import asked, compute_and_publish
 
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.computed_days import asked, compute_and_publish
 from tools.simulated_cluster import Layout, Size, generate
 
 if TYPE_CHECKING:

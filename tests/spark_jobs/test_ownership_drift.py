@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import compute, newest, staged_rows
-from drifting_cluster import CASES, CLUSTER, Expected, write
-from export_builder import DS
 
 from expectations import thresholds
 from rebalance_ledger.pipeline import steps as stages
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from spark_jobs.gold import ownership_drift
+from tests.support.computed_days import compute, newest, staged_rows
+from tests.support.drifting_cluster import CASES, CLUSTER, Expected, write
+from tests.support.export_builder import DS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

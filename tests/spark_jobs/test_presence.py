@@ -6,13 +6,13 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import compute, compute_and_publish, newest, staged_rows
-from export_builder import DS, ExportBuilder
 
 from rebalance_ledger.pipeline import steps as stages
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
 from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.computed_days import compute, compute_and_publish, newest, staged_rows
+from tests.support.export_builder import DS, ExportBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path

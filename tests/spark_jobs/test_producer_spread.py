@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import asked
 
 from rebalance_ledger.exports.contract import Envelope
 from rebalance_ledger.exports.payloads import facts
@@ -19,6 +18,7 @@ from rebalance_ledger.tables.silver.topic_route import TOPIC_ROUTE
 from spark_jobs.gold.producer_spread import producer_spread
 from spark_jobs.session import spark_schema
 from strategies.producer import QueueSelector
+from tests.support.computed_days import asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

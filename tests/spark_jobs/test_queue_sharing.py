@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import compute, newest, staged_rows
-from export_builder import DS
-from sharing_cluster import (
+
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.computed_days import compute, newest, staged_rows
+from tests.support.export_builder import DS
+from tests.support.sharing_cluster import (
     CASES,
     CLUSTER,
     CONSUMER_OFFSET,
@@ -18,10 +22,6 @@ from sharing_cluster import (
     REDELIVERIES,
     sharing_export,
 )
-
-from rebalance_ledger.pipeline import steps as stages
-from rebalance_ledger.pipeline.steps import Day
-from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

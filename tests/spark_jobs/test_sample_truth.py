@@ -9,9 +9,9 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from computed_days import ROOT, asked
 
 from rebalance_ledger.warehouse.query import query
+from tests.support.computed_days import ROOT, asked
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import newest, staged_rows
-from odd_cluster import OddCluster
 
 from rebalance_ledger.exports.contract import KIND_BY_NAME
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.warehouse.layout import Stage
 from spark_jobs.silver.reader import read_silver
+from tests.support.computed_days import newest, staged_rows
+from tests.support.edge_case_cluster import OddCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

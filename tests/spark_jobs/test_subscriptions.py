@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as pads
 import pytest
-from computed_days import newest, staged_rows
 
 from rebalance_ledger.pipeline import steps as stages
+from tests.support.computed_days import newest, staged_rows
 
 if TYPE_CHECKING:
     from rebalance_ledger.pipeline.steps import Day

@@ -7,8 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategy_examples import STRATEGIES, nearby
-from strategy_generators import Subscription, ask_client_by_client, batches, owner_pairs
 
 from strategies import (
     MessageQueue,
@@ -17,6 +15,8 @@ from strategies import (
     SubscriptionBatch,
     get_strategy,
 )
+from tests.support.strategy_examples import STRATEGIES, nearby
+from tests.support.strategy_generators import Subscription, ask_client_by_client, batches, owner_pairs
 
 
 @pytest.mark.parametrize("which", STRATEGIES)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from golden_checks import check_allocate
-from strategy_golden import cases, expectations
+
+from tests.support.golden_checks import check_allocate
+from tests.support.strategy_golden import cases, expectations
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from strategy_golden import cases, queues
-
 from strategies import RocketMQError, get_strategy, sort_client_ids, sort_queues
+from tests.support.strategy_golden import cases, queues
 
 
 def params_of(case: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategy_generators import client_lists, queue_lists
 
 from strategies import (
     MessageQueue,
@@ -22,6 +21,7 @@ from strategies import (
 )
 from strategies.canary import canary_queue_counts
 from strategies.sticky import least_moves, slots_of_clients, sticky_slots
+from tests.support.strategy_generators import client_lists, queue_lists
 
 NEEDED = {
     "STICKY": {"previous": {}},

@@ -6,13 +6,13 @@ import itertools
 from typing import Any
 
 import pytest
-from golden_checks import check_hash
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategy_golden import cases, expectations
 
 from rebalance_ledger.rocketmq import java_strings as java
 from strategies import MessageQueue, RocketMQError, sort_client_ids, sort_queues
+from tests.support.golden_checks import check_hash
+from tests.support.strategy_golden import cases, expectations
 
 GOLDEN = list(cases("hash"))
 

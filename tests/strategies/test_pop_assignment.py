@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from golden_checks import check_pop
-from strategy_golden import cases, expectations
 
 from strategies import ClientView, MessageModel, MessageQueue
 from strategies.pop import (
@@ -15,6 +13,8 @@ from strategies.pop import (
     effective_setting,
     query_assignment,
 )
+from tests.support.golden_checks import check_pop
+from tests.support.strategy_golden import cases, expectations
 
 
 def test_shares_are_those_of_the_java_broker() -> None:

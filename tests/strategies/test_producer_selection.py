@@ -6,10 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from golden_checks import check_producer_select
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategy_golden import cases, expectations
 
 from strategies import MessageQueue
 from strategies.producer import (
@@ -21,6 +19,8 @@ from strategies.producer import (
     spread,
     spread_batch,
 )
+from tests.support.golden_checks import check_producer_select
+from tests.support.strategy_golden import cases, expectations
 
 
 def queues_of(*counts: tuple[str, int]) -> list[MessageQueue]:

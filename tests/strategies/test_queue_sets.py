@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from golden_checks import check_queues_from_route
-from strategy_golden import cases, expectations
 
 from rebalance_ledger.rocketmq.routes import (
     BrokerData,
@@ -17,6 +15,8 @@ from rebalance_ledger.rocketmq.routes import (
     subscribe_queues,
 )
 from strategies import MessageQueue, RocketMQError
+from tests.support.golden_checks import check_queues_from_route
+from tests.support.strategy_golden import cases, expectations
 
 
 def test_routes_are_read_as_the_java_client_reads_them() -> None:

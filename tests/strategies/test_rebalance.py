@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from golden_checks import check_rebalance
-from strategy_golden import cases, expectations
 
 from strategies import (
     ClientView,
@@ -20,6 +18,8 @@ from strategies import (
     rebalance_by_topic,
     retry_topic,
 )
+from tests.support.golden_checks import check_rebalance
+from tests.support.strategy_golden import cases, expectations
 
 QUEUES = tuple(
     MessageQueue("TopicTest", broker, number) for broker in ("broker-a", "broker-b") for number in (0, 1)

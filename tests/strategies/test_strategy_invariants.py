@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategy_examples import STRATEGIES
-from strategy_generators import Subscription, batches, client_lists, queue_lists
 
 from strategies import MessageQueue, Owners, SubscriptionBatch, get_strategy
 from strategies.guarantees import Promise
 from strategies.invariants import Broken, check, check_move, promise
+from tests.support.strategy_examples import STRATEGIES
+from tests.support.strategy_generators import Subscription, batches, client_lists, queue_lists
 
 MONOTONE = sorted(which for which in STRATEGIES if promise(STRATEGIES[which]()).is_monotone)
 

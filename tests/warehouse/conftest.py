@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from published_sample import publish_shop_days
+
+from tests.support.published_sample import publish_shop_days
 
 
 @pytest.fixture(scope="session")

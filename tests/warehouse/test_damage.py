@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import ledger
 from deltalake import DeltaTable
-from hand_staged import MONDAY, TABLES, TUESDAY, owners, stage_day
 
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
+from tests.support.command_line import ledger
+from tests.support.staging_fixtures import MONDAY, TABLES, TUESDAY, owners, stage_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from computed_days import asked, compute_and_publish, published_state
 from deltalake import DeltaTable
-from hand_staged import MONDAY, TUESDAY, owners, record_again, result, stage_day, write_staged
 
 from rebalance_ledger.exports.manifest import verify
 from rebalance_ledger.pipeline.steps import Day
@@ -23,6 +21,16 @@ from rebalance_ledger.warehouse.errors import StageError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish, quarantine
 from rebalance_ledger.warehouse.staging import write_verdict
+from tests.support.computed_days import asked, compute_and_publish, published_state
+from tests.support.staging_fixtures import (
+    MONDAY,
+    TUESDAY,
+    owners,
+    record_again,
+    result,
+    stage_day,
+    write_staged,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,13 +7,13 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_line import ledger
-from hand_staged import MONDAY, TUESDAY, result, stage_day
 
 from rebalance_ledger.cli.app import BAD_INPUT
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish, quarantine
 from rebalance_ledger.warehouse.staging import newest_stage, write_verdict
+from tests.support.command_line import ledger
+from tests.support.staging_fixtures import MONDAY, TUESDAY, result, stage_day
 
 if TYPE_CHECKING:
     from pathlib import Path

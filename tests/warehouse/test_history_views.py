@@ -6,9 +6,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_line import ledger
-from computed_days import asked
-from hand_staged import held_queue, owner, stage_day
 
 from rebalance_ledger.tables import GATE_RESULT, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
@@ -18,6 +15,9 @@ from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.query import views
 from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS
+from tests.support.command_line import ledger
+from tests.support.computed_days import asked
+from tests.support.staging_fixtures import held_queue, owner, stage_day
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from command_line import ledger
-from computed_days import compute_and_publish
-from export_builder import DS, ExportBuilder
 
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.command_line import ledger
+from tests.support.computed_days import compute_and_publish
+from tests.support.export_builder import DS, ExportBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

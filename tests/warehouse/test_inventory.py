@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from computed_days import asked, published_state
-from hand_staged import MONDAY, TUESDAY, owners, result, stage_day, write_staged
 
 from rebalance_ledger.tables import QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse.errors import StageError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, write_verdict
+from tests.support.computed_days import asked, published_state
+from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, result, stage_day, write_staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable

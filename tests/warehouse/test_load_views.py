@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import asked
-from published_sample import Publisher
 
 from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.computed_days import asked
+from tests.support.published_sample import Publisher
 
 if TYPE_CHECKING:
     from pathlib import Path

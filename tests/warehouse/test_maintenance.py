@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from computed_days import asked
 from deltalake import DeltaTable, write_deltalake
-from hand_staged import MONDAY, TUESDAY, owners, stage_day
 
 from rebalance_ledger.tables import BROADCAST_OFFSET, GATE_RESULT, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.broker import BROKER
@@ -21,6 +19,8 @@ from rebalance_ledger.warehouse.maintenance import Keep, let_publications_name, 
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.rollback import rollback
 from rebalance_ledger.warehouse.staging import attempt
+from tests.support.computed_days import asked
+from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, stage_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import asked, published_state
 from deltalake import DeltaTable
-from hand_staged import MONDAY, TUESDAY, owners, result, stage_day
 
 from rebalance_ledger.tables import (
     ALL_TABLES,
@@ -29,6 +27,8 @@ from rebalance_ledger.warehouse.commits import PUBLISHED_TABLES
 from rebalance_ledger.warehouse.errors import NoWarehouseError, StageError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish, quarantine
+from tests.support.computed_days import asked, published_state
+from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, result, stage_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import ledger
-from computed_days import (
+
+from rebalance_ledger.cli.app import REFUSED
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day, RefusedError
+from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.command_line import ledger
+from tests.support.computed_days import (
     asked,
     copy_stage,
     newest,
@@ -18,13 +24,7 @@ from computed_days import (
     sample_day,
     staged_rows,
 )
-from hand_staged import MONDAY, TABLES, record_again, write_staged
-
-from rebalance_ledger.cli.app import REFUSED
-from rebalance_ledger.pipeline import steps as stages
-from rebalance_ledger.pipeline.steps import Day, RefusedError
-from rebalance_ledger.warehouse.errors import StageError
-from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.staging_fixtures import MONDAY, TABLES, record_again, write_staged
 
 if TYPE_CHECKING:
     from collections.abc import Callable

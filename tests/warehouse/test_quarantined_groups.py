@@ -6,8 +6,6 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from computed_days import ROOT, asked
-from hand_staged import MONDAY, TUESDAY, held_queue, owner, quarantined_row, stage_day
 
 from expectations import day_over_day
 from expectations.evaluation import weigh
@@ -30,6 +28,8 @@ from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.rollback import rollback
 from rebalance_ledger.warehouse.staging import newest_stage
+from tests.support.computed_days import ROOT, asked
+from tests.support.staging_fixtures import MONDAY, TUESDAY, held_queue, owner, quarantined_row, stage_day
 
 if TYPE_CHECKING:
     from pathlib import Path

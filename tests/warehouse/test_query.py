@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from published_sample import Publisher
 
 from rebalance_ledger.tables import ALL_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse import query as query_module
 from rebalance_ledger.warehouse.query import QueryError, query, views
+from tests.support.published_sample import Publisher
 
 
 def ask(root: str, text: str) -> list[tuple[Any, ...]]:

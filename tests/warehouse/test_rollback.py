@@ -6,10 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_line import ledger
-from computed_days import asked, published_state
 from deltalake import DeltaTable
-from hand_staged import MONDAY, TUESDAY, owners, stage_day
 
 from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS, GATE_RESULT, PUBLICATION, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.broker import BROKER
@@ -19,6 +16,9 @@ from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.rollback import rollback
+from tests.support.command_line import ledger
+from tests.support.computed_days import asked, published_state
+from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, stage_day
 
 if TYPE_CHECKING:
     from datetime import date

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hand_staged import MONDAY, owners, stage_day
 
 from rebalance_ledger.warehouse.errors import StageError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import accepted_stage, attempt, newest_stage, remove_superseded
+from tests.support.staging_fixtures import MONDAY, owners, stage_day
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hand_staged import MONDAY, TUESDAY, stage_day
 
 from expectations import day_over_day
 from expectations.gate import judge
@@ -15,6 +14,7 @@ from rebalance_ledger.warehouse.day_comparison import compare
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.staging import newest_stage
+from tests.support.staging_fixtures import MONDAY, TUESDAY, stage_day
 
 if TYPE_CHECKING:
     from datetime import date

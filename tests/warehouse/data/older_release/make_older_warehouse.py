@@ -11,11 +11,10 @@ import tarfile
 from datetime import date
 from pathlib import Path
 
-from export_builder import ExportBuilder
-
 from rebalance_ledger.pipeline import steps as stages
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
+from tests.support.export_builder import ExportBuilder
 
 CLUSTER = "shop-test"
 DAYS = (date(2026, 11, 16), date(2026, 11, 17))

@@ -1,0 +1,124 @@
+"""Days computed in any order come out as if they had been computed in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rebalance_ledger.pipeline.backfill import ASKED_FOR, NO_EXPORT, DayOutcome, exit_code_of
+from tests.support.command_line import ledger
+from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def exports(tmp_path: Path) -> Path:
+    """The three days; the day before the last has no export."""
+    return sealed(tmp_path / "exports")
+
+
+@pytest.mark.e2e
+@pytest.mark.nightly
+@pytest.mark.spark
+def test_days_in_reverse_come_out_as_in_order(
+    three_days: ThreeDays, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Also where a group was left out of a day."""
+    own = ThreeDays.below(tmp_path, spark)
+
+    ran = own.backfill(MONDAY, THURSDAY, is_reversed=True)
+
+    assert ran == [THURSDAY, TUESDAY, MONDAY, TUESDAY, THURSDAY]
+    assert own.tables == three_days.tables
+
+
+@pytest.mark.e2e
+@pytest.mark.nightly
+@pytest.mark.spark
+def test_days_one_by_one_in_any_order_and_from_another_export_at_first_come_out_as_in_order(
+    three_days: ThreeDays, spark: SparkSession, tmp_path: Path
+) -> None:
+    own = ThreeDays.below(tmp_path, spark)
+    sealed(own.exports, Tuesday=["c9"])
+
+    ran = [own.backfill(ds, ds) for ds in (TUESDAY, THURSDAY, MONDAY)]
+    # Thursday was compared with Tuesday, whose rows are the same beside a Monday.
+    assert ran == [[TUESDAY], [THURSDAY], [MONDAY, TUESDAY]]
+    others = set(own.tables) - set(three_days.tables)
+    assert {(line.ds, line.table_name) for line in others} >= {
+        (TUESDAY, "gold.queue_assignment"),
+        (THURSDAY, "gold.assignment_churn"),
+    }
+
+    sealed(own.exports)
+    assert own.backfill(TUESDAY, TUESDAY) == [TUESDAY, THURSDAY]
+    assert own.tables == three_days.tables
+
+
+@pytest.mark.parametrize(
+    ("codes", "worst"), [((0, 0), 0), ((0, 2), 2), ((2, 3, 0), 3), ((3, 1, 2), 1)], ids=str
+)
+def test_the_exit_code_is_that_of_the_worst_day(codes: tuple[int, ...], worst: int) -> None:
+    outcomes = [DayOutcome(MONDAY, ASKED_FOR, "", code, "") for code in codes]
+
+    assert exit_code_of([*outcomes, DayOutcome(TUESDAY, ASKED_FOR, NO_EXPORT, 0, "")]) == worst
+
+
+@pytest.mark.parametrize("order", [(), ("--reversed",)])
+def test_a_day_that_fails_does_not_stop_the_others_and_each_is_told_with_its_reason(
+    order: tuple[str, ...], exports: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for ds in (MONDAY, THURSDAY):
+        spoiled = exports / CLUSTER / str(ds) / "nameserver_routes.jsonl"
+        spoiled.write_bytes(spoiled.read_bytes() + b"{}\n")
+    (exports / CLUSTER / str(TUESDAY) / "manifest.json").unlink()
+
+    code = ledger(
+        "backfill",
+        f"--cluster={CLUSTER}",
+        "--from=2026-11-16",
+        "--to=2026-11-19",
+        f"--exports={exports}",
+        f"--warehouse={tmp_path / 'warehouse'}",
+        *order,
+    )
+
+    lines = capfd.readouterr().out.splitlines()
+    assert code == 2
+    assert [line.split()[0] for line in lines] == sorted(
+        ("2026-11-16", "2026-11-17", "2026-11-18", "2026-11-19"), reverse=bool(order)
+    )
+    told = {line.split()[0]: line for line in lines}
+    assert told["2026-11-17"] == "2026-11-17  no export  asked for"
+    for ds in (MONDAY, THURSDAY):
+        assert told[str(ds)].startswith(f"{ds}  bad input  asked for  ")
+        assert "nameserver_routes.jsonl" in told[str(ds)]
+
+
+def test_a_range_without_an_export_is_bad_input(
+    exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = ledger(
+        "backfill",
+        f"--cluster={CLUSTER}",
+        "--from=2026-11-01",
+        "--to=2026-11-03",
+        f"--exports={exports}",
+        f"--warehouse={tmp_path / 'warehouse'}",
+    )
+
+    assert code == 2
+    assert f"No day from 2026-11-01 to 2026-11-03 has an export of {CLUSTER} in {exports}: land one.\n" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_range_that_ends_before_it_begins_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ledger("backfill", "--cluster=c", "--from=2026-11-02", "--to=2026-11-01") == 2
+
+    assert "--from 2026-11-02 is after --to 2026-11-01" in " ".join(capsys.readouterr().err.split())

@@ -1,0 +1,427 @@
+"""What the command line says and with which code it ends: 0 done, 1 crash, 2 bad input or usage, 3 refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day, SetUpMissingError
+from rebalance_ledger.tables import ALL_TABLES
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.inventory import inventory_of_tables
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import Build, finish, write_verdict
+from tests.support.command_line import ledger
+from tests.support.computed_days import ROOT, asked, newest
+from tests.support.export_builder import ExportBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CLUSTER, DS = "shop-test", date(2026, 11, 16)
+
+COMMANDS = (
+    ("run",),
+    ("sql",),
+    ("tables",),
+    ("summary",),
+    ("fingerprint",),
+    ("rollback",),
+    ("backfill",),
+    ("stage",),
+    ("exports", "collect"),
+    ("exports", "convert"),
+    ("exports", "prune"),
+    ("exports", "seal"),
+    ("exports", "verify"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_places_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LEDGER_EXPORTS", "LEDGER_WAREHOUSE", "LEDGER_SETTINGS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A small directory of envelopes that nobody has sealed."""
+    export = ExportBuilder(CLUSTER, DS)
+    export.route("orders", {"a": 2})
+    export.group("g", ["orders"], ["c1"], "a")
+    return export.write(tmp_path / "exports")
+
+
+@pytest.fixture
+def sealed(directory: Path) -> Path:
+    assert ledger("exports", "seal", str(directory)) == 0
+    return directory
+
+
+def run(folder: Path, *more: str, cluster: str = CLUSTER, ds: str = str(DS)) -> int:
+    return ledger(
+        *("run", "--cluster", cluster, "--ds", ds),
+        *("--exports", str(folder / "exports"), "--warehouse", str(folder / "warehouse")),
+        *more,
+    )
+
+
+def words(text: str) -> str:
+    """A text as the words it is made of, wherever its lines were broken."""
+    return " ".join(text.replace("│", " ").split())
+
+
+def test_seal_writes_the_manifest_and_says_what_is_in_it(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ledger("exports", "seal", str(directory)) == 0
+
+    assert capsys.readouterr().out == (
+        f"{directory} is sealed: cluster shop-test, 2026-11-16, 4 files, 5 lines (0 errors), "
+        "0 attachments that no table reads.\n"
+    )
+    assert json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["cluster"] == CLUSTER
+    assert ledger("exports", "verify", str(directory)) == 0
+    assert capsys.readouterr().out.startswith(f"{directory} is verified: ")
+
+
+def test_seal_refuses_what_is_malformed_by_file_and_line(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (directory / "nameserver_routes.jsonl").open("a", encoding="utf-8") as lines:
+        lines.write("{}\n")
+
+    assert ledger("exports", "seal", str(directory)) == 2
+
+    told = capsys.readouterr().err
+    assert f"{directory} is not sealed:" in told
+    assert "nameserver_routes.jsonl line 3: 'kind' is missing" in words(told)
+    assert not (directory / "manifest.json").exists()
+
+
+def test_a_sealed_directory_is_sealed_again_only_on_demand(
+    sealed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (sealed / "notes.txt").write_text("more\n", encoding="utf-8")
+
+    assert ledger("exports", "seal", str(sealed)) == 2
+    assert "manifest.json is already there" in words(capsys.readouterr().err)
+    assert ledger("exports", "seal", str(sealed), "--replace") == 0
+    assert "1 attachments" in capsys.readouterr().out
+
+
+def test_seal_can_be_told_the_cluster_and_the_day(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ledger("exports", "seal", str(directory), "--cluster", "other") == 2
+    assert "other" in capsys.readouterr().err
+    assert ledger("exports", "seal", str(directory), "--ds", "2026-11-17") == 2
+    assert "2026-11-17" in capsys.readouterr().err
+
+
+def truncate(directory: Path) -> str:
+    file = directory / "consumer_connections.jsonl"
+    file.write_bytes(file.read_bytes()[:-20])
+    return file.name
+
+
+def change(directory: Path) -> str:
+    file = directory / "nameserver_routes.jsonl"
+    file.write_text(file.read_text(encoding="utf-8").replace("orders", "Orders"), encoding="utf-8")
+    return file.name
+
+
+def remove(directory: Path) -> str:
+    (directory / "consumer_running_infos.jsonl").unlink()
+    return "consumer_running_infos.jsonl"
+
+
+def add(directory: Path) -> str:
+    (directory / "broker_configs.jsonl").write_text("", encoding="utf-8")
+    return "broker_configs.jsonl"
+
+
+@pytest.mark.parametrize("spoil", [truncate, change, remove, add], ids=lambda fault: fault.__name__)
+def test_an_export_that_is_not_as_it_was_sealed_is_refused_by_file_and_nothing_is_written(
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: Callable[[Path], str]
+) -> None:
+    file_name = spoil(sealed)
+
+    assert run(tmp_path) == 2
+
+    told = capsys.readouterr().err
+    assert f"{sealed} is not a valid export:" in told
+    assert f"- {file_name}" in told
+    assert "Traceback" not in told
+    assert not (tmp_path / "warehouse").exists()
+
+
+def test_a_truncated_export_ends_the_process_with_2(sealed: Path, tmp_path: Path) -> None:
+    file_name = truncate(sealed)
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "rebalance_ledger.cli.app", "run", "--cluster", CLUSTER, "--ds", str(DS)),
+            *("--exports", tmp_path / "exports", "--warehouse", tmp_path / "warehouse"),
+        ],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr.splitlines()[-1].startswith(f"- {file_name}")
+    assert not (tmp_path / "warehouse").exists()
+
+
+def test_a_crash_ends_the_process_with_1_and_shows_where(tmp_path: Path) -> None:
+    program = (
+        "import sys; from rebalance_ledger.pipeline import steps as stages; from rebalance_ledger.cli.app import main\n"
+        "def verify(day): raise RuntimeError('the disk is gone')\n"
+        "stages.verify = verify\n"
+        f"sys.argv = ['ledger', 'run', '--cluster', 'c', '--ds', '2026-11-16', '--warehouse', {str(tmp_path)!r}]\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+
+    assert ended.returncode == 1
+    assert "Traceback" in ended.stderr
+    assert ended.stderr.splitlines()[-1] == "RuntimeError: the disk is gone"
+
+
+def test_a_day_that_was_not_exported_is_named(
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, ds="2026-11-17") == 2
+
+    assert str(sealed.parent / "2026-11-17") in words(capsys.readouterr().err)
+    assert not (tmp_path / "warehouse").exists()
+
+
+def test_an_export_without_a_manifest_is_no_export(
+    directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path) == 2
+
+    assert "manifest.json" in capsys.readouterr().err
+    assert directory.is_dir()
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "", " x"])
+def test_a_name_that_can_be_no_cluster_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert run(tmp_path, cluster=name) == 2
+
+    assert "the cluster's name" in capsys.readouterr().err
+
+
+def test_settings_are_read_before_anything_is_started(
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, "--settings", str(tmp_path / "none.yaml")) == 2
+    assert f"The settings file {tmp_path / 'none.yaml'} cannot be read" in capsys.readouterr().err
+
+    (tmp_path / "wrong.yaml").write_text("cluster: {}\n", encoding="utf-8")
+    assert run(tmp_path, "--settings", str(tmp_path / "wrong.yaml")) == 2
+    assert f"In the settings file {tmp_path / 'wrong.yaml'}, cluster: " in capsys.readouterr().err
+    assert sealed.is_dir()
+    assert not (tmp_path / "warehouse").exists()
+
+
+@pytest.mark.parametrize("ds", ["yesterday", "2026-13-45", "16.11.2026", "2026-11-16T00:00:00", ""])
+def test_a_day_that_is_none_is_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ds: str
+) -> None:
+    assert run(tmp_path, ds=ds) == 2
+
+    told = words(capsys.readouterr().err)
+    assert "--ds" in told
+    assert "%Y-%m-%d" in told
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (("run", "--colour", "red"), "--colour"),
+        (("walk",), "walk"),
+        (("run", "--ds", "2026-11-16"), "--cluster"),
+        (("run", "--cluster", "c"), "--ds"),
+        (("sql", "SELECT 1", "--format", "xml"), "xml"),
+        (("stage", "build", "--cluster", "c", "--ds", "2026-11-16"), "build"),
+        (("exports", "seal"), "directory"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_cannot_be_understood_is_a_usage_error_that_names_it(
+    capsys: pytest.CaptureFixture[str], given: tuple[str, ...], named: str
+) -> None:
+    assert ledger(*given) == 2
+
+    assert named in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    assert ledger(*command, "--help") == 0
+
+    shown = capsys.readouterr().out
+    assert f"ledger {' '.join(command)}" in shown
+    assert "--help" in shown
+
+
+def test_the_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ledger("--help") == 0
+    of_ledger = capsys.readouterr().out
+    assert ledger("exports", "--help") == 0
+    of_exports = capsys.readouterr().out
+
+    for group, name in (command for command in COMMANDS if len(command) == 2):
+        assert f" {name} " in of_exports
+        assert f" {group} " in of_ledger
+    for name in (command[0] for command in COMMANDS if len(command) == 1):
+        assert f" {name} " in of_ledger
+
+
+@pytest.mark.parametrize("command", [("sql", "SELECT 1"), ("summary",)], ids=lambda words: words[0])
+def test_without_a_warehouse_there_is_nothing_to_ask(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert ledger(*command, "--warehouse", str(tmp_path / "none")) == 2
+
+    assert f"There is no warehouse at {tmp_path / 'none'}: " in capsys.readouterr().err
+
+
+def test_a_published_warehouse_answers(shop_warehouse: str, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "SELECT DISTINCT consumer_group AS g FROM queue_assignment ORDER BY 1"
+    assert ledger("sql", query, "--format", "json", "--warehouse", shop_warehouse) == 0
+    assert [row["g"] for row in json.loads(capsys.readouterr().out)] == ["member-sync", "order-service"]
+
+    assert ledger("summary", "--warehouse", shop_warehouse) == 0
+    assert "pay-prod" in capsys.readouterr().out
+
+    assert ledger("sql", "DROP TABLE publication", "--warehouse", shop_warehouse) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_the_place_of_the_warehouse_may_stand_in_the_environment(
+    shop_warehouse: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LEDGER_WAREHOUSE", shop_warehouse)
+
+    assert ledger("sql", "SELECT count(*) AS days FROM publication", "--format", "csv") == 0
+    assert capsys.readouterr().out.split() == ["days", "3"]
+
+
+@pytest.fixture
+def staged(tmp_path: Path) -> Day:
+    """A stage as the build leaves it, of no rows and no numbers."""
+    day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
+    stage = day.warehouse.stage(CLUSTER, DS, "only")
+    numbers = pa.schema(
+        [("expectation_id", pa.string()), ("observed", pa.float64()), ("examples", pa.list_(pa.string()))]
+    )
+    parts = {stage.table(table): arrow_schema(table).empty_table() for table in ALL_TABLES}
+    for place, rows in {**parts, stage.gate_measure: numbers.empty_table()}.items():
+        Path(place).mkdir(parents=True)
+        pq.write_table(rows, f"{place}/part.parquet")
+        Path(place, "_SUCCESS").touch()
+    finish(day.warehouse, CLUSTER, DS, stage, Build("run-1", "m", "s", "c"), inventory_of_tables(stage))
+    return day
+
+
+def stage_command(day: Day, name: str) -> int:
+    place = ("--cluster", day.cluster, "--ds", str(day.ds), "--warehouse", day.warehouse.root)
+    return ledger("stage", name, *place, "--exports", str(day.exports))
+
+
+def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
+    staged: Day, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert stage_command(staged, "gate") == 3
+
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("The gate refused this day: ")
+    assert "gold.queue_assignment fails queue_assignment.one_owner" in told.err
+    assert asked(
+        staged.warehouse,
+        "SELECT count(*) > 0, bool_and(outcome IN ('failed', 'not_compared')) FROM quarantine.gate_result",
+    ) == [(True, True)]
+    assert stage_command(staged, "publish") == 2
+    assert "The gate refused the stage" in capsys.readouterr().err
+
+
+def test_an_accepted_stage_is_published_once(staged: Day, capsys: pytest.CaptureFixture[str]) -> None:
+    write_verdict(staged.warehouse, CLUSTER, DS, newest(staged), "passed", [])
+
+    assert stage_command(staged, "publish") == 0
+    assert capsys.readouterr().out.startswith("Published run run-1; ")
+    assert stage_command(staged, "publish") == 0
+    assert capsys.readouterr().out == "Published run run-1; 0 tables changed.\n"
+
+
+@pytest.mark.parametrize("name", ["gate", "publish"])
+def test_a_stage_without_a_build_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    day = Day(CLUSTER, DS, tmp_path, Warehouse.at(str(tmp_path / "warehouse")), None)
+
+    assert stage_command(day, name) == 2
+
+    assert capsys.readouterr().err == (
+        f"There is no whole stage at {day.warehouse.attempts(CLUSTER, DS)}: run the build of this day first.\n"
+    )
+
+
+def test_stage_verify_says_that_the_export_is_whole(
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
+    capsys.readouterr()
+
+    assert stage_command(day, "verify") == 0
+    assert (
+        capsys.readouterr().out == "The export of shop-test for 2026-11-16 is as it was sealed (4 files).\n"
+    )
+    truncate(sealed)
+    assert stage_command(day, "verify") == 2
+
+
+def test_a_cluster_that_the_settings_do_not_name_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.yaml"
+    path.write_text("clusters: {other: {groups: {g: {strategy: AVG}}}}\n", encoding="utf-8")
+    warehouse = Warehouse.at(str(tmp_path / "warehouse"))
+
+    assert Day("shop", DS, tmp_path, warehouse, path).settings.groups == {}
+    assert set(Day("other", DS, tmp_path, warehouse, path).settings.groups) == {"g"}
+    assert Day("shop", DS, tmp_path, warehouse, None).settings.groups == {}
+
+
+def test_without_set_up_a_build_says_so(
+    sealed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.setattr(stages, "_ROOT", tmp_path)
+    day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
+    assert sealed.is_dir()
+
+    with pytest.raises(SetUpMissingError) as missing:
+        stages.build(day)
+
+    conf = tmp_path / ".local" / "spark-conf"
+    assert str(missing.value) == (
+        f"There is no Spark configuration at {conf}: run `make setup`, or set SPARK_CONF_DIR."
+    )

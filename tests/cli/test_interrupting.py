@@ -1,0 +1,133 @@
+"""Ctrl-C and the time limit of `ledger sql`, in processes of their own: both end the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from rebalance_ledger.cli.interruption import INTERRUPTED_SENTENCE
+from rebalance_ledger.cli.sql import TIME_LIMIT_S
+from tests.support.command_line import ledger
+
+ENDLESS = "SELECT count(*) FROM range(1000000000000) AS numbers WHERE range % 13 = 99"
+UNINTERRUPTIBLE = "SELECT levenshtein(repeat('a', 400000), repeat('b', 400000))"
+"""One call of a function, during which duckdb does not look whether it is to stop; it takes minutes."""
+
+PATIENCE_S = 60
+"""Far more than it takes: the queries take minutes, or for ever."""
+
+# The engines are imported before, so that the signal comes while the query is answered, and not at once.
+# Who starts the tests in the background has them ignore the signal, and so would their processes.
+_PROGRAM = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import rebalance_ledger.cli.app, rebalance_ledger.cli.result_formats, rebalance_ledger.warehouse.query
+print("imported", flush=True)
+sys.argv = ["ledger", *sys.argv[1:]]
+rebalance_ledger.cli.app.main()
+"""
+
+
+def started(*words: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "imported\n"
+    return process
+
+
+def last_words(process: subprocess.Popen[str]) -> str:
+    """What it says on its error output until it ends; it is ended if it does not end by itself."""
+    try:
+        return process.communicate(timeout=PATIENCE_S)[1]
+    finally:
+        process.kill()
+
+
+def cpu_seconds(process: subprocess.Popen[str]) -> float:
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("query", [ENDLESS, UNINTERRUPTIBLE], ids=["endless", "one_call"])
+def test_ctrl_c_ends_a_query_at_once(shop_warehouse: str, query: str) -> None:
+    process = started("sql", query, f"--warehouse={shop_warehouse}")
+    before = cpu_seconds(process)
+    while cpu_seconds(process) < before + 1:  # It computes.
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    err = last_words(process)
+    assert process.returncode == 130
+    assert err == f"{INTERRUPTED_SENTENCE}\n"
+
+
+def test_a_query_that_does_not_stop_after_its_time_is_ended(shop_warehouse: str) -> None:
+    process = started("sql", UNINTERRUPTIBLE, f"--warehouse={shop_warehouse}", "--timeout-seconds=0.5")
+    err = last_words(process)
+    assert process.returncode == 2
+    assert "not answered in time" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_query_has_a_time_limit_that_can_be_changed_or_switched_off(
+    shop_warehouse: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+    monkeypatch.setattr(
+        "rebalance_ledger.cli.app.run_sql", lambda *_, timeout_s, **__: limits.append(timeout_s)
+    )
+    for words in ([], ["--timeout-seconds=7.5"], ["--timeout-seconds=0"]):
+        assert ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}", *words) == 0
+    assert limits == [TIME_LIMIT_S, 7.5, None]
+    monkeypatch.undo()
+    assert ledger("sql", ENDLESS, f"--warehouse={shop_warehouse}", "--timeout-seconds=0.3") == 2
+    assert "not answered in time" in capsys.readouterr().err
+    assert ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}", "--timeout-seconds=-1") == 2
+
+
+def test_any_command_tells_in_a_line_that_it_was_interrupted(
+    shop_warehouse: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rebalance_ledger.cli.app.show_tables", interrupted)
+    assert ledger("tables", f"--warehouse={shop_warehouse}") == 130
+    assert capsys.readouterr().err == f"{INTERRUPTED_SENTENCE}\n"
+
+
+def test_errors_show_control_characters_and_do_not_obey_them(
+    shop_warehouse: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = f"--warehouse={shop_warehouse}"
+    for query in (
+        'FROM "a\x1b[2Jb\u202e"',
+        "SELECT error('x\x1b]0;title\x07y')",
+    ):
+        assert ledger("sql", query, place) == 2
+        err = capsys.readouterr().err
+        assert "\\x1b" in err
+        assert err.removesuffix("\n").isprintable(), err
+    assert ledger("sql", "SELECT 1", f"{place}/no\x1b[2Jsuch") == 2
+    assert capsys.readouterr().err.removesuffix("\n").isprintable()
+
+
+def test_a_query_leaves_the_signal_as_it_was(shop_warehouse: str) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    assert ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}") == 0
+    assert signal.getsignal(signal.SIGINT) is before
+    # Elsewhere than in the main thread a signal cannot be set; a query is answered all the same.
+    codes: list[int] = []
+    thread = Thread(target=lambda: codes.append(ledger("sql", "SELECT 1", f"--warehouse={shop_warehouse}")))
+    thread.start()
+    thread.join()
+    assert codes == [0]

@@ -1,0 +1,117 @@
+"""`ledger maintain` says what it would do, and does it when told."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from rebalance_ledger.cli.app import app
+from rebalance_ledger.cli.verify import sample_of
+from rebalance_ledger.tables import ALL_TABLES, QUEUE_ASSIGNMENT
+from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.snapshot import PublishedDay
+from tests.support.staging_fixtures import MONDAY, owners, stage_day
+
+VERIFIED = f"shop 2026-11-16: 3 rows in {len(ALL_TABLES)} tables are as published"
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    made = Warehouse.at(str(tmp_path / "warehouse"))
+    stage_day(made, queue_assignment=owners("c1"))
+    publish(made, "shop", MONDAY)
+    return made
+
+
+def maintain(warehouse: Warehouse, *options: str) -> list[str]:
+    ended = CliRunner().invoke(app, ["maintain", "--warehouse", warehouse.root, *options])
+    assert ended.exit_code == 0, ended.output
+    return ended.output.splitlines()
+
+
+def test_it_only_says_what_would_go_until_it_is_told_to_do_it(warehouse: Warehouse) -> None:
+    assert maintain(warehouse, "--apply") == ["There is nothing to do.", VERIFIED]
+    stage = Path(warehouse.attempts("shop", MONDAY))
+    long_ago = (datetime.now(UTC) - timedelta(days=15)).timestamp()
+    for path in stage.rglob("*"):
+        os.utime(path, (long_ago, long_ago))
+
+    told = maintain(warehouse)
+
+    assert told[0].startswith(f"{stage}: ")
+    assert told[-2:] == ["Nothing was changed; say --apply to do it.", VERIFIED]
+    assert stage.is_dir()
+    maintain(warehouse, "--apply")
+    assert not stage.exists()
+
+
+def test_the_settings_say_how_long_things_are_kept(warehouse: Warehouse, tmp_path: Path) -> None:
+    settings = tmp_path / "ledger.yaml"
+    settings.write_text("maintenance: {stage_keep_days: 40}\n")
+    stage = Path(warehouse.attempts("shop", MONDAY))
+    for path in stage.rglob("*"):
+        os.utime(path, (0, 0))
+    young = (datetime.now(UTC) - timedelta(days=30)).timestamp()
+    os.utime(stage / "newest.json", (young, young))
+
+    assert maintain(warehouse, "--settings", str(settings)) == ["There is nothing to do.", VERIFIED]
+    settings.write_text("maintenance: {stage_keep_days: 20}\n")
+    assert len(maintain(warehouse, "--settings", str(settings))) == 3
+    settings.write_text("maintenance: {stage_keep_days: 40, verified_day_count: 0}\n")
+    assert maintain(warehouse, "--settings", str(settings)) == ["There is nothing to do."]
+
+
+def overwrite_monday(warehouse: Warehouse) -> None:
+    """What another writer of the Delta tables can do: its commit is the version that the publication names."""
+    [data] = Path(warehouse.published(QUEUE_ASSIGNMENT)).rglob("*.parquet")
+    rows = pq.read_table(data)
+    clients = pa.array(["c2"] * rows.num_rows, rows.schema.field("client_id").type)
+    pq.write_table(rows.set_column(rows.schema.get_field_index("client_id"), "client_id", clients), data)
+
+
+def test_published_rows_that_are_not_what_was_published_fail_the_maintenance(warehouse: Warehouse) -> None:
+    overwrite_monday(warehouse)
+
+    ended = CliRunner().invoke(app, ["maintain", "--warehouse", warehouse.root])
+
+    assert isinstance(ended.exception, QueryError)
+    assert "gold.queue_assignment" in str(ended.exception)
+
+
+def test_each_date_verifies_other_days_and_the_same_date_the_same() -> None:
+    days = [PublishedDay("shop", date(2026, 1, 1) + timedelta(days=number)) for number in range(100)]
+    dates = [date(2026, 11, number) for number in range(1, 11)]
+
+    samples = [sample_of(days, 3, on) for on in dates]
+
+    assert [len(sample) for sample in samples] == [3] * 10
+    assert len({day for sample in samples for day in sample}) > 20
+    assert sample_of(reversed(days), 3, dates[0]) == samples[0]
+
+
+class TestVerify:
+    def test_names_each_day_whose_rows_are_as_published(self, warehouse: Warehouse) -> None:
+        ended = CliRunner().invoke(app, ["verify", "--warehouse", warehouse.root])
+        assert (ended.exit_code, ended.output.splitlines()) == (0, [VERIFIED])
+
+    def test_a_changed_row_is_named_with_its_day_and_table(self, warehouse: Warehouse) -> None:
+        overwrite_monday(warehouse)
+
+        ended = CliRunner().invoke(app, ["verify", "--cluster", "shop", "--warehouse", warehouse.root])
+
+        assert ended.output.splitlines() == ["shop 2026-11-16: gold.queue_assignment not as published"]
+        assert isinstance(ended.exception, QueryError)
+        assert "shop 2026-11-16 gold.queue_assignment" in str(ended.exception)
+
+    def test_a_day_that_is_not_published_is_a_sentence(self, warehouse: Warehouse) -> None:
+        words = ["verify", "--cluster", "shop", "--ds", "2026-11-20", "--warehouse", warehouse.root]
+        ended = CliRunner().invoke(app, words)
+        assert "has no published day of shop 2026-11-20" in str(ended.exception)

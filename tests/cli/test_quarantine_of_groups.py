@@ -1,0 +1,188 @@
+"""Days with a fault planted in one group's assignment are published without that group, where the settings want it so.
+
+The fault is one of the code: a second owner, who is not even connected, of the group's first queue by each strategy.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql.functions import lit
+
+from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline.steps import Day, RefusedError
+from rebalance_ledger.tables import TABLES_OF_GROUPS
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import judged_stage
+from spark_jobs import build as build_module
+from tests.support.command_line import ledger
+from tests.support.computed_days import asked, compute, copy_stage, published_state
+from tests.support.three_days import (
+    BAD,
+    CLUSTER,
+    GROUPS,
+    MONDAY,
+    QUARANTINE,
+    THURSDAY,
+    TUESDAY,
+    ThreeDays,
+    with_a_second_owner,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+# Slow: days are computed.
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly]
+
+
+def test_the_day_is_published_without_the_group_which_is_listed_with_what_it_breaks(
+    three_days: ThreeDays,
+) -> None:
+    assert asked(three_days.warehouse, "SELECT ds, gate_verdict FROM publication ORDER BY ds") == [
+        (MONDAY, "passed"),
+        (TUESDAY, "passed_with_quarantine"),
+        (THURSDAY, "passed_with_warnings"),
+    ]
+    for table in TABLES_OF_GROUPS:
+        groups = (
+            f"SELECT DISTINCT ds, consumer_group FROM {table.qualified_name} WHERE consumer_group IS NOT NULL"  # noqa: S608 - our own name
+        )
+        found = set(asked(three_days.warehouse, groups))
+        assert (TUESDAY, BAD) not in found, table.name
+        assert {(ds, group) for ds, group in found if ds == MONDAY} >= {
+            (MONDAY, group) for ds, group in found if ds == TUESDAY
+        }
+    listed = asked(three_days.warehouse, "SELECT ds, consumer_group, expectation_id FROM quarantined_group")
+    assert {(TUESDAY, BAD, f"queue_assignment.{rule}") for rule in ("one_owner", "owner_is_member")} <= set(
+        listed
+    )
+    assert {row[:2] for row in listed} == {(TUESDAY, BAD)}
+
+
+def test_the_days_around_it_invent_no_change(three_days: ThreeDays) -> None:
+    states = asked(
+        three_days.warehouse,
+        "SELECT DISTINCT ds, consumer_group, state FROM assignment_churn WHERE is_effective",
+    )
+    unknown = {(ds, group) for ds, group, state in states if state == "unknown_before"}
+    assert unknown == {(THURSDAY, BAD)}
+    assert {state for ds, group, state in states if ds > MONDAY and group in set(GROUPS) - {BAD}} == {
+        "compared"
+    }
+    compared = asked(
+        three_days.warehouse,
+        "SELECT ds, outcome, examples FROM gate_result WHERE compared_ds IS NOT NULL AND outcome <> 'held'",
+    )
+    assert compared == [(THURSDAY, "failed", ["group gone"])]
+
+
+def test_gate_show_tells_who_is_left_out_and_what_to_do(
+    three_days: ThreeDays, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = f"--warehouse={three_days.warehouse.root}"
+    assert ledger("gate", "show", f"--cluster={CLUSTER}", "--ds=2026-11-17", place) == 0
+
+    told = capsys.readouterr().out
+    assert "shop-test 2026-11-17: passed_with_quarantine (run " in told
+    assert "Left out of the day: 1 groups, which alone would have refused it." in told
+    assert f"left out: group {BAD}, by queue_assignment.one_owner\n" in told
+    assert "what to do: The ledger may be wrong about this group" in told
+
+
+def test_the_same_day_again_changes_no_row(three_days: ThreeDays, tmp_path: Path) -> None:
+    own = replace(three_days, warehouse=Warehouse.at(str(tmp_path / "warehouse")))
+    shutil.copytree(three_days.warehouse.root, own.warehouse.root)
+    before = published_state(own.warehouse)
+
+    own.run(TUESDAY)
+
+    assert published_state(own.warehouse) == before
+
+
+def refusal(day: Day, settings: str) -> str:
+    """What the gate says of a staged day that it refuses by these settings."""
+    assert day.settings_file is not None
+    day.settings_file.write_text(settings)
+    with pytest.raises(RefusedError) as refused:
+        stages.gate(day)
+    return str(refused.value)
+
+
+@pytest.fixture
+def tuesday(three_days: ThreeDays, tmp_path: Path) -> Day:
+    """Tuesday's stage alone, with settings of its own."""
+    return replace(
+        copy_stage(three_days.day(TUESDAY), tmp_path / "warehouse"), settings_file=tmp_path / "own.yaml"
+    )
+
+
+def test_without_the_setting_the_whole_day_is_refused(tuesday: Day) -> None:
+    said = refusal(tuesday, "clusters: {}\n")
+
+    assert "fails queue_assignment.one_owner" in said
+    assert "left out" not in said
+
+
+def test_a_waiver_keeps_the_group_in_without_another_build(tuesday: Day) -> None:
+    waived = "".join(
+        f"{{expectation: {name}, until: 2026-12-01, who: ana, why: known}}, "
+        for name in {row["expectation_id"] for row in quarantined(tuesday)}
+    )
+    assert tuesday.settings_file is not None
+    tuesday.settings_file.write_text(QUARANTINE % f", waivers: [{waived}]")
+
+    verdict = stages.gate(tuesday)
+
+    assert verdict.verdict == "passed"
+    assert verdict.quarantined == []
+
+
+def quarantined(day: Day) -> list[dict[str, Any]]:
+    judged = judged_stage(day.warehouse, day.cluster, day.ds)
+    assert judged is not None
+    return judged.quarantined
+
+
+def test_more_groups_than_are_allowed_are_the_days_fault(tuesday: Day) -> None:
+    said = refusal(tuesday, QUARANTINE % ", limits: {quarantined_group.few: 0.1}")
+
+    assert "note: no group is left out, because without it's -- " in said
+    assert "the day fails quarantined_group.few" in said
+
+
+def test_other_groups_than_the_build_knew_of_are_a_sentence(tuesday: Day, three_days: ThreeDays) -> None:
+    kinds = asked(
+        three_days.warehouse, "SELECT DISTINCT ds, kind FROM finding WHERE consumer_group = 'orders-a'"
+    )
+    raised = ", ".join(f"{kind}: block" for ds, kind in kinds if ds == TUESDAY)
+    assert raised
+
+    said = refusal(tuesday, QUARANTINE % f", findings: {{{raised}}}, limits: {{quarantined_group.few: 1}}")
+
+    assert "who alone refuse it by the settings of now: build it again" in said
+
+
+def test_a_fault_that_is_no_groups_refuses_the_whole_day(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = ThreeDays.below(tmp_path, spark)
+    monkeypatch.setattr(build_module, "queue_assignment", with_a_second_owner(build_module.queue_assignment))
+    spread = build_module.producer_spread
+    monkeypatch.setattr(
+        build_module, "producer_spread", lambda silver: spread(silver).withColumn("share", lit(0.7))
+    )
+    day = own.day(MONDAY)
+    compute(spark, day)
+
+    with pytest.raises(RefusedError) as refused:
+        stages.gate(day)
+
+    assert "fails producer_spread.shares_add_up" in str(refused.value)
+    assert "no group is left out, because not all that refuses this day is a group's" in str(refused.value)
+    assert published_state(own.warehouse) == {}

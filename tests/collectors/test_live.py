@@ -1,0 +1,737 @@
+"""A capture asks everybody everything, gently, and loses nothing of what anybody failed to say."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rebalance_ledger.collectors import live
+from rebalance_ledger.collectors.admin import Answer, Question
+from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
+from rebalance_ledger.collectors.live import NO_ANSWER, Collected, collect
+from rebalance_ledger.exports.contract import NOT_ASKED, EnvelopeError
+from rebalance_ledger.settings import CollectSettings
+from tests.support.simulated_cluster import (
+    BROKER_ERROR,
+    NO_ANSWER_IN_TIME,
+    NO_CONNECTION,
+    Lines,
+    SimulatedCluster,
+    Steps,
+    connections,
+    refused,
+    runtime_info,
+    said,
+    silence,
+    small_cluster,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAME_SERVERS = ["ns-1:9876", "ns-2:9876"]
+A, B = "10.0.0.1:10911", "10.0.0.2:10911"
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_PAUSE_S", 0.001)
+
+
+class Run:
+    """One capture of a simulated cluster."""
+
+    def __init__(
+        self, cluster: SimulatedCluster, now: Callable[[], datetime] = lambda: NOON, **settings: Any
+    ) -> None:
+        self.lines = Lines()
+        self.steps = Steps()
+        self.collected: Collected = collect(
+            cluster,
+            self.lines,
+            NAME_SERVERS,
+            CollectSettings(**{"calls_per_second": 1e6, **settings}),
+            ds=date(2026, 11, 16),
+            progress=self.steps,
+            now=now,
+        )
+
+
+def answering(rule: Callable[[Question], Answer | None]) -> SimulatedCluster:
+    cluster = small_cluster()
+    cluster.instead = rule
+    return cluster
+
+
+def test_each_server_is_asked_for_itself_and_each_answer_is_a_line() -> None:
+    run = Run(small_cluster())
+    assert run.lines.counts() == {
+        "nameserver_topic_list": 2,
+        "nameserver_cluster_info": 2,
+        "nameserver_route": 2 * 3,
+        "broker_runtime_info": 2,
+        "broker_topic_config": 2,
+        "broker_subscription_group": 2,
+        "broker_config": 2,
+        "broker_message_request_mode": 2,
+        "broker_producer_table": 2,
+        "broker_topic_stats": 2 * 3,
+        "consumer_connection": 2 * 2,
+        "consumer_running_info": 2,
+        "consume_stats": 2 * 2,
+    }
+    assert run.collected.line_counts == run.lines.counts()
+    assert sum(run.collected.error_counts.values()) == 2  # a group without members, on two brokers
+    assert all(done == total for done, total in run.steps.parts.values())
+    assert not run.lines.events
+
+
+def test_a_payload_is_written_as_it_came() -> None:
+    odd = ' {0:"caf\u00e9",\n"x":"\\ud83d\\ude00"}\t'
+    cluster = answering(
+        lambda asked: (
+            Answer(payload=odd.encode(), response_code=0) if asked.kind == "consumer_running_info" else None
+        )
+    )
+    lines = Run(cluster).lines.of("consumer_running_info", client_id="10.1.0.1@one")
+    assert lines == [(odd, None, None)]
+
+
+def test_a_topic_that_one_name_server_knows_is_asked_of_all() -> None:
+    cluster = small_cluster()
+    cluster.topics["ns-2:9876"].append("only-there")
+    lines = Run(cluster).lines
+    assert lines.of("nameserver_route", nameserver="ns-2:9876", topic="only-there")[0][0] is not None
+    ((payload, _, message),) = lines.of("nameserver_route", nameserver="ns-1:9876", topic="only-there")
+    assert payload is None
+    assert message is not None
+    assert message.startswith("CODE: 17")
+
+
+def test_a_topic_that_is_only_subscribed_to_is_asked_for_too_so_that_its_lack_of_a_route_is_an_answer() -> (
+    None
+):
+    cluster = small_cluster()
+    cluster.subscribed = ["orders", "vanished"]
+    lines = Run(cluster).lines
+    assert lines.counts()["nameserver_route"] == 2 * (3 + 1)
+    for nameserver in ("ns-1:9876", "ns-2:9876"):
+        ((payload, _, message),) = lines.of("nameserver_route", nameserver=nameserver, topic="vanished")
+        assert payload is None
+        assert message is not None
+        assert message.startswith("CODE: 17")
+
+
+def test_members_are_those_that_any_broker_sees_each_asked_once() -> None:
+    cluster = small_cluster()
+    cluster.members["biller"] = {"both@x": [A, B], "ghost@x": [B]}
+    cluster.instead = lambda asked: (
+        connections(["both@x", "both@x"], ["orders"])
+        if (asked.kind, asked.address) == ("consumer_connection", A)
+        else None
+    )
+    cluster.groups = {A: ["biller"], B: []}
+    lines = Run(cluster).lines
+    assert lines.counts()["consumer_running_info"] == 2
+    assert len(lines.of("consumer_running_info", client_id="ghost@x", broker_addr=B)) == 1
+
+
+def test_a_member_that_one_broker_cannot_reach_is_asked_through_another() -> None:
+    cluster = answering(
+        lambda asked: (
+            refused(1, "The Consumer <biller> <…> not online")
+            if asked.kind == "consumer_running_info" and asked.broker_addr == A
+            else None
+        )
+    )
+    run = Run(cluster)
+    assert [line[0] is None for line in run.lines.of("consumer_running_info")] == [False, False]
+    assert len(cluster.calls_of("consumer_running_info", broker_addr=B)) == 2
+
+
+def test_a_member_that_does_not_answer_its_broker_is_not_asked_again() -> None:
+    cluster = answering(
+        lambda asked: (
+            refused(207, "consumer <biller> <…> Timeout") if asked.client_id == "10.1.0.1@one" else None
+        )
+    )
+    run = Run(cluster)
+    assert len(cluster.calls_of("consumer_running_info", client_id="10.1.0.1@one")) == 1
+    ((_, error_type, message),) = run.lines.of("consumer_running_info", client_id="10.1.0.1@one")
+    assert (error_type, message) == (BROKER_ERROR, "CODE: 207  DESC: consumer <biller> <…> Timeout")
+
+
+def broadcasting(members: dict[str, list[str]]) -> SimulatedCluster:
+    """The group of the small cluster is broadcast to, for two topics."""
+    cluster = small_cluster()
+    cluster.members["biller"] = members
+
+    def answer(asked: Question) -> Answer | None:
+        seen = [client for client, where in members.items() if asked.broker_addr in where]
+        if asked.kind != "consumer_connection" or asked.group != "biller" or not seen:
+            return None
+        return connections(seen, ["stock", "orders"], messageModel="BROADCASTING")
+
+    cluster.instead = answer
+    return cluster
+
+
+def test_members_of_a_broadcasting_group_are_asked_for_each_topics_offsets_in_memory() -> None:
+    cluster = broadcasting({"here@x": [A, B], "there@x": [B]})
+    lines = Run(cluster).lines
+    asked = sorted((call.client_id, call.topic) for call in cluster.calls_of("consumer_status"))
+    assert asked == [(client, topic) for client in ("here@x", "there@x") for topic in ("orders", "stock")]
+    assert lines.counts()["consumer_status"] == 4
+    assert {call.broker_addr for call in cluster.calls_of("consumer_status", client_id="there@x")} == {B}
+
+
+def test_a_member_that_does_not_say_what_it_holds_is_not_asked_more() -> None:
+    cluster = broadcasting({"deaf@x": [A, B], "well@x": [A, B]})
+    usual = cluster.instead
+    cluster.instead = lambda asked: (
+        refused(207, "Timeout")
+        if (asked.kind, asked.client_id) == ("consumer_running_info", "deaf@x")
+        else usual(asked)
+    )
+    Run(cluster)
+    assert {call.client_id for call in cluster.calls_of("consumer_status")} == {"well@x"}
+
+
+def test_a_group_that_only_names_broadcasting_in_a_text_is_not_asked_for_offsets_in_memory() -> None:
+    expression = 'x","messageModel":"BROADCASTING'
+    cluster = answering(
+        lambda asked: (
+            connections(["10.1.0.1@one"], ["orders"], subString=expression)
+            if asked.kind == "consumer_connection"
+            else None
+        )
+    )
+    Run(cluster)
+    assert cluster.calls_of("consumer_running_info")
+    assert not cluster.calls_of("consumer_status")
+
+
+def test_a_refusal_is_an_answer_and_is_not_asked_again() -> None:
+    cluster = answering(lambda asked: refused(16, "no permission") if asked.kind == "broker_config" else None)
+    run = Run(cluster)
+    assert len(cluster.calls_of("broker_config")) == 2
+    assert run.lines.of("broker_config", broker="broker-a") == [
+        (None, BROKER_ERROR, "CODE: 16  DESC: no permission")
+    ]
+
+
+@pytest.mark.parametrize(
+    "failure", [silence(NO_CONNECTION), silence(NO_ANSWER_IN_TIME), refused(2, "system busy")]
+)
+def test_what_may_pass_is_asked_again(failure: Answer) -> None:
+    failures = [failure, failure]
+    cluster = answering(
+        lambda asked: failures.pop() if asked.kind == "nameserver_topic_list" and failures else None
+    )
+    run = Run(cluster, retries=2, parallelism=1)
+    assert [line[1] for line in run.lines.of("nameserver_topic_list")] == [None, None]
+    assert not run.collected.silent
+
+
+def test_after_the_last_attempt_the_failure_is_the_line() -> None:
+    cluster = answering(
+        lambda asked: (
+            silence(NO_ANSWER_IN_TIME) if asked.kind == "consume_stats" and asked.broker_addr == A else None
+        )
+    )
+    run = Run(cluster, retries=1)
+    assert set(run.lines.of("consume_stats", broker_addr=A)) == {(None, NO_ANSWER_IN_TIME, "nobody there")}
+    assert len(cluster.calls_of("consume_stats", broker_addr=A)) == 2 * 2
+
+
+def with_many_groups(count: int) -> SimulatedCluster:
+    cluster = small_cluster()
+    cluster.groups[B] = [f"group-{number:03}" for number in range(count)]
+    cluster.groups[A] = cluster.groups[B]
+    return cluster
+
+
+def test_a_dead_broker_is_given_up_and_every_line_it_owes_says_so() -> None:
+    cluster = with_many_groups(200)
+    cluster.instead = lambda asked: silence() if asked.address == A else None
+    run = Run(cluster, dead_after_s=1e-6, retries=0)
+    owed = run.lines.of("consumer_connection", broker="broker-a") + run.lines.of(
+        "consume_stats", broker="broker-a"
+    )
+    assert len(owed) == 400
+    assert {error_type for _, error_type, _ in owed} == {NO_ANSWER}
+    assert all(
+        str(message).startswith(f"{A} was not called any more in this run, after") for *_, message in owed
+    )
+    assert "RemotingConnectException: nobody there" in run.collected.silent[A]
+    assert len([call for call in cluster.calls if call.address == A]) < 50
+    assert all(payload for payload, *_ in run.lines.of("consume_stats", broker="broker-b"))
+    assert "The answer of broker-a at 10.0.0.1:10911 to broker_subscription_group was an error" in "\n".join(
+        run.lines.events
+    )
+
+
+def test_a_broker_that_stops_answering_half_way_keeps_what_it_said() -> None:
+    cluster = with_many_groups(200)
+    cluster.instead = lambda asked: (
+        silence(NO_ANSWER_IN_TIME) if asked.address == A and asked.group > "group-100" else None
+    )
+    run = Run(cluster, dead_after_s=1e-6, retries=0, parallelism=1)
+    lines = [
+        line[1:] for line in run.lines.all if line[0] == "consume_stats" and line[1]["broker"] == "broker-a"
+    ]
+    said_before = [payload for asked, payload, *_ in lines if asked["group"] <= "group-100"]
+    assert len(said_before) == 101
+    assert all(said_before)
+    assert all(error for asked, _, error, _ in lines if asked["group"] > "group-100")
+    assert len(lines) == 200
+
+
+def test_a_broker_that_is_slow_to_answer_now_and_then_is_not_given_up() -> None:
+    cluster = with_many_groups(100)
+    asked_before: set[Question] = set()
+
+    def every_first_time(asked: Question) -> Answer | None:
+        if asked.kind != "consume_stats" or asked in asked_before:
+            return None
+        asked_before.add(asked)
+        return silence(NO_ANSWER_IN_TIME)
+
+    cluster.instead = every_first_time
+    run = Run(cluster, dead_after_s=0.5, parallelism=2)
+    assert not run.collected.silent
+    assert run.collected.error_counts["consume_stats"] == 0
+
+
+def test_one_name_server_down_leaves_what_the_other_knows() -> None:
+    cluster = answering(lambda asked: silence() if asked.nameserver == "ns-1:9876" else None)
+    run = Run(cluster, retries=0, dead_after_s=0.001)
+    assert run.lines.of("nameserver_topic_list", nameserver="ns-1:9876")[0][1] == NO_CONNECTION
+    assert len(run.lines.of("nameserver_route", nameserver="ns-1:9876")) == 3
+    assert all(payload for payload, *_ in run.lines.of("nameserver_route", nameserver="ns-2:9876"))
+    assert run.lines.counts()["consumer_running_info"] == 2
+    assert any("topics that only it knows were not asked for" in event for event in run.lines.events)
+
+
+def test_all_name_servers_down_is_one_sentence() -> None:
+    with pytest.raises(UnreachableError) as caught:
+        Run(answering(lambda _: silence()), retries=0)
+    assert str(caught.value) == (
+        "None of the name servers (ns-1:9876, ns-2:9876) tells what there is to collect "
+        "(ns-1:9876: RemotingConnectException: nobody there; ns-2:9876: RemotingConnectException: nobody there); "
+        "check the addresses, the credentials, and whether they run."
+    )
+
+
+def test_brokers_that_refuse_to_tell_the_groups_are_one_sentence() -> None:
+    cluster = answering(
+        lambda asked: refused(16, "no permission") if asked.kind == "broker_subscription_group" else None
+    )
+    with pytest.raises(
+        UnreachableError, match=r"^No broker tells which consumer groups there are \(.*CODE: 16"
+    ):
+        Run(cluster)
+
+
+def test_a_cluster_without_groups_is_one_sentence() -> None:
+    cluster = small_cluster()
+    cluster.groups = {A: [], B: []}
+    with pytest.raises(CollectError, match="has no consumer group"):
+        Run(cluster)
+
+
+def test_what_the_client_cannot_read_is_kept_and_told() -> None:
+    cut = Answer(payload=b'{"connectionSet":[{"cli', response_code=0)
+    cluster = answering(
+        lambda asked: cut if (asked.kind, asked.address) == ("consumer_connection", A) else None
+    )
+    run = Run(cluster)
+    assert run.lines.of("consumer_connection", broker_addr=A, group="biller") == [
+        ('{"connectionSet":[{"cli', None, None)
+    ]
+    assert run.collected.error_counts["consumer_connection"] == 1  # of the group without members
+    assert any("for group 'biller' cannot be read (" in event for event in run.lines.events)
+    assert run.lines.counts()["consumer_running_info"] == 2  # the other broker named them
+
+
+def test_bytes_that_are_no_text_are_kept_as_far_as_text_can() -> None:
+    cluster = answering(
+        lambda asked: Answer(payload=b"a=\xff\n", response_code=0) if asked.kind == "broker_config" else None
+    )
+    assert Run(cluster).lines.of("broker_config", broker_addr=A) == [("a=\ufffd\n", None, None)]
+
+
+def test_a_name_that_no_line_can_hold_is_told() -> None:
+    class Judging(Lines):
+        def payload(self, kind: str, captured_at: datetime, payload: str, **asked: str | int) -> None:
+            if kind == "consumer_running_info" and "client_id" not in asked:
+                raise EnvelopeError("'client_id' is missing")
+            super().payload(kind, captured_at, payload, **asked)
+
+    cluster = small_cluster()
+    cluster.members["biller"] = {"": [A]}
+    lines = Judging()
+    collected = collect(
+        cluster, lines, NAME_SERVERS, CollectSettings(), ds=NOON.date(), progress=Steps(), now=lambda: NOON
+    )
+    (event,) = lines.events
+    assert event.endswith("is not in this export: 'client_id' is missing.")
+    assert collected.remarks == [event]
+    assert "consumer_running_info" not in lines.counts()
+
+
+def test_the_master_is_asked_and_where_there_is_none_the_first_slave() -> None:
+    cluster = small_cluster()
+    brokers = [
+        ("broker-a", "1", "10.0.0.11:10911"),
+        ("broker-a", "0", A),
+        ("broker-b", "3", "10.0.0.23:10911"),
+        ("broker-b", "2", B),
+    ]
+    cluster.brokers = dict.fromkeys(NAME_SERVERS, brokers)
+    assert {call.address for call in (Run(cluster), cluster)[1].calls} == {*NAME_SERVERS, A, B}
+
+
+def test_name_servers_that_know_different_masters_have_both_asked() -> None:
+    cluster = small_cluster()
+    cluster.brokers["ns-2:9876"] = [("broker-a", "0", "10.0.0.9:10911"), *cluster.brokers["ns-1:9876"][1:]]
+    cluster.groups["10.0.0.9:10911"] = []
+    lines = Run(cluster).lines
+    assert len(lines.of("consumer_connection", broker="broker-a", group="biller")) == 2
+
+
+def test_what_is_left_out_has_no_line_and_is_not_asked() -> None:
+    left_out = ["consume_stats", "broker_topic_stats", "broker_config", "consumer_running_info"]
+    cluster = small_cluster()
+    run = Run(cluster, leave_out=left_out)
+    assert not run.lines.counts().keys() & set(left_out)
+    assert not {call.kind for call in cluster.calls} & set(left_out)
+
+
+def test_no_server_is_called_more_often_than_allowed() -> None:
+    cluster = with_many_groups(20)
+    Run(cluster, calls_per_second=200, parallelism=8)
+    for address in (*NAME_SERVERS, A, B):
+        times = [
+            at for call, at in zip(cluster.calls, cluster.called_at, strict=True) if call.address == address
+        ]
+        # The first comes at once, each other a two-hundredth of a second after the one before.
+        assert max(times) - min(times) >= (len(times) - 1) / 200 * 0.99
+
+
+def test_no_more_calls_are_under_way_than_allowed() -> None:
+    cluster = with_many_groups(100)
+    started = time.monotonic()
+
+    def busy(_: Question) -> None:
+        # Long enough for the others to come, if they may.
+        while time.monotonic() - started < 0.2 and cluster.most_at_once < 4:
+            pass
+
+    cluster.instead = busy
+    Run(cluster, parallelism=4)
+    assert cluster.most_at_once <= 4
+
+
+def test_a_past_day_is_never_asked() -> None:
+    cluster = small_cluster()
+    with pytest.raises(
+        CollectError, match=r"^2026-11-16 is not today \(2026-11-17, UTC\), and a live cluster"
+    ):
+        Run(cluster, now=lambda: NOON + timedelta(days=1))
+    assert cluster.calls == []
+
+
+def test_a_capture_that_midnight_overtakes_ends_and_says_so() -> None:
+    cluster = small_cluster()
+    with pytest.raises(
+        CollectError, match=r"^It is 2026-11-17 \(UTC\), and the capture of 2026-11-16 is not done"
+    ):
+        Run(cluster, now=lambda: NOON + timedelta(days=len(cluster.calls) > 20))
+
+
+def test_a_capture_that_cannot_end_before_midnight_does_not_begin() -> None:
+    cluster = with_many_groups(200)
+    just_in_time = datetime(2026, 11, 16, 23, 30, tzinfo=UTC)
+    Run(cluster, now=lambda: just_in_time, calls_per_second=1000)
+    cluster.calls.clear()
+    with pytest.raises(CollectError, match=r"takes at least 3 minutes at 2.5 calls a second for each server"):
+        Run(cluster, now=lambda: NOON.replace(hour=23, minute=58), calls_per_second=2.5)
+    assert not cluster.calls_of("nameserver_route")
+
+
+def test_when_the_client_ends_the_capture_ends() -> None:
+    def ends(asked: Question) -> Answer | None:
+        if asked.kind == "consumer_connection":
+            raise AdminClientError("The JVM has ended.")
+        return None
+
+    with pytest.raises(AdminClientError, match=r"^The JVM has ended\.$"):
+        Run(answering(ends))
+
+
+def of_471(asked: Question) -> Answer | None:
+    """A broker of 4.7.1 does not respond to what it does not know."""
+    unknown = {"broker_producer_table", "broker_message_request_mode"}
+    if asked.address == A and asked.kind in unknown:
+        return silence(NO_ANSWER_IN_TIME)
+    return runtime_info("4.7.1") if (asked.address, asked.kind) == (A, "broker_runtime_info") else None
+
+
+def test_a_broker_is_not_asked_what_its_release_does_not_know() -> None:
+    cluster = answering(of_471)
+    run = Run(cluster, retries=0, dead_after_s=1e-6)
+    for kind in ("broker_producer_table", "broker_message_request_mode"):
+        assert {call.address for call in cluster.calls_of(kind)} == {B}
+        assert run.lines.of(kind, broker="broker-a") == [
+            (None, NOT_ASKED, "not asked: release 4.7.1 does not know this question")
+        ]
+    assert run.collected.silent == {}
+    assert run.collected.tally.failed_count == 0
+
+
+@pytest.mark.parametrize("release", [(4, 9, 3), (4, 9, 4), (5, 0, 0)])
+def test_each_release_is_asked_what_it_knows(release: tuple[int, int, int]) -> None:
+    cluster = small_cluster()
+    cluster.release = ".".join(map(str, release))
+    Run(cluster)
+    assert bool(cluster.calls_of("broker_producer_table")) == (release >= (4, 9, 4))
+    assert bool(cluster.calls_of("broker_message_request_mode")) == (release >= (5, 0, 0))
+
+
+@pytest.mark.parametrize(
+    "answer", [refused(16, "no permission"), said({"table": {"brokerVersionDesc": "unheard-of"}}), said({})]
+)
+def test_silence_on_a_question_that_a_release_may_not_know_is_no_sign_of_a_dead_broker(
+    answer: Answer,
+) -> None:
+    cluster = answering(
+        lambda asked: answer if asked.kind == "broker_runtime_info" and asked.address == A else of_471(asked)
+    )
+    run = Run(cluster, retries=3, dead_after_s=1e-6)
+    assert len(cluster.calls_of("broker_producer_table", broker_addr=A)) == 1
+    ((_, error_type, message),) = run.lines.of("broker_producer_table", broker_addr=A)
+    assert error_type == NO_ANSWER_IN_TIME
+    assert message is not None
+    assert "release is not known" in message
+    assert run.collected.silent == {}
+    assert run.lines.of("consumer_connection", broker_addr=A, group="biller")[0][0] is not None
+
+
+def test_groups_that_no_broker_lists_are_taken_from_their_retry_topics() -> None:
+    cluster = small_cluster()
+    names = [
+        "%RETRY%payer",
+        "%RETRY%biller_orders",
+        "%RETRY%biller+orders",
+        "%RETRY%TOOLS_CONSUMER",
+        "%RETRY%",
+    ]
+    cluster.topics["ns-1:9876"] += names
+    cluster.instead = lambda asked: (
+        refused(16, "no permission") if asked.kind == "broker_subscription_group" else None
+    )
+    lines = Run(cluster).lines
+    # A name that ends with a topic's is of POP's retry topics, and may be of another group.
+    assert {line[1]["group"] for line in lines.all if line[0] == "consumer_connection"} == {"payer"}
+
+
+def test_a_retry_topic_names_no_group_where_every_broker_lists_its_groups() -> None:
+    cluster = small_cluster()
+    cluster.topics["ns-1:9876"].append("%RETRY%deleted-long-ago")
+    lines = Run(cluster).lines
+    assert "deleted-long-ago" not in {line[1].get("group") for line in lines.all}
+
+
+def test_every_group_has_a_line_of_every_broker_also_of_those_that_refuse_or_die() -> None:
+    cluster = answering(
+        lambda asked: (
+            refused(16, "Group:biller is denied")
+            if asked.group == "biller"
+            else silence()
+            if asked.group == "idler" and asked.address == B
+            else None
+        )
+    )
+    lines = Run(cluster, retries=0).lines
+    for group in ("biller", "idler"):
+        asked = [line for line in lines.all if line[0] == "consumer_connection" and line[1]["group"] == group]
+        assert {line[1]["broker"] for line in asked} == {"broker-a", "broker-b"}
+
+
+def test_names_are_read_from_what_rocketmqs_client_cannot_decode() -> None:
+    # Of a broker of 5.3.3 with a static topic, cut to one topic; fastjson2 refuses the mapping's integer keys.
+    payload = (
+        b'{"dataVersion":{"counter":7,"stateVersion":0,"timestamp":1760000000000},"mappingDataVersion":{"counter":1},'
+        b'"topicConfigTable":{"fixed":{"attributes":{},"order":false,"perm":6,"readQueueNums":2,"topicName":"fixed"}},'
+        b'"topicQueueMappingDetailMap":{"fixed":{"bname":"broker-a","currIdMap":{},"epoch":1,"hostedQueues":'
+        b'{0:[{"bname":"broker-a","endOffset":-1,"gen":0,"logicOffset":0,"queueId":0}]},"scope":"__global__"}},'
+        b'"topicQueueMappingInfoMap":{"fixed":{"bname":"broker-a","currIdMap":{0:0},"dirty":false,"totalQueues":2}}}'
+    )
+    cluster = answering(
+        lambda asked: (
+            Answer(payload=payload, response_code=0)
+            if (asked.kind, asked.address) == ("broker_topic_config", A)
+            else None
+        )
+    )
+    run = Run(cluster)
+    assert [call.topic for call in cluster.calls_of("broker_topic_stats", broker_addr=A)] == ["fixed"]
+    assert not run.collected.remarks
+
+
+def running_info(start: int) -> Answer:
+    return said({"properties": {"PROP_CONSUMER_START_TIMESTAMP": f"{start}"}, "mqTable": {}})
+
+
+def doubled(start_at: dict[str, int]) -> SimulatedCluster:
+    """Both brokers list one id twice; each passes a question on to the process that started then."""
+
+    def answer(asked: Question) -> Answer | None:
+        if (asked.kind, asked.group) == ("consumer_connection", "biller"):
+            return connections(["twice@x", "twice@x"], ["orders"])
+        return running_info(start_at[asked.address]) if asked.kind == "consumer_running_info" else None
+
+    return answering(answer)
+
+
+def test_processes_that_share_an_id_are_told_apart_by_their_start() -> None:
+    cluster = doubled({A: 1_000, B: 2_000})
+    lines = Run(cluster).lines
+    assert {call.address for call in cluster.calls_of("consumer_running_info")} == {A, B}
+    assert len(lines.of("consumer_running_info")) == 1
+    processes = [line[1] for line in lines.all if line[0] == "process_assignment"]
+    assert {(line["process"], line["broker_addr"]) for line in processes} == {
+        ("started 1000", A),
+        ("started 2000", B),
+    }
+
+
+def test_one_process_behind_an_id_that_is_listed_twice_is_no_proof_of_two() -> None:
+    lines = Run(doubled({A: 1_000, B: 1_000})).lines
+    assert len(lines.of("consumer_running_info")) == 1
+    assert not lines.of("process_assignment")
+
+
+def test_a_grpc_client_is_not_asked_what_it_cannot_answer() -> None:
+    cluster = small_cluster()
+    grpc = "worker-7@4711@0@kd4a1x9z"
+    cluster.members["biller"] = {grpc: [A, B], "10.1.0.1@4711#12": [A]}
+    run = Run(cluster)
+    assert [call.client_id for call in cluster.calls_of("consumer_running_info")] == ["10.1.0.1@4711#12"]
+    ((payload, error_type, message),) = run.lines.of("consumer_running_info", client_id=grpc)
+    assert (payload, error_type) == (None, NOT_ASKED)
+    assert message is not None
+    assert "gRPC" in message
+    assert run.collected.remarks == []
+
+
+def test_members_are_asked_at_the_same_time_but_no_broker_passes_on_more_than_half_of_what_it_can() -> None:
+    cluster = small_cluster()
+    cluster.members["biller"] = {f"10.1.0.1@{number}": [A] for number in range(40)}
+    under_way, most = [0], [0]
+    lock = threading.Lock()
+    started = time.monotonic()
+
+    def slow(asked: Question) -> Answer | None:
+        if asked.kind != "consumer_running_info":
+            return None
+        with lock:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        while time.monotonic() - started < 5 and most[0] < 8:
+            time.sleep(0.001)
+        with lock:
+            under_way[0] -= 1
+        return refused(207, "Timeout")
+
+    cluster.instead = slow
+    Run(cluster, parallelism=32)
+    assert most[0] == 8
+
+
+def with_proxies(*hosts: str) -> SimulatedCluster:
+    cluster = small_cluster()
+    cluster.groups = {A: ["biller", "CID_DefaultHeartBeatSyncerTopic"], B: ["biller"]}
+
+    def answer(asked: Question) -> Answer | None:
+        if asked.group == "CID_DefaultHeartBeatSyncerTopic":
+            ids = [f"{host}@1" for host in hosts]
+            return connections(ids, ["DefaultHeartBeatSyncerTopic"], hosts=list(hosts))
+        if asked.kind == "proxy_consumer_connection":
+            return connections(["worker@1@0@a"], ["orders"])
+        return None
+
+    cluster.instead = answer
+    return cluster
+
+
+def test_proxies_are_found_by_their_connections_and_asked_for_each_group() -> None:
+    cluster = with_proxies("10.0.7.1", "10.0.7.2")
+    run = Run(cluster)
+    assert {(call.address, call.group) for call in cluster.calls_of("proxy_consumer_connection")} == {
+        ("10.0.7.1:8080", "biller"),
+        ("10.0.7.2:8080", "biller"),
+    }
+    assert len(run.lines.of("proxy_consumer_connection", proxy="10.0.7.1:8080", group="biller")) == 1
+    # The proxies' own group is asked for its members alone, where it is known.
+    own = [call for call in cluster.calls if call.group == "CID_DefaultHeartBeatSyncerTopic"]
+    assert [(call.kind, call.address) for call in own] == [("consumer_connection", A)]
+
+
+def test_proxies_of_the_settings_come_before_those_that_are_found() -> None:
+    cluster = with_proxies("172.17.0.2", "172.17.0.3")
+    run = Run(cluster, proxies=["proxy.example:18080"])
+    assert {call.address for call in cluster.calls_of("proxy_consumer_connection")} == {"proxy.example:18080"}
+    assert any("Proxies are connected from 2 hosts" in remark for remark in run.collected.remarks)
+
+
+@pytest.mark.parametrize("configured", [[], ["10.0.7.1:8080"]])
+def test_a_proxy_that_does_not_answer_is_an_error_and_a_sentence_and_counts_if_it_was_named(
+    configured: list[str],
+) -> None:
+    cluster = with_proxies("10.0.7.1")
+    cluster.groups[A] += [f"group-{number}" for number in range(10)]
+    usual = cluster.instead
+    cluster.instead = lambda asked: silence() if asked.proxy else usual(asked)
+    run = Run(cluster, retries=0, dead_after_s=1e-6, proxies=configured)
+    assert {line[0] for line in run.lines.of("proxy_consumer_connection")} == {None}
+    (remark,) = [each for each in run.collected.remarks if "proxy at 10.0.7.1:8080" in each]
+    assert "collect.proxy_port" in remark
+    assert (run.collected.tally.failed_count > 0) == bool(configured)
+
+
+def test_refused_permissions_are_warned_of_by_kind_with_what_to_grant() -> None:
+    cluster = answering(
+        lambda asked: refused(16, "User:me has no permission to access Group:biller") if asked.group else None
+    )
+    run = Run(cluster)
+    (remark,) = [each for each in run.collected.remarks if "consumer_connection" in each]
+    assert remark.startswith(
+        "4 of 4 questions of kind consumer_connection were refused for lack of permission"
+    )
+    assert "Get and List on Group:*" in remark
+    assert run.lines.events.count(remark) == 1
+
+
+def test_a_topic_list_that_cannot_be_read_leaves_what_others_know() -> None:
+    cluster = answering(
+        lambda asked: (
+            said(["not an object"])
+            if (asked.kind, asked.address) == ("nameserver_topic_list", "ns-1:9876")
+            else None
+        )
+    )
+    run = Run(cluster)
+    assert run.lines.counts()["nameserver_route"] == 2 * 3
+    assert any(
+        "nameserver_topic_list cannot be read (it is not an object)" in each for each in run.lines.events
+    )
+    assert run.lines.of("nameserver_topic_list", nameserver="ns-1:9876") == [
+        ('["not an object"]', None, None)
+    ]

@@ -1,0 +1,95 @@
+"""What counts as a failure of a capture, and how good a capture is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from rebalance_ledger.collectors.admin import Answer, Question
+from rebalance_ledger.collectors.tally import Tally, is_failure
+from rebalance_ledger.exports.contract import NOT_ASKED
+from rebalance_ledger.settings import CaptureQuality
+from tests.support.simulated_cluster import refused, said, silence
+
+DEFAULTS = CaptureQuality()
+
+
+def tally(*answers: tuple[dict[str, Any], Answer], counts_proxies: bool = False) -> Tally:
+    counted = Tally(counts_proxies=counts_proxies)
+    for asked, answer in answers:
+        counted.add(Question(**{"kind": "broker_config", "broker_addr": "a:1", **asked}), answer)
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "has_failed"),
+    [
+        ("consumer_connection", said({}), False),
+        ("consumer_connection", silence(), True),
+        ("consumer_connection", refused(206, "not online"), False),
+        ("consumer_connection", refused(16, "no permission"), True),
+        ("consumer_connection", refused(1, "org.apache.rocketmq.acl.common.AclException: denied"), True),
+        ("consumer_connection", refused(1, "system error"), True),
+        ("nameserver_route", refused(17, "no route"), False),
+        ("broker_message_request_mode", refused(3, "request type 402 not supported"), False),
+        ("broker_message_request_mode", Answer(error_type=NOT_ASKED, error_message="release"), False),
+        ("consumer_running_info", refused(1, "The Consumer <g> <c> not online"), False),
+        ("consumer_running_info", refused(207, "Timeout"), False),
+        ("consumer_running_info", refused(2, "system busy"), True),
+        ("consumer_running_info", silence(), True),
+    ],
+)
+def test_that_there_is_nothing_is_an_answer(kind: str, answer: Answer, *, has_failed: bool) -> None:
+    assert is_failure(kind, answer) == has_failed
+
+
+@pytest.mark.parametrize(
+    ("failed", "quality"), [(0, "complete"), (5, "complete"), (6, "degraded"), (51, "failed")]
+)
+def test_the_share_of_failures_decides(failed: int, quality: str) -> None:
+    answers = [({}, silence() if number < failed else said({})) for number in range(100)]
+    assert tally(*answers).verdict(DEFAULTS) == quality
+
+
+def test_a_group_of_which_no_broker_answered_degrades_any_capture() -> None:
+    many = [({}, said({}))] * 1000
+    unanswered = ({"kind": "consumer_connection", "group": "g"}, silence())
+    answered = ({"kind": "consumer_connection", "group": "g", "broker_addr": "b:1"}, said({}))
+    assert tally(*many, unanswered).verdict(DEFAULTS) == "degraded"
+    assert tally(*many, unanswered, answered).verdict(DEFAULTS) == "complete"
+    assert tally(*many, answered, unanswered).verdict(DEFAULTS) == "complete"
+
+
+def test_a_group_that_the_account_may_not_read_is_told_of_as_that() -> None:
+    counted = tally(
+        *[({}, said({}))] * 1000, ({"kind": "consumer_connection", "group": "g"}, refused(16, "no"))
+    )
+    assert counted.verdict(DEFAULTS) == "complete"
+    assert counted.refused == {"consumer_connection": 1}
+
+
+def test_what_one_name_server_does_not_say_the_others_do() -> None:
+    asked = {"kind": "nameserver_route", "topic": "t", "broker_addr": ""}
+    up, down = (asked | {"nameserver": "up:1"}, said({})), (asked | {"nameserver": "down:1"}, silence())
+    for order in ((up, down), (down, up)):
+        assert (tally(*order).asked_count, tally(*order).failed_count) == (1, 0)
+    assert tally(down, down).failed_count == 1
+
+
+def test_a_document_names_the_worst() -> None:
+    counted = tally(({"group": "g"}, silence()), ({"broker_addr": "b:1"}, said({})))
+    assert counted.document() == {
+        "asked_count": 2,
+        "failed_count": 1,
+        "failed_by_kind": {"broker_config": {"asked": 2, "failed": 1}},
+        "failed_by_server": {"a:1": {"asked": 1, "failed": 1}},
+        "failed_by_group": {"g": {"asked": 1, "failed": 1}},
+        "unanswered_group_count": 0,
+    }
+
+
+def test_thresholds_are_in_order() -> None:
+    with pytest.raises(ValidationError, match="degraded_above must not be above failed_above"):
+        CaptureQuality(degraded_above=0.6, failed_above=0.5)

@@ -1,0 +1,1 @@
+"""Helpers that several test modules use: builders of exports and staged days, real clusters' shapes, fault injection."""

@@ -1,0 +1,848 @@
+"""A small cluster in which every group is a case of drift of its own, with what the ledger should say beside it.
+
+A case is a function that writes what sources said of a group and topic of its own name, and the table of what follows:
+`broker/queue` -> the state, and the likely cause or the reason why it is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strategies import MessageQueue, get_strategy
+from tests.support.export_builder import ExportBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+CLUSTER = "drift-test"
+NOT_REACHED = "connect to 10.0.0.1:10911 failed"
+NOT_ONLINE = "CODE: 1  DESC: The Consumer <{group}> <{client}> not online"
+AB = {"a": 2, "b": 2}
+"""Two brokers with two queues each. AVG gives c1 those of a and c2 those of b; of three clients c2 gets b/0, c3 b/1."""
+
+JAVA_4_7_1 = 355
+Expected = dict[str, tuple[str, str | None]]
+
+CASES: dict[str, tuple[Callable[[Said], Expected | None], Expected]] = {}
+SETTINGS = """
+clusters:
+  drift-test:
+    groups:
+      overlapping_lists:
+        strategy: CONFIG
+        clients:
+          c1: [{topic: overlapping_lists, broker_name: a, queue_ids: [0, 1]}]
+          c2: [{topic: overlapping_lists, broker_name: a, queue_ids: [0]}, {topic: overlapping_lists, broker_name: b, queue_ids: [0]}]
+      java_and_go:
+        strategy: CONSISTENT_HASH
+        virtual_node_count: 10
+      releases_with_other_rooms:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [sh]
+      releases_before_rooms_were_kept_apart:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [sh]
+      member_with_other_rooms:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [hz]
+      member_with_other_virtual_nodes:
+        strategy: CONSISTENT_HASH
+        virtual_node_count: 10
+      member_that_lost_its_queues:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [hz]
+      members_set_to_other_rooms:
+        strategy: MACHINE_ROOM
+        consumer_idcs: [hz]
+        members:
+          c2: {consumer_idcs: [sh]}
+      lists_with_a_queue_that_is_gone:
+        strategy: CONFIG
+        clients:
+          c1: [{topic: lists_with_a_queue_that_is_gone, broker_name: a, queue_ids: [0, 1, 8]}]
+          c2: [{topic: lists_with_a_queue_that_is_gone, broker_name: a, queue_ids: [8]}, {topic: lists_with_a_queue_that_is_gone, broker_name: b, queue_ids: [0, 1, 9]}]
+      configured_and_never_asked:
+        strategy: AVG
+"""
+
+MATCH = ("match", None)
+
+
+def unowned(cause: str | None) -> tuple[str, str | None]:
+    return "unowned", cause
+
+
+def twice(cause: str | None) -> tuple[str, str | None]:
+    return "multi_owned", cause
+
+
+def foreign(cause: str | None) -> tuple[str, str | None]:
+    return "foreign_owner", cause
+
+
+SHARED = ("shared", None)
+
+
+def unknown(reason: str) -> tuple[str, str | None]:
+    return "unknown", reason
+
+
+class Said:
+    """What sources say of one group and of the topic of the same name."""
+
+    def __init__(self, export: ExportBuilder, name: str) -> None:
+        self.export = export
+        self.name = name
+
+    def route(self, queues: Mapping[str, int] | None = None, *nameservers: str, perm: int = 6) -> None:
+        self.export.route(self.name, AB if queues is None else queues, *nameservers, perm=perm)
+
+    def lists(
+        self,
+        *client_ids: str,
+        brokers: Iterable[str] = "ab",
+        model: str = "CLUSTERING",
+        topics: Iterable[str] | None = None,
+        **others: tuple[str, int],
+    ) -> None:
+        subscribed = [self.name] if topics is None else list(topics)
+        for broker in brokers:
+            self.export.members(broker, self.name, client_ids, subscribed, model, others=others)
+
+    def client(
+        self,
+        client_id: str,
+        *owns: str,
+        strategy: str | None = "AVG",
+        topics: Iterable[str] | None = None,
+        **more: object,
+    ) -> None:
+        """A client that answered, and its queues as `broker/queue`."""
+        told = {
+            key: self.queues(value) if key in {"gives_up", "pops"} else value for key, value in more.items()
+        }
+        self.export.client(
+            self.name,
+            client_id,
+            [self.name] if topics is None else topics,
+            strategy,
+            self.queues(owns),
+            **told,  # type: ignore[arg-type]  # as the builder takes them
+        )
+
+    def progress(self) -> None:
+        """The group has committed offsets in every queue."""
+        for broker, count in AB.items():
+            self.export.progress(broker, self.name, *((self.name, broker, queue) for queue in range(count)))
+
+    def queues(self, names: object) -> list[tuple[str, str, int]]:
+        assert isinstance(names, tuple)
+        return [(self.name, name.rpartition("/")[0], int(name.rpartition("/")[2])) for name in names]
+
+    def silent(self, client_id: str, message: str = NOT_REACHED) -> None:
+        """A client that was asked and gave no answer."""
+        self.export.failure("consumer_running_info", message, group=self.name, client_id=client_id)
+
+    def gone(self, client_id: str) -> None:
+        """A client of which a broker says that it is not connected."""
+        self.silent(client_id, NOT_ONLINE.format(group=self.name, client=client_id))
+
+
+def case(
+    expected: Expected | None = None,
+) -> Callable[[Callable[[Said], Expected | None]], Callable[[Said], Expected | None]]:
+    """A case; where nothing is expected here, the function gives it."""
+
+    def register(plant: Callable[[Said], Expected | None]) -> Callable[[Said], Expected | None]:
+        CASES[plant.__name__] = (plant, expected or {})
+        return plant
+
+    return register
+
+
+def drifting_export() -> tuple[ExportBuilder, dict[str, Expected]]:
+    """The export of all cases, and what is expected of each."""
+    export = ExportBuilder(CLUSTER)
+    expected = {}
+    for name, (plant, of_case) in CASES.items():
+        expected[name] = plant(Said(export, name)) or of_case
+    return export, expected
+
+
+# Nothing is wrong
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def well(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0", "b/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def more_clients_than_queues(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2", "c3", "c4", "c5", "c6")
+    for client, owns in {
+        "c1": ("a/0",),
+        "c2": ("a/1",),
+        "c3": ("b/0",),
+        "c4": ("b/1",),
+        "c5": (),
+        "c6": (),
+    }.items():
+        said.client(client, *owns)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def releases_with_one_rule(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2", c1=("JAVA", JAVA_4_7_1))
+    said.client("c1", "a/0", "a/1", version="V4_7_1")
+    said.client("c2", "b/0", "b/1")
+
+
+@case({"a/0": SHARED, "a/1": SHARED, "b/0": SHARED, "b/1": SHARED})
+def shared_by_the_broker(said: Said) -> None:
+    said.route()
+    for broker in "ab":
+        said.export.popped(broker, said.name, said.name)
+    said.lists("c1", "c2")
+    said.client("c1", pops=("a/-1", "b/-1"))
+    said.client("c2", pops=("a/-1", "b/0"))
+
+
+@case({"a/0": twice("mixed_request_modes"), "a/1": SHARED, "b/0": SHARED, "b/1": SHARED})
+def one_pops_and_one_pulls(said: Said) -> None:
+    said.route()
+    for broker in "ab":
+        said.export.popped(broker, said.name, said.name)
+    said.lists("c1", "c2")
+    said.client("c1", pops=("a/-1", "b/-1"))
+    said.client("c2", "a/0")
+
+
+@case({"a/0": SHARED, "a/1": SHARED, "b/0": unknown("shared_by_pop"), "b/1": unknown("shared_by_pop")})
+def popped_although_no_broker_said_so(said: Said) -> None:
+    """The broker's default mode is in no export; that clients pop is."""
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", pops=("a/-1",))
+    said.client("c2", pops=("a/-1",))
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def broadcasting_twins(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c1", "c2", model="BROADCASTING")
+    for client in ("c1", "c2"):
+        said.client(client, "a/0", "a/1", "b/0", "b/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def broadcasting_member_that_is_gone(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2", model="BROADCASTING")
+    said.client("c1", "a/0", "a/1", "b/0", "b/1")
+    said.gone("c2")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def suspended_consumer(said: Said) -> None:
+    """c2 pulls and consumes nothing: five messages in each of its queues are an hour old."""
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+    for broker in "ab":
+        said.export.topic_offsets(broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=3600)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def quiet_topic_that_just_got_messages(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", consumed_s_ago=3600)
+    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+    for broker in "ab":
+        said.export.topic_offsets(broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=5)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def quiet_topic_without_messages(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", consumed_s_ago=3600)
+    said.client("c2", "b/0", "b/1", consumed_s_ago=3600)
+    for broker in "ab":
+        said.export.topic_offsets(
+            broker, *said.queues((f"{broker}/0", f"{broker}/1")), stored_s_ago=3600, max_offset=0
+        )
+
+
+# What strategies and lists themselves leave to nobody or to two
+
+
+@case(
+    {
+        "a/0": MATCH,
+        "a/1": MATCH,
+        "b/0": unowned("subscriptions_differ"),
+        "b/1": unowned("subscriptions_differ"),
+    }
+)
+def member_that_does_not_subscribe(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", topics=["another"])
+
+
+@case()
+def java_and_go(said: Said) -> Expected:
+    """Each hashes by its own ring; the truth is what the two clients do, one call each."""
+    return _each_by_its_own(
+        said,
+        {"a": 8, "b": 8},
+        "CONSISTENT_HASH",
+        {"c1": ("JAVA", "5.3.3"), "c2": ("GO", "5.3.3")},
+        "mixed_clients",
+        virtual_node_count=10,
+    )
+
+
+@case()
+def releases_with_other_rooms(said: Said) -> Expected:
+    return _each_by_its_own(
+        said,
+        {"hz@a": 2, "sh@b": 8},
+        "MACHINE_ROOM",
+        {"c1": ("JAVA", "5.3.3"), "c2": ("JAVA", "4.7.1")},
+        "mixed_clients",
+        consumer_idcs={"sh"},
+    ) | {f"hz@a/{queue_id}": unowned("room_without_clients") for queue_id in (0, 1)}
+
+
+@case()
+def releases_before_rooms_were_kept_apart(said: Said) -> Expected:
+    return _each_by_its_own(
+        said,
+        {"hz@a": 2, "sh@b": 9},
+        "MACHINE_ROOM",
+        {"c1": ("JAVA", "4.7.1"), "c2": ("JAVA", "4.7.1")},
+        "old_machine_room",
+        consumer_idcs={"sh"},
+    )
+
+
+def _each_by_its_own(
+    said: Said,
+    brokers: Mapping[str, int],
+    strategy: str,
+    clients: Mapping[str, tuple[str, str]],
+    cause: str,
+    **parameters: object,
+) -> Expected:
+    """Every client takes what its language and release give it; what is not owned once is so for the cause."""
+    queues = [
+        MessageQueue(said.name, broker, queue_id)
+        for broker, count in brokers.items()
+        for queue_id in range(count)
+    ]
+    said.route(brokers)
+    ordinals = {"4.7.1": JAVA_4_7_1, "5.3.3": 479}
+    listed = {client: (language, ordinals[version]) for client, (language, version) in clients.items()}
+    said.lists(*clients, brokers=brokers, **listed)
+    owner_counts = dict.fromkeys(queues, 0)
+    for client, (language, version) in clients.items():
+        rule = get_strategy(strategy, client_language=language, client_version=version, **parameters)
+        own = rule.allocate(said.name, client, queues, list(clients)) or []
+        for queue in own:
+            owner_counts[queue] += 1
+        names = [f"{queue.broker_name}/{queue.queue_id}" for queue in own]
+        said.client(client, *names, strategy=strategy, version=f"V{version.replace('.', '_')}")
+    by_count = {0: unowned(cause), 1: MATCH, 2: twice(cause)}
+    return {f"{queue.broker_name}/{queue.queue_id}": by_count[count] for queue, count in owner_counts.items()}
+
+
+@case({"a/0": twice("config_list_overlap"), "a/1": MATCH, "b/0": MATCH, "b/1": unowned("config_list_gap")})
+def overlapping_lists(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", strategy="CONFIG")
+    said.client("c2", "a/0", "b/0", strategy="CONFIG")
+
+
+@case(
+    {
+        **dict.fromkeys(("a/0", "a/1", "b/0", "b/1", "b/9"), MATCH),
+        "a/8": twice("queue_not_in_route"),
+    }
+)
+def lists_with_a_queue_that_is_gone(said: Said) -> None:
+    """A client consumes what its list names, whatever the route says; two lists name a/8."""
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", "a/8", strategy="CONFIG")
+    said.client("c2", "a/8", "b/0", "b/1", "b/9", strategy="CONFIG")
+
+
+@case(
+    {
+        "a/0": twice("config_list_overlap"),
+        "a/1": unknown("settings_missing"),
+        "b/0": unknown("settings_missing"),
+        "b/1": unowned("config_list_gap"),
+    }
+)
+def lists_that_nobody_told(said: Said) -> None:
+    """Two holders are two, and nobody is nobody, whatever the lists are."""
+    overlapping_lists(said)
+
+
+@case(
+    {
+        "a/0": twice(None),
+        "a/1": unknown("strategy_unknown"),
+        "b/0": unowned(None),
+        "b/1": unknown("strategy_unknown"),
+    }
+)
+def strategy_of_their_own(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", strategy="com.example.Own")
+    said.client("c2", "a/0", "b/1", strategy="com.example.Own")
+
+
+# Members with parameters of their own
+
+
+@case()
+def member_with_other_rooms(said: Said) -> Expected:
+    """c3 serves the other room: its share of the first is nobody's, and what it holds of the second should be nobody's."""
+    return _one_with_other_parameters(
+        said, {"hz@a": 6, "sh@b": 6}, "MACHINE_ROOM", {"consumer_idcs": {"hz"}}, {"consumer_idcs": {"sh"}}
+    )
+
+
+@case(
+    {
+        "hz@a/0": MATCH,
+        "hz@a/1": unowned("mixed_parameters"),
+        "sh@b/0": unowned("mixed_parameters"),
+        "sh@b/1": MATCH,
+    }
+)
+def members_set_to_other_rooms(said: Said) -> None:
+    """The settings say that c2 serves the other room, and so it does."""
+    said.route({"hz@a": 2, "sh@b": 2})
+    said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
+    said.client("c1", "hz@a/0", strategy="MACHINE_ROOM")
+    said.client("c2", "sh@b/1", strategy="MACHINE_ROOM")
+
+
+@case()
+def member_with_other_virtual_nodes(said: Said) -> Expected:
+    return _one_with_other_parameters(
+        said,
+        {"a": 16, "b": 16},
+        "CONSISTENT_HASH",
+        {"virtual_node_count": 10},
+        {"virtual_node_count": 100},
+    )
+
+
+def _one_with_other_parameters(
+    said: Said,
+    brokers: Mapping[str, int],
+    strategy: str,
+    parameters: Mapping[str, object],
+    other: Mapping[str, object],
+) -> Expected:
+    """c1 and c2 share by the group's parameters, c3 by others; what is wrong is c3's doing."""
+    queues = [
+        MessageQueue(said.name, broker, queue_id)
+        for broker, count in brokers.items()
+        for queue_id in range(count)
+    ]
+    clients = ["c1", "c2", "c3"]
+    said.route(brokers)
+    said.lists(*clients, brokers=brokers)
+    chosen: dict[MessageQueue, str] = {}
+    holders: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
+    for client in clients:
+        rule = get_strategy(strategy, **parameters)
+        chosen |= dict.fromkeys(rule.allocate(said.name, client, queues, clients) or [], client)
+        own = get_strategy(strategy, **(other if client == "c3" else parameters))
+        held = own.allocate(said.name, client, queues, clients) or []
+        for queue in held:
+            holders[queue].append(client)
+        names = [f"{queue.broker_name}/{queue.queue_id}" for queue in held]
+        said.client(client, *names, strategy=strategy)
+
+    def told(queue: MessageQueue) -> tuple[str, str | None]:
+        match holders[queue]:
+            case []:
+                return unowned("parameters_differ" if queue in chosen else "room_without_clients")
+            case [holder]:
+                return MATCH if chosen.get(queue) == holder else foreign("parameters_differ")
+            case _:
+                return twice("parameters_differ")
+
+    return {f"{queue.broker_name}/{queue.queue_id}": told(queue) for queue in queues}
+
+
+@case(
+    {f"hz@a/{queue}": MATCH for queue in (0, 1)}
+    | {f"hz@a/{queue}": unowned(None) for queue in (2, 3)}
+    | {f"sh@b/{queue}": unowned("room_without_clients") for queue in range(4)}
+)
+def member_that_lost_its_queues(said: Said) -> None:
+    """c2 holds nothing: no parameters are needed to explain that."""
+    said.route({"hz@a": 4, "sh@b": 4})
+    said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
+    said.client("c1", "hz@a/0", "hz@a/1", strategy="MACHINE_ROOM")
+    said.client("c2", strategy="MACHINE_ROOM")
+
+
+# Twins and dead connections
+
+TWINS: Expected = {
+    "a/0": twice("duplicate_client_id"),
+    "a/1": twice("duplicate_client_id"),
+    "b/0": unowned("duplicate_client_id"),
+    "b/1": MATCH,
+}
+
+
+@case(
+    {
+        "a/0": unknown("process_count_unknown"),
+        "a/1": unknown("process_count_unknown"),
+        "b/0": unowned("duplicate_client_id"),
+        "b/1": MATCH,
+    }
+)
+def id_listed_twice_by_every_broker(said: Said) -> None:
+    """Two processes, or one with connections that died: the answer through a broker is that of one process."""
+    said.route()
+    said.lists("c1", "c1", "c2")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/1")
+
+
+@case(TWINS)
+def twins_asked_themselves(said: Said) -> None:
+    id_listed_twice_by_every_broker(said)
+    for process in ("p1", "p2"):
+        said.client("c1", "a/0", "a/1", process=process)
+    said.client("c2", "b/1", process="p3")
+
+
+@case(TWINS | {"a/1": MATCH})
+def twin_that_lost_a_queue(said: Said) -> None:
+    """The answer through a broker is that of one process, and does not hide what the other one says."""
+    id_listed_twice_by_every_broker(said)
+    said.client("c1", "a/0", "a/1", process="p1")
+    said.client("c1", "a/0", process="p2")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": unowned("member_lists_differ"), "b/1": MATCH})
+def id_listed_twice_with_one_process(said: Said) -> None:
+    id_listed_twice_by_every_broker(said)
+    said.client("c1", "a/0", "a/1", process="p1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": unowned("member_lists_differ"), "b/1": MATCH})
+def dead_connection_on_one_broker(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c1", "c2", brokers="a")
+    said.lists("c1", "c2", brokers="b")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def dead_connection_that_nobody_divides_by(said: Said) -> None:
+    """Each list has one vote, and the longer one has a connection more than the other broker knows of that id."""
+    said.route()
+    said.lists("c1", "c1", "c2", brokers="a")
+    said.lists("c1", "c2", brokers="b")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0", "b/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def list_without_a_member_that_answers(said: Said) -> None:
+    """Each list has one vote; c3 answers and divides by both, and the shorter list does not have it."""
+    said.route()
+    said.lists("c1", "c2", brokers="a")
+    said.lists("c1", "c2", "c3", brokers="b")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0")
+    said.client("c3", "b/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
+def ghost_on_one_broker(said: Said) -> None:
+    """c3 is dead and one broker still lists it: c1 divides by two, c2 by three."""
+    said.route()
+    said.lists("c1", "c2", brokers="a")
+    said.lists("c1", "c2", "c3", brokers="b")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0")
+    said.gone("c3")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
+def ghost_on_every_broker(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2", "c3")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0")
+    said.gone("c3")
+
+
+# Routes
+
+
+@case({"a/0": MATCH, "a/1": unowned("route_views_differ"), "b/0": MATCH, "b/1": MATCH})
+def name_servers_with_other_queues(said: Said) -> None:
+    """c1 polls the name server that does not know broker b."""
+    said.route(AB, "ns-1:9876")
+    said.route({"a": 2}, "ns-2:9876")
+    said.lists("c1", "c2")
+    said.client("c1", "a/0")
+    said.client("c2", "b/0", "b/1")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH, "b/2": foreign("route_views_differ")})
+def queue_of_the_other_name_server(said: Said) -> None:
+    said.route({"a": 2, "b": 3}, "ns-1:9876")
+    for nameserver in ("ns-2:9876", "ns-3:9876"):
+        said.route(AB, nameserver)
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0", "b/1", "b/2")
+
+
+@case({"a/0": foreign("route_vanished"), "b/1": foreign("route_vanished")})
+def route_that_vanished(said: Said) -> None:
+    said.export.route(said.name, None)
+    said.lists("c1", "c2")
+    said.client("c1", "a/0")
+    said.client("c2", "b/1")
+
+
+@case({"a/0": foreign("route_vanished")})
+def topic_closed_for_reading(said: Said) -> None:
+    said.route(perm=2)
+    said.lists("c1", "c2")
+    said.client("c1", "a/0")
+    said.client("c2")
+
+
+# A change under way
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": foreign("not_yet_rebalanced")})
+def client_that_has_just_started(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2", "c3")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0", "b/1")
+    said.client("c3", age_s=5)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": foreign(None)})
+def client_that_started_long_ago_and_owns_nothing(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2", "c3")
+    said.client("c1", "a/0", "a/1")
+    said.client("c2", "b/0", "b/1")
+    said.client("c3")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("not_yet_rebalanced")})
+def queue_that_is_being_given_up(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", gives_up=("b/1",))
+    said.client("c2", "b/0")
+
+
+@case({"a/0": twice(None), "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
+def stranger_that_no_broker_lists(said: Said) -> None:
+    well(said)
+    said.client("c9", "a/0")
+
+
+# What cannot be told
+
+PULLS = {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}
+PULLS_LITE = PULLS | {"defaultLitePullConsumerImpl": "org.apache.rocketmq.DefaultLitePullConsumerImpl@1"}
+NOTHING_REPORTED = unknown("pull_consumer_reports_no_queues")
+
+
+@case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
+def pull_consumers(said: Said) -> None:
+    """`DefaultMQPullConsumer`: the application chooses what it pulls, and no answer says it."""
+    said.route()
+    said.lists("c1", "c2", topics=[])
+    said.progress()
+    for client in ("c1", "c2"):
+        said.client(client, topics=[], properties=PULLS)
+
+
+@case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
+def pull_consumers_that_subscribe(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    for client in ("c1", "c2"):
+        said.client(client, properties=PULLS)
+
+
+@case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), unknown("assigned_by_hand")))
+def queues_assigned_by_hand(said: Said) -> None:
+    """`DefaultLitePullConsumer.assign`: the application leaves two queues out on purpose."""
+    said.route()
+    said.lists("c1@STREAM", topics=[])
+    said.client("c1@STREAM", "a/0", "b/1", topics=[], properties=PULLS_LITE)
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned(None)})
+def lite_pull_that_lost_a_queue(said: Said) -> None:
+    said.route()
+    said.lists("c1@STREAM", "c2@STREAM")
+    said.client("c1@STREAM", "a/0", "a/1", properties=PULLS_LITE)
+    said.client("c2@STREAM", "b/0", properties=PULLS_LITE)
+
+
+NOT_REPORTED = unknown("strategy_not_reported")
+
+
+@case({"a/0": NOT_REPORTED, "a/1": NOT_REPORTED, "b/0": NOT_REPORTED, "b/1": unowned(None)})
+def members_that_report_no_strategy(said: Said) -> None:
+    """Go clients answer with their queues and without a strategy."""
+    said.route()
+    said.lists("c1", "c2", c1=("GO", JAVA_4_7_1), c2=("GO", JAVA_4_7_1))
+    said.client("c1", "a/0", "a/1", strategy=None)
+    said.client("c2", "b/0", strategy=None)
+
+
+@case(
+    {
+        "a/0": MATCH,
+        "a/1": unowned(None),
+        "b/0": unknown("client_not_asked"),
+        "b/1": unknown("client_not_asked"),
+    }
+)
+def client_that_does_not_answer(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0")
+    said.silent("c2")
+
+
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": foreign(None), "b/1": unknown("client_not_asked")})
+def queue_of_a_silent_client_with_another_one(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+    said.client("c1", "a/0", "a/1", "b/0")
+    said.silent("c2")
+
+
+@case({name: unknown("client_not_asked") for name in ("a/0", "a/1", "b/0", "b/1")})
+def group_of_which_nobody_could_be_asked(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2")
+
+
+@case({name: unknown("client_not_asked") for name in ("a/0", "a/1", "b/0", "b/1")})
+def configured_and_never_asked(said: Said) -> None:
+    group_of_which_nobody_could_be_asked(said)
+
+
+@case({name: unknown("members_unknown") for name in ("a/0", "a/1", "b/0", "b/1")})
+def members_that_no_broker_could_tell(said: Said) -> None:
+    said.route()
+    for broker in "ab":
+        said.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=said.name)
+    said.client("c1")
+
+
+def of_retry_topic(said: Said) -> None:
+    """The route of the group's retry topic, which is all that the export says of its topics."""
+    said.export.route(f"%RETRY%{said.name}", {"a": 1, "b": 1})
+
+
+@case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
+def group_that_only_failed_questions_name(said: Said) -> None:
+    """An account without permission for the group, or brokers that died in the middle of the capture."""
+    of_retry_topic(said)
+    for broker in "ab":
+        said.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=said.name)
+        said.export.failure("consume_stats", NOT_REACHED, broker=broker, group=said.name)
+
+
+@case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
+def group_that_only_its_retry_topic_names(said: Said) -> None:
+    of_retry_topic(said)
+
+
+@case({})
+def group_that_was_deleted(said: Said) -> None:
+    """Its retry topic is left, on a broker that lists its groups without this one."""
+    said.export.route(f"%RETRY%{said.name}", {"broker-that-was-read": 1})
+    said.export.subscription_groups("broker-that-was-read", "well")
+
+
+@case({})
+def group_that_exists_and_is_not_used(said: Said) -> None:
+    of_retry_topic(said)
+    for broker in "ab":
+        said.export.no_members(broker, said.name)
+
+
+@case({"a/0": unknown("route_unknown")})
+def route_that_no_name_server_could_tell(said: Said) -> None:
+    for nameserver in ("ns-1:9876", "ns-2:9876"):
+        said.export.failure("nameserver_route", NOT_REACHED, nameserver=nameserver, topic=said.name)
+    said.lists("c1")
+    said.client("c1", "a/0")
+
+
+@case({name: unowned("group_offline") for name in ("a/0", "a/1", "b/0", "b/1")})
+def group_that_is_offline(said: Said) -> None:
+    said.route()
+    for broker in "ab":
+        said.export.no_members(broker, said.name)
+    said.export.progress("a", said.name, (said.name, "a", 0))
+
+
+@case({"a/0": unowned(None), "a/1": unowned(None), "b/0": MATCH, "b/1": MATCH})
+def broadcasting_member_that_lost_a_broker(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2", model="BROADCASTING")
+    said.client("c1", "a/0", "a/1", "b/0", "b/1")
+    said.client("c2", "b/0", "b/1")
+
+
+@case({name: unknown("client_not_asked") for name in ("a/0", "a/1", "b/0", "b/1")})
+def broadcasting_member_that_does_not_answer(said: Said) -> None:
+    said.route()
+    said.lists("c1", "c2", model="BROADCASTING")
+    said.client("c1", "a/0", "a/1", "b/0", "b/1")
+    said.silent("c2")
+
+
+def write(folder: Path) -> dict[str, Expected]:
+    """Seal the export and write the settings below a folder; gives what is expected of each case."""
+    export, expected = drifting_export()
+    export.seal(folder / "exports")
+    (folder / "ledger.yaml").write_text(SETTINGS, encoding="utf-8")
+    return expected

@@ -1,0 +1,103 @@
+"""Runs `ledger` and strikes at one exact moment of it.
+
+    python tests/support/fault_injection.py '{"call": "rebalance_ledger.warehouse.publish:_replace", "nth": 3, "moment": "before", "deed": "kill"}' run --cluster=…
+
+A program of its own, because what it strikes is its own process: the real stages run, and only the moment is chosen.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import itertools
+import json
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+if __name__ == "__main__":
+    sys.path[0] = str(
+        Path(__file__).resolve().parents[2]
+    )  # Run by its path, it would only see its own folder.
+
+
+@dataclass(frozen=True)
+class Strike:
+    """When, and what.
+
+    Attributes:
+        call: the function, as `module:name`; the name by which its caller knows it.
+        nth: at which call, the first being 1.
+        moment: `before`, `after`, or `within`: of a generator when its first item has been taken, of a write of Spark's
+            when its first file is being written.
+        deed: `kill` or `stop` this process, or `spoil` a file.
+        spoiled: that file; it gets one more line.
+    """
+
+    call: str
+    nth: int = 1
+    moment: str = "before"
+    deed: str = "kill"
+    spoiled: str = ""
+
+    def fall(self) -> None:
+        """Strike."""
+        if self.deed == "spoil":
+            with Path(self.spoiled).open("a") as file:
+                file.write("\n")
+            return
+        os.kill(os.getpid(), signal.SIGKILL if self.deed == "kill" else signal.SIGSTOP)
+
+
+def prepare(strike: Strike) -> None:
+    """Put the strike in the way of the call."""
+    module_name, _, name = strike.call.partition(":")
+    module = importlib.import_module(module_name)
+    original: Callable[..., Any] = getattr(module, name)
+    calls = itertools.count(1)
+
+    def generator(*arguments: Any) -> Iterator[Any]:
+        for number, item in enumerate(original(*arguments)):
+            if number > 0:
+                strike.fall()
+            yield item
+        strike.fall()
+
+    def struck(*arguments: Any, **named: Any) -> Any:
+        if next(calls) != strike.nth:
+            return original(*arguments, **named)
+        if strike.moment == "before":
+            strike.fall()
+        elif strike.moment == "within" and inspect.isgeneratorfunction(original):
+            return generator(*arguments)
+        elif strike.moment == "within":
+            _, _, table, stage = arguments
+            threading.Thread(target=_when_written, args=(stage.table(table), strike), daemon=True).start()
+        answer = original(*arguments, **named)
+        if strike.moment == "after":
+            strike.fall()
+        return answer
+
+    setattr(module, name, struck)
+
+
+def _when_written(place: str, strike: Strike) -> None:
+    """Strike as soon as Spark's tasks write below a folder; the thread ends with the process."""
+    while not any(Path(place).glob("_temporary/**/*.parquet")):
+        if Path(place, "_SUCCESS").exists():
+            break
+    strike.fall()
+
+
+if __name__ == "__main__":
+    prepare(Strike(**json.loads(sys.argv.pop(1))))
+    from rebalance_ledger.cli.app import main
+
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""`ledger` on one warehouse, as a person or Airflow starts it, with or without something going wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.simulated_cluster import Layout, Size, generate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.support.fault_injection import Strike
+
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTER = "simulated"
+MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """One warehouse, and the command line on it.
+
+    Attributes:
+        exports: the folder of exports.
+        settings: the settings file.
+        warehouse: the warehouse.
+    """
+
+    exports: Path
+    settings: Path
+    warehouse: Path
+
+    def words(self, *command: str, ds: date = TUESDAY) -> list[str]:
+        """The arguments of a command for a day."""
+        places = [f"--exports={self.exports}", f"--warehouse={self.warehouse}", f"--settings={self.settings}"]
+        return [*command, f"--cluster={CLUSTER}", f"--ds={ds}", *places]
+
+    def start(
+        self, *command: str, ds: date = TUESDAY, strike: Strike | None = None, **environment: str
+    ) -> subprocess.Popen[str]:
+        """Start a command; struck at the moment that is given, if one is."""
+        program = (
+            [sys.executable, "-c", "import rebalance_ledger.cli.app as c; c.main()"]
+            if strike is None
+            else [
+                sys.executable,
+                str(Path(__file__).with_name("fault_injection.py")),
+                json.dumps(asdict(strike)),
+            ]
+        )
+        return subprocess.Popen(
+            [*program, *self.words(*command, ds=ds)],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(
+        self,
+        *command: str,
+        ds: date = TUESDAY,
+        strike: Strike | None = None,
+        expect: int = 0,
+        **environment: str,
+    ) -> str:
+        """Run a command to its end and return what it told."""
+        process = self.start(*command, ds=ds, strike=strike, **environment)
+        _, told = process.communicate()
+        assert process.returncode == expect, f"{command} {strike}: {process.returncode}\n{told}"
+        return told
+
+    def fingerprint(self) -> list[str]:
+        """A line for each table and day that readers see, with the hash of its rows."""
+        answer = subprocess.run(
+            [ROOT / "setup" / "in-environment", "ledger", "fingerprint", f"--cluster={CLUSTER}", f"--warehouse={self.warehouse}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )  # fmt: skip
+        return answer.stdout.splitlines()
+
+    def with_another_tuesday(self, folder: Path) -> Ledger:
+        """The same warehouse, and an export of Tuesday that tells of more groups."""
+        size = Size(broker_count=2, topic_count=5, group_count=14, clients_per_group=3)
+        generate(Layout(CLUSTER, size), folder / "other-exports", TUESDAY, folder / "other.yaml")
+        return Ledger(folder / "other-exports", folder / "other.yaml", self.warehouse)
+
+    def copied_to(self, folder: Path) -> Ledger:
+        """The same exports and a warehouse of the same content."""
+        shutil.copytree(self.warehouse, folder / "warehouse")
+        return Ledger(self.exports, self.settings, folder / "warehouse")
+
+
+@dataclass(frozen=True)
+class Days:
+    """What nothing has happened to; nobody writes into these warehouses.
+
+    Attributes:
+        monday: Monday is published.
+        judged: Tuesday is computed and accepted too, and not published.
+        tuesday: both are published.
+        contents: fingerprint of `monday` and of `tuesday`.
+    """
+
+    monday: Ledger
+    judged: Ledger
+    tuesday: Ledger
+    contents: tuple[Sequence[str], Sequence[str]]

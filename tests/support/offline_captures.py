@@ -1,0 +1,50 @@
+"""What mqadmin, brokers and the admin API of three releases wrote; see `tests/data/offline/README.md`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+DATA = Path(__file__).resolve().parents[1] / "data" / "offline"
+RELEASES = ("4.9.7", "5.3.3", "5.5.0")
+DS = date(2026, 11, 21)
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+LONG_TOPICS = tuple(
+    f"a-topic-whose-name-has-more-characters-than-mqadmin-shows-in-its-tables-{number}" for number in (1, 2)
+)
+LONG_BROKER = "sh@broker-b-whose-name-has-more-than-32-characters"
+HOSTILE_ID = "10.1.0.52@$(touch x); '<b>\""
+
+
+def lay_out(release: str, part: str, place: Path) -> Path:
+    """Copies a part of a release's capture to a place, under the names that the files had."""
+    for path in sorted((DATA / release / part).rglob("*")):
+        if path.is_file():
+            copied = place / unquote(path.relative_to(DATA / release / part).as_posix())
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            copied.write_bytes(path.read_bytes())
+    return place
+
+
+def text(release: str, name: str) -> str:
+    """A text of `more/` or `mqadmin/`."""
+    return (DATA / release / name).read_bytes().decode()
+
+
+def answer_to(release: str, name: str, *words: str) -> str:
+    """Of a text with several commands, the one whose command line has all these words, with its answer."""
+    commands = re.split(r"(?m)^(?=# [0-9T:-]+Z$)", text(release, name))[1:]
+    (found,) = [each for each in commands if set(words) <= set(each.split("\n")[1].split())]
+    return found
+
+
+def admin_api(release: str) -> list[dict[str, Any]]:
+    """What the admin API answered: kind, what was asked, and payload or error."""
+    with gzip.open(DATA / release / "admin_api.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

@@ -1,0 +1,59 @@
+"""Runs commands of `ledger` on a disk that is full, and again when it is not; prints what became of each, as JSON.
+
+    unshare --mount --map-root-user python tests/support/on_full_disk.py WAREHOUSE DISK FREE_KIB WORD…
+
+A small file system in memory is mounted over the folder DISK, which only this process and its children see; the warehouse
+is copied there, and all but FREE_KIB of the rest is filled.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_LEDGER = (sys.executable, "-c", "import rebalance_ledger.cli.app as c; c.main()")
+_KIB = 1024
+_ROOM_KIB = 400 * 1024
+
+
+def main(warehouse: str, disk: str, free_kib: str, *words: str) -> None:
+    """Mount, fill, run, make room, run again."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_ROOM_KIB}k", "tmpfs", disk], check=True)
+    copied = Path(disk, "warehouse")
+    shutil.copytree(warehouse, copied)
+    filler = Path(disk, "filler")
+    with filler.open("wb") as file:
+        room = shutil.disk_usage(disk).free - int(free_kib) * _KIB
+        for _ in range(room // (64 * _KIB)):
+            file.write(bytes(64 * _KIB))
+    full = _ran(*words)
+    read_when_full = _fingerprint(words)
+    filler.unlink()
+    read_after = _fingerprint(words)
+    again = _ran(*words)
+    report = {
+        "full": full,
+        "read_when_full": read_when_full,
+        "read_after": read_after,
+        "again": again,
+        "read_again": _fingerprint(words),
+    }
+    sys.stdout.write(json.dumps(report))
+
+
+def _ran(*words: str) -> tuple[int, str]:
+    ended = subprocess.run([*_LEDGER, *words], capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stderr
+
+
+def _fingerprint(words: tuple[str, ...]) -> list[str]:
+    places = [word for word in words if word.startswith(("--cluster=", "--warehouse="))]
+    answer = subprocess.run([*_LEDGER, "fingerprint", *places], capture_output=True, text=True, check=True)
+    return answer.stdout.splitlines()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,345 @@
+"""A small cluster in which every group is a case of sharing of its own, with what the ledger should say beside it.
+
+A group reads one topic of its own name. Brokers a and b pull by default, p pops by default, z divides nothing, u told no settings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
+from tests.support.export_builder import DS, ExportBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+CLUSTER = "shop-test"
+AB = {"a": 2, "b": 2}
+NOT_ASKED = "a gRPC client has no such answer"
+PROXY = "10.0.0.8:8080"
+CONSUMER_OFFSET, HANDED_OUT, MOST = 40, 44, 50
+NOON_MS = int(datetime(DS.year, DS.month, DS.day, 12, tzinfo=UTC).timestamp() * 1000)
+LEASED_MS, REDELIVERIES = 60_000, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is expected of a group.
+
+    Attributes:
+        plant: writes what sources say.
+        states: state, and the cause or the reason, of every queue that `queues` does not name.
+        queues: the same of a queue `broker/id`.
+        retried: the same of each queue of `%RETRY%<group>`, where it has a route.
+        readers: expected readers of every queue that is shared; None where no queue is.
+        readers_of: expected readers of single queues.
+        mode: request mode and source of the shared queues.
+        findings: the kinds of findings of the group.
+    """
+
+    plant: Callable[[Planted], None]
+    states: tuple[str, str | None]
+    queues: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    retried: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    readers: list[str] | None = None
+    readers_of: Mapping[str, list[str]] = field(default_factory=dict)
+    mode: tuple[str | None, str | None] = (None, None)
+    findings: frozenset[str] = frozenset()
+
+
+class Planted:
+    """What sources say of one group and of the topic of the same name."""
+
+    def __init__(self, export: ExportBuilder, name: str) -> None:
+        self.export = export
+        self.name = name
+        self.retry_topic = f"%RETRY%{name}"
+
+    def members(self, *client_ids: str, route: Mapping[str, int] | None = None) -> None:
+        brokers = AB if route is None else route
+        self.export.route(self.name, brokers)
+        for broker in brokers:
+            self.export.members(broker, self.name, client_ids, [self.name])
+
+    def pops(self, client_id: str, *brokers: str, strategy: str = "AVG") -> None:
+        self.export.client(
+            self.name,
+            client_id,
+            [self.name],
+            strategy,
+            pops=[(self.name, broker, -1) for broker in brokers],
+            asks_broker=True,
+        )
+
+    def pulls(self, client_id: str, *queues: str, strategy: str = "AVG", **more: bool) -> None:
+        held = [(self.name, queue.partition("/")[0], int(queue.partition("/")[2])) for queue in queues]
+        self.export.client(self.name, client_id, [self.name], strategy, held, **more)
+
+    def grpc(self, *client_ids: str) -> None:
+        for client_id in client_ids:
+            self.export.failure("consumer_running_info", NOT_ASKED, group=self.name, client_id=client_id)
+
+
+def _popped_by_all(case: Planted) -> None:
+    case.members("c1", "c2", "c3")
+    for client in ("c1", "c2", "c3"):
+        case.pops(client, "a", "b")
+    case.export.offsets("a", case.name, case.name, *[(MOST, CONSUMER_OFFSET, HANDED_OUT)] * 2)
+    for separator in "_+":
+        case.export.offsets("a", case.name, f"%RETRY%{case.name}{separator}{case.name}", (9, 7, 7))
+
+
+def _popped_in_part(case: Planted) -> None:
+    case.members("c1", "c2", "c3", "c4")
+    for client in ("c1", "c2", "c3", "c4"):
+        case.pops(client, "a", "b")
+
+
+def _more_members_than_queues(case: Planted) -> None:
+    clients = [f"c{number}" for number in range(1, 7)]
+    case.members(*clients)
+    for client in clients:
+        case.pops(client, "a", "b")
+
+
+def _grpc_alone(case: Planted) -> None:
+    case.members(*GRPC)
+    case.grpc(*GRPC)
+
+
+def _grpc_and_remoting(case: Planted) -> None:
+    case.members("c1", GRPC[0])
+    case.pulls("c1", "a/0", "a/1")
+    case.grpc(GRPC[0])
+
+
+def _one_pops_one_pulls(case: Planted) -> None:
+    case.members("c1", "c2")
+    case.pops("c1", "a", "b")
+    case.pulls("c2", "b/0", "b/1")
+
+
+def _by_default(case: Planted) -> None:
+    case.members("c1", "c2", route={"p": 2})
+    for client in ("c1", "c2"):
+        case.pops(client, "p")
+
+
+def _brokers_differ(case: Planted) -> None:
+    case.members("c1", "c2")
+    case.pulls("c1", "a/0", "a/1", asks_broker=True)
+    case.pulls("c2", "b/0", "b/1", asks_broker=True)
+
+
+def _ring_at_the_broker(case: Planted) -> None:
+    case.members("c1", "c2")
+    for client in ("c1", "c2"):
+        case.pulls(client, strategy="CONSISTENT_HASH", asks_broker=True)
+
+
+def _orderly(case: Planted) -> None:
+    case.members("c1", "c2")
+    case.pulls("c1", "a/0", "a/1", asks_broker=True, is_orderly=True)
+    case.pulls("c2", "b/0", "b/1", asks_broker=True, is_orderly=True)
+
+
+def _pulled_by_the_broker(case: Planted) -> None:
+    case.members("c1", "c2")
+    case.pulls("c1", "a/0", "a/1", asks_broker=True)
+    case.pulls("c2", "b/0", "b/1", asks_broker=True)
+
+
+def _server_off(case: Planted) -> None:
+    case.members("c1", "c2", route={"z": 2})
+    for client in ("c1", "c2"):
+        case.pulls(client, "z/0", "z/1", asks_broker=True)
+
+
+def _settings_unread(case: Planted) -> None:
+    case.members("c1", route={"u": 1})
+    case.pulls("c1", "u/0", asks_broker=True)
+
+
+def _behind_the_proxy(case: Planted) -> None:
+    case.export.route(case.name, AB)
+    for broker in AB:
+        case.export.no_members(broker, case.name)
+    case.export.proxy_members(PROXY, case.name, GRPC, [case.name])
+
+
+def _beside_the_proxy(case: Planted) -> None:
+    case.members("c1")
+    case.pulls("c1", "a/0", "a/1", "b/0", "b/1")
+    case.export.proxy_members(PROXY, case.name, GRPC[:1], [case.name])
+
+
+def _retries(case: Planted, *listed: str, held: list[str]) -> None:
+    """The remoting client c1 reads the plain retry topic; brokers list these members, and c1 holds these queues."""
+    topics = [case.name, case.retry_topic]
+    for topic, count in zip(topics, (2, 1), strict=True):
+        case.export.route(topic, dict.fromkeys("ab", count))
+    for broker in "ab":
+        case.export.members(broker, case.name, listed, topics)
+    owns = [(case.name, "a", 0), (case.name, "a", 1), *((case.retry_topic, broker, 0) for broker in held)]
+    case.export.client(case.name, "c1", topics, "AVG", owns)
+
+
+def _retry_beside_grpc(case: Planted) -> None:
+    _retries(case, "c1", GRPC[0], held=["a"])
+    case.grpc(GRPC[0])
+
+
+def _retry_beside_the_proxy(case: Planted) -> None:
+    _retries(case, "c1", held=["a", "b"])
+    case.export.proxy_members(PROXY, case.name, GRPC[:1], [case.name])
+
+
+def _remoting_at_the_proxy_and_beside_it(case: Planted) -> None:
+    case.members("c1")
+    case.pulls("c1", "a/0", "a/1", "b/0", "b/1")
+    case.export.proxy_members(PROXY, case.name, ["10.0.0.2@1#1"], [case.name])
+
+
+def _fifo_blocked(case: Planted) -> None:
+    _grpc_alone(case)
+    case.export.offsets("a", case.name, case.name, (MOST, CONSUMER_OFFSET, CONSUMER_OFFSET))
+    handed_out = _lease([CONSUMER_OFFSET, 1, 2], oc={str(CONSUMER_OFFSET): REDELIVERIES})
+    case.export.order_locks("a", case.name, case.name, handed_out)
+
+
+def _fifo_consumed(case: Planted) -> None:
+    """Leased for the first time; the same with a longer lease; handed out again as the last message; handed out again and committed since."""
+    case.members(*GRPC, route={"b": 4})
+    case.grpc(*GRPC)
+    case.export.offsets(
+        "b",
+        case.name,
+        case.name,
+        *[(MOST, CONSUMER_OFFSET, CONSUMER_OFFSET)] * 3,
+        (MOST, HANDED_OUT, HANDED_OUT),
+    )
+    head = str(CONSUMER_OFFSET)
+    case.export.order_locks(
+        "b",
+        case.name,
+        case.name,
+        _lease([CONSUMER_OFFSET]),
+        _lease([CONSUMER_OFFSET], ot={head: NOON_MS + 3_600_000}),
+        _lease([CONSUMER_OFFSET, MOST - 1 - CONSUMER_OFFSET], oc={head: 1}),
+        _lease([CONSUMER_OFFSET], -LEASED_MS, oc={head: 1}),
+    )
+
+
+def _lease(offsets: list[int], popped_ms: int = -LEASED_MS // 2, **more: dict[str, int]) -> dict[str, object]:
+    """What was popped so long after the capture; for its first half a lease lasts until after it."""
+    popped_at = NOON_MS + popped_ms
+    return {"popTime": popped_at, "i": LEASED_MS, "o": offsets, "l": popped_at, "cm": 0, **more}
+
+
+GRPC = ["host-a@7@0@1k2j3h", "host-b@8@0@1k2j4h"]
+SHARED = ("shared", None)
+MATCH = ("match", None)
+CASES: dict[str, Case] = {
+    "popped-by-all": Case(_popped_by_all, SHARED, readers=["c1", "c2", "c3"], mode=("POP", "entry")),
+    "popped-in-part": Case(
+        _popped_in_part,
+        SHARED,
+        # AVG gives each of four clients one of four queues; the next client's is read too.
+        readers_of={"a/0": ["c1", "c4"], "a/1": ["c1", "c2"], "b/0": ["c2", "c3"], "b/1": ["c3", "c4"]},
+        mode=("POP", "entry"),
+    ),
+    "more-members-than-queues": Case(
+        _more_members_than_queues,
+        SHARED,
+        readers_of={"a/0": ["c1", "c5"], "a/1": ["c2", "c6"], "b/0": ["c3"], "b/1": ["c4"]},
+        mode=("POP", "entry"),
+    ),
+    "grpc-alone": Case(_grpc_alone, SHARED, readers=GRPC),
+    "fifo-blocked": Case(_fifo_blocked, SHARED, readers=GRPC, findings=frozenset({"order_queue_blocked"})),
+    "fifo-consumed": Case(_fifo_consumed, SHARED, readers=GRPC),
+    "grpc-and-remoting": Case(
+        _grpc_and_remoting, SHARED, readers=GRPC[:1], findings=frozenset({"mixed_request_modes"})
+    ),
+    "one-pops-one-pulls": Case(
+        _one_pops_one_pulls,
+        SHARED,
+        dict.fromkeys(("b/0", "b/1"), ("multi_owned", "mixed_request_modes")),
+        readers=["c1"],
+        mode=("POP", "entry"),
+        findings=frozenset({"mixed_request_modes", "queue_owned_twice"}),
+    ),
+    "by-default": Case(_by_default, SHARED, readers=["c1", "c2"], mode=("POP", "broker_default")),
+    "brokers-differ": Case(
+        _brokers_differ, ("unknown", "request_modes_differ"), findings=frozenset({"request_modes_differ"})
+    ),
+    "ring-at-the-broker": Case(
+        _ring_at_the_broker,
+        ("unknown", "strategy_unknown_to_broker"),
+        findings=frozenset({"strategy_unknown_to_broker"}),
+    ),
+    "orderly": Case(_orderly, MATCH),
+    "pulled-by-the-broker": Case(_pulled_by_the_broker, MATCH),
+    "server-off": Case(
+        _server_off,
+        ("multi_owned", "server_load_balancer_off"),
+        findings=frozenset({"server_load_balancer_off", "queue_owned_twice"}),
+    ),
+    "settings-unread": Case(_settings_unread, ("unknown", "request_mode_unknown")),
+    "behind-the-proxy": Case(_behind_the_proxy, SHARED, readers=GRPC),
+    "beside-the-proxy": Case(
+        _beside_the_proxy, SHARED, readers=GRPC[:1], findings=frozenset({"mixed_request_modes"})
+    ),
+    "retry-beside-grpc": Case(
+        _retry_beside_grpc,
+        SHARED,
+        # The broker counts the gRPC client, which pops from other retry topics.
+        retried={"a/0": MATCH, "b/0": ("unowned", "mixed_request_modes")},
+        readers=GRPC[:1],
+        findings=frozenset({"mixed_request_modes", "queue_unowned"}),
+    ),
+    "retry-beside-the-proxy": Case(
+        _retry_beside_the_proxy,
+        SHARED,
+        retried={"a/0": MATCH, "b/0": MATCH},
+        readers=GRPC[:1],
+        findings=frozenset({"mixed_request_modes"}),
+    ),
+    "remoting-at-the-proxy-and-beside-it": Case(
+        _remoting_at_the_proxy_and_beside_it,
+        ("unknown", "mixed_request_modes"),
+        findings=frozenset({"mixed_request_modes"}),
+    ),
+}
+PROXIED = ("behind-the-proxy", "beside-the-proxy", "at-the-proxy-and-beside-it")
+MODES = {
+    "popped-by-all": ("POP", -1),
+    "popped-in-part": ("POP", 1),
+    "more-members-than-queues": ("POP", 1),
+    "one-pops-one-pulls": ("POP", 0),
+    "orderly": ("POP", -1),
+}
+
+
+def sharing_export() -> ExportBuilder:
+    """The export of all cases."""
+    export = ExportBuilder(CLUSTER)
+    export.brokers("ns-1:9876", {broker: {"0": f"{broker}:10911"} for broker in "abpzu"})
+    pulls = {"defaultMessageRequestMode": "PULL", "defaultPopShareQueueNum": -1}
+    for broker in "ab":
+        export.broker_settings(broker, serverLoadBalancerEnable="true", **pulls)
+        own = {"brokers-differ": ("POP", -1)} if broker == "a" else {}
+        export.request_modes(broker, MODES | own)
+        export.members(
+            broker, PROXY_HEARTBEAT_GROUP, ["10.0.0.8@1#1"], ["DefaultHeartBeatSyncerTopic"], "BROADCASTING"
+        )
+    export.broker_settings("p", defaultMessageRequestMode="POP", defaultPopShareQueueNum=-1)
+    export.broker_settings("z", serverLoadBalancerEnable="false", **pulls)
+    for broker in "pz":
+        export.request_modes(broker, {})
+    for name, case in CASES.items():
+        case.plant(Planted(export, name))
+        if not name.endswith(PROXIED):
+            export.no_members_at_proxy(PROXY, name)
+    return export

@@ -1,0 +1,159 @@
+"""Churn as the other rows of two staged days give it, so that a test can spoil one thing.
+
+Written with loops over one queue at a time, and the least number of moves by trying every way to change places: it shares
+nothing with the job or with the gate's SQL.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+from tests.support.staged_drift import CANNOT_TELL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tests.support.staged_day import StagedDay
+
+Row = dict[str, Any]
+Owners = dict[tuple[str, int], frozenset[str]]
+
+UNTOLD = CANNOT_TELL | {"kept_without_route"}
+NUMBERS = (
+    "queue_count_before",
+    "queue_count",
+    "added_queue_count",
+    "removed_queue_count",
+    "moved_queue_count",
+    "least_move_count",
+    "joined_client_count",
+    "left_client_count",
+)
+
+
+def least_moves(before: Sequence[int], now: Sequence[int]) -> int:
+    """How many of the queues that clients had before must move at least, by trying who takes whose place.
+
+    Args:
+        before: how many queues each client had that is still there; two clients more or fewer do not matter.
+        now: how many queues each has now.
+    """
+    size = max(len(before), len(now))
+    had, has = (list(loads) + [0] * (size - len(loads)) for loads in (before, now))
+    return sum(had) - max(sum(map(min, had, places)) for places in permutations(has))
+
+
+def add_churn(day: StagedDay) -> None:
+    """Add the rows of `assignment_churn` that are not there yet."""
+    there = {_key(row) for row in day.rows["assignment_churn"]} | day.without_churn
+    for row in day.rows["assignment_fairness"]:
+        if _key(row) not in there:
+            there.add(_key(row))
+            day.add("assignment_churn", **_churn(day, row))
+
+
+def _key(row: Row) -> tuple[str, str, str]:
+    return row["consumer_group"], row["topic"], row["strategy"]
+
+
+def _churn(day: StagedDay, fairness: Row) -> Row:
+    names = ("consumer_group", "topic", "strategy", "strategy_source", "is_effective")
+    values: Row = {name: fairness[name] for name in names} | dict.fromkeys(NUMBERS)
+    group, topic, strategy = _key(fairness)
+    now_rows = day.of("queue_assignment", consumer_group=group, topic=topic, strategy=strategy)
+    before_rows = [
+        row
+        for row in day.before["queue_assignment"]
+        if (row["consumer_group"], row["topic"]) == (group, topic)
+        and (row["is_effective"] if fairness["is_effective"] else row["strategy"] == strategy)
+    ]
+    values["compared_ds"] = day.compared_ds and day.compared_ds.isoformat()
+    if fairness["is_effective"]:
+        values |= _observed(day, group, topic)
+    if day.compared_ds is None:
+        return values | {"state": "no_earlier_day"}
+    if not now_rows or any(row["reason"] in UNTOLD for row in now_rows):
+        return values | {"state": "unknown_now"}
+    if any(row["consumer_group"] == group for row in day.before["quarantined_group"]):
+        return values | {"state": "unknown_before"}
+    if not before_rows:
+        return values | {"state": "not_there_before"}
+    if any(row["reason"] in UNTOLD for row in before_rows):
+        return values | {"state": "unknown_before"}
+    now, before = _owners(now_rows), _owners(before_rows)
+    members, members_before = (
+        {row["client_id"] for row in rows if row["consumer_group"] == group}
+        for rows in (day.rows["consumer_connection"], day.before["consumer_connection"])
+    )
+    shared = now.keys() & before.keys()
+    strategy_before = before_rows[0]["strategy"]
+    numbers = {
+        "queue_count_before": len(before),
+        "queue_count": len(now),
+        "added_queue_count": len(now.keys() - before.keys()),
+        "removed_queue_count": len(before.keys() - now.keys()),
+        "moved_queue_count": sum(now[queue] != before[queue] for queue in shared),
+        "least_move_count": None,
+        "joined_client_count": len(members - members_before),
+        "left_client_count": len(members_before - members),
+    }
+    is_exclusive = all(len(owners) <= 1 for owners in (*now.values(), *before.values()))
+    if is_exclusive and "BROADCASTING" not in {strategy, strategy_before}:
+        had, has = _loads(before[queue] for queue in shared), _loads(now.values())
+        nobodys = min(had.pop("", 0), has.pop("", 0))
+        there = [load for client, load in had.items() if client in members or client in has]
+        stay = sum(there) - least_moves(there, list(has.values()))
+        numbers["least_move_count"] = len(shared) - stay - nobodys
+    changes = {
+        "clients_joined": numbers["joined_client_count"],
+        "clients_left": numbers["left_client_count"],
+        "queues_added": numbers["added_queue_count"],
+        "queues_removed": numbers["removed_queue_count"],
+        "strategy_changed": strategy != strategy_before,
+    }
+    named = [name for name, is_so in changes.items() if is_so]
+    return values | numbers | {"state": "compared", "strategy_before": strategy_before, "changes": named}
+
+
+def _observed(day: StagedDay, group: str, topic: str) -> Row:
+    """What was seen on both days, whoever should own the queues."""
+    now, before = (
+        {
+            (row["broker_name"], row["queue_id"]): row
+            for row in rows
+            if (row["consumer_group"], row["topic"]) == (group, topic)
+        }
+        for rows in (day.rows["ownership_drift"], day.before["ownership_drift"])
+    )
+    if not before:
+        return {}
+    seen = [queue for queue in now.keys() & before.keys() if _is_seen(now[queue]) and _is_seen(before[queue])]
+    return {
+        "baseline_strategy": max(
+            (row["strategy"] for row in before.values() if row["strategy"]), default=None
+        ),
+        "observed_queue_count": len(seen),
+        "observed_moved_queue_count": sum(
+            now[queue]["observed_client_ids"] != before[queue]["observed_client_ids"] for queue in seen
+        ),
+    }
+
+
+def _is_seen(row: Row) -> bool:
+    return row["state"] != "unknown" or (
+        row["unasked_client_count"] == 0 and bool(row["observed_client_ids"])
+    )
+
+
+def _owners(rows: Iterable[Row]) -> Owners:
+    owners: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for row in rows:
+        owners[row["broker_name"], row["queue_id"]] |= {row["client_id"]} - {None}
+    return {queue: frozenset(clients) for queue, clients in owners.items()}
+
+
+def _loads(owners: Iterable[frozenset[str]]) -> Counter[str]:
+    """How many queues each client has; those of nobody are of ''."""
+    return Counter(client for clients in owners for client in (clients or {""}))

@@ -1,0 +1,417 @@
+"""A small staged day that is in order, built row by row, so that a test can spoil exactly one thing in it.
+
+Its assignments are written with two lines of arithmetic and not with `strategies`: the gate must not need them either.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
+from expectations.metrics import MEASURE_STATEMENTS
+from rebalance_ledger.settings import ClusterSettings
+from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
+from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
+from spark_jobs.staging import show_without
+from tests.support.staged_churn import add_churn
+from tests.support.staged_drift import complete
+from tests.support.staged_export import export_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+CLUSTER = "shop-test"
+DS = date(2026, 11, 16)
+ROUTE_FILE = "nameserver_routes.jsonl"
+NAMESERVERS = ("127.0.0.1:9876", "127.0.0.1:9877")
+BROKERS = ("broker-a", "broker-b")
+COMPARED = (
+    "queue_assignment",
+    "consumer_connection",
+    "ownership_drift",
+    "quarantined_group",
+    "consume_progress",
+)
+TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
+
+Row = dict[str, Any]
+
+
+USUAL_SEVERITY: Final = {
+    "clients_idle": "info",
+    "offset_file_unused": "info",
+    "queue_unowned": "critical",
+    "queue_owned_twice": "critical",
+    "client_id_duplicated": "critical",
+    "strategies_mixed": "critical",
+    "offset_files_corrupt": "critical",
+    "offset_file_shared": "critical",
+    "broadcast_messages_lost": "critical",
+}
+"""Of the kinds that staged days have; `warning` for the others."""
+
+
+@dataclass
+class StagedDay:
+    """The rows of every staged table, by the table's name, and what the manifest says of the export."""
+
+    rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
+    manifest: list[Row] = field(default_factory=list)
+    untold: set[str] = field(default_factory=set)
+    """Groups and topics of whose drift and divergence no finding is made."""
+    export: list[Row] | None = None
+    """The lines of the export; None: those that give the rows."""
+    compared_ds: date | None = None
+    """The earlier published day, if there is one."""
+    before: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in COMPARED})
+    """The rows of the earlier day that the build reads, by the table's name."""
+    without_churn: set[tuple[str, str, str]] = field(default_factory=set)
+    """Group, topic and strategy of the rows of churn that are left out."""
+    left_out: list[str] = field(default_factory=list)
+    """Groups without which the day is measured."""
+    settings: ClusterSettings = field(default_factory=ClusterSettings)
+
+    def add(self, table: str, **values: Any) -> Row:
+        """Adds a row of this cluster and day; columns that are not given are null."""
+        row: Row = {column.name: None for column in TABLES[table].all_columns}
+        row |= {"cluster": CLUSTER, "ds": DS.isoformat()} | values
+        unknown = row.keys() - {column.name for column in TABLES[table].all_columns}
+        assert not unknown, f"{table} has no column {unknown}"
+        self.rows[table].append(row)
+        return row
+
+    def of(self, table: str, **values: Any) -> list[Row]:
+        """The rows that have these values."""
+        return [row for row in self.rows[table] if all(row[key] == value for key, value in values.items())]
+
+    def remove(self, table: str, **values: Any) -> list[Row]:
+        """Takes out the rows that have these values and gives them."""
+        removed = self.of(table, **values)
+        assert removed, f"nothing to remove from {table} with {values}"
+        self.rows[table] = [row for row in self.rows[table] if row not in removed]
+        return removed
+
+    def add_export_file(self, path: str, states: tuple[str, ...] = ("payload",)) -> None:
+        """A file of the export with one line for each state, and what the manifest says of it."""
+        for number, state in enumerate(states, start=1):
+            self.add("export_record", kind="some_kind", file=path, line_number=number, state=state)
+            if state == "rejected":
+                self.add(
+                    "rejected_record",
+                    kind="some_kind",
+                    file=path,
+                    line_number=number,
+                    reason="torn",
+                    text="{",
+                )
+        self.manifest.append(
+            {
+                "path": path,
+                "kind": "some_kind",
+                "line_count": len(states),
+                "error_count": states.count("error"),
+            }
+        )
+
+    def add_topic(self, topic: str, queues_per_broker: int = 4) -> None:
+        """A topic that both name servers have on both brokers."""
+        self.add_route_answers(topic, ("payload", "payload"))
+        for broker in BROKERS:
+            for nameserver in NAMESERVERS:
+                self.add_route(nameserver, topic, broker, queues_per_broker)
+            others = (queues_per_broker,) * (len(BROKERS) - 1)
+            self.add_spread(topic, broker, queues_per_broker, others)
+
+    def add_route_answers(self, topic: str, states: tuple[str, str], error_code: int | None = None) -> None:
+        """What became of the question for a topic's route, name server by name server."""
+        file = f"routes of {topic}"
+        self.add_export_file(file, states)
+        for row, nameserver in zip(self.of("export_record", file=file), NAMESERVERS, strict=True):
+            row.update(kind="nameserver_route", topic=topic, nameserver=nameserver)
+            row["error_code"] = error_code if row["state"] == "error" else None
+
+    def add_route(self, nameserver: str, topic: str, broker: str, queue_count: int, **values: Any) -> Row:
+        """A broker in a name server's route: it has a master, and its queues are read and written."""
+        usual = {
+            "is_in_route": True,
+            "perm": 6,
+            "read_queue_count": queue_count,
+            "write_queue_count": queue_count,
+            "subscribe_queue_count": queue_count,
+            "publish_queue_count": queue_count,
+            "publish_run_count": min(queue_count, 1),
+            "publish_unread_count": 0,
+            "has_master": True,
+        }
+        asked = {"nameserver": nameserver, "topic": topic, "broker_name": broker}
+        return self.add("topic_route", **asked, **usual | values)
+
+    def add_spread(
+        self, topic: str, broker: str, queue_count: int, others: tuple[int, ...] = (), **values: Any
+    ) -> Row:
+        """The row of `producer_spread` of a broker with so many queues, beside brokers with so many."""
+        left, total = sum(others), queue_count + sum(others)
+        usual = {
+            "publish_source": "route",
+            "writable_queue_count": queue_count,
+            "share": queue_count / total,
+            "share_per_queue": 1 / total if queue_count else None,
+            "unread_share": 0.0 if queue_count else None,
+            "is_only_writable_broker": left == 0,
+            "retried_share_while_lost": min(queue_count, 1) / left if left else None,
+            "largest_share_after_loss": max(others) / left if left else None,
+            "load_ratio_after_loss": total / left if left else None,
+            "publish_list_count": 1,
+        }
+        return self.add("producer_spread", topic=topic, broker_name=broker, **usual | values)
+
+    def add_group(
+        self,
+        group: str,
+        topic: str,
+        clients: tuple[str, ...] = ("c1", "c2", "c3"),
+        strategies: tuple[str, ...] = ("AVG", "AVG_BY_CIRCLE"),
+        message_model: str = "CLUSTERING",
+    ) -> None:
+        """An online group whose members report the first of the strategies."""
+        for broker in BROKERS:
+            self.add(
+                "group_presence",
+                broker_name=broker,
+                consumer_group=group,
+                state="online",
+                message_model=message_model,
+            )
+            self.add("subscription", broker_name=broker, consumer_group=group, topic=topic)
+            for number, client in enumerate(clients):
+                self.add(
+                    "consumer_connection",
+                    broker_name=broker,
+                    consumer_group=group,
+                    client_id=client,
+                    client_addr=f"127.0.0.1:{4000 + number}",
+                    client_language="JAVA",
+                    client_version="5.3.3",
+                )
+        for client in sorted(set(clients)):
+            self.add("consumer_client", consumer_group=group, client_id=client, state="online")
+            self.add("client_subscription", consumer_group=group, client_id=client, topic=topic)
+        for strategy in strategies:
+            self.assign(group, topic, strategy, clients, is_effective=strategy == strategies[0])
+
+    def configure(self, group: str, **rule: Any) -> None:
+        """What the settings say of a group."""
+        self.settings.groups.update(ClusterSettings.model_validate({"groups": {group: rule}}).groups)
+
+    def add_silent_group(self, group: str, topic: str, state: str, reason: str) -> Row:
+        """A group whose members are not there (`offline`) or not known (`unknown`); gives its fairness row."""
+        for broker in BROKERS:
+            self.add("group_presence", broker_name=broker, consumer_group=group, state=state)
+        for broker, queue_id in self.queues(topic):
+            self.add(
+                "queue_assignment",
+                consumer_group=group,
+                topic=topic,
+                broker_name=broker,
+                queue_id=queue_id,
+                strategy="AVG",
+                strategy_source="hypothetical",
+                is_effective=False,
+                reason=reason,
+            )
+        return self.rate(group, topic, "AVG", () if state == "offline" else None)
+
+    def queues(self, topic: str) -> list[tuple[str, int]]:
+        """The queues of a topic as the first name server has them."""
+        return [
+            (row["broker_name"], queue_id)
+            for row in self.of("topic_route", topic=topic, nameserver=NAMESERVERS[0])
+            for queue_id in range(row["subscribe_queue_count"])
+        ]
+
+    def assign(
+        self, group: str, topic: str, strategy: str, clients: tuple[str, ...], *, is_effective: bool
+    ) -> None:
+        """Rows of `queue_assignment` in blocks for AVG, in turns for all else, and of `assignment_fairness`."""
+        queues = self.queues(topic)
+        everybody = sorted(clients)
+        for index, (broker, queue_id) in enumerate(queues):
+            if strategy == "BROADCASTING":
+                owners = everybody
+            elif strategy == "AVG":
+                share, larger = divmod(len(queues), len(everybody))
+                end_of_larger = larger * (share + 1)
+                slot = (
+                    index // (share + 1)
+                    if index < end_of_larger
+                    else larger + (index - end_of_larger) // share
+                )
+                owners = [everybody[slot]]
+            else:
+                owners = [everybody[index % len(everybody)]]
+            for owner in dict.fromkeys(owners):
+                self.add(
+                    "queue_assignment",
+                    consumer_group=group,
+                    topic=topic,
+                    broker_name=broker,
+                    queue_id=queue_id,
+                    strategy=strategy,
+                    strategy_source="observed" if is_effective else "hypothetical",
+                    is_effective=is_effective,
+                    client_id=owner,
+                    client_connection_count=clients.count(owner),
+                )
+                if is_effective:
+                    self.hold(group, topic, broker, queue_id, owner)
+        self.rate(group, topic, strategy, clients)
+
+    def hold(self, group: str, topic: str, broker: str, queue_id: int, client: str, **values: Any) -> Row:
+        """A client that has a queue in its process table."""
+        queue = {"topic": topic, "broker_name": broker, "queue_id": queue_id, "client_id": client}
+        return self.add("observed_owner", consumer_group=group, **queue, **{"is_pop": False} | values)
+
+    def rate(self, group: str, topic: str, strategy: str, clients: tuple[str, ...] | None) -> Row:
+        """The row of `assignment_fairness` that the rows of `queue_assignment` give; no clients: they are unknown."""
+        assigned = self.of("queue_assignment", consumer_group=group, topic=topic, strategy=strategy)
+        queues = {
+            (row["broker_name"], row["queue_id"]) for row in assigned if row["reason"] != "kept_without_route"
+        }
+        values: Row = {
+            "strategy_source": assigned[0]["strategy_source"] if assigned else "observed",
+            "is_effective": assigned[0]["is_effective"] if assigned else True,
+            "group_state": "unknown",
+            "group_state_reason": "broker_not_asked" if clients is None else None,
+            "queue_count": len(queues) if self.of("topic_route", topic=topic) else None,
+            "spread_bound": {"AVG": 1, "AVG_BY_CIRCLE": 1, "MACHINE_ROOM": 1}.get(strategy),
+        }
+        if clients is not None:
+            members = set(clients)
+            owned = [
+                (row["broker_name"], row["queue_id"]) for row in assigned if row["client_id"] is not None
+            ]
+            loads = [sum(row["client_id"] == member for row in assigned) for member in members]
+            mean = sum(loads) / len(loads) if loads else None
+            values |= {
+                "group_state": ("broadcasting" if strategy == "BROADCASTING" else "online")
+                if loads
+                else "offline",
+                "client_count": len(members),
+                "min_queues_per_client": min(loads, default=None),
+                "max_queues_per_client": max(loads, default=None),
+                "mean_queues_per_client": mean,
+                "max_over_mean": max(loads) / mean if mean else None,
+                "jain_index": sum(loads) ** 2 / (len(loads) * sum(load**2 for load in loads))
+                if mean
+                else None,
+                "idle_client_count": loads.count(0),
+                "unowned_queue_count": len(queues - set(owned)),
+                "multi_owned_queue_count": sum(owned.count(queue) > 1 for queue in set(owned)),
+                "is_within_bound": max(loads) - min(loads) <= 1
+                if values["spread_bound"] is not None and loads
+                else None,
+            }
+        self.rows["assignment_fairness"] = [
+            row
+            for row in self.rows["assignment_fairness"]
+            if (row["consumer_group"], row["topic"], row["strategy"]) != (group, topic, strategy)
+        ]
+        return self.add("assignment_fairness", consumer_group=group, topic=topic, strategy=strategy, **values)
+
+    def add_finding(self, **values: Any) -> Row:
+        """A finding that is in order, except for the values given; it is a root until another one is found to explain it."""
+        kind = values.get("kind", "clients_idle")
+        of_cause = ADVICE_BY_CAUSE.get(values.get("likely_cause") or "", "")
+        usual = {
+            "severity": USUAL_SEVERITY.get(kind, "warning"),
+            "kind": kind,
+            "evidence": "2 of 6 own nothing",
+            "advice": of_cause
+            if of_cause and kind in KINDS_WITH_ADVICE_BY_CAUSE
+            else ADVICE.get(kind, "Remove two."),
+            "page": f"docs/findings/{kind}.md",
+            "client_count": 2,
+        }
+        return self.add("finding", **usual | values)
+
+    def show_to(self, spark: SparkSession) -> None:
+        """Registers the views that the measures read."""
+        for name, table in TABLES.items():
+            ddl = ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
+            _view(spark, f"{table.layer}_{name}", self.rows[name], ddl)
+        for name in COMPARED:
+            columns = (TABLES | {QUARANTINED_GROUP.name: QUARANTINED_GROUP})[name].all_columns
+            ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
+            _view(spark, f"before_{name}", self.before[name], ddl)
+        compared_ds = self.compared_ds.isoformat() if self.compared_ds else None
+        run = {"cluster": CLUSTER, "ds": DS.isoformat(), "compared_ds": compared_ds}
+        _view(spark, "run", [run], "cluster string, ds date, compared_ds date")
+        _view(
+            spark,
+            "manifest_file",
+            self.manifest,
+            "path string, kind string, line_count bigint, error_count bigint",
+        )
+        _view(spark, "configured_rule", configured_rules(self.settings), CONFIGURED_RULE_SCHEMA)
+        lines = export_lines(self) if self.export is None else self.export
+        _view(spark, "export_line", lines, "kind string, value string")
+
+    def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
+        """What the gate is given: the rows of all statements, or of some."""
+        complete(self)
+        add_churn(self)
+        self.show_to(spark)
+        staged = {name: spark.table(f"{table.layer}_{name}") for name, table in TABLES.items()}
+        show_without(spark, staged, self.left_out)
+        return [row.asDict() for statement in statements for row in spark.sql(statement).collect()]
+
+
+def _view(spark: SparkSession, name: str, rows: list[Row], ddl: str) -> None:
+    """A view over constant rows; typed by Spark from JSON, so that nothing crosses into Python workers."""
+    literal = json.dumps(rows).replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"SELECT inline(from_json('{literal}', 'array<struct<{ddl}>>'))").createOrReplaceTempView(name)
+
+
+def healthy_day() -> StagedDay:
+    """Two clustering groups, a broadcasting one, an offline one, one that could not be asked, a vanished topic."""
+    day = StagedDay()
+    day.add_export_file(ROUTE_FILE, ("payload",) * 200 + ("error", "rejected"))
+    day.add_topic("orders")
+    day.add_topic("config", queues_per_broker=1)
+    day.add_group("order-service", "orders")
+    day.add_group("big-service", "orders", clients=tuple(f"m{n:02}" for n in range(11)))
+    day.add_group("listeners", "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
+    day.add_finding(consumer_group="big-service", topic="orders")
+    day.add_silent_group("sleeping", "orders", "offline", "group_offline")
+    day.add_silent_group("unreachable", "orders", "unknown", "members_unknown")
+    keep_without_route(day, "order-service", "vanished", owner="c2")
+    return day
+
+
+def keep_without_route(day: StagedDay, group: str, topic: str, owner: str) -> None:
+    """A topic that no name server knows, of which a client still holds queue 0 of `broker-c`."""
+    queue = {
+        "consumer_group": group,
+        "topic": topic,
+        "broker_name": "broker-c",
+        "queue_id": 0,
+        "client_id": owner,
+    }
+    if not day.of("export_record", topic=topic):
+        day.add_route_answers(topic, ("error", "error"), error_code=17)
+    day.add("observed_owner", **queue, is_pop=False)
+    day.add(
+        "queue_assignment",
+        **queue,
+        strategy="AVG",
+        strategy_source="observed",
+        is_effective=True,
+        client_connection_count=1,
+        reason="kept_without_route",
+    )
+    day.rate(group, topic, "AVG", ("c1", "c2", "c3"))

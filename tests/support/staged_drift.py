@@ -1,0 +1,253 @@
+"""Drift, divergence and their findings as the other rows of a staged day give them, so that a test can spoil one thing.
+
+Written with loops over one queue and one broker at a time: it shares nothing with the job or with the gate's SQL.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from tests.support.staged_findings import identify
+
+if TYPE_CHECKING:
+    from tests.support.staged_day import StagedDay
+
+Row = dict[str, Any]
+
+UNKNOWN_RULE = {
+    "settings_missing",
+    "strategy_unknown",
+    "member_strategy_unknown",
+    "release_unknown",
+    "strategy_failed",
+}
+CANNOT_TELL = {"members_unknown", "shared_by_pop", *UNKNOWN_RULE}
+CAUSE_OF_REASON = {
+    "duplicate_client_id": "duplicate_client_id",
+    "room_without_consumers": "room_without_clients",
+    "not_in_configured_list": "config_list_gap",
+    "mixed_strategies": "mixed_strategies",
+    "mixed_clients": "mixed_clients",
+    "owner_not_subscribed": "subscriptions_differ",
+    "queue_not_in_route": "queue_not_in_route",
+}
+KIND_OF_STATE = {
+    "unowned": "queue_unowned",
+    "multi_owned": "queue_owned_twice",
+    "foreign_owner": "owner_unexpected",
+}
+COMPARED = {
+    "read_queues": "read_queue_count",
+    "write_queues": "write_queue_count",
+    "perm": "perm",
+    "order_conf": "order_topic_conf",
+}
+
+
+def complete(day: StagedDay) -> None:
+    """Add what the day's rows give, for the groups and topics that have none of it yet."""
+    groups = {
+        row["consumer_group"] for name in ("queue_assignment", "observed_owner") for row in day.rows[name]
+    }
+    for group in sorted(groups - {row["consumer_group"] for row in day.rows["ownership_drift"]}):
+        add_drift(day, group)
+    topics = {row["topic"] for row in day.rows["export_record"] if row["kind"] == "nameserver_route"}
+    for topic in sorted(topics - {row["topic"] for row in day.rows["route_divergence"]}):
+        add_divergence(day, topic)
+    add_findings(day)
+    identify(day)
+
+
+def add_drift(day: StagedDay, group: str) -> list[Row]:
+    """The rows of `ownership_drift` of a group; gives them."""
+    assigned: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    held: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
+    for row in day.of("queue_assignment", consumer_group=group):
+        if row["is_effective"] or row["strategy"] == "AVG":
+            assigned[row["topic"], row["broker_name"], row["queue_id"]].append(row)
+    answered = {row["client_id"] for row in day.of("client_process", consumer_group=group, state="online")}
+    for row in day.of("observed_owner", consumer_group=group):
+        if row["client_id"] not in answered:
+            held[row["topic"], row["broker_name"], row["queue_id"]].append(row)
+    for row in day.of("process_owner", consumer_group=group):
+        held[row["topic"], row["broker_name"], row["queue_id"]].append(row)
+    states = {row["topic"]: row["group_state"] for row in day.of("assignment_fairness", consumer_group=group)}
+    silent = {row["client_id"] for row in day.of("consumer_client", consumer_group=group, state="unknown")}
+    return [
+        _drift_of_queue(
+            day, group, queue, assigned[queue], held[queue], states.get(queue[0], "unknown"), silent
+        )
+        for queue in sorted(assigned.keys() | held.keys())
+    ]
+
+
+def _drift_of_queue(
+    day: StagedDay,
+    group: str,
+    queue: tuple[str, str, int],
+    assigned: list[Row],
+    held: list[Row],
+    group_state: str,
+    silent: set[str],
+) -> Row:
+    effective = [row for row in assigned if row["is_effective"]]
+    is_kept = any(row["reason"] == "kept_without_route" for row in assigned)
+    reason = max((row["reason"] for row in effective if row["reason"]), default=None)
+    strategy = effective[0]["strategy"] if effective else None
+    chosen = sorted({row["client_id"] for row in effective if row["client_id"] and not is_kept})
+    clients = sorted({row["client_id"] for row in held})
+    processes = len(held)
+    is_repeated = any(
+        "process" not in row and _connection_count(day, group, row["client_id"]) > 1 for row in held
+    )
+    missing = set(chosen) - set(clients)
+    untold = "members_unknown" if group_state == "unknown" else reason if reason in CANNOT_TELL else None
+    cause = CAUSE_OF_REASON.get(reason or "")
+    if reason == "shared_by_pop":
+        state, cause = ("shared" if held else "unknown"), None
+    elif strategy == "BROADCASTING":
+        state = "foreign_owner" if set(clients) - set(chosen) else "unowned" if missing - silent else "match"
+    elif processes > 1:
+        state, cause = "multi_owned", "duplicate_client_id" if processes > len(clients) else None
+    elif untold:
+        state, cause = ("unknown", None)
+        if not held and not silent and reason in UNKNOWN_RULE:
+            state = "unowned"
+    elif set(clients) - set(chosen):
+        state, cause = "foreign_owner", "route_vanished" if is_kept else None
+    elif missing & silent or is_repeated:
+        state, cause = "unknown", None
+    elif clients:
+        state, cause = "match", None
+    else:
+        state, cause = "unowned", "group_offline" if group_state == "offline" else cause
+    topic, broker, queue_id = queue
+    return day.add(
+        "ownership_drift",
+        consumer_group=group,
+        topic=topic,
+        broker_name=broker,
+        queue_id=queue_id,
+        state=state,
+        likely_cause=cause,
+        unknown_reason=(
+            untold or ("client_not_asked" if missing & silent else "process_count_unknown")
+            if state == "unknown"
+            else None
+        ),
+        strategy=strategy,
+        expected_client_ids=None if untold else chosen,
+        expected_reason=reason,
+        observed_client_ids=clients,
+        observed_process_count=processes,
+        is_routed=bool(assigned) and not is_kept and reason != "queue_not_in_route",
+        route_state="none" if is_kept else "known",
+        group_state=group_state,
+        group_state_reason=next(
+            (
+                row["group_state_reason"]
+                for row in day.of("assignment_fairness", consumer_group=group, topic=topic)
+            ),
+            None,
+        ),
+        divergent_broker_count=0,
+        is_being_released=False,
+    )
+
+
+def _connection_count(day: StagedDay, group: str, client: str) -> int:
+    by_broker: dict[str, int] = defaultdict(int)
+    for row in day.of("consumer_connection", consumer_group=group, client_id=client):
+        by_broker[row["broker_name"]] += 1
+    return min(by_broker.values(), default=1)
+
+
+def add_divergence(day: StagedDay, topic: str) -> list[Row]:
+    """The rows of `route_divergence` of a topic; gives them."""
+    asked = {
+        row["nameserver"]: row["state"] == "payload" or row["error_code"] == 17
+        for row in day.of("export_record", kind="nameserver_route", topic=topic)
+    }
+    routes = {
+        (row["broker_name"], row["nameserver"]): row
+        for row in day.of("topic_route", topic=topic, is_in_route=True)
+    }
+    configs = {row["broker_name"]: row for row in day.of("topic_config", topic=topic)}
+    told = {
+        row["broker_name"] for row in day.of("export_record", kind="broker_topic_config", state="payload")
+    }
+    added = []
+    for broker in sorted({broker for broker, _ in routes} | set(configs)):
+        own = {
+            nameserver: routes.get((broker, nameserver))
+            for nameserver, is_answer in asked.items()
+            if is_answer
+        }
+        known = [route for route in own.values() if route]
+        between = [name for name, column in COMPARED.items() if len({route[column] for route in known}) > 1]
+        if known and len(known) < len(own):
+            between.insert(0, "broker_missing")
+        readable = {route["subscribe_queue_count"] for route in known}
+        for nameserver, is_answer in asked.items():
+            route, config = routes.get((broker, nameserver)), configs.get(broker)
+            against = _against_config(route, config, is_told=broker in told) if is_answer else []
+            differences = [*between, *against] if is_answer else []
+            added.append(
+                day.add(
+                    "route_divergence",
+                    topic=topic,
+                    broker_name=broker,
+                    nameserver=nameserver,
+                    state="unknown" if not is_answer else "differs" if differences else "same",
+                    differences=differences,
+                    is_read_affected=len(readable) > 1 or ("broker_missing" in between and max(readable) > 0),
+                    is_routed=route is not None if is_answer else None,
+                    is_config_known=broker in told,
+                    nameserver_count=len(own),
+                    **{name: route and route[name] for name in (*COMPARED.values(), "subscribe_queue_count")},
+                    **{
+                        f"config_{name}": config and config[name]
+                        for name in ("perm", "read_queue_count", "write_queue_count")
+                    },
+                )
+            )
+    return added
+
+
+def _against_config(route: Row | None, config: Row | None, *, is_told: bool) -> list[str]:
+    if route is None:
+        return [] if config is None else ["not_routed"]
+    if config is None:
+        return ["not_configured"] if is_told else []
+    columns = ("read_queues", "write_queues", "perm")
+    return [f"config_{name}" for name in columns if route[COMPARED[name]] != config[COMPARED[name]]]
+
+
+def add_findings(day: StagedDay) -> None:
+    """The findings of drift and divergence that are not there yet."""
+    queues: dict[tuple[str, str, str, str | None], int] = defaultdict(int)
+    for row in day.rows["ownership_drift"]:
+        if row["state"] in KIND_OF_STATE and row["likely_cause"] != "group_offline":
+            queues[row["consumer_group"], row["topic"], row["state"], row["likely_cause"]] += 1
+    for (group, topic, state, cause), count in queues.items():
+        is_frozen = state == "foreign_owner" and cause == "route_vanished"
+        kind = "assignment_frozen" if is_frozen else KIND_OF_STATE[state]
+        if group not in day.untold and not day.of("finding", kind=kind, consumer_group=group, topic=topic):
+            row = day.add_finding(
+                kind=kind, consumer_group=group, topic=topic, likely_cause=cause, queue_count=count
+            )
+            if cause == "not_yet_rebalanced":
+                row["severity"] = "warning"
+    topics = {
+        (row["topic"], kind)
+        for row in day.rows["route_divergence"]
+        for kind, is_there in (
+            ("route_differs", row["is_read_affected"]),
+            ("order_conf_differs", "order_conf" in (row["differences"] or [])),
+        )
+        if row["state"] == "differs" and is_there
+    }
+    for topic, kind in sorted(topics):
+        if topic not in day.untold and not day.of("finding", kind=kind, topic=topic):
+            day.add_finding(kind=kind, topic=topic, value_count=2)

@@ -1,0 +1,135 @@
+"""Three days of one small cluster, of which the second has a fault of the code in one group: what many-day tests share.
+
+The fault is a second owner, who is not even connected, of that group's first queue by each strategy; the settings want such
+a group left out. Clients come and go every day, and there is no export of the day before the last.
+
+Belongs here: the exports, and how a day of them is computed. Does not belong here: in which order (see the tests).
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from pyspark.sql.functions import col, lit
+
+from rebalance_ledger.pipeline.backfill import NO_EXPORT, DayOutcome, backfill
+from rebalance_ledger.pipeline.outdated import stale_days
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.fingerprint import TableDay, fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
+from spark_jobs import build as build_module
+from tests.support.computed_days import compute_and_publish
+from tests.support.export_builder import ExportBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+CLUSTER: Final = "shop-test"
+DAYS = MONDAY, TUESDAY, THURSDAY = tuple(date(2026, 11, day) for day in (16, 17, 19))
+BAD: Final = "it's -- \" <b>`%s`</b>\\"
+GROUPS: Final = ("orders-a", "orders-b", "orders-c", "orders-d", BAD)
+QUARANTINE: Final = f"clusters: {{{CLUSTER}: {{gate: {{quarantine_groups: true%s}}}}}}\n"
+
+_MEMBERS: Final[Mapping[date, Sequence[str]]] = {
+    MONDAY: ["c1", "c2"],
+    TUESDAY: ["c1", "c2", "c3"],
+    THURSDAY: ["c2", "c3"],
+}
+_QUEUES_OF_STOCK: Final = {MONDAY: 8, TUESDAY: 8, THURSDAY: 6}
+_READERS_OF_STOCK: Final[Mapping[date, Mapping[str, Sequence[str]]]] = {
+    MONDAY: {"front": ["c1"], "steady": ["a", "b"], "gone": ["x"]},
+    TUESDAY: {"front": ["c1", "c2", "c3"], "steady": ["a", "b"], "gone": ["x"]},
+    THURSDAY: {"front": ["c0", "c1", "c2"], "steady": ["a", "b"], "new": ["y"]},
+}
+
+
+def sealed(exports: Path, **members_of: Sequence[str]) -> Path:
+    """Seal the exports anew, with other members of the groups where they are given by the day's name."""
+    shutil.rmtree(exports / CLUSTER, ignore_errors=True)
+    for ds in DAYS:
+        export = ExportBuilder(CLUSTER, ds)
+        export.route("orders", {"a": 4})
+        for group in GROUPS:
+            export.group(group, ["orders"], members_of.get(f"{ds:%A}", _MEMBERS[ds]), "a")
+        export.route("stock", {"a": _QUEUES_OF_STOCK[ds]})
+        for group, clients in _READERS_OF_STOCK[ds].items():
+            export.group(group, ["stock"], clients, "a")
+        _write_changing(export, is_changed=ds == THURSDAY)
+        export.seal(exports)
+    return exports
+
+
+def _write_changing(export: ExportBuilder, *, is_changed: bool) -> None:
+    """A group that changes to a strategy whose parameters no settings say; c1 held 0 and 2 of the queues, then 0 and 1."""
+    export.route("payments", {"a": 4})
+    export.members("a", "changing", ["c1", "c2"], ["payments"])
+    held = {"c1": (0, 1), "c2": (2, 3)} if is_changed else {"c1": (0, 2), "c2": (1, 3)}
+    for client, queues in held.items():
+        strategy = "CONSISTENT_HASH" if is_changed else "AVG_BY_CIRCLE"
+        export.client(
+            "changing", client, ["payments"], strategy, [("payments", "a", queue) for queue in queues]
+        )
+
+
+def with_a_second_owner(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+    """`queue_assignment` with the fault."""
+
+    def faulty(*arguments: Any) -> DataFrame:
+        rows = original(*arguments)
+        first_queue = rows.where((col("consumer_group") == BAD) & (col("queue_id") == 0))
+        return rows.unionByName(first_queue.withColumn("client_id", lit("stranger")))
+
+    return faulty
+
+
+@dataclass(frozen=True)
+class ThreeDays:
+    """Where the days are read and written; they are computed in the tests' own Spark session."""
+
+    spark: SparkSession
+    exports: Path
+    warehouse: Warehouse
+    settings_file: Path
+
+    @classmethod
+    def below(cls, folder: Path, spark: SparkSession) -> ThreeDays:
+        """Seal the exports below a folder, with settings and a warehouse that is empty."""
+        settings_file = folder / "ledger.yaml"
+        settings_file.write_text(QUARANTINE % "")
+        exports = sealed(folder / "exports")
+        return cls(spark, exports, Warehouse.at(str(folder / "warehouse")), settings_file)
+
+    def day(self, ds: date) -> Day:
+        return Day(CLUSTER, ds, self.exports, self.warehouse, self.settings_file)
+
+    def run(self, ds: date) -> None:
+        """Compute and publish a day, by code that has the fault on Tuesday."""
+        with pytest.MonkeyPatch.context() as patch:
+            if ds == TUESDAY:
+                patch.setattr(
+                    build_module, "queue_assignment", with_a_second_owner(build_module.queue_assignment)
+                )
+            compute_and_publish(self.spark, self.day(ds))
+
+    def backfill(self, first: date, last: date, *, is_reversed: bool = False) -> list[date]:
+        """Run some days as `ledger backfill` does, and return those that were run, in that order."""
+
+        def run(day: Day, why: str) -> DayOutcome:
+            self.run(day.ds)
+            return DayOutcome(day.ds, why, "published", 0, "")
+
+        outcomes = backfill(self.day(first), first, last, is_reversed=is_reversed, run=run)
+        return [outcome.ds for outcome in outcomes if outcome.outcome != NO_EXPORT]
+
+    @property
+    def tables(self) -> list[TableDay]:
+        """Return what all published tables come to, of which none may be out of date."""
+        assert stale_days(self.warehouse, CLUSTER) == ()
+        return list(fingerprint(self.warehouse.root, CLUSTER))
