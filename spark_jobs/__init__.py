@@ -1,5 +1,6 @@
-"""From an export to a staged day, with Spark.
+"""The Spark job of one cluster and day: read an export, compute silver and gold, stage both.
 
-What belongs here: reading an export into silver, computing gold, staging both. What does not: RocketMQ's rules
-(`strategies`), what a payload means (`topology`), what may be published (`expectations`, `warehouse`).
+`silver` reads the export, `assignment` computes owners by every strategy, `gold` and `findings` compute the published
+tables. What does not belong here: RocketMQ's rules (`strategies`), the meaning of a payload
+(`rebalance_ledger.exports`), what may be published (`expectations`).
 """

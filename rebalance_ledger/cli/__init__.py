@@ -1,1 +1,4 @@
-"""The command line, and the programs that drive whole days through Airflow. On top of every other package."""
+"""The commands of `ledger`. Imports every other package; nothing imports this one.
+
+What belongs here: options, output and exit codes. What does not: the steps themselves (`rebalance_ledger.pipeline`).
+"""

@@ -1,5 +1,5 @@
-"""Making exports: the one writer of them, and what turns other people's texts and files into their lines.
+"""Collectors: a live cluster through RocketMQ's admin client, or texts and files that people have kept.
 
-What belongs here: how a capture gets onto the disk, and the sources that are captured or converted. What does not: what an
-export is (`rebalance_ledger.exports.contract`, `rebalance_ledger.exports.manifest`), and what its payloads mean (`rebalance_ledger.exports.payloads`).
+What belongs here: which questions to ask, and how each source becomes the lines of an export. What does not: what an
+export is (`rebalance_ledger.exports`).
 """

@@ -1,5 +1,5 @@
-"""What an export is: its contract, its manifest, and how the text that RocketMQ gave is read.
+"""Exports: the contract, the manifest, writing, sealing, uploading and redacting them.
 
-What belongs here: kinds of sources, envelopes, seals, the JSON dialect, payload text to facts, collectors. What does
-not: Spark, and RocketMQ's own rules (`strategies`).
+What belongs here: everything between a collector's answers and a sealed day, and reading the payloads of a sealed day.
+What does not: asking a cluster (`rebalance_ledger.collectors`), and Spark.
 """

@@ -1,1 +1,1 @@
-"""TODO spark_jobs/gold."""
+"""Gold: the tables that readers query, one module each, named as the table."""

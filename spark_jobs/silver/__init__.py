@@ -1,1 +1,1 @@
-"""TODO spark_jobs/silver."""
+"""Silver: the lines of an export as typed rows, one table for each kind of fact."""

@@ -7,7 +7,6 @@ from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-import offset_file_cases as drawn
 import pytest
 
 from rebalance_ledger.rocketmq.offset_files import (
@@ -17,6 +16,7 @@ from rebalance_ledger.rocketmq.offset_files import (
     read_offset_file,
     write_offset_file,
 )
+from tests.support import offset_file_cases as drawn
 from tests.support.offset_file_checks import check_start, form, java_form
 from tests.support.offset_file_examples import EXAMPLES
 from tools.rocketmq_java.gateway import running
