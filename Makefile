@@ -11,7 +11,7 @@ IN_ENVIRONMENT := setup/in-environment
 QUICK := not e2e and not e2e_cluster and not faults and not differential
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
 TYPED_BESIDE := bench dags deploy setup tools
-COMPOSE := docker compose --file deploy/docker-compose.yml
+COMPOSE := docker compose
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,7 +35,7 @@ image: ## the one image of the project, for Airflow and for Spark (deploy/Docker
 	@$(PYTHON) -m setup.deployment_secrets
 	@$(COMPOSE) build
 
-up: image ## the deployment of deploy/docker-compose.yml: PostgreSQL, Airflow, Spark; waits until all of it is healthy
+up: image ## the deployment of docker-compose.yml: PostgreSQL, Airflow, Spark; waits until all of it is healthy
 	@$(COMPOSE) up --detach --wait
 
 down: ## stop the deployment; its volumes stay

@@ -16,7 +16,7 @@ def main() -> NoReturn:
     """Write the file, readable by us alone, and become the server; ends with 1 if there is no password."""
     password = os.environ.pop("AIRFLOW_ADMIN_PASSWORD", "")
     if not password:
-        sys.exit("AIRFLOW_ADMIN_PASSWORD is not set; set it in deploy/.env.")
+        sys.exit("AIRFLOW_ADMIN_PASSWORD is not set; set it in .env.")
     passwords = Path(os.environ["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"])
     passwords.unlink(missing_ok=True)
     passwords.touch(mode=0o600)

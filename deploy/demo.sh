@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # `make demo`: the deployment and a RocketMQ cluster with traffic; today's export, today's ledger on Spark, and the result.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")"
-export LEDGER_SETTINGS_FROM=./demo.yaml
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export LEDGER_SETTINGS_FROM=./deploy/demo.yaml
 today="$(date --utc +%F)"
 log=/var/lib/airflow/logs/demo.log
 
@@ -30,8 +30,8 @@ in_scheduler ledger sql "
 cat <<END
 
 Where to look:
-  Airflow       http://$(compose port airflow-api-server 8080)   user admin, password AIRFLOW_ADMIN_PASSWORD in deploy/.env
+  Airflow       http://$(compose port airflow-api-server 8080)   user admin, password AIRFLOW_ADMIN_PASSWORD in .env
   Spark         http://$(compose port spark-master 8080)
-  the tables    docker compose --file deploy/docker-compose.yml exec airflow-scheduler ledger tables
+  the tables    docker compose exec airflow-scheduler ledger tables
   the end       make down
 END

@@ -1,4 +1,4 @@
-"""The secrets of a deployment: `python3 -m setup.deployment_secrets` makes deploy/.env of deploy/.env.example, once.
+"""The secrets of a deployment: `python3 -m setup.deployment_secrets` writes .env from .env.example, once.
 
 Belongs here: drawing them. There are no defaults, so that no two installations share a password.
 """
@@ -17,17 +17,21 @@ from setup.steps import ROOT, say
 if TYPE_CHECKING:
     from pathlib import Path
 
-EXAMPLE = ROOT / "deploy" / ".env.example"
-TARGET = ROOT / "deploy" / ".env"
+EXAMPLE = ROOT / ".env.example"
+TARGET = ROOT / ".env"
+_FORMER_TARGET = ROOT / "deploy" / ".env"
 _FERNET_KEY = "AIRFLOW_FERNET_KEY"
 _BYTES = 32
 
 
 def main() -> int:
     """Write the file unless it is there; returns 0."""
-    if not TARGET.exists():
+    if not TARGET.exists() and _FORMER_TARGET.exists():
+        _FORMER_TARGET.rename(TARGET)
+        say("deploy/.env is .env now, beside docker-compose.yml; relative paths in it start at the root of the checkout.")
+    elif not TARGET.exists():
         write(TARGET)
-        say("deploy/.env has the secrets of this deployment; keep it to yourself, and keep it.")
+        say(".env has the secrets of this deployment; keep it to yourself, and keep it.")
     return 0
 
 

@@ -173,7 +173,7 @@ def page(said: Any) -> Iterator[str]:
 
 
 def test_a_shell_that_works_on_this_checkout_does_not_change_where_containers_look() -> None:
-    # Compose takes a variable of the shell before the same one of deploy/.env.
+    # Compose takes a variable of the shell before the same one of .env.
     of_checkout = set(
         re.findall(r"^ *export (\w+)=", (DEPLOY.parent / "conf" / "environment.sh").read_text(), re.MULTILINE)
     )

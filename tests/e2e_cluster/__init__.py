@@ -1,6 +1,6 @@
 """The ledger on engines of its own, as `deploy/` sets them up: PostgreSQL, Airflow's four parts, Spark's master and workers.
 
 Twice: as processes on loopback, which runs wherever the project does (`processes`), and as the containers of
-deploy/docker-compose.yml, which wants a Docker engine (`containers`). Both do the same: a day, a backfill that loses a worker,
+docker-compose.yml, which wants a Docker engine (`containers`). Both do the same: a day, a backfill that loses a worker,
 and the published tables beside those of one machine.
 """

@@ -1,4 +1,4 @@
-"""deploy/docker-compose.yml as it is read where nothing is set: with its defaults, and secrets empty."""
+"""docker-compose.yml as it is read where nothing is set: with its defaults, and secrets empty."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-COMPOSE_FILE = Path(__file__).resolve().parents[2] / "deploy" / "docker-compose.yml"
+COMPOSE_FILE = Path(__file__).resolve().parents[2] / "docker-compose.yml"
 _VARIABLE = re.compile(r"\$\{(?P<name>\w+):(?P<kind>[-?])(?P<rest>[^}]*)\}")
 
 

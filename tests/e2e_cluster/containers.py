@@ -1,4 +1,4 @@
-"""The deployment as the containers of deploy/docker-compose.yml, each from an image that is built here or pulled.
+"""The deployment as the containers of docker-compose.yml, each from an image that is built here or pulled.
 
 Exports and tables are in the deployment's own object store, and Spark's history server runs beside it.
 """
@@ -46,7 +46,7 @@ class ClusterOfContainers:
         self._compose = [
             "compose",
             f"--project-name={_PROJECT}",
-            f"--file={ROOT / 'deploy' / 'docker-compose.yml'}",
+            f"--file={ROOT / 'docker-compose.yml'}",
             f"--env-file={env_file}",
         ]
         secrets = dict(line.split("=", 1) for line in env_file.read_text().splitlines() if line[:1].isalpha())
@@ -57,7 +57,7 @@ class ClusterOfContainers:
         self.store = on_loopback(
             f"http://{objects}", secrets["AWS_ACCESS_KEY_ID"], secrets["AWS_SECRET_ACCESS_KEY"]
         )
-        # What an installation would write into deploy/.env.
+        # What an installation would write into .env.
         with env_file.open("a") as settings:
             settings.write(
                 "COMPOSE_PROFILES=object-store,history\n"

@@ -1,4 +1,4 @@
-"""The deployment as processes on loopback: the services of deploy/docker-compose.yml with its own settings, without containers."""
+"""The deployment as processes on loopback: the services of docker-compose.yml with its own settings, without containers."""
 
 from __future__ import annotations
 
