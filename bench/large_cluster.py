@@ -89,7 +89,7 @@ def measure(*, size: Size = FULL, folder: Path | None = None) -> list[Measuremen
 
 
 def commands(size: Size, folder: Path) -> dict[str, list[str]]:
-    """Stage -> its command, in order."""
+    """StagingArea -> its command, in order."""
     exports, settings = str(folder / "exports"), str(folder / "settings.yaml")
     warehouse = str(folder / "warehouse")
     day = ["--cluster", CLUSTER, "--ds", DS.isoformat(), "--exports", exports]

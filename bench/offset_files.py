@@ -107,7 +107,7 @@ def _land(folder: Path) -> dict[str, float]:
 def _read(folder: Path) -> dict[str, float]:
     """Reads every file in a Spark application with the project's own settings."""
     # A JVM's libraries must not count as memory of landing.
-    from rebalance_ledger.warehouse.layout import Stage  # noqa: PLC0415
+    from rebalance_ledger.warehouse.layout import StagingArea  # noqa: PLC0415
     from spark_jobs.session import spark_session  # noqa: PLC0415
     from spark_jobs.silver.offset_file_snapshots import readings  # noqa: PLC0415
     from spark_jobs.silver.reader import read_silver  # noqa: PLC0415
@@ -115,7 +115,7 @@ def _read(folder: Path) -> dict[str, float]:
     directory = export_directory(folder / "exports", _CLUSTER, _DS)
     manifest = load_manifest(directory)
     spark = spark_session("bench: offset files")
-    silver = read_silver(spark, str(directory), manifest, Stage(str(folder), "stage"))
+    silver = read_silver(spark, str(directory), manifest, StagingArea(str(folder), "stage"))
     index = str(folder / "index.parquet")
     silver["offset_file"].write.parquet(index)
     silver["offset_file"] = spark.read.parquet(index)

@@ -38,7 +38,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from rebalance_ledger.operators.ledger import (
     GateOperator,
     LedgerBuildOperator,
-    LedgerStageOperator,
+    LedgerStepOperator,
     VerifyExportSensor,
     places,
     retry_policy,
@@ -103,7 +103,7 @@ def queue_ledger() -> None:
             map_index_template=name,
             doc_md="Judges the staged day with Great Expectations. A refusal is final until the input changes.",
         )
-        published = LedgerStageOperator(
+        published = LedgerStepOperator(
             task_id="publish",
             stage="publish",
             cluster=cluster,

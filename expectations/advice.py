@@ -24,7 +24,7 @@ def advice_on(row: Mapping[str, Any]) -> str:
         return "The ledger may be wrong about this group: ask the stage, repair the export or the code, and run the day again; it is whole then."
     if outcome == "waived":
         return "Nothing before the waiver ends; then repair what it excuses, or renew it."
-    if outcome == "not_compared":
+    if outcome == "skipped":
         return "Nothing, if this is the first day; else publish the earlier day and judge this one again."
     if row["observed"] is None:
         return "Build the day again: the stage was measured by other code, or not to its end."

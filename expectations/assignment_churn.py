@@ -1,7 +1,7 @@
 """What must hold of `gold.assignment_churn`: plain SQL over both days' assignments comes to the same.
 
 What belongs here: the expectations of this table, and the counts that it is held to. What does not: whether so much churn
-is well (`finding`). The views `before_<table>` are the rows of the day that the build read; `run.compared_ds` says which, and is
+is well (`finding`). The views `before_<table>` are the rows of the day that the build read; `run.baseline_ds` says which, and is
 null where there was none.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted_list, text_or_null
+from expectations.model import Expectation, Suite, Violation, quoted_list, text_or_null, violations_in
 from expectations.thresholds import DOUBTFUL_OWNER_REASONS
 from rebalance_ledger.tables import ASSIGNMENT_CHURN
 
@@ -33,9 +33,9 @@ STATE_FOLLOWS_DAYS: Final = Expectation(
     "state_follows_days",
     "Day, state and earlier strategy are what plain SQL finds in the assignments of both days.",
     judges=(
-        "compared_ds",
+        "baseline_ds",
         "state",
-        "strategy_before",
+        "baseline_strategy",
     ),
 )
 COUNTS_EQUAL_DAYS: Final = Expectation(
@@ -43,7 +43,7 @@ COUNTS_EQUAL_DAYS: Final = Expectation(
     "counts_equal_days",
     "Every count of queues and clients is exactly what plain SQL counts in both days; unknown is null and not 0.",
     judges=(
-        "queue_count_before",
+        "baseline_queue_count",
         "queue_count",
         "added_queue_count",
         "removed_queue_count",
@@ -70,7 +70,7 @@ OBSERVED_MOVES_EQUAL_DAYS: Final = Expectation(
     "observed_moves_equal_days",
     "The strategy of the earlier day and the queues that were seen to move are what plain SQL finds in the drift of both days.",
     judges=(
-        "baseline_strategy",
+        "baseline_effective_strategy",
         "observed_queue_count",
         "observed_moved_queue_count",
     ),
@@ -88,7 +88,7 @@ SUITE: Final = Suite(
     ),
 )
 
-_UNTOLD = quoted_list((*DOUBTFUL_OWNER_REASONS, "kept_without_route"))
+_UNTOLD = quoted_list((*DOUBTFUL_OWNER_REASONS, "route_missing"))
 
 # The earlier day's rows are given the strategy that today's row is compared with: today's effective one with the one
 # that was effective then, every other with itself.
@@ -113,7 +113,7 @@ old_queue AS (
     array_sort(collect_set(client_id)) AS owners,
     bool_or(coalesce(reason IN {_UNTOLD}, FALSE)) AS is_untold
   FROM now_strategy
-  JOIN before_queue_assignment AS old
+  JOIN baseline_queue_assignment AS old
     ON old.consumer_group = now_strategy.consumer_group AND old.topic = now_strategy.topic
     AND IF(now_strategy.is_effective, old.is_effective, old.strategy = now_strategy.strategy)
   GROUP BY now_strategy.consumer_group, now_strategy.topic, now_strategy.strategy, broker_name, queue_id
@@ -133,7 +133,7 @@ counted_churn AS (
   SELECT
     consumer_group, topic, strategy,
     count_if(is_now) AS queue_count,
-    count_if(is_old) AS queue_count_before,
+    count_if(is_old) AS baseline_queue_count,
     count_if(is_now AND NOT is_old) AS added_queue_count,
     count_if(is_old AND NOT is_now) AS removed_queue_count,
     count_if(is_now AND is_old) AS shared_queue_count,
@@ -149,7 +149,7 @@ counted_churn AS (
   GROUP BY consumer_group, topic, strategy
 ),
 now_member AS (SELECT DISTINCT consumer_group, client_id FROM silver_consumer_connection),
-old_member AS (SELECT DISTINCT consumer_group, client_id FROM before_consumer_connection),
+old_member AS (SELECT DISTINCT consumer_group, client_id FROM baseline_consumer_connection),
 -- For each n: how many clients have n queues or more. The queues that can stay are the least of both days, added up over
 -- all n: the part that two staircases have in common.
 step AS (
@@ -192,17 +192,17 @@ went AS (
   FROM old_member LEFT ANTI JOIN now_member USING (consumer_group, client_id)
   GROUP BY consumer_group
 ),
-left_out_before AS (SELECT DISTINCT consumer_group, TRUE AS is_left_out_before FROM before_quarantined_group),
+left_out_before AS (SELECT DISTINCT consumer_group, TRUE AS is_left_out_before FROM baseline_quarantined_group),
 seen_on_both_days AS (
   SELECT
     consumer_group, topic, TRUE AS is_effective,
-    max(old_strategy) AS baseline_strategy,
+    max(old_strategy) AS baseline_effective_strategy,
     count_if(is_seen AND is_old_seen) AS observed_queue_count,
     count_if(is_seen AND is_old_seen AND holders <> old_holders) AS observed_moved_queue_count
   FROM (
     SELECT consumer_group, topic, broker_name, queue_id, strategy AS old_strategy, observed_client_ids AS old_holders,
       state <> 'unknown' OR coalesce(unasked_client_count = 0 AND size(observed_client_ids) > 0, FALSE) AS is_old_seen
-    FROM before_ownership_drift
+    FROM baseline_ownership_drift
   )
   LEFT JOIN (
     SELECT consumer_group, topic, broker_name, queue_id, observed_client_ids AS holders,
@@ -213,20 +213,20 @@ seen_on_both_days AS (
 ),
 expected_churn AS (
   SELECT
-    consumer_group, topic, strategy, strategy_source, is_effective, compared_ds,
+    consumer_group, topic, strategy, strategy_source, is_effective, baseline_ds,
     CASE
-      WHEN compared_ds IS NULL THEN 'no_earlier_day'
+      WHEN baseline_ds IS NULL THEN 'no_baseline'
       WHEN coalesce(queue_count, 0) = 0 OR is_untold THEN 'unknown_now'
-      WHEN is_left_out_before THEN 'unknown_before'
-      WHEN queue_count_before = 0 THEN 'not_there_before'
-      WHEN is_old_untold THEN 'unknown_before'
+      WHEN is_left_out_before THEN 'unknown_on_baseline'
+      WHEN baseline_queue_count = 0 THEN 'absent_on_baseline'
+      WHEN is_old_untold THEN 'unknown_on_baseline'
       ELSE 'compared'
     END AS state,
-    old_strategy, queue_count, queue_count_before, added_queue_count, removed_queue_count, moved_queue_count,
+    old_strategy, queue_count, baseline_queue_count, added_queue_count, removed_queue_count, moved_queue_count,
     IF(is_read_by_many, NULL, shared_queue_count - coalesce(kept, 0) - least(nobodys, nobodys_before)) AS least_move_count,
     coalesce(joined_client_count, 0) AS joined_client_count,
     coalesce(left_client_count, 0) AS left_client_count,
-    baseline_strategy, observed_queue_count, observed_moved_queue_count
+    baseline_effective_strategy, observed_queue_count, observed_moved_queue_count
   FROM now_strategy
   LEFT JOIN counted_churn USING (consumer_group, topic, strategy)
   LEFT JOIN kept_in_place USING (consumer_group, topic, strategy)
@@ -234,7 +234,7 @@ expected_churn AS (
   LEFT JOIN went USING (consumer_group)
   LEFT JOIN left_out_before USING (consumer_group)
   LEFT JOIN seen_on_both_days USING (consumer_group, topic, is_effective)
-  CROSS JOIN (SELECT max(compared_ds) AS compared_ds FROM run)
+  CROSS JOIN (SELECT max(baseline_ds) AS baseline_ds FROM run)
 ),
 judged_churn AS (
   SELECT
@@ -254,7 +254,7 @@ judged_churn AS (
 
 _SUBJECT: Final = "concat('group ', consumer_group, ', topic ', topic, ', strategy ', strategy)"
 _COUNTS: Final = (
-    "queue_count_before",
+    "baseline_queue_count",
     "queue_count",
     "added_queue_count",
     "removed_queue_count",
@@ -267,7 +267,7 @@ _CHANGES: Final = {
     "clients_left": "given.left_client_count > 0",
     "queues_added": "given.added_queue_count > 0",
     "queues_removed": "given.removed_queue_count > 0",
-    "strategy_changed": "given.strategy_before <> given.strategy",
+    "strategy_changed": "given.baseline_strategy <> given.strategy",
 }
 
 
@@ -281,20 +281,20 @@ def _differences(expected_of: dict[str, str]) -> str:
     return f"nullif(concat_ws('; ', {named}), '')"
 
 
-def _breach(expectation: Expectation, differences: str) -> Breach:
+def _breach(expectation: Expectation, differences: str) -> Violation:
     """What differs, in rows that both sides have."""
-    return Breach(
+    return Violation(
         expectation,
         f"given IS NOT NULL AND expected IS NOT NULL AND {differences} IS NOT NULL",
         f"concat({_SUBJECT}, ': ', {differences})",
     )
 
 
-_OBSERVED: Final = ("baseline_strategy", "observed_queue_count", "observed_moved_queue_count")
+_OBSERVED: Final = ("baseline_effective_strategy", "observed_queue_count", "observed_moved_queue_count")
 
 _named_changes = ", ".join(f"IF({is_so}, '{name}', NULL)" for name, is_so in _CHANGES.items())
 _BREACHES: Final = (
-    Breach(
+    Violation(
         ROWS_EQUAL_FAIRNESS,
         "given IS NULL OR expected IS NULL OR given.strategy_source <> expected.strategy_source "
         "OR given.is_effective <> expected.is_effective",
@@ -304,9 +304,9 @@ _BREACHES: Final = (
         STATE_FOLLOWS_DAYS,
         _differences(
             {
-                "compared_ds": "expected.compared_ds",
+                "baseline_ds": "expected.baseline_ds",
                 "state": "expected.state",
-                "strategy_before": "IF(is_compared, expected.old_strategy, NULL)",
+                "baseline_strategy": "IF(is_compared, expected.old_strategy, NULL)",
             }
         ),
     ),
@@ -319,7 +319,7 @@ _BREACHES: Final = (
         LEAST_MOVES_RECOMPUTED,
         _differences({"least_move_count": "IF(is_compared, expected.least_move_count, NULL)"}),
     ),
-    Breach(
+    Violation(
         LEAST_MOVES_RECOMPUTED,
         "given.least_move_count > given.moved_queue_count",
         f"concat({_SUBJECT}, ': ', given.least_move_count, ' moves at least, and ', given.moved_queue_count, ' moved')",
@@ -330,4 +330,4 @@ _BREACHES: Final = (
     ),
 )
 
-BREACH_QUERY: Final = breaches_in("judged_churn", _BREACHES, ("consumer_group", "topic"))
+VIOLATION_QUERY: Final = violations_in("judged_churn", _BREACHES, ("consumer_group", "topic"))

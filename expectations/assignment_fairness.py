@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, text_or_null
+from expectations.model import Expectation, Suite, Violation, text_or_null
 from expectations.recomputed import STRATEGY_SUBJECT
 from expectations.thresholds import RATIO_TOLERANCE
 from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS
@@ -189,40 +189,40 @@ JUDGED_COLUMNS: Final = f"""
 _IS_RATED = "fairness IS NOT NULL"
 
 JUDGED_BREACHES: Final = (
-    Breach(
+    Violation(
         ROWS_EQUAL_ASSIGNMENT,
         f"NOT ({_IS_RATED}) OR NOT is_assigned AND fairness.queue_count > 0",
         f"concat({STRATEGY_SUBJECT}, IF({_IS_RATED}, ': only in assignment_fairness', ': only in queue_assignment'))",
     ),
-    Breach(
+    Violation(
         COUNTS_EQUAL_ASSIGNMENT,
         f"{_IS_RATED} AND NOT is_unknown AND count_differences <> ''",
         f"concat({STRATEGY_SUBJECT}, ': ', count_differences)",
     ),
-    Breach(
+    Violation(
         RATIOS_EQUAL_ASSIGNMENT,
         f"{_IS_RATED} AND NOT is_unknown AND ratio_differences <> ''",
         f"concat({STRATEGY_SUBJECT}, ': ', ratio_differences)",
     ),
-    Breach(
+    Violation(
         UNKNOWN_IS_NULL,
         "is_unknown AND (given_of_owners <> '' OR fairness.group_state = 'unknown' AND client_count IS NOT NULL)",
         f"concat({STRATEGY_SUBJECT}, ': the owners are unknown, yet given are ', "
         f"concat_ws(', ', IF(fairness.group_state = 'unknown' AND client_count IS NOT NULL, 'client_count', NULL), nullif(given_of_owners, '')))",
     ),
-    Breach(
+    Violation(
         JAIN_IN_RANGE,
         f"fairness.jain_index <= 0 OR fairness.jain_index > 1 + {RATIO_TOLERANCE!r}",
         f"concat({STRATEGY_SUBJECT}, ': ', fairness.jain_index)",
     ),
-    Breach(
+    Violation(
         BOUND_KEPT,
         "NOT fairness.is_within_bound AND promised_bound IS NOT NULL AND NOT is_spread_excused",
         f"concat({STRATEGY_SUBJECT}, ': clients own ', {text_or_null('fairness.min_queues_per_client')}, ' to ', "
         f"{text_or_null('fairness.max_queues_per_client')}, ' queues, promised to differ by at most ', promised_bound)",
     ),
-    # Not a breach as yet: which of them is one, the limits of the group say, when the day is judged.
-    Breach(
+    # Not a violation as yet: which of them is one, the limits of the group say, when the day is judged.
+    Violation(
         EVEN_ENOUGH,
         "fairness.is_effective AND fairness.max_over_mean > 1 "
         "AND fairness.max_queues_per_client - fairness.min_queues_per_client > 1",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted_list, text_or_null
+from expectations.model import Expectation, Suite, Violation, quoted_list, text_or_null, violations_in
 from expectations.presence import USERS_GROUP
 from expectations.thresholds import (
     BROADCAST_FINDING_KINDS,
@@ -92,7 +92,7 @@ MEMORY_EQUALS_CLIENT: Final = Expectation(
 )
 NUMBERS_FOLLOW: Final = Expectation(
     BROADCAST_OFFSET,
-    "numbers_follow",
+    "lag_consistent_with_bounds",
     "Lag and lost messages follow from offset and bounds; none is negative but the lag of `ahead_of_max`.",
     judges=(
         "lag_message_count",
@@ -193,7 +193,7 @@ indexed_line AS (
   FROM (
     SELECT line_number, consumer_group, 1 AS there, IF(state = 'error', 'failed', 'landed') AS state
     -- The export's lines stay whole on a day that is judged without some groups.
-    FROM silver_export_record LEFT ANTI JOIN left_out_group USING (consumer_group)
+    FROM silver_export_record LEFT ANTI JOIN excluded_group USING (consumer_group)
     WHERE kind = 'offset_file' AND state <> 'rejected'
   )
   FULL OUTER JOIN (
@@ -244,10 +244,10 @@ _HAS_NONE = f"restart_reason IN {quoted_list(RESTARTS_WITHOUT_STORED_OFFSET)}"
 _LAG = "max_offset - stored_offset"
 
 QUERIES: Final = (
-    breaches_in(
+    violations_in(
         "indexed_line",
         (
-            Breach(
+            Violation(
                 LINES_ACCOUNTED,
                 "there <> given OR state <> given_state",
                 "concat('line ', line_number, ', group ', consumer_group, ': ', given, ' rows, expected ', there)",
@@ -255,10 +255,10 @@ QUERIES: Final = (
         ),
         ("consumer_group",),
     ),
-    breaches_in(
+    violations_in(
         "counted_file",
         (
-            Breach(
+            Violation(
                 FILES_ACCOUNTED,
                 "landed <> given_landed OR failed <> given_failed",
                 f"concat({_FILE_NAME}, ': ', given_landed, ' files and ', given_failed, ' failures are counted, expected ', "
@@ -267,15 +267,15 @@ QUERIES: Final = (
         ),
         ("consumer_group",),
     ),
-    breaches_in(
+    violations_in(
         "gold_broadcast_offset_file",
         (
-            Breach(
+            Violation(
                 FILE_STATE_KNOWN,
                 f"NOT coalesce(state, '') IN {quoted_list(OFFSET_FILE_STATES)}",
                 f"concat({_FILE_NAME}, ': ', {text_or_null('state')})",
             ),
-            Breach(
+            Violation(
                 FILE_STATE_FOLLOWS,
                 f"NOT coalesce(CASE state {_FOLLOWS} ELSE TRUE END, FALSE)",
                 f"concat({_FILE_NAME}, ' is ', state, ', starts ', {text_or_null('start_outcome')}, ' from ', "
@@ -285,15 +285,15 @@ QUERIES: Final = (
         ),
         ("consumer_group",),
     ),
-    breaches_in(
+    violations_in(
         "judged_offset",
         (
-            Breach(
+            Violation(
                 OFFSET_STATE_KNOWN,
                 f"NOT coalesce(state, '') IN {quoted_list(BROADCAST_OFFSET_STATES)}",
                 f"concat({_QUEUE_NAME}, ': ', {text_or_null('state')})",
             ),
-            Breach(
+            Violation(
                 OFFSET_HAS_FILE,
                 "state_of_files IS NULL OR NOT state_of_files <=> file_state "
                 "OR (stored_offset IS NOT NULL AND source_of_files IS NULL) "
@@ -301,19 +301,19 @@ QUERIES: Final = (
                 f"concat({_QUEUE_NAME}, ': offset ', {text_or_null('stored_offset')}, ', files ', "
                 f"{text_or_null('state_of_files')}, ' read from ', {text_or_null('source_of_files')})",
             ),
-            Breach(
+            Violation(
                 BOUNDS_EQUAL_BROKER,
                 "NOT min_offset <=> told_min OR NOT max_offset <=> told_max",
                 f"concat({_QUEUE_NAME}, ': ', {text_or_null('min_offset')}, ' to ', {text_or_null('max_offset')}, "
                 f"', the broker said ', {text_or_null('told_min')}, ' to ', {text_or_null('told_max')})",
             ),
-            Breach(
+            Violation(
                 MEMORY_EQUALS_CLIENT,
                 "NOT memory_offset <=> told_memory",
                 f"concat({_QUEUE_NAME}, ': ', {text_or_null('memory_offset')}, ', the client said ', "
                 f"{text_or_null('told_memory')})",
             ),
-            Breach(
+            Violation(
                 NUMBERS_FOLLOW,
                 f"(lag_message_count < 0 AND state <> 'ahead_of_max') OR lag_message_count <> {_LAG} "
                 f"OR (lag_message_count IS NULL AND {_LAG} >= 0 AND stored_offset >= 0) "
@@ -323,7 +323,7 @@ QUERIES: Final = (
                 f"concat({_QUEUE_NAME}, ': lag ', {text_or_null('lag_message_count')}, ', lost ', "
                 f"{text_or_null('lost_message_count')}, ' at offset ', {text_or_null('stored_offset')})",
             ),
-            Breach(
+            Violation(
                 STATE_FOLLOWS_OFFSETS,
                 "NOT coalesce(CASE state "
                 "WHEN 'ok' THEN stored_offset >= min_offset AND max_offset IS NOT NULL AND NOT stored_offset < before IS TRUE "
@@ -338,7 +338,7 @@ QUERIES: Final = (
                 "ELSE TRUE END, FALSE)",
                 f"concat({_QUEUE_NAME}, ' is ', state, ' at offset ', {text_or_null('stored_offset')})",
             ),
-            Breach(
+            Violation(
                 RESTART_FOLLOWS,
                 f"NOT ({_HAS_STORED} OR {_HAS_NONE} OR restart_reason = 'unknown' "
                 "OR (restart_reason IS NULL AND state IN ('unused', 'orphan_queue'))) IS TRUE "
@@ -355,10 +355,10 @@ QUERIES: Final = (
         ),
         ("consumer_group", "topic", "broker_name"),
     ),
-    breaches_in(
+    violations_in(
         "told_broadcast",
         (
-            Breach(
+            Violation(
                 BROADCAST_TOLD,
                 "is_there <> is_told",
                 "concat('group ', consumer_group, ', client ', client_id, coalesce(concat(', topic ', topic), ''), ': ', kind, "

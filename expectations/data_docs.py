@@ -28,7 +28,7 @@ from expectations.verdict import allowed, waiver_text
 if TYPE_CHECKING:
     import great_expectations as gx
 
-    from expectations.evaluation import Judgement
+    from expectations.evaluation import Evaluation
 
 _PAGES: Final = Path(__file__).parent / "pages"
 _VIEW: Final = {"module_name": __name__, "class_name": "SelfContainedPage"}
@@ -67,21 +67,21 @@ class ExpectMeasureToBeBetween(ExpectColumnMaxToBeBetween):  # type: ignore[misc
         return _text("\n".join(lines), {"observed": meta["observed"]} | examples)
 
 
-def gx_expectation(judgement: Judgement) -> ExpectMeasureToBeBetween:
-    """A judgement, over the column named by its expectation's id, with what Data Docs say of it."""
-    waiver = waiver_text(judgement)
-    observed = "not measured" if judgement.observed is None else f"{judgement.observed:g}"
+def gx_expectation(evaluation: Evaluation) -> ExpectMeasureToBeBetween:
+    """A evaluation, over the column named by its expectation's id, with what Data Docs say of it."""
+    waiver = waiver_text(evaluation)
+    observed = "not measured" if evaluation.observed is None else f"{evaluation.observed:g}"
     return ExpectMeasureToBeBetween(
-        column=judgement.expectation.expectation_id,
-        min_value=judgement.threshold_min,
-        max_value=judgement.threshold_max,
-        severity=_GX_SEVERITY[judgement.severity],
+        column=evaluation.expectation.expectation_id,
+        min_value=evaluation.threshold_min,
+        max_value=evaluation.threshold_max,
+        severity=_GX_SEVERITY[evaluation.severity],
         meta={
-            "sentence": judgement.expectation.sentence,
-            "allowed": allowed(judgement),
-            "on_failure": _ON_FAILURE[judgement.severity],
+            "sentence": evaluation.expectation.sentence,
+            "allowed": allowed(evaluation),
+            "on_failure": _ON_FAILURE[evaluation.severity],
             "observed": observed if waiver is None else f"{observed}; {waiver}",
-            "examples": list(judgement.examples),
+            "examples": list(evaluation.examples),
         },
     )
 

@@ -126,11 +126,11 @@ WHERE here.is_effective AND earlier.is_effective
   AND here.max_over_mean >= {UNEVENNESS_JUMP!r} * earlier.max_over_mean""",
     )
 )
-"""duckdb SQL: a row for each offender, and one for each row count, with the columns of `model.breaches_in`."""
+"""duckdb SQL: a row for each offender, and one for each row count, with the columns of `model.violations_in`."""
 
 
 def measures(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """The rows of `STATEMENT` as measures, one for each expectation of the suite; see `model.MEASURE_SCHEMA`."""
+    """The rows of `STATEMENT` as measures, one for each expectation of the suite; see `model.METRIC_SCHEMA`."""
     offenders: dict[str, list[dict[str, Any]]] = {
         expectation.expectation_id: [] for expectation in SUITE.expectations
     }

@@ -32,7 +32,7 @@ class MeasureError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Offender:
+class AffectedSubject:
     """Whom a part of a number concerns; null where it is nobody in particular.
 
     Attributes:
@@ -53,7 +53,7 @@ class Offender:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Evaluation:
     """One expectation on one day, before its number is held against its range.
 
     Attributes:
@@ -77,7 +77,7 @@ class Judgement:
     is_comparable: bool = True
     observed: float | None = None
     remaining: float | None = None
-    offenders: tuple[Offender, ...] = ()
+    offenders: tuple[AffectedSubject, ...] = ()
     examples: tuple[str, ...] = ()
     excused: tuple[tuple[Waiver, float], ...] = ()
     ended: tuple[Waiver, ...] = ()
@@ -94,51 +94,51 @@ class _Measure:
 
     observed: float
     examples: tuple[str, ...]
-    offenders: tuple[Offender, ...]
+    offenders: tuple[AffectedSubject, ...]
 
 
-def weigh(
-    measures: Iterable[Mapping[str, Any]], rules: Rules, *, compared_ds: date | None
-) -> list[Judgement]:
+def evaluate(
+    measures: Iterable[Mapping[str, Any]], rules: Rules, *, baseline_ds: date | None
+) -> list[Evaluation]:
     """What remains of each expectation that somebody asks for, in the order of the suites.
 
     Args:
-        measures: rows of `measures.MEASURE_SCHEMA`. Where `offenders` is missing or null, nobody in particular is
+        measures: rows of `measures.METRIC_SCHEMA`. Where `offenders` is missing or null, nobody in particular is
             concerned.
         rules: what counts on this day.
-        compared_ds: the earlier day that the measures compare with; None if there is none.
+        baseline_ds: the earlier day that the measures compare with; None if there is none.
 
     Raises:
         MeasureError: a measure that no expectation declares, or two for one expectation.
     """
     measured = _by_expectation(measures)
-    judgements = []
+    evaluations = []
     for expectation in EXPECTATIONS.values():
         severity = rules.severest(expectation)
         if severity is None:
             continue
         measure = measured.get(expectation.expectation_id)
-        if expectation.is_of_two_days and compared_ds is None:
-            judgements.append(
-                Judgement(expectation, severity, *rules.thresholds(expectation), is_comparable=False)
+        if expectation.is_of_two_days and baseline_ds is None:
+            evaluations.append(
+                Evaluation(expectation, severity, *rules.thresholds(expectation), is_comparable=False)
             )
         elif measure is None:
-            judgements.append(Judgement(expectation, severity, *rules.thresholds(expectation)))
+            evaluations.append(Evaluation(expectation, severity, *rules.thresholds(expectation)))
         elif expectation.threshold_min is not None:
-            judgements.append(_of_wanted(expectation, severity, measure, rules))
+            evaluations.append(_of_wanted(expectation, severity, measure, rules))
         else:
-            judgements.append(_of_unwanted(expectation, severity, measure, rules))
-    return judgements
+            evaluations.append(_of_unwanted(expectation, severity, measure, rules))
+    return evaluations
 
 
-def idle_waivers(judgements: Iterable[Judgement], rules: Rules) -> list[Waiver]:
+def idle_waivers(evaluations: Iterable[Evaluation], rules: Rules) -> list[Waiver]:
     """The waivers that excuse nobody on this day, and would not if they had not ended."""
     used: list[Waiver] = []
-    for judgement in judgements:
-        used += [waiver for waiver, _ in judgement.excused]
-        used += judgement.ended
-        if not judgement.is_comparable:
-            used += rules.waivers(judgement.expectation)
+    for evaluation in evaluations:
+        used += [waiver for waiver, _ in evaluation.excused]
+        used += evaluation.ended
+        if not evaluation.is_comparable:
+            used += rules.waivers(evaluation.expectation)
     return [waiver for waiver in rules.settings.waivers if waiver not in used]
 
 
@@ -147,7 +147,7 @@ def is_in_range(number: float | None, least: float | None, most: float | None) -
     return number is not None and (least is None or number >= least) and (most is None or number <= most)
 
 
-def _of_wanted(expectation: Expectation, severity: Severity, measure: _Measure, rules: Rules) -> Judgement:
+def _of_wanted(expectation: Expectation, severity: Severity, measure: _Measure, rules: Rules) -> Evaluation:
     """An expectation that asks for enough of something: nobody in particular offends, all of it is excused or nothing."""
     least, most = rules.thresholds(expectation)
     excused: list[tuple[Waiver, float]] = []
@@ -160,7 +160,7 @@ def _of_wanted(expectation: Expectation, severity: Severity, measure: _Measure, 
                 remaining = least or 0.0
             else:
                 ended.append(waiver)
-    return Judgement(
+    return Evaluation(
         expectation,
         severity,
         least,
@@ -173,7 +173,7 @@ def _of_wanted(expectation: Expectation, severity: Severity, measure: _Measure, 
     )
 
 
-def _of_unwanted(expectation: Expectation, severity: Severity, measure: _Measure, rules: Rules) -> Judgement:
+def _of_unwanted(expectation: Expectation, severity: Severity, measure: _Measure, rules: Rules) -> Evaluation:
     """An expectation that asks for no more than so much: who offends can be minded, or excused, one by one."""
     least, most = rules.thresholds(expectation)
     minded = _minded(expectation, measure, rules)
@@ -193,7 +193,7 @@ def _of_unwanted(expectation: Expectation, severity: Severity, measure: _Measure
             if not rules.is_in_force(waiver) and any(_names(waiver, offender) for offender in remaining)
         ]
     severities = {offender.severity for offender in remaining or minded}
-    return Judgement(
+    return Evaluation(
         expectation,
         "block" if "block" in severities else "warn" if "warn" in severities else severity,
         least,
@@ -209,7 +209,7 @@ def _of_unwanted(expectation: Expectation, severity: Severity, measure: _Measure
     )
 
 
-def _minded(expectation: Expectation, measure: _Measure, rules: Rules) -> list[Offender]:
+def _minded(expectation: Expectation, measure: _Measure, rules: Rules) -> list[AffectedSubject]:
     """The offenders that somebody minds, with what each comes to."""
     if expectation.is_each_limited:
         return [limited for offender in measure.offenders if (limited := _above_limit(offender, rules))]
@@ -220,7 +220,7 @@ def _minded(expectation: Expectation, measure: _Measure, rules: Rules) -> list[O
     ]
 
 
-def _above_limit(offender: Offender, rules: Rules) -> Offender | None:
+def _above_limit(offender: AffectedSubject, rules: Rules) -> AffectedSubject | None:
     """An offender of amount 1 if its number is above the limit of its group."""
     limits = rules.max_over_mean(offender.consumer_group)
     if limits is None:
@@ -236,7 +236,7 @@ def _above_limit(offender: Offender, rules: Rules) -> Offender | None:
     return None
 
 
-def _names(waiver: Waiver, offender: Offender) -> bool:
+def _names(waiver: Waiver, offender: AffectedSubject) -> bool:
     """Whether a waiver excuses an offender: in each column that it names."""
     return all(
         named is None or named == concerned
@@ -252,17 +252,17 @@ def _is_whole(waiver: Waiver) -> bool:
     return waiver.consumer_group is None and waiver.topic is None and waiver.broker_name is None
 
 
-def _total(offenders: Iterable[Offender]) -> float:
+def _total(offenders: Iterable[AffectedSubject]) -> float:
     return math.fsum(offender.amount for offender in offenders)
 
 
-def first_examples(offenders: Iterable[Offender]) -> tuple[str, ...]:
+def first_examples(offenders: Iterable[AffectedSubject]) -> tuple[str, ...]:
     """The first offences of some offenders, in the order of their text."""
     texts = sorted(text for offender in offenders for text in offender.examples or (_subject(offender),))
     return tuple(one_line(text) for text in texts[:MOST_EXAMPLES])
 
 
-def _subject(offender: Offender) -> str:
+def _subject(offender: AffectedSubject) -> str:
     named = {"group": offender.consumer_group, "topic": offender.topic, "broker": offender.broker_name}
     return (
         ", ".join(f"{what} {name}" for what, name in named.items() if name is not None)
@@ -299,11 +299,11 @@ def _by_expectation(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Measure]:
 
 def _offenders(
     row: Mapping[str, Any], observed: float, examples: tuple[str, ...], *, is_sum: bool
-) -> tuple[Offender, ...]:
+) -> tuple[AffectedSubject, ...]:
     """Whom a number concerns; a part that is not told of anybody concerns nobody in particular, and stays."""
     given = row.get("offenders")
     offenders = [
-        Offender(
+        AffectedSubject(
             each["consumer_group"],
             each["topic"],
             each["broker_name"],
@@ -314,7 +314,7 @@ def _offenders(
     ]
     untold = observed - _total(offenders)
     if is_sum and untold > _LEAST_UNTOLD * max(1.0, observed):
-        offenders.append(Offender(None, None, None, untold, () if offenders else examples))
+        offenders.append(AffectedSubject(None, None, None, untold, () if offenders else examples))
     return tuple(offenders)
 
 

@@ -76,10 +76,10 @@ at_home AS (
   LEFT JOIN run ON TRUE
 )"""
 
-BREACH_QUERY: Final = """
+VIOLATION_QUERY: Final = """
 SELECT
-  breach.expectation_id, breach.amount, breach.example,
-  IF(breach.is_of_group, consumer_group, NULL) AS consumer_group, CAST(NULL AS STRING) AS topic, CAST(NULL AS STRING) AS broker_name
+  violation.expectation_id, violation.amount, violation.example,
+  IF(violation.is_of_group, consumer_group, NULL) AS consumer_group, CAST(NULL AS STRING) AS topic, CAST(NULL AS STRING) AS broker_name
 FROM at_home
 LATERAL VIEW explode(array_compact(array(
     IF(is_at_home, NULL, named_struct(
@@ -92,4 +92,4 @@ LATERAL VIEW explode(array_compact(array(
       'expectation_id', concat(table_name, '.one_row_per_key'),
       'amount', CAST(row_count - 1 AS DOUBLE),
       'example', concat(key, ' stands in ', row_count, ' rows'),
-      'is_of_group', TRUE), NULL)))) AS breach"""
+      'is_of_group', TRUE), NULL)))) AS violation"""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, subject_columns
+from expectations.model import Expectation, Suite, Violation, quoted, subject_columns, violations_in
 from expectations.thresholds import MOST_REJECTED_RATIO
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.group_presence import GROUP_PRESENCE
@@ -99,16 +99,16 @@ _LINES_AGAINST_MANIFEST = """(
 )"""
 
 QUERIES: Final = (
-    breaches_in(
+    violations_in(
         _LINES_AGAINST_MANIFEST,
         (
-            Breach(
+            Violation(
                 LINES_EQUAL_MANIFEST,
                 "path IS NULL OR seen_line_count <> expected_line_count",
                 "concat('file ', file, ': ', seen_line_count, ' lines, the manifest says ', "
                 "coalesce(CAST(expected_line_count AS STRING), 'nothing'))",
             ),
-            Breach(
+            Violation(
                 ERRORS_EQUAL_MANIFEST,
                 "seen_error_count <> expected_error_count",
                 "concat('file ', file, ': ', seen_error_count, ' failed sources, the manifest says ', "
@@ -116,15 +116,15 @@ QUERIES: Final = (
             ),
         ),
     ),
-    breaches_in(
+    violations_in(
         """(
   SELECT * FROM silver_export_record
   LEFT ANTI JOIN silver_rejected_record USING (file, line_number)
   WHERE state = 'rejected'
 )""",
-        [Breach(REJECTED_HAS_TEXT, "TRUE", "concat('file ', file, ', line ', line_number)")],
+        [Violation(REJECTED_HAS_TEXT, "TRUE", "concat('file ', file, ', line ', line_number)")],
     ),
-    breaches_in(
+    violations_in(
         """(
   SELECT repeat.file, repeat.line_number, repeat.counted_line
   FROM silver_export_record AS repeat
@@ -137,23 +137,23 @@ QUERIES: Final = (
   WHERE repeat.counted_line IS NOT NULL OR repeat.is_repeat IS NOT NULL
 )""",
         [
-            Breach(
+            Violation(
                 COUNTED_LINE_ANSWERS,
                 "TRUE",
                 "concat('file ', file, ', line ', line_number, ': line ', coalesce(CAST(counted_line AS STRING), 'null'))",
             )
         ],
     ),
-    breaches_in(
+    violations_in(
         "(SELECT * FROM silver_rejected_record LEFT ANTI JOIN silver_export_record USING (file, line_number))",
-        [Breach(REJECTED_IS_LINE, "TRUE", "concat('file ', file, ', line ', line_number, ': ', reason)")],
+        [Violation(REJECTED_IS_LINE, "TRUE", "concat('file ', file, ', line ', line_number, ': ', reason)")],
     ),
-    breaches_in(
+    violations_in(
         """(
   SELECT * FROM (SELECT DISTINCT consumer_group, client_id FROM silver_observed_owner)
   LEFT ANTI JOIN (SELECT * FROM silver_consumer_client WHERE state = 'online') USING (consumer_group, client_id)
 )""",
-        [Breach(OWNER_ANSWERED, "TRUE", "concat('group ', consumer_group, ', client ', client_id)")],
+        [Violation(OWNER_ANSWERED, "TRUE", "concat('group ', consumer_group, ', client ', client_id)")],
         ("consumer_group",),
     ),
     f"""
@@ -170,4 +170,4 @@ SELECT DISTINCT
 FROM silver_group_presence
 WHERE state = 'online'""",
 )
-"""What is seen here; the last two give a share and a count and not breaches."""
+"""What is seen here; the last two give a share and a count and not violations."""

@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
 from expectations.thresholds import MOST_NOT_COMPARED_RATIO
 from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.tables.silver.consume_progress import CONSUME_PROGRESS
@@ -80,7 +80,7 @@ _GROUPS: Final = (
 )
 _MODES: Final = "messageRequestModeMap map<string, map<string, struct<mode: string, popShareQueueNum: int>>>"
 _BROKERS: Final = "brokerAddrTable map<string, struct<cluster: string, brokerAddrs: map<string, string>>>"
-_IS_OF_DAY: Final = "NOT array_contains(left_out, {group})"
+_IS_OF_DAY: Final = "NOT array_contains(excluded_groups, {group})"
 # Of two entries of one broker name producers take the first.
 _ADDRESSES: Final = "get(filter(route.brokerDatas, b -> b.brokerName = r.brokerName), 0).brokerAddrs"
 _PERM_READ: Final = 4
@@ -441,7 +441,7 @@ line AS (
     contains(value, '\\\\ud') OR contains(value, '\\\\uD') AS has_surrogate,
     locate('"mqTable"', said.payload) AS table_at, locate('"mqPopTable"', said.payload) AS pop_at
   FROM (SELECT kind, value, from_json(value, {quoted(_ENVELOPE)}, {_JSON_OPTIONS}) AS said FROM export_line)
-  WHERE said.payload IS NOT NULL AND said.kind = kind AND coalesce(said.`group`, '') NOT IN (SELECT consumer_group FROM left_out_group)
+  WHERE said.payload IS NOT NULL AND said.kind = kind AND coalesce(said.`group`, '') NOT IN (SELECT consumer_group FROM excluded_group)
 ),
 cut_line AS (
   SELECT
@@ -464,7 +464,7 @@ parsed_line AS (
     {_parsed(_GROUPS, "broker_subscription_group")} AS configured_groups,
     {_parsed(_MODES, "broker_message_request_mode")} AS modes,
     {_parsed(_BROKERS, "nameserver_cluster_info")} AS brokers,
-    (SELECT collect_list(consumer_group) FROM left_out_group) AS left_out
+    (SELECT collect_list(consumer_group) FROM excluded_group) AS excluded_groups
   FROM cut_line
 ),
 read_line AS (
@@ -529,11 +529,11 @@ def _example(reading: _Reading) -> str:
     )
 
 
-QUERY: Final = breaches_in(
+QUERY: Final = violations_in(
     "compared_with_rest",
     (
         *(
-            Breach(
+            Violation(
                 reading.expectation,
                 f"table_name = {quoted(reading.table.name)} AND is_sure "
                 "AND (difference <> 0 OR line_row_count <> table_row_count) "
@@ -542,7 +542,7 @@ QUERY: Final = breaches_in(
             )
             for reading in _READINGS
         ),
-        Breach(
+        Violation(
             LINES_COMPARED,
             f"table_name = {quoted(_ALL_LINES)} AND difference > 0",
             "concat(difference, ' of ', line_row_count, ' answers')",

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from expectations.model import (
-    Breach,
     Expectation,
     Suite,
-    breaches_in,
+    Violation,
     quoted,
     quoted_list,
     subject_columns,
     text_or_null,
+    violations_in,
 )
 from expectations.presence import USERS_GROUP
 from expectations.thresholds import (
@@ -47,7 +47,7 @@ SUBJECT_GIVEN: Final = Expectation(
 )
 WORDS_GIVEN: Final = Expectation(
     FINDING,
-    "words_given",
+    "text_fields_not_empty",
     "A finding has evidence, advice, and the page of its kind.",
     judges=("page",),
 )
@@ -59,7 +59,7 @@ CAUSE_KNOWN: Final = Expectation(
 )
 DRIFT_TOLD: Final = Expectation(
     FINDING,
-    "drift_told",
+    "drift_has_finding",
     "Each group and topic with queues that are not owned as they should be has a finding of it for each cause, with "
     "their number, and no other has one; an offline group has its own.",
     judges=("queue_count",),
@@ -166,29 +166,29 @@ _SUBJECT = (
     "concat('broker ', broker_name), concat('queue ', queue_id), concat('client ', client_id))"
 )
 
-_BREACHES = breaches_in(
+_BREACHES = violations_in(
     "gold_finding",
     (
-        Breach(
+        Violation(
             SEVERITY_KNOWN,
             f"NOT coalesce(severity, '') IN {quoted_list(FINDING_SEVERITIES)}",
             f"concat({_SUBJECT}, ': severity ', coalesce(severity, 'null'))",
         ),
-        Breach(KIND_KNOWN, f"NOT coalesce(kind, '') IN {quoted_list(FINDING_KINDS)}", _SUBJECT),
-        Breach(
+        Violation(KIND_KNOWN, f"NOT coalesce(kind, '') IN {quoted_list(FINDING_KINDS)}", _SUBJECT),
+        Violation(
             SUBJECT_GIVEN,
             "coalesce(consumer_group, topic, broker_name, CAST(queue_id AS STRING), client_id) IS NULL "
             f"AND NOT coalesce(kind, '') IN {quoted_list(FINDING_KINDS_WITHOUT_SUBJECT)}",
             f"concat({_SUBJECT}, ': ', coalesce(evidence, 'null'))",
         ),
-        Breach(
+        Violation(
             WORDS_GIVEN,
             "trim(coalesce(evidence, '')) = '' OR trim(coalesce(advice, '')) = '' "
             "OR NOT page <=> concat('docs/findings/', kind, '.md')",
             _SUBJECT,
         ),
-        Breach(EVIDENCE_GIVEN, " AND ".join(f"{name} IS NULL" for name in _EVIDENCE_COLUMNS), _SUBJECT),
-        Breach(
+        Violation(EVIDENCE_GIVEN, " AND ".join(f"{name} IS NULL" for name in _EVIDENCE_COLUMNS), _SUBJECT),
+        Violation(
             CAUSE_KNOWN,
             f"NOT coalesce(likely_cause, {quoted(FINDING_CAUSES[0])}) IN {quoted_list(FINDING_CAUSES)}",
             f"concat({_SUBJECT}, ': ', likely_cause)",
@@ -217,7 +217,7 @@ _OFFERED = ",\n    ".join(
     for number, (kind, _, columns, _) in enumerate(FINDING_EXPLANATIONS)
 )
 _KINDS_OF_QUEUES = [
-    kind for kinds in DRIFT_FINDING_KINDS.values() for kind in kinds if kind != "assignment_frozen"
+    kind for kinds in DRIFT_FINDING_KINDS.values() for kind in kinds if kind != "assignment_stale"
 ]
 
 
@@ -228,7 +228,7 @@ def _ranks(place: int) -> str:
         for kind, own in FINDING_KIND_SEVERITIES.items()
     )
     return (
-        f"CASE WHEN kind IN ('queue_unowned', 'queue_owned_twice') "
+        f"CASE WHEN kind IN ('unowned', 'multiple_owners') "
         f"THEN IF(coalesce(likely_cause, '') IN {quoted_list(PASSING_CAUSES)}, 1, 0) ELSE CASE kind {by_kind} END END"
     )
 
@@ -285,7 +285,7 @@ cause_source AS (
   FROM failed_question
   WHERE kind = 'consumer_connection'
   UNION ALL
-  SELECT 'client_not_asked', consumer_group, NULL, NULL, 'source_failed', NULL, 'permission_denied'
+  SELECT 'client_unreachable', consumer_group, NULL, NULL, 'source_failed', NULL, 'permission_denied'
   FROM failed_question
   WHERE kind = 'consumer_running_info'
   GROUP BY consumer_group
@@ -359,32 +359,32 @@ judged_finding AS (
   ) AS h ON f.topic = h.topic
 )"""
 
-_EXPLAINED_BREACHES = breaches_in(
+_EXPLAINED_BREACHES = violations_in(
     "judged_finding",
     (
-        Breach(
+        Violation(
             ID_FOLLOWS_KEY,
             f"NOT finding_id <=> substring(sha2({_KEY}, 256), 1, 16)",
             f"concat({_SUBJECT}, ': id ', coalesce(finding_id, 'null'))",
         ),
-        Breach(
+        Violation(
             ROOT_EXISTS,
             "(parent_finding_id IS NULL) <> (root_finding_id IS NULL) OR parent_finding_id = finding_id "
             "OR parent_finding_id IS NOT NULL AND NOT (known_root <=> root_finding_id AND root_of_parent <=> root_finding_id)",
             f"concat({_SUBJECT}, ': parent ', coalesce(parent_finding_id, 'null'), ', root ', coalesce(root_finding_id, 'null'))",
         ),
-        Breach(
+        Violation(
             EXPLAINED_BY_RULE,
             "known_parent IS NOT NULL AND NOT array_contains(parents, parent_finding_id) "
             "AND NOT coalesce(has_same_cause, FALSE) AND is_complete",
             f"concat({_SUBJECT}, ': parent ', parent_finding_id)",
         ),
-        Breach(
+        Violation(
             EXPLAINED_WHERE_POSSIBLE,
             "parent_finding_id IS NULL AND (size(parents) > 0 OR shared_cause IS NOT NULL AND roots_of_cause > 1)",
             _SUBJECT,
         ),
-        Breach(
+        Violation(
             SEVERITY_FOLLOWS,
             "IF(parent_finding_id IS NOT NULL, severity <> 'info', "
             # What is below a root without a group may be in groups that the day is published without.
@@ -402,7 +402,7 @@ _KIND_OF_STATE = " ".join(
 QUERIES: Final = (
     _BREACHES,
     _EXPLAINED_BREACHES,
-    breaches_in(
+    violations_in(
         """(
   SELECT f.consumer_group, f.topic, f.likely_cause, f.waiting_message_count, w.waiting_count
   FROM gold_finding AS f
@@ -423,11 +423,11 @@ QUERIES: Final = (
     )
     GROUP BY consumer_group, topic, likely_cause
   ) AS w
-    ON f.kind = 'queue_unowned' AND f.consumer_group <=> w.consumer_group AND f.topic <=> w.topic
+    ON f.kind = 'unowned' AND f.consumer_group <=> w.consumer_group AND f.topic <=> w.topic
     AND f.likely_cause <=> w.likely_cause
 )""",
         [
-            Breach(
+            Violation(
                 WAITING_COUNTED,
                 "NOT waiting_message_count <=> waiting_count",
                 f"concat('group ', consumer_group, ', topic ', topic, ': ', {text_or_null('waiting_message_count')}, "
@@ -436,7 +436,7 @@ QUERIES: Final = (
         ],
         ("consumer_group", "topic"),
     ),
-    breaches_in(
+    violations_in(
         f"""(
   SELECT consumer_group, topic, state, likely_cause, sum(queue_count) AS queue_count, sum(told_count) AS told_count
   FROM (
@@ -451,7 +451,7 @@ QUERIES: Final = (
   GROUP BY consumer_group, topic, state, likely_cause
 )""",
         [
-            Breach(
+            Violation(
                 DRIFT_TOLD,
                 "NOT queue_count <=> told_count",
                 "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are ', state, ' (', "
@@ -460,7 +460,7 @@ QUERIES: Final = (
         ],
         ("consumer_group", "topic"),
     ),
-    breaches_in(
+    violations_in(
         """(
   SELECT topic, kind, max(is_there) AS is_there, max(is_told) AS is_told
   FROM (
@@ -477,7 +477,7 @@ QUERIES: Final = (
   GROUP BY topic, kind
 )""",
         [
-            Breach(
+            Violation(
                 DIVERGENCE_TOLD,
                 "is_there <> is_told",
                 "concat('topic ', topic, ': ', kind, IF(is_told, ' is told and not there', ' is there and not told'))",
@@ -485,7 +485,7 @@ QUERIES: Final = (
         ],
         ("topic",),
     ),
-    breaches_in(
+    violations_in(
         f"""(
   SELECT consumer_group, topic, sum(queue_count) AS queue_count, sum(told_count) AS told_count
   FROM (
@@ -501,7 +501,7 @@ QUERIES: Final = (
   GROUP BY consumer_group, topic
 )""",
         [
-            Breach(
+            Violation(
                 ORDER_BLOCK_TOLD,
                 "NOT queue_count <=> told_count",
                 "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are blocked, findings tell of ', "
@@ -520,4 +520,4 @@ SELECT
   {subject_columns(("consumer_group", "topic", "broker_name"))}
 FROM gold_finding
 WHERE kind IN {quoted_list(FINDING_KINDS)}"""
-"""Every finding, as a breach of the expectation that there is none of its kind."""
+"""Every finding, as a violation of the expectation that there is none of its kind."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from expectations.finding_sources import FACT_TABLES, SOURCES, SUBJECT, numbers_of
 from expectations.finding_text import EVIDENCE_IS_OF_ROW
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
 from expectations.thresholds import FINDING_KINDS, FINDING_SEVERITIES
 from rebalance_ledger.tables import FINDING
 from rebalance_ledger.tables.finding_advice import (
@@ -144,7 +144,7 @@ compared_finding AS (
       has_left_out_groups
     FROM gold_finding
     LEFT JOIN (SELECT DISTINCT root_finding_id AS id FROM gold_finding) AS root ON finding_id = root.id
-    CROSS JOIN (SELECT count(*) > 0 AS has_left_out_groups FROM left_out_group)
+    CROSS JOIN (SELECT count(*) > 0 AS has_left_out_groups FROM excluded_group)
     WHERE kind IN {quoted_list(KINDS_RECOMPUTED)}
   )
   GROUP BY {_KEY}
@@ -154,12 +154,12 @@ absent_group AS (
   FROM silver_consume_progress AS now
   JOIN (
     SELECT consumer_group, topic, broker_name, queue_id, consumer_offset AS old_offset, last_consumed_at AS old_consumed_at
-    FROM before_consume_progress
+    FROM baseline_consume_progress
     WHERE consumer_offset IS NOT NULL
   ) USING (consumer_group, topic, broker_name, queue_id)
   JOIN (
     SELECT consumer_group
-    FROM before_queue_assignment
+    FROM baseline_queue_assignment
     GROUP BY consumer_group
     HAVING count_if(reason = 'group_offline') > 0 AND count_if(is_effective) = 0
   ) USING (consumer_group)
@@ -173,26 +173,26 @@ _SUBJECT: Final = (
 )
 
 QUERIES: Final = (
-    breaches_in(
+    violations_in(
         "compared_finding",
         (
-            Breach(
+            Violation(
                 COMPLETE,
                 "is_certain AND NOT is_published",
                 f"concat({_SUBJECT}, ' is missing: ', array_join(counted, ', '))",
             ),
-            Breach(
+            Violation(
                 NONE_BESIDES,
                 # A topic that only groups subscribe to without which the day is published.
                 "NOT is_fact AND NOT (kind = 'route_missing' AND has_left_out_groups)",
                 f"concat({_SUBJECT}, ' is not in the facts: ', array_join(published, ', '))",
             ),
-            Breach(
+            Violation(
                 NUMBERS_EXACT,
                 "is_certain AND is_published AND counted <> published",
                 f"concat({_SUBJECT}, ': ', array_join(published, ', '), ', counted ', array_join(counted, ', '))",
             ),
-            Breach(
+            Violation(
                 SEVERITY_OF_FACTS,
                 f"is_certain AND is_root AND ({_rank('severity')} > {_rank('own_severity')} "
                 f"OR {_rank('severity')} < {_rank('own_severity')} AND NOT has_findings_below)",
@@ -201,21 +201,21 @@ QUERIES: Final = (
         ),
         ("consumer_group", "topic", "broker_name"),
     ),
-    breaches_in(
+    violations_in(
         "gold_finding LEFT JOIN absent_group USING (consumer_group)",
         (
-            Breach(
+            Violation(
                 ADVICE_OF_KIND,
                 f"NOT coalesce(advice = {_ADVICE_OF_CAUSE}, {_IS_ADVICE_OF_KIND}, TRUE)",
                 f"concat({_SUBJECT}, ': ', coalesce(advice, 'null'))",
             ),
-            Breach(
+            Violation(
                 DELETION_PROVEN,
                 f"IF(kind <=> 'group_offline', coalesce(is_absent, FALSE), FALSE) <> (advice <=> {quoted(DELETE_GROUP)}) "
                 "OR kind = 'group_offline' AND contains(evidence, ' It was offline on ') <> coalesce(is_absent, FALSE)",
                 f"concat({_SUBJECT}, ': ', coalesce(advice, 'null'))",
             ),
-            Breach(
+            Violation(
                 EVIDENCE_FOLLOWS,
                 f"kind IN {quoted_list(FINDING_KINDS)} AND NOT {EVIDENCE_IS_OF_ROW}",
                 f"concat({_SUBJECT}, ': ', coalesce(evidence, 'null'))",

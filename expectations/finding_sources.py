@@ -25,7 +25,7 @@ _STALLED_AFTER_MS: Final = 600_000
 _RETRY: Final = "%RETRY%"
 
 _REASONS_OF_FETCHING: Final = (
-    "shared_by_pop",
+    "pop_mode",
     "mixed_request_modes",
     "request_modes_differ",
     "request_mode_unknown",
@@ -109,7 +109,7 @@ def _of_reason(reason: str, *, least_members: int = 1, is_counted: bool = True) 
 
 
 _IN_GROUPS: Final = (
-    "consumer_group IS NULL OR consumer_group NOT IN (SELECT consumer_group FROM left_out_group)"
+    "consumer_group IS NULL OR consumer_group NOT IN (SELECT consumer_group FROM excluded_group)"
 )
 
 SOURCES: Final = (
@@ -125,7 +125,7 @@ SOURCES: Final = (
         "load_of_topic",
         ("consumer_group", "topic"),
         {
-            "clients_idle": Fact(
+            "idle_clients": Fact(
                 "idle_client_count > 0 AND queue_count IS NOT NULL",
                 {
                     "client_count": "idle_client_count",
@@ -134,7 +134,7 @@ SOURCES: Final = (
                 },
                 likely_cause="IF(client_count > queue_count, 'more_clients_than_queues', NULL)",
             ),
-            "load_unfair": Fact(
+            "load_imbalanced": Fact(
                 f"max_over_mean >= {_UNEVEN_FROM} AND max_queues_per_client - min_queues_per_client > 1",
                 _same("max_queues_per_client", "min_queues_per_client", "mean_queues_per_client")
                 | {"client_total_count": "client_count", "queue_total_count": "queue_count"},
@@ -145,7 +145,7 @@ SOURCES: Final = (
         "shared_id",
         ("consumer_group", "client_id"),
         {
-            "client_id_duplicated": Fact(
+            "duplicate_client_id": Fact(
                 "TRUE",
                 _same("process_count"),
                 severity="IF(process_count > 1 AND array_contains(states, 'online'), 'critical', 'warning')",
@@ -166,12 +166,12 @@ SOURCES: Final = (
         "members_of_group",
         ("consumer_group",),
         {
-            "strategies_mixed": Fact(
+            "mixed_strategies": Fact(
                 "is_connected AND NOT is_broadcasting AND strategy_count > 1",
                 {"value_count": "strategy_count", "client_total_count": "member_count"},
                 is_certain="is_one_list AND is_divided AND NOT is_ambiguous",
             ),
-            "client_not_asked": Fact(
+            "client_unreachable": Fact(
                 "is_connected AND unasked_count > 0",
                 {"client_count": "unasked_count", "client_total_count": "member_count"},
                 is_certain="is_one_list AND NOT is_proxied",
@@ -318,9 +318,9 @@ shared_id AS (
 changed_strategy AS (
   SELECT
     consumer_group, sum(observed_moved_queue_count) AS moved_count, sum(observed_queue_count) AS observed_count,
-    count(DISTINCT topic, baseline_strategy, strategy) AS topic_count
+    count(DISTINCT topic, baseline_effective_strategy, strategy) AS topic_count
   FROM gold_assignment_churn
-  WHERE is_effective AND baseline_strategy <> strategy
+  WHERE is_effective AND baseline_effective_strategy <> strategy
   GROUP BY consumer_group
 ),
 broker_difference AS (
@@ -540,7 +540,7 @@ lost_topic AS (
     SELECT DISTINCT topic FROM silver_export_record WHERE kind = 'nameserver_route' AND (state = 'payload' OR error_code = 17)
   ) USING (topic)
   LEFT ANTI JOIN (SELECT topic FROM silver_topic_route WHERE is_in_route) USING (topic)
-  CROSS JOIN (SELECT count(*) > 0 AS has_left_out_groups FROM left_out_group)
+  CROSS JOIN (SELECT count(*) > 0 AS has_left_out_groups FROM excluded_group)
   -- Retry topics of POP are subscribed to and may never have been made.
   WHERE NOT (startswith(topic, '{_RETRY}') AND topic <> concat('{_RETRY}', consumer_group))
   GROUP BY topic

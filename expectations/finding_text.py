@@ -97,7 +97,7 @@ def _of_offsets(start: str, end: str) -> tuple[str, ...]:
 
 
 _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
-    "strategies_mixed": (
+    "mixed_strategies": (
         _words("Members report "),
         _column("array_join(seen_values, ' and ')"),
         f"IF(value_count > {_MOST_LISTED}, '.*', '')",
@@ -129,7 +129,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _ANYTHING,
         _words(": they keep the queues that they hold, and take no new ones."),
     ),
-    "client_id_duplicated": (
+    "duplicate_client_id": (
         _column(
             "coalesce(concat(process_count, ' processes share this client id.'), "
             "concat('Every broker that lists this client id lists it at least ', value_count, ' times: several processes share it, "
@@ -145,32 +145,32 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _counted("value_count", "filter expression", "filter expressions"),
         _words("."),
     ),
-    "queue_unowned": (
+    "unowned": (
         _counted("queue_count", "queue has no owner", "queues have no owner"),
         *_QUEUES,
         _words(". "),
         quoted("(At least )?"),
         _WAITING,
     ),
-    "queue_unread_by_member": (
+    "broadcast_queue_not_consumed": (
         _counted("queue_count", "queue is not read", "queues are not read"),
         _words(" by every member of this broadcasting group"),
         *_QUEUES,
         _words("."),
     ),
-    "queue_owned_twice": (
+    "multiple_owners": (
         _counted("queue_count", "queue has", "queues have"),
         _words(" more than one owner"),
         *_QUEUES,
         *_OWNERS,
     ),
-    "owner_unexpected": (
+    "unexpected_owner": (
         _counted("queue_count", "queue is held", "queues are held"),
         _words(" by a client that the strategy would not have chosen"),
         *_QUEUES,
         *_OWNERS,
     ),
-    "assignment_frozen": (
+    "assignment_stale": (
         _counted("queue_count", "queue", "queues"),
         _words(" of a topic without a readable route "),
         _column("IF(queue_count = 1, 'is', 'are')"),
@@ -178,7 +178,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _names("examples", "queue_count"),
         *_OWNERS,
     ),
-    "clients_idle": (
+    "idle_clients": (
         _number("client_count"),
         _words(" of "),
         _counted("client_total_count", "client", "clients"),
@@ -186,7 +186,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _counted("queue_total_count", "queue", "queues"),
         _words("."),
     ),
-    "load_unfair": (
+    "load_imbalanced": (
         _words("One client owns "),
         _counted("max_queues_per_client", "queue", "queues"),
         _words(", another "),
@@ -206,7 +206,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _ANYTHING,
         _words("."),
     ),
-    "client_not_asked": (
+    "client_unreachable": (
         _number("client_count"),
         _words(" of "),
         _counted("client_total_count", "member", "members"),

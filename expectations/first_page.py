@@ -32,7 +32,7 @@ _HEADLINE: Final[dict[VerdictName, str]] = {
     "passed_with_quarantine": "Passed without some groups: the day may be published without them",
     "refused": "Refused: the day is not published",
 }
-_OUTCOMES: Final[tuple[Outcome, ...]] = ("failed", "waived", "not_compared", "held")
+_OUTCOMES: Final[tuple[Outcome, ...]] = ("failed", "waived", "skipped", "passed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Row:
     allowed: str
     examples: tuple[str, ...]
     waiver: str | None
-    compared_ds: date | None
+    baseline_ds: date | None
     advice: str
 
     @classmethod
@@ -65,7 +65,7 @@ class _Row:
             allowed=allowed_range(result["threshold_min"], result["threshold_max"]),
             examples=tuple(result["examples"]),
             waiver=result["waiver"],
-            compared_ds=result["compared_ds"],
+            baseline_ds=result["baseline_ds"],
             advice=advice_on(result),
         )
 
@@ -108,12 +108,12 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
         ds=ds.isoformat(),
         verdict=verdict,
         headline=_HEADLINE[verdict.verdict],
-        judged_count=sum(row.outcome != "not_compared" for row in rows),
-        held_count=sum(row.outcome in {"held", "waived"} for row in rows),
+        judged_count=sum(row.outcome != "skipped" for row in rows),
+        held_count=sum(row.outcome in {"passed", "waived"} for row in rows),
         blocking=[row for row in failed if row.severity == "block"],
         warning=[row for row in failed if row.severity == "warn"],
         waived=[row for row in rows if row.outcome == "waived"],
-        left_out=[
+        excluded_groups=[
             row
             | {
                 "consumer_group": one_line(row["consumer_group"]),

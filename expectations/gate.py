@@ -1,6 +1,6 @@
 """The gate: numbers that Spark measured on the staged tables go in, a verdict comes out.
 
-What belongs here: the judgement, by Great Expectations over one small frame. What does not: measuring (`measures`),
+What belongs here: the evaluation, by Great Expectations over one small frame. What does not: measuring (`measures`),
 publishing or refusing (`warehouse`, `ledger`).
 """
 
@@ -21,7 +21,7 @@ from great_expectations.data_context.types.base import (
 )
 
 from expectations.data_docs import add_site, drop_unused_files, gx_expectation
-from expectations.evaluation import idle_waivers, weigh
+from expectations.evaluation import evaluate, idle_waivers
 from expectations.first_page import write_first_page
 from expectations.policy import Rules
 from expectations.quarantine import names
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from great_expectations.core import ExpectationSuiteValidationResult
 
-    from expectations.evaluation import Judgement
+    from expectations.evaluation import Evaluation
 
 
 def judge(
@@ -47,20 +47,20 @@ def judge(
     run_id: str,
     data_docs_dir: Path | None,
     settings: GateSettings | None = None,
-    compared_ds: date | None = None,
+    baseline_ds: date | None = None,
     quarantined: Sequence[dict[str, Any]] = (),
 ) -> Verdict:
     """Judges one staged day of one cluster.
 
     Args:
-        measures: rows of `measures.MEASURE_SCHEMA`: expectation_id, observed, examples, offenders.
+        measures: rows of `measures.METRIC_SCHEMA`: expectation_id, observed, examples, offenders.
         cluster: the cluster's name, for the Data Docs.
         ds: the UTC day, by which waivers end.
         run_id: the computation's identity, for `gate_result`.
         data_docs_dir: where to write Data Docs as HTML, a directory of its own; pages of the same cluster and day
             are written over. None writes none.
         settings: severities, limits and waivers of the cluster; None for the gate's own.
-        compared_ds: the earlier day that the measures compare with; None if there is none.
+        baseline_ds: the earlier day that the measures compare with; None if there is none.
         quarantined: own columns of `gold.quarantined_group`: whom the measures are without, and why.
 
     Returns:
@@ -75,17 +75,17 @@ def judge(
         if isinstance(measures, pd.DataFrame)
         else measures
     )
-    judgements = weigh(rows, rules, compared_ds=compared_ds)
-    is_success = _validate(judgements, cluster, ds, data_docs_dir)
+    evaluations = evaluate(rows, rules, baseline_ds=baseline_ds)
+    is_success = _validate(evaluations, cluster, ds, data_docs_dir)
     results: list[dict[str, Any]] = []
     told: dict[str, list[str]] = {"block": [], "warn": []}
-    for judgement in judgements:
+    for evaluation in evaluations:
         # Twice sure: what was not measured, or not judged, does not hold.
-        is_held = judgement.is_held and is_success.get(judgement.expectation.expectation_id, False)
-        result = _result(judgement, run_id, compared_ds, is_held=is_held)
+        is_held = evaluation.is_held and is_success.get(evaluation.expectation.expectation_id, False)
+        result = _result(evaluation, run_id, baseline_ds, is_held=is_held)
         results.append(result)
         if result["outcome"] == "failed":
-            told[judgement.severity].append(sentence_of(result, judgement))
+            told[evaluation.severity].append(sentence_of(result, evaluation))
     verdict: VerdictName = (
         "refused"
         if told["block"]
@@ -95,8 +95,10 @@ def judge(
         if told["warn"]
         else "passed"
     )
-    left_out = names(quarantined)
-    idle = (waiver for waiver in idle_waivers(judgements, rules) if waiver.consumer_group not in left_out)
+    excluded_groups = names(quarantined)
+    idle = (
+        waiver for waiver in idle_waivers(evaluations, rules) if waiver.consumer_group not in excluded_groups
+    )
     judged = Verdict(
         verdict=verdict,
         results=results,
@@ -112,7 +114,7 @@ def judge(
 
 
 def _validate(
-    judgements: Iterable[Judgement], cluster: str, ds: date, data_docs_dir: Path | None
+    evaluations: Iterable[Evaluation], cluster: str, ds: date, data_docs_dir: Path | None
 ) -> dict[str, bool]:
     """Lets Great Expectations judge, and gives what held by expectation id."""
     # It reports its own progress; ours is told by whoever runs the gate.
@@ -126,10 +128,12 @@ def _validate(
         ),
     )
     judged = {
-        judgement.expectation.expectation_id: judgement for judgement in judgements if judgement.is_comparable
+        evaluation.expectation.expectation_id: evaluation
+        for evaluation in evaluations
+        if evaluation.is_comparable
     }
     frame = pd.DataFrame(
-        {expectation_id: [judgement.remaining] for expectation_id, judgement in judged.items()},
+        {expectation_id: [evaluation.remaining] for expectation_id, evaluation in judged.items()},
         dtype="float64",
     )
     source = context.data_sources.add_pandas("staged")
@@ -152,7 +156,7 @@ def _validate(
         gx_suite = context.suites.add(
             gx.ExpectationSuite(
                 name=suite.name,
-                expectations=[gx_expectation(judgement) for judgement in of_suite],
+                expectations=[gx_expectation(evaluation) for evaluation in of_suite],
             )
         )
         definitions.append(
@@ -187,30 +191,32 @@ def _page_name(cluster: str, ds: date) -> str:
     return f"{re.sub(r'[^A-Za-z0-9_-]', '_', cluster)}-{ds.isoformat()}"
 
 
-def _result(judgement: Judgement, run_id: str, compared_ds: date | None, *, is_held: bool) -> dict[str, Any]:
+def _result(
+    evaluation: Evaluation, run_id: str, baseline_ds: date | None, *, is_held: bool
+) -> dict[str, Any]:
     """The own columns of a row of `gold.gate_result`."""
-    expectation = judgement.expectation
+    expectation = evaluation.expectation
     outcome: Outcome = (
-        "not_compared"
-        if not judgement.is_comparable
+        "skipped"
+        if not evaluation.is_comparable
         else "failed"
         if not is_held
         else "waived"
-        if judgement.excused
-        else "held"
+        if evaluation.excused
+        else "passed"
     )
     return {
         "run_id": run_id,
         "expectation_id": expectation.expectation_id,
         "table_name": expectation.table.qualified_name,
         "expectation": expectation.sentence,
-        "severity": judgement.severity,
-        "is_success": outcome in {"held", "not_compared"},
-        "observed": judgement.observed,
-        "threshold_min": judgement.threshold_min,
-        "threshold_max": judgement.threshold_max,
-        "examples": list(judgement.examples),
-        "waiver": waiver_text(judgement),
+        "severity": evaluation.severity,
+        "is_success": outcome in {"passed", "skipped"},
+        "observed": evaluation.observed,
+        "threshold_min": evaluation.threshold_min,
+        "threshold_max": evaluation.threshold_max,
+        "examples": list(evaluation.examples),
+        "waiver": waiver_text(evaluation),
         "outcome": outcome,
-        "compared_ds": compared_ds if expectation.is_of_two_days else None,
+        "baseline_ds": baseline_ds if expectation.is_of_two_days else None,
     }

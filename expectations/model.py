@@ -66,7 +66,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Breach:
+class Violation:
     """How to see, in a row of some relation, that an expectation is broken.
 
     Attributes:
@@ -116,52 +116,52 @@ def subject_columns(known: Collection[str] = ()) -> str:
     return ", ".join(name if name in known else f"CAST(NULL AS STRING) AS {name}" for name in SUBJECT_COLUMNS)
 
 
-def breaches_in(relation: str, breaches: Iterable[Breach], subject: Collection[str] = ()) -> str:
-    """A query over `relation` with one row per breach: expectation_id, amount, example, and `SUBJECT_COLUMNS`.
+def violations_in(relation: str, violations: Iterable[Violation], subject: Collection[str] = ()) -> str:
+    """A query over `relation` with one row per violation: expectation_id, amount, example, and `SUBJECT_COLUMNS`.
 
-    All breaches of a relation are seen in one pass over it.
+    All violations of a relation are seen in one pass over it.
 
     Args:
         relation: what is looked at.
-        breaches: what may be wrong with one of its rows.
-        subject: those of `SUBJECT_COLUMNS` that it has and that say whom a breach concerns.
+        violations: what may be wrong with one of its rows.
+        subject: those of `SUBJECT_COLUMNS` that it has and that say whom a violation concerns.
     """
     seen = ",\n    ".join(
-        f"IF({breach.when}, named_struct('expectation_id', {quoted(breach.expectation.expectation_id)}, "
-        f"'amount', CAST({breach.count} AS DOUBLE), 'example', {breach.example}), NULL)"
-        for breach in breaches
+        f"IF({violation.when}, named_struct('expectation_id', {quoted(violation.expectation.expectation_id)}, "
+        f"'amount', CAST({violation.count} AS DOUBLE), 'example', {violation.example}), NULL)"
+        for violation in violations
     )
-    return f"""SELECT breach.*, {subject_columns(subject)}
+    return f"""SELECT violation.*, {subject_columns(subject)}
 FROM {relation}
 LATERAL VIEW explode(array_compact(array(
-    {seen}))) AS breach"""
+    {seen}))) AS violation"""
 
 
 _MOST_EXAMPLES_OF_SUBJECTS: Final = 1000
 """Examples that are kept for one expectation, over all that it concerns."""
 
-MEASURE_SCHEMA: Final = (
+METRIC_SCHEMA: Final = (
     "expectation_id string, observed double, examples array<string>, offenders array<struct<"
     "consumer_group: string, topic: string, broker_name: string, amount: double, examples: array<string>>>"
 )
 """The columns of every statement's result, as Spark DDL."""
 
 
-def measure_statement(expectations: Iterable[Expectation], queries: Iterable[str], common_tables: str) -> str:
+def metric_statement(expectations: Iterable[Expectation], queries: Iterable[str], common_tables: str) -> str:
     """One statement that gives every expectation its number, its first examples, and whom it concerns.
 
-    The number is the sum of the amounts that the queries give, mostly 1 for each breach, and 0 without any. Whom it
+    The number is the sum of the amounts that the queries give, mostly 1 for each violation, and 0 without any. Whom it
     concerns is complete: each subject once, with its part of the number and its own first examples. Memory
     is bounded whatever is wrong with the data: examples are cut to the first few by a running row number before they
     are collected, and to the first thousand of an expectation.
 
     Args:
         expectations: what is measured.
-        queries: queries with the columns of `breaches_in`, in that order.
+        queries: queries with the columns of `violations_in`, in that order.
         common_tables: `name AS (…), …` that the queries use.
 
     Returns:
-        Spark SQL with the columns of `MEASURE_SCHEMA`.
+        Spark SQL with the columns of `METRIC_SCHEMA`.
     """
     ids = ", ".join(quoted(expectation.expectation_id) for expectation in expectations)
     union = "\nUNION ALL\n".join(queries)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
 from expectations.presence import PROXY_TABLES, USERS_GROUP
 from expectations.thresholds import (
     DOUBTFUL_OWNER_REASONS,
@@ -160,12 +160,12 @@ _FACTS: Final = "\n  UNION ALL".join(
             f"{_of_suspects('gold_queue_assignment')} LEFT JOIN answer USING (consumer_group, client_id) "
             "WHERE is_effective OR strategy = 'AVG'",
             **_QUEUE,
-            chosen="IF(is_effective AND NOT reason <=> 'kept_without_route', client_id, NULL)",
+            chosen="IF(is_effective AND NOT reason <=> 'route_missing', client_id, NULL)",
             reason="IF(is_effective, reason, NULL)",
             strategy="IF(is_effective, strategy, NULL)",
             is_silent="coalesce(state, 'unknown') = 'unknown' OR coalesce(is_puller, FALSE)",
             is_absent="state <=> 'offline'",
-            is_routed="NOT coalesce(reason IN ('kept_without_route', 'queue_not_in_route'), FALSE)",
+            is_routed="NOT coalesce(reason IN ('route_missing', 'queue_not_in_route'), FALSE)",
             is_source="TRUE",
         ),
         _rows(
@@ -496,25 +496,25 @@ supposed AS (
     CASE
       WHEN is_popped THEN CASE
         WHEN greatest(seen_process_count, size(holders)) > 1
-          OR size(holders) > 0 AND size(pops_of_queue) > 0 THEN 'multi_owned'
+          OR size(holders) > 0 AND size(pops_of_queue) > 0 THEN 'multiple_owners'
         WHEN size(pops_of_queue) > 0 OR coalesce(unobserved_reader_count, 0) > 0 THEN 'shared'
         -- Members on a list that the ledger did not take may be silent, and do not count then.
         WHEN sharing_degree = 0 AND size(holders) = 0
           AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)) THEN 'unowned'
         ELSE 'unknown' END
       WHEN strategy <=> 'BROADCASTING' AND NOT is_untold THEN CASE
-        WHEN is_foreign THEN 'foreign_owner'
+        WHEN is_foreign THEN 'unexpected_owner'
         WHEN size(chosen) = 0 OR size(array_except(array_except(missing, silent), absent)) > 0 THEN 'unowned'
         WHEN size(array_intersect(missing, silent)) > 0 THEN 'unknown'
         ELSE 'match' END
-      WHEN seen_process_count > 1 THEN 'multi_owned'
+      WHEN seen_process_count > 1 THEN 'multiple_owners'
       -- Members on a list that the ledger did not take may be silent, and do not count then.
       WHEN is_untold THEN IF(
         size(clients) = 0
           AND (coalesce(reason IN {quoted_list(UNKNOWN_RULE_REASONS)}, FALSE) OR is_strategy_open)
           AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)),
         'unowned', 'unknown')
-      WHEN is_foreign THEN 'foreign_owner'
+      WHEN is_foreign THEN 'unexpected_owner'
       WHEN size(array_intersect(missing, silent)) > 0 OR has_repeated_holder THEN 'unknown'
       WHEN size(clients) = 1 THEN 'match'
       ELSE 'unowned'
@@ -533,13 +533,13 @@ judged AS (
 
 _HAS_EVIDENCE: Final[dict[str, str]] = {
     "group_offline": "group_state = 'offline'",
-    "route_vanished": "coalesce(most_queues, 0) = 0",
+    "route_missing": "coalesce(most_queues, 0) = 0",
     "mixed_request_modes": "size(holders) > 0 AND size(pops_of_queue) > 0 "
     "OR (reason = 'owner_not_subscribed' AND has_grpc AND topic = concat('%RETRY%', consumer_group))",
     "duplicate_client_id": "has_doubled_id",
     "server_load_balancer_off": "coalesce(is_balancing_off, FALSE) AND coalesce(has_asking_member, FALSE)",
     "room_without_clients": "strategy = 'MACHINE_ROOM'",
-    "config_list_gap": "strategy = 'CONFIG'",
+    "not_in_config_list": "strategy = 'CONFIG'",
     "config_list_overlap": "strategy = 'CONFIG'",
     "queue_not_in_route": "reason = 'queue_not_in_route'",
     "subscriptions_differ": "coalesce(subscriber_count, 0) < answering_count",
@@ -569,19 +569,19 @@ def _example(said: str) -> str:
     return _SUBJECT.format(said=said)
 
 
-BREACH_QUERIES: Final = (
-    breaches_in(
+VIOLATION_QUERIES: Final = (
+    violations_in(
         "judged",
         (
-            Breach(
+            Violation(
                 ONE_ROW_PER_QUEUE, "row_count > 1", _example("concat(row_count, ' rows')"), "row_count - 1"
             ),
-            Breach(
+            Violation(
                 QUEUES_ACCOUNTED,
                 "row_count = 0 OR NOT has_source",
                 _example("IF(row_count = 0, 'no row', 'in no source')"),
             ),
-            Breach(
+            Violation(
                 WORDS_KNOWN,
                 f"row_count > 0 AND (NOT drift.state IN {quoted_list(DRIFT_STATES)}"
                 f" OR NOT coalesce(drift.likely_cause, {quoted(DRIFT_CAUSES[0])}) IN {quoted_list(DRIFT_CAUSES)}"
@@ -595,7 +595,7 @@ BREACH_QUERIES: Final = (
                     "coalesce(drift.unknown_reason, 'no reason'))"
                 ),
             ),
-            Breach(
+            Violation(
                 OWNERS_EQUAL_SOURCES,
                 "row_count > 0 AND has_source AND ("
                 "NOT drift.expected_client_ids <=> IF(is_untold, NULL, chosen)"
@@ -608,19 +608,19 @@ BREACH_QUERIES: Final = (
                     f"{_OWNERS.format(chosen='IF(is_untold, NULL, chosen)', seen='clients')})"
                 ),
             ),
-            Breach(
+            Violation(
                 STATE_FOLLOWS_OWNERS,
                 "row_count > 0 AND has_source AND NOT drift.state <=> state",
                 _example(
                     f"concat(drift.state, ' where ', state, ' follows from ', {_OWNERS.format(chosen='chosen', seen='clients')})"
                 ),
             ),
-            Breach(
+            Violation(
                 CAUSE_HAS_EVIDENCE,
                 f"has_source AND NOT coalesce(CASE drift.likely_cause {_EVIDENCE} ELSE TRUE END, FALSE)",
                 _example("drift.likely_cause"),
             ),
-            Breach(
+            Violation(
                 CAUSE_GIVEN,
                 f"drift.state = 'unowned' AND NOT is_untold AND reason IN {quoted_list(REASONS_WITH_A_CAUSE)} "
                 "AND drift.likely_cause IS NULL",
@@ -629,13 +629,13 @@ BREACH_QUERIES: Final = (
         ),
         ("consumer_group", "topic", "broker_name"),
     ),
-    breaches_in(
+    violations_in(
         """(
   SELECT DISTINCT consumer_group, client_id, process FROM silver_process_owner
   LEFT ANTI JOIN (SELECT * FROM silver_client_process WHERE state = 'online') USING (consumer_group, client_id, process)
 )""",
         [
-            Breach(
+            Violation(
                 PROCESS_ANSWERED,
                 "TRUE",
                 "concat('group ', consumer_group, ', client ', client_id, ', process ', process)",

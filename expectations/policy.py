@@ -1,7 +1,7 @@
 """What a cluster's settings ask of the gate, joined with what the gate asks by itself.
 
 What belongs here: which severity, limit and waiver counts for an expectation and a group on a day. What does not: the
-file's form (`settings`), the judgement (`judgement`).
+file's form (`settings`), the evaluation (`evaluation`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
 from expectations.thresholds import (
     GROUP_STATE_REASONS,
     GROUP_STATES,
@@ -174,7 +174,7 @@ progressed AS (
       AND (NOT now.consumer_offset <=> old.consumer_offset
         OR coalesce(now.last_consumed_at > old.last_consumed_at, FALSE))) AS is_moved
   FROM silver_consume_progress AS now
-  LEFT JOIN before_consume_progress AS old
+  LEFT JOIN baseline_consume_progress AS old
   ON old.consumer_group = now.consumer_group AND old.topic = now.topic
     AND old.broker_name = now.broker_name AND old.queue_id = now.queue_id
   GROUP BY now.consumer_group
@@ -223,29 +223,29 @@ _SUBJECT: Final = (
 
 
 def _system_groups(relation: str, expectation: Expectation, condition: str = "TRUE") -> str:
-    return breaches_in(
+    return violations_in(
         f"(SELECT DISTINCT consumer_group FROM {relation} WHERE {condition} AND consumer_group IS NOT NULL AND NOT {USERS_GROUP})",
-        [Breach(expectation, "TRUE", "concat('group ', consumer_group)")],
+        [Violation(expectation, "TRUE", "concat('group ', consumer_group)")],
         ("consumer_group",),
     )
 
 
 QUERIES: Final = (
-    breaches_in(
+    violations_in(
         "presence",
         (
-            Breach(
+            Violation(
                 STATE_KNOWN,
                 f"NOT state IN {quoted_list(GROUP_STATES)} OR (state = 'unknown') <> (reason IS NOT NULL) "
                 f"OR NOT coalesce(reason, {quoted(GROUP_STATE_REASONS[0])}) IN {quoted_list(GROUP_STATE_REASONS)}",
                 f"concat({_SUBJECT})",
             ),
-            Breach(
+            Violation(
                 ABSENCE_PROVEN,
                 f"state = 'offline' AND ({' OR '.join(_DISPROOFS.values())})",
                 f"concat({_SUBJECT}, ', yet ', concat_ws(', ', {_disproofs}))",
             ),
-            Breach(
+            Violation(
                 STATE_HAS_EVIDENCE,
                 "state IN ('online', 'broadcasting') AND NOT (is_online OR is_online_at_proxy) "
                 f"OR state = 'unknown' AND NOT coalesce(CASE reason {_evidence} END, FALSE)",
@@ -254,14 +254,14 @@ QUERIES: Final = (
         ),
         ("consumer_group", "topic"),
     ),
-    breaches_in(
+    violations_in(
         """(
   SELECT DISTINCT consumer_group, topic, group_state, group_state_reason, stated_group.state, stated_group.reason
   FROM gold_ownership_drift JOIN stated_group USING (consumer_group, topic)
   WHERE NOT group_state <=> stated_group.state OR NOT group_state_reason <=> stated_group.reason
 )""",
         [
-            Breach(
+            Violation(
                 STATE_SAME,
                 "TRUE",
                 "concat('group ', consumer_group, ', topic ', topic, ': ', concat_ws(' ', group_state, group_state_reason), "

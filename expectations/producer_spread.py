@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, text_or_null
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, text_or_null, violations_in
 from expectations.thresholds import (
     OWN_TOPIC_PREFIXES,
     RATIO_TOLERANCE,
@@ -284,38 +284,40 @@ judged_topic AS (
 
 _TOPIC: Final = "concat('topic ', topic, ': '"
 
-BREACH_QUERY: Final = breaches_in(
+VIOLATION_QUERY: Final = violations_in(
     "judged_topic",
     (
-        Breach(
+        Violation(
             PUBLISH_SIDE_EQUALS_ROUTE,
             "size(silver_differences) > 0",
             "concat('topic ', topic, ', ', silver_differences[0])",
             count="size(silver_differences)",
         ),
-        Breach(
+        Violation(
             BROKERS_EQUAL_ROUTE,
             "NOT is_own AND (best IS NULL OR best.found_count < best.broker_count OR best.found_count < given_count)",
             f"{_TOPIC}, given_count, ' brokers, in the route ', coalesce(best.broker_count, 0), "
             "coalesce(concat('; not given ', best.missing), ''))",
         ),
-        Breach(TOPICS_OF_APPLICATIONS, "is_own AND given_count > 0", f"{_TOPIC}, given_count, ' brokers')"),
-        Breach(
+        Violation(
+            TOPICS_OF_APPLICATIONS, "is_own AND given_count > 0", f"{_TOPIC}, given_count, ' brokers')"
+        ),
+        Violation(
             COUNTS_EQUAL_ROUTE,
             "size(best.count_differences) > 0",
             f"{_TOPIC}, best.count_differences[0])",
         ),
-        Breach(
+        Violation(
             LISTS_COUNTED,
             "NOT is_own AND (first_list_count <> list_count OR last_list_count <> list_count)",
             f"{_TOPIC}, first_list_count, ' to ', last_list_count, ', expected ', list_count)",
         ),
-        Breach(
+        Violation(
             NUMBERS_EQUAL_COUNTS,
             "size(best.number_differences) > 0",
             f"{_TOPIC}, best.number_differences[0])",
         ),
-        Breach(
+        Violation(
             SHARES_ADD_UP,
             f"has_odd_share OR abs(share_sum - 1) > {RATIO_TOLERANCE!r}",
             f"{_TOPIC}, 'the shares add up to ', {text_or_null('share_sum')})",

@@ -1,6 +1,6 @@
 """Which groups a day could be published without, where they alone keep it from being published.
 
-What belongs here: that decision, from judgements. What does not: measuring the rest of the day (`spark_jobs`), leaving the rows
+What belongs here: that decision, from evaluations. What does not: measuring the rest of the day (`spark_jobs`), leaving the rows
 out (`warehouse`).
 """
 
@@ -14,19 +14,19 @@ from expectations.evaluation import first_examples
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from expectations.evaluation import Judgement, Offender
+    from expectations.evaluation import AffectedSubject, Evaluation
 
 
-def blocking(judgements: Iterable[Judgement]) -> list[Judgement]:
-    """The judgements that keep a day from being published."""
+def blocking(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
+    """The evaluations that keep a day from being published."""
     return [
-        judgement
-        for judgement in judgements
-        if judgement.is_comparable and not judgement.is_held and judgement.severity == "block"
+        evaluation
+        for evaluation in evaluations
+        if evaluation.is_comparable and not evaluation.is_held and evaluation.severity == "block"
     ]
 
 
-def groups_at_fault(judgements: Iterable[Judgement]) -> list[dict[str, Any]] | None:
+def groups_at_fault(evaluations: Iterable[Evaluation]) -> list[dict[str, Any]] | None:
     """The groups without which nothing is known that would keep the day from being published.
 
     Returns:
@@ -34,9 +34,9 @@ def groups_at_fault(judgements: Iterable[Judgement]) -> list[dict[str, Any]] | N
         that is no group's: a number that was not measured, or whose offenders are not all told by their groups.
     """
     found: list[dict[str, Any]] = []
-    for judgement in blocking(judgements):
-        offenders_of: defaultdict[str, list[Offender]] = defaultdict(list)
-        for offender in judgement.offenders:
+    for evaluation in blocking(evaluations):
+        offenders_of: defaultdict[str, list[AffectedSubject]] = defaultdict(list)
+        for offender in evaluation.offenders:
             if offender.severity != "block":
                 continue
             if offender.consumer_group is None:
@@ -47,9 +47,9 @@ def groups_at_fault(judgements: Iterable[Judgement]) -> list[dict[str, Any]] | N
         found += [
             {
                 "consumer_group": group,
-                "expectation_id": judgement.expectation.expectation_id,
-                "table_name": judgement.expectation.table.qualified_name,
-                "expectation": judgement.expectation.sentence,
+                "expectation_id": evaluation.expectation.expectation_id,
+                "table_name": evaluation.expectation.table.qualified_name,
+                "expectation": evaluation.expectation.sentence,
                 "observed": sum(offender.amount for offender in offenders),
                 "examples": list(first_examples(offenders)),
             }

@@ -25,9 +25,9 @@ QUERY: Final = f"""
 SELECT
   {quoted(LEFT_OUT_ARE_FEW.expectation_id)} AS expectation_id,
   1 / (SELECT count(*) FROM (
-    SELECT consumer_group FROM silver_group_presence UNION SELECT consumer_group FROM left_out_group
+    SELECT consumer_group FROM silver_group_presence UNION SELECT consumer_group FROM excluded_group
   )) AS amount,
   concat('group ', consumer_group) AS example,
   {subject_columns(("consumer_group",))}
-FROM left_out_group"""
+FROM excluded_group"""
 """Each group that is left out, as its part of all groups."""

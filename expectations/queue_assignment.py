@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, subject_columns
+from expectations.model import (
+    Expectation,
+    Suite,
+    Violation,
+    quoted,
+    quoted_list,
+    subject_columns,
+    violations_in,
+)
 from expectations.presence import USERS_GROUP
 from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
 from expectations.thresholds import (
@@ -127,20 +135,20 @@ _QUEUE = "'queue ', broker_name, '/', queue_id"
 _OWNED_BY = f"{_QUEUE}, ' is owned by ', first_owner"
 
 QUEUE_BREACHES: Final = (
-    Breach(ONE_ROW_PER_OWNER, "repeated_row_count > 0 OR unowned_row_count > 1", f"concat({_QUEUE})"),
-    Breach(ONE_OWNER, "owner_count > 1", f"concat({_OWNED_BY}, ' and ', last_owner)"),
-    Breach(
+    Violation(ONE_ROW_PER_OWNER, "repeated_row_count > 0 OR unowned_row_count > 1", f"concat({_QUEUE})"),
+    Violation(ONE_OWNER, "owner_count > 1", f"concat({_OWNED_BY}, ' and ', last_owner)"),
+    Violation(
         OWNED_OR_UNOWNED,
         "owner_count > 0 AND unowned_row_count > 0",
         f"concat({_OWNED_BY}, ' and by nobody')",
     ),
-    Breach(REASON_GIVEN, "unowned_row_count > 0 AND unowned_reason IS NULL", f"concat({_QUEUE})"),
-    Breach(
+    Violation(REASON_GIVEN, "unowned_row_count > 0 AND unowned_reason IS NULL", f"concat({_QUEUE})"),
+    Violation(
         NO_REASON_FOR_OWNER,
         "owner_reason IS NOT NULL",
         f"concat({_OWNED_BY}, ' with the reason ', owner_reason)",
     ),
-    Breach(
+    Violation(
         COVERED,
         f"owner_count = 0 AND NOT coalesce(unowned_reason, '') IN {quoted_list(EXCUSED_UNOWNED_REASONS)}",
         f"concat({_QUEUE}, ' is unowned with the reason ', coalesce(unowned_reason, 'null'))",
@@ -148,7 +156,7 @@ QUEUE_BREACHES: Final = (
 )
 """What can be seen of one queue and strategy, over the columns of `recomputed`'s `queue`."""
 
-# The condition under which a breach that was seen of a queue counts: the rest of the condition is of the group.
+# The condition under which a violation that was seen of a queue counts: the rest of the condition is of the group.
 _COUNTED_WHERE: Final = {
     ONE_OWNER.rule: f"strategy IN {quoted_list(names_in_table(ONE_OWNER_STRATEGIES))} "
     "AND (strategy <> 'MACHINE_ROOM' OR keeps_rooms_apart) "
@@ -160,11 +168,11 @@ _COUNTED_WHERE: Final = {
 }
 
 
-def _of_group(breach: Breach) -> Breach:
-    """A breach of queues as a breach of the `judged` row that carries their count and first example."""
-    rule = breach.expectation.rule
-    return Breach(
-        breach.expectation,
+def _of_group(violation: Violation) -> Violation:
+    """A violation of queues as a violation of the `judged` row that carries their count and first example."""
+    rule = violation.expectation.rule
+    return Violation(
+        violation.expectation,
         f"{rule}_count > 0 AND {_COUNTED_WHERE.get(rule, 'TRUE')}",
         f"concat({STRATEGY_SUBJECT}, ': ', {rule}_example, "
         f"IF({rule}_count > 1, concat(' (and ', {rule}_count - 1, ' more)'), ''))",
@@ -174,19 +182,19 @@ def _of_group(breach: Breach) -> Breach:
 
 JUDGED_BREACHES: Final = (
     *map(_of_group, QUEUE_BREACHES),
-    Breach(
+    Violation(
         SOURCE_KNOWN,
         "first_source <> last_source OR is_effective <> is_always_effective "
         f"OR NOT first_source IN {quoted_list(STRATEGY_SOURCES)}",
         f"concat({STRATEGY_SUBJECT}, ': source ', first_source, ' and ', last_source, ', effective ', "
         "is_effective, ' and ', is_always_effective)",
     ),
-    Breach(
+    Violation(
         ONE_EFFECTIVE_STRATEGY,
         "is_first_strategy AND effective_strategy_count > 1",
         "concat('group ', consumer_group, ', topic ', topic, ': ', effective_strategy_count, ' effective strategies')",
     ),
-    Breach(
+    Violation(
         QUEUES_EQUAL_ROUTE,
         "is_assigned AND (NOT coalesce("
         "exists(queue_sets, of_route -> of_route.queue_count = queue_count AND of_route.queue_hash = queue_hash), "
@@ -195,20 +203,20 @@ JUDGED_BREACHES: Final = (
         "the name servers have ', coalesce(concat(fewest_routed_queues, ' to ', most_routed_queues), 'none'), "
         "' of this topic')",
     ),
-    Breach(
+    Violation(
         SAME_QUEUES,
         "is_first_strategy AND is_uneven_queue_set",
         "concat('group ', consumer_group, ', topic ', topic, ': ', least_queue_count, ' to ', most_queue_count, "
         "' queues, by strategy')",
     ),
-    Breach(
+    Violation(
         OWNER_IS_MEMBER,
         "size(foreign_clients) > 0",
         f"concat({STRATEGY_SUBJECT}, ': ', array_join(slice(array_sort(foreign_clients), 1, 3), ' and '), "
         "' not connected')",
         "size(foreign_clients)",
     ),
-    Breach(
+    Violation(
         SPREAD_WITHIN_BOUND,
         "spread > promised_bound AND NOT is_spread_excused",
         f"concat({STRATEGY_SUBJECT}, ': two clients differ by ', spread, ' queues, promised ', promised_bound)",
@@ -226,14 +234,14 @@ FROM (SELECT DISTINCT consumer_group, topic FROM silver_subscription WHERE {USER
 JOIN topic_queues USING (topic)
 LEFT ANTI JOIN gold_queue_assignment USING (consumer_group, topic)
 WHERE fewest_routed_queues > 0""",
-    breaches_in(
+    violations_in(
         f"""(
   SELECT * FROM gold_queue_assignment
   LEFT ANTI JOIN silver_observed_owner USING (consumer_group, topic, broker_name, queue_id, client_id)
   WHERE reason = {quoted(KEPT)}
 )""",
         [
-            Breach(
+            Violation(
                 OWNER_IS_MEMBER,
                 "TRUE",
                 f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'nobody'), ' was not seen to hold ', "
@@ -242,7 +250,7 @@ WHERE fewest_routed_queues > 0""",
         ],
         ("consumer_group", "topic", "broker_name"),
     ),
-    breaches_in(
+    violations_in(
         f"""(
   SELECT
     listed.*, member.client_id IS NOT NULL AS is_member,
@@ -264,12 +272,12 @@ WHERE fewest_routed_queues > 0""",
   ) AS routes ON listed.topic = routes.topic
 )""",
         [
-            Breach(
+            Violation(
                 OWNER_IS_MEMBER,
                 "NOT is_member",
                 f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'nobody'), ' not connected')",
             ),
-            Breach(
+            Violation(
                 QUEUES_EQUAL_ROUTE,
                 "is_routed OR NOT is_effective OR NOT strategy IN ('CONFIG', 'MIXED')",
                 f"concat({STRATEGY_SUBJECT}, ': ', broker_name, '/', queue_id, ' is said to be in no route')",

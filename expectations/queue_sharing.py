@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list, text_or_null
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, text_or_null, violations_in
 from expectations.thresholds import GRPC_CLIENT_ID_PATTERN, REQUEST_MODE_SOURCES, REQUEST_MODES
 from rebalance_ledger.tables import QUEUE_SHARING
 
@@ -285,28 +285,28 @@ _differences = ", ".join(
 _TOPIC: Final = ("consumer_group", "topic", "broker_name")
 
 QUERIES: Final = (
-    breaches_in(
+    violations_in(
         f"""(
   SELECT DISTINCT {_QUEUE} FROM gold_queue_assignment
   LEFT ANTI JOIN gold_queue_sharing USING ({_QUEUE})
-  WHERE is_effective AND reason = 'shared_by_pop'
+  WHERE is_effective AND reason = 'pop_mode'
 )""",
-        [Breach(SHARED_QUEUES_PRESENT, "TRUE", f"concat({_SUBJECT}, ': no row')")],
+        [Violation(SHARED_QUEUES_PRESENT, "TRUE", f"concat({_SUBJECT}, ': no row')")],
         _TOPIC,
     ),
-    breaches_in(
+    violations_in(
         f"""(
   SELECT DISTINCT {_QUEUE} FROM gold_queue_sharing
-  LEFT ANTI JOIN (SELECT * FROM gold_queue_assignment WHERE is_effective AND reason = 'shared_by_pop') USING ({_QUEUE})
+  LEFT ANTI JOIN (SELECT * FROM gold_queue_assignment WHERE is_effective AND reason = 'pop_mode') USING ({_QUEUE})
   LEFT ANTI JOIN popped USING (consumer_group, topic)
 )""",
-        [Breach(SHARED_QUEUES_PRESENT, "TRUE", f"concat({_SUBJECT}, ': nobody pops the topic')")],
+        [Violation(SHARED_QUEUES_PRESENT, "TRUE", f"concat({_SUBJECT}, ': nobody pops the topic')")],
         _TOPIC,
     ),
-    breaches_in(
+    violations_in(
         "judged_readers",
         [
-            Breach(
+            Violation(
                 READERS_FOLLOW_RULE,
                 "NOT is_by_rule",
                 f"concat({_SUBJECT}, ': [', array_join(expected_reader_ids, ' '), '], where [', "
@@ -315,20 +315,20 @@ QUERIES: Final = (
         ],
         _TOPIC,
     ),
-    breaches_in(
+    violations_in(
         f"""(
   SELECT {_QUEUE}, explode(observed_reader_ids) AS client_id FROM gold_queue_sharing
 ) AS shared LEFT ANTI JOIN popped
   ON popped.consumer_group = shared.consumer_group AND popped.topic = shared.topic
     AND popped.broker_name = shared.broker_name AND popped.client_id = shared.client_id
     AND popped.queue_id IN (shared.queue_id, -1)""",
-        [Breach(READERS_SEEN, "TRUE", f"concat({_SUBJECT}, ': ', client_id)")],
+        [Violation(READERS_SEEN, "TRUE", f"concat({_SUBJECT}, ': ', client_id)")],
         _TOPIC,
     ),
-    breaches_in(
+    violations_in(
         "judged_sharing",
         (
-            Breach(
+            Violation(
                 MODE_FOLLOWS_SOURCES,
                 f"NOT coalesce(request_mode, {quoted(REQUEST_MODES[0])}) IN {quoted_list(REQUEST_MODES)} "
                 f"OR NOT coalesce(request_mode_source, {quoted(REQUEST_MODE_SOURCES[0])}) IN {quoted_list(REQUEST_MODE_SOURCES)} "
@@ -340,7 +340,7 @@ QUERIES: Final = (
                 f"concat({_SUBJECT}, ': ', concat_ws(' ', request_mode, pop_share_count, request_mode_source), ', where the broker has ', "
                 "concat_ws(' ', mode_of_broker, share_of_broker, source_of_broker))",
             ),
-            Breach(
+            Violation(
                 NUMBERS_EQUAL_SOURCES,
                 f"concat_ws('; ', {_differences}) <> ''",
                 f"concat({_SUBJECT}, ': ', concat_ws('; ', {_differences}))",

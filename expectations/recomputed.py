@@ -1,7 +1,7 @@
 """What the staged assignment should look like, worked out again in plain SQL from the staged rows themselves.
 
 The build shares queues out with `strategies`; here they are only counted, from `silver_*` views of the export and
-the `gold_*` views under judgement. What belongs here: those counts, one row per group, topic and strategy. What does
+the `gold_*` views under evaluation. What belongs here: those counts, one row per group, topic and strategy. What does
 not: whether a count is good (`queue_assignment`, `assignment_fairness`).
 """
 
@@ -22,7 +22,7 @@ from expectations.thresholds import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from expectations.model import Breach
+    from expectations.model import Violation
 
 STRATEGY_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', strategy ', strategy)"
 """SQL that names the group, topic and strategy of a row of `judged`."""
@@ -30,7 +30,7 @@ STRATEGY_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', strat
 NOT_IN_ROUTE = "queue_not_in_route"
 """The reason of a queue that a list of CONFIG names and no route has. It is in no count."""
 
-KEPT = "kept_without_route"
+KEPT = "route_missing"
 """The reason of a queue that is in no route and that a client keeps."""
 
 SPREAD_BOUND_OF_STRATEGY = (
@@ -45,7 +45,7 @@ def _in(reasons: Iterable[str]) -> str:
     return "(" + ", ".join(f"'{reason}'" for reason in reasons) + ")"
 
 
-def judged_tables(queue_breaches: Iterable[Breach]) -> str:
+def judged_tables(queue_breaches: Iterable[Violation]) -> str:
     """The common tables up to `judged`: one row per (group, topic, strategy) of the assignment or of the fairness.
 
     Args:
@@ -56,9 +56,9 @@ def judged_tables(queue_breaches: Iterable[Breach]) -> str:
         `name AS (…), …` for a WITH clause.
     """
     carried = ",\n    ".join(
-        f"count_if({breach.when}) AS {breach.expectation.rule}_count,\n"
-        f"    min(IF({breach.when}, {breach.example}, NULL)) AS {breach.expectation.rule}_example"
-        for breach in queue_breaches
+        f"count_if({violation.when}) AS {violation.expectation.rule}_count,\n"
+        f"    min(IF({violation.when}, {violation.example}, NULL)) AS {violation.expectation.rule}_example"
+        for violation in queue_breaches
     )
     return f"""
 -- Every further grouping is within a group and topic, so the largest table is moved and sorted once.

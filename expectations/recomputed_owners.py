@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
 from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
 from expectations.thresholds import (
     GRPC_CLIENT_ID_PATTERN,
@@ -297,7 +297,7 @@ _HAS_TOLD: Final = "group_state = 'online' AND is_first_strategy AND is_topic_ro
 _TOPIC: Final = "concat('group ', consumer_group, ', topic ', topic, ': effective strategy ', coalesce(effective_strategy, 'none')"
 
 BREACHES: Final = (
-    Breach(
+    Violation(
         OWNERS_RECOMPUTED,
         "best.fault_count > 0",
         f"concat({STRATEGY_SUBJECT}, ': queue ', {_FIRST_FAULT}.queue.broker_name, '/', {_FIRST_FAULT}.queue.queue_id, ' is given to ', "
@@ -305,29 +305,29 @@ BREACHES: Final = (
         "IF(best.fault_count > 1, concat(' (and ', best.fault_count - 1, ' more)'), ''))",
         "best.fault_count",
     ),
-    Breach(
+    Violation(
         EVERY_MEMBER_READS,
         "strategy = 'BROADCASTING' AND read_queue_count > 0 AND size(lists) > 0 AND ("
         f"NOT exists(lists, slots -> size({_MISSING_READERS}) = 0) OR owned_count <> size(readers) * read_queue_count "
         "OR arrays_overlap(readers, unsubscribed))",
         f"concat({STRATEGY_SUBJECT}, ': ', owned_count, ' owners of ', read_queue_count, ' queues by ', size(readers), ' members')",
     ),
-    Breach(
+    Violation(
         STRATEGIES_COMPLETE,
         "is_first_strategy AND is_topic_routed AND NOT coalesce(group_state = 'broadcasting', FALSE) AND size(missing_strategies) > 0",
         "concat('group ', consumer_group, ', topic ', topic, ': without ', array_join(array_sort(missing_strategies), ' and '))",
     ),
-    Breach(
+    Violation(
         STRATEGY_FOLLOWS_REPORTS,
         f"{_HAS_TOLD} AND is_all_told AND NOT coalesce(effective_strategy IN (IF(size(told) > 1, 'MIXED', get(told, 0)), 'POP'), FALSE)",
         f"{_TOPIC}, ', and all members report ', array_join(array_sort(told), ' and '))",
     ),
-    Breach(
+    Violation(
         STRATEGY_FOLLOWS_REPORTS,
         f"{_HAS_TOLD} AND size(reported) = 0 AND configured_strategy IS NULL AND effective_strategy <> 'POP'",
         f"{_TOPIC}, ', and neither members nor settings give one')",
     ),
-    Breach(
+    Violation(
         STRATEGY_FOLLOWS_REPORTS,
         "strategy_source = 'configured' AND (configured_strategy IS NULL OR NOT strategy IN (configured_strategy, 'MIXED')) "
         "OR strategy_source = 'observed' AND group_state = 'online' AND is_routed "
@@ -336,20 +336,20 @@ BREACHES: Final = (
         "coalesce(nullif(array_join(array_sort(reported), ' and '), ''), 'none'), ', settings give ', coalesce(configured_strategy, 'none'))",
     ),
     *(
-        Breach(
+        Violation(
             REASON_TRUE,
             f"array_contains(reasons, {quoted(reason)}) AND NOT strategy IN {quoted_list(strategies)}",
             f"concat({STRATEGY_SUBJECT}, ': reason {reason}')",
         )
         for reason, strategies in STRATEGIES_OF_REASON.items()
     ),
-    Breach(
+    Violation(
         REASON_TRUE,
-        f"array_contains(reasons, 'left_out_by_strategy') AND strategy IN {quoted_list(STRATEGIES_THAT_LEAVE_NOTHING_OUT)}",
-        f"concat({STRATEGY_SUBJECT}, ': reason left_out_by_strategy')",
+        f"array_contains(reasons, 'not_assigned_by_strategy') AND strategy IN {quoted_list(STRATEGIES_THAT_LEAVE_NOTHING_OUT)}",
+        f"concat({STRATEGY_SUBJECT}, ': reason not_assigned_by_strategy')",
     ),
     *(
-        Breach(
+        Violation(
             REASON_TRUE,
             f"array_contains(reasons, {quoted(reason)}) AND NOT coalesce({condition}, FALSE)",
             f"concat({STRATEGY_SUBJECT}, ': reason {reason}, group ', coalesce(group_state, 'unknown'))",
@@ -365,4 +365,4 @@ BREACHES: Final = (
 )
 """What can be seen of a group, topic and strategy, over the columns of `judged_owners`."""
 
-QUERY: Final = breaches_in("judged_owners", BREACHES, ("consumer_group", "topic"))
+QUERY: Final = violations_in("judged_owners", BREACHES, ("consumer_group", "topic"))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, breaches_in, quoted_list
+from expectations.model import Violation, quoted_list, violations_in
 from expectations.recomputed import KEPT, NOT_IN_ROUTE
 from expectations.recomputed_owners import OWNERS_RECOMPUTED
 from expectations.thresholds import DIVISION_REASONS, REASONS_OF_RULES
@@ -146,10 +146,10 @@ def _first(shares: str) -> str:
 
 
 QUERIES: Final = (
-    breaches_in(
+    violations_in(
         "wrong_ring",
         (
-            Breach(
+            Violation(
                 OWNERS_RECOMPUTED,
                 "TRUE",
                 f"{_SUBJECT}{_HASH}: queue ', first_fault.broker_name, '/', first_fault.queue_id, ' is given to ', "
@@ -160,10 +160,10 @@ QUERIES: Final = (
         ),
         ("consumer_group", "topic"),
     ),
-    breaches_in(
+    violations_in(
         "mixed_share",
         (
-            Breach(
+            Violation(
                 OWNERS_RECOMPUTED,
                 f"size({_MISSING}) + size({_BESIDE}) > 0",
                 f"{_SUBJECT}MIXED: what members report gives them ', size({_MISSING}), ' queues that the rows do not, the rows ', "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Breach, Expectation, Suite, breaches_in, quoted, quoted_list
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
 from expectations.thresholds import DIVERGENCE_STATES, ROUTE_DIFFERENCES
 from rebalance_ledger.tables import ROUTE_DIVERGENCE
 
@@ -148,15 +148,15 @@ _SHOWN = {
     "is_config_known": "coalesce(found.has_configs, FALSE)",
 }
 
-BREACH_QUERY: Final = breaches_in(
+VIOLATION_QUERY: Final = violations_in(
     "divergence",
     (
-        Breach(
+        Violation(
             ANSWERS_ACCOUNTED,
             "found IS NULL OR divergence IS NULL",
             _SUBJECT.format(said="IF(found IS NULL, 'in no source', 'no row')"),
         ),
-        Breach(
+        Violation(
             WORDS_KNOWN,
             f"NOT divergence.state IN {quoted_list(DIVERGENCE_STATES)}"
             f" OR size(array_except(divergence.differences, array{quoted_list(ROUTE_DIFFERENCES)})) > 0"
@@ -166,7 +166,7 @@ BREACH_QUERY: Final = breaches_in(
                 said="concat(divergence.state, ' [', array_join(divergence.differences, ' '), ']')"
             ),
         ),
-        Breach(
+        Violation(
             ANSWERS_EQUAL_SOURCES,
             "found IS NOT NULL AND divergence IS NOT NULL AND NOT struct({}) <=> struct({})".format(
                 ", ".join(f"divergence.{name} AS {name}" for name in _SHOWN),
@@ -176,7 +176,7 @@ BREACH_QUERY: Final = breaches_in(
                 said="'the row says otherwise of perm, numbers of queues, order configuration or whether it is there'"
             ),
         ),
-        Breach(
+        Violation(
             DIFFERENCES_FOLLOW_ANSWERS,
             "found IS NOT NULL AND array_sort(divergence.differences) <> array_sort(found.differences)",
             _SUBJECT.format(

@@ -30,7 +30,7 @@ COVERING_STRATEGIES: Final = frozenset({"AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM_NE
 """Strategies that give every queue to somebody. `MACHINE_ROOM` leaves out the rooms that it does not serve."""
 
 DIVISION_REASONS: Final = (
-    "shared_by_pop",
+    "pop_mode",
     "mixed_request_modes",
     "request_modes_differ",
     "request_mode_unknown",
@@ -47,7 +47,7 @@ EXCUSED_UNOWNED_REASONS: Final = (
     "strategy_failed",
     "owner_not_subscribed",
     "mixed_clients",
-    "left_out_by_strategy",
+    "not_assigned_by_strategy",
     *DIVISION_REASONS,
     "release_unknown",
     "mixed_parameters",
@@ -80,11 +80,11 @@ REASONS_OF_RULES: Final = (
 """Reasons that members' own rules give: never where a strategy is tried with one rule for all members."""
 
 STRATEGIES_OF_REASON: Final[dict[str, tuple[str, ...]]] = {
-    "not_in_configured_list": ("CONFIG",),
+    "not_in_config_list": ("CONFIG",),
     "queue_not_in_route": ("CONFIG", "MIXED"),
-    "room_without_consumers": ("MACHINE_ROOM",),
+    "room_without_clients": ("MACHINE_ROOM",),
     "mixed_strategies": ("MIXED",),
-    "shared_by_pop": ("POP",),
+    "pop_mode": ("POP",),
 }
 """Reason -> the strategies that alone can have it."""
 
@@ -101,30 +101,30 @@ FINDING_SEVERITIES: Final = ("critical", "warning", "info")
 """The closed list of `finding.severity`."""
 
 _KINDS_OF_QUEUES: Final = (
-    "queue_unowned",
-    "queue_owned_twice",
-    "owner_unexpected",
-    "queue_unread_by_member",
+    "unowned",
+    "multiple_owners",
+    "unexpected_owner",
+    "broadcast_queue_not_consumed",
 )
 
 FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
-    "strategies_mixed": ("critical",),
+    "mixed_strategies": ("critical",),
     "mixed_request_modes": ("critical",),
     "server_load_balancer_off": ("critical",),
     "request_modes_differ": ("warning",),
     "strategy_unknown_to_broker": ("warning",),
-    "client_id_duplicated": ("critical", "warning"),
+    "duplicate_client_id": ("critical", "warning"),
     "subscriptions_differ": ("critical", "warning"),
-    "queue_unowned": ("critical", "warning"),
-    "queue_unread_by_member": ("warning",),
-    "queue_owned_twice": ("critical", "warning"),
-    "owner_unexpected": ("warning",),
-    "assignment_frozen": ("warning",),
-    "clients_idle": ("info",),
-    "load_unfair": ("warning",),
+    "unowned": ("critical", "warning"),
+    "broadcast_queue_not_consumed": ("warning",),
+    "multiple_owners": ("critical", "warning"),
+    "unexpected_owner": ("warning",),
+    "assignment_stale": ("warning",),
+    "idle_clients": ("info",),
+    "load_imbalanced": ("warning",),
     "group_offline": ("warning",),
     "members_unknown": ("warning",),
-    "client_not_asked": ("warning",),
+    "client_unreachable": ("warning",),
     "member_lists_differ": ("warning",),
     "settings_missing": ("info",),
     "strategy_unknown": ("info",),
@@ -166,8 +166,8 @@ PASSING_CAUSES: Final = ("not_yet_rebalanced",)
 _IS_ENOUGH: Final = "client_total_count <= queue_total_count"
 
 FINDING_EXPLANATIONS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...]] = (
-    ("strategies_mixed", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'mixed_strategies'"),
-    ("client_id_duplicated", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'duplicate_client_id'"),
+    ("mixed_strategies", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'mixed_strategies'"),
+    ("duplicate_client_id", _KINDS_OF_QUEUES, ("consumer_group",), "likely_cause = 'duplicate_client_id'"),
     (
         "subscriptions_differ",
         _KINDS_OF_QUEUES,
@@ -202,24 +202,24 @@ FINDING_EXPLANATIONS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...], s
     ("route_differs", _KINDS_OF_QUEUES, ("topic",), "likely_cause = 'route_views_differ'"),
     (
         "route_missing",
-        (*_KINDS_OF_QUEUES, "assignment_frozen"),
+        (*_KINDS_OF_QUEUES, "assignment_stale"),
         ("topic",),
-        "likely_cause = 'route_vanished'",
+        "likely_cause = 'route_missing'",
     ),
     (
-        "strategies_mixed",
-        ("load_unfair", "clients_idle"),
+        "mixed_strategies",
+        ("load_imbalanced", "idle_clients"),
         ("consumer_group",),
         "try_element_at(seen_values, 1) = 'MIXED'",
     ),
     (
-        "client_id_duplicated",
-        ("load_unfair", "clients_idle"),
+        "duplicate_client_id",
+        ("load_imbalanced", "idle_clients"),
         ("consumer_group",),
         f"try_element_at(seen_values, 1) IN ('AVG', 'AVG_BY_CIRCLE') AND {_IS_ENOUGH}",
     ),
-    ("load_unfair", ("clients_idle",), ("consumer_group", "topic"), _IS_ENOUGH),
-    ("client_id_duplicated", ("offset_file_shared",), ("consumer_group", "client_id"), "TRUE"),
+    ("load_imbalanced", ("idle_clients",), ("consumer_group", "topic"), _IS_ENOUGH),
+    ("duplicate_client_id", ("offset_file_shared",), ("consumer_group", "client_id"), "TRUE"),
     ("offset_file_shared", ("broadcast_offset_regressed",), ("consumer_group", "client_id"), "TRUE"),
 )
 """Kind, the kinds that it explains, the columns that are equal in both, and a condition on the explained finding.
@@ -230,7 +230,7 @@ What findings on brokers explain is decided by other tables and stands in `findi
 FINDING_CAUSES_OF_GROUPS: Final = (
     "duplicate_client_id",
     "room_without_clients",
-    "config_list_gap",
+    "not_in_config_list",
     "config_list_overlap",
     "mixed_clients",
     "mixed_parameters",
@@ -250,9 +250,9 @@ FINDING_KINDS_OF_CLIENTS: Final = (
 """Kinds that are one problem in all topics of a client."""
 
 DRIFT_FINDING_KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "unowned": ("queue_unowned", "queue_unread_by_member"),
-    "multi_owned": ("queue_owned_twice",),
-    "foreign_owner": ("owner_unexpected", "assignment_frozen"),
+    "unowned": ("unowned", "broadcast_queue_not_consumed"),
+    "multiple_owners": ("multiple_owners",),
+    "unexpected_owner": ("unexpected_owner", "assignment_stale"),
 }
 """State of `ownership_drift` -> the kinds of which one tells a person."""
 
@@ -261,12 +261,12 @@ DRIFT_STATES: Final = ("match", *DRIFT_FINDING_KINDS, "shared", "unknown")
 
 DRIFT_CAUSES: Final = (
     "group_offline",
-    "route_vanished",
+    "route_missing",
     "mixed_request_modes",
     "duplicate_client_id",
     "server_load_balancer_off",
     "room_without_clients",
-    "config_list_gap",
+    "not_in_config_list",
     "config_list_overlap",
     "queue_not_in_route",
     "subscriptions_differ",
@@ -290,7 +290,7 @@ FINDING_CAUSES: Final = (*DRIFT_CAUSES, "more_clients_than_queues", *SOURCE_CAUS
 DRIFT_UNKNOWN_REASONS: Final = (
     "route_unknown",
     "members_unknown",
-    "client_not_asked",
+    "client_unreachable",
     "pull_consumer_reports_no_queues",
     "assigned_by_hand",
     "strategy_not_reported",
@@ -315,8 +315,8 @@ UNKNOWN_RULE_REASONS: Final = (
 """Those under which a queue is unowned all the same where every member answered and none holds it."""
 
 REASONS_WITH_A_CAUSE: Final = (
-    "room_without_consumers",
-    "not_in_configured_list",
+    "room_without_clients",
+    "not_in_config_list",
     "mixed_strategies",
     "mixed_clients",
     "mixed_parameters",

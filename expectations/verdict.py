@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from expectations.evaluation import Judgement
+    from expectations.evaluation import Evaluation
     from rebalance_ledger.settings import Waiver
 
 VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "refused"]
 
-Outcome = Literal["held", "waived", "failed", "not_compared"]
+Outcome = Literal["passed", "waived", "failed", "skipped"]
 """What came of one expectation."""
 
 _TOLD_EXAMPLES: Final = 3
@@ -29,7 +29,7 @@ _TOLD_EXAMPLES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The gate's judgement of one staged day.
+    """The gate's evaluation of one staged day.
 
     Attributes:
         verdict: `refused` if an expectation of severity `block` failed, else `passed_with_quarantine` if the day was judged
@@ -51,20 +51,20 @@ class Verdict:
     data_docs_index: Path | None = None
 
 
-def sentence_of(result: dict[str, Any], judgement: Judgement) -> str:
+def sentence_of(result: dict[str, Any], evaluation: Evaluation) -> str:
     """A failed row of `gate_result` in one sentence: table, expectation, number, examples, waivers."""
-    remaining = judgement.remaining
+    remaining = evaluation.remaining
     found = (
-        "it was not measured" if remaining is None else f"found {remaining:g}, allowed {allowed(judgement)}"
+        "it was not measured" if remaining is None else f"found {remaining:g}, allowed {allowed(evaluation)}"
     )
-    if result["compared_ds"] is not None:
-        found += f" (compared with {result['compared_ds']})"
+    if result["baseline_ds"] is not None:
+        found += f" (compared with {result['baseline_ds']})"
     told = ""
-    if judgement.examples:
-        told = f"; for example: {' | '.join(judgement.examples[:_TOLD_EXAMPLES])}"
-    if judgement.excused:
-        told += f"; beside these, {waiver_text(judgement)}"
-    for waiver in judgement.ended:
+    if evaluation.examples:
+        told = f"; for example: {' | '.join(evaluation.examples[:_TOLD_EXAMPLES])}"
+    if evaluation.excused:
+        told += f"; beside these, {waiver_text(evaluation)}"
+    for waiver in evaluation.ended:
         told += f"; the waiver by {one_line(waiver.who)} expired on {waiver.until} ({one_line(waiver.why)})"
     return f"{result['table_name']} fails {result['expectation_id']} ({result['expectation'].rstrip('.')}): {found}{told}"
 
@@ -78,11 +78,11 @@ def left_out_sentence(row: dict[str, Any]) -> str:
     )
 
 
-def waiver_text(judgement: Judgement) -> str | None:
+def waiver_text(evaluation: Evaluation) -> str | None:
     """Who excuses how much until when and why, in one line; None where nothing is excused."""
     texts = [
         f"{amount:g} waived until {waiver.until} by {one_line(waiver.who)}: {one_line(waiver.why)}"
-        for waiver, amount in judgement.excused
+        for waiver, amount in evaluation.excused
     ]
     return "; ".join(texts) or None
 
@@ -99,12 +99,12 @@ def idle_sentence(waiver: Waiver) -> str:
 
 def outcome_of(row: Mapping[str, Any]) -> str:
     """What came of an expectation by its row of `gate_result`; rows of the first releases say only whether it held."""
-    return row.get("outcome") or ("held" if row["is_success"] else "failed")
+    return row.get("outcome") or ("passed" if row["is_success"] else "failed")
 
 
-def allowed(judgement: Judgement) -> str:
+def allowed(evaluation: Evaluation) -> str:
     """The range of an expectation in words."""
-    return allowed_range(judgement.threshold_min, judgement.threshold_max)
+    return allowed_range(evaluation.threshold_min, evaluation.threshold_max)
 
 
 def allowed_range(least: float | None, most: float | None) -> str:
@@ -118,7 +118,7 @@ def allowed_range(least: float | None, most: float | None) -> str:
 
 def explain(verdict: Verdict) -> str:
     """The verdict as plain text of a few lines, for a terminal, a log or a run's note."""
-    judged = [result for result in verdict.results if result["outcome"] != "not_compared"]
+    judged = [result for result in verdict.results if result["outcome"] != "skipped"]
     held = sum(result["is_success"] for result in judged)
     headline = {
         "passed": "The gate passed",

@@ -28,7 +28,9 @@ def main() -> int:
     """Write the file unless it is there; returns 0."""
     if not TARGET.exists() and _FORMER_TARGET.exists():
         _FORMER_TARGET.rename(TARGET)
-        say("deploy/.env is .env now, beside docker-compose.yml; relative paths in it start at the root of the checkout.")
+        say(
+            "deploy/.env is .env now, beside docker-compose.yml; relative paths in it start at the root of the checkout."
+        )
     elif not TARGET.exists():
         write(TARGET)
         say(".env has the secrets of this deployment; keep it to yourself, and keep it.")

@@ -34,14 +34,14 @@ COMPARED_TABLES: Final[tuple[Table, ...]] = (
 """What is read of the earlier day; their hashes are in `publication.compared_content`."""
 
 
-class ComparedRows(NamedTuple):
+class BaselineRows(NamedTuple):
     """The earlier day and its rows: the tables' own columns, by the table's name."""
 
     ds: date
     rows: Mapping[str, DataFrame]
 
 
-def compared_rows(spark: SparkSession, earlier: EarlierDay) -> ComparedRows:
+def baseline_rows(spark: SparkSession, earlier: EarlierDay) -> BaselineRows:
     """Read the rows of the earlier day, which stay the same whatever is published meanwhile."""
 
     def read(table: Table) -> DataFrame:
@@ -51,4 +51,4 @@ def compared_rows(spark: SparkSession, earlier: EarlierDay) -> ComparedRows:
             return spark.createDataFrame([], own)
         return read_parquet(spark, own, *files)
 
-    return ComparedRows(earlier.ds, {table.name: read(table) for table in COMPARED_TABLES})
+    return BaselineRows(earlier.ds, {table.name: read(table) for table in COMPARED_TABLES})

@@ -19,13 +19,13 @@ if __name__ == "__main__":
 from pyspark.sql import functions as F
 
 from expectations import day_over_day
-from expectations.evaluation import weigh
+from expectations.evaluation import evaluate
 from expectations.policy import GATE_NAMES, Rules
 from expectations.quarantine import groups_at_fault, names
 from rebalance_ledger.exports.catalog import EarlierExport, earlier_exports
 from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
 from rebalance_ledger.settings import ClusterSettings, SettingsError, load_settings
-from rebalance_ledger.storage.location import BadPlaceError, place_of
+from rebalance_ledger.storage.location import InvalidLocationError, location_of
 from rebalance_ledger.tables import (
     ASSIGNMENT_CHURN,
     ASSIGNMENT_FAIRNESS,
@@ -49,7 +49,7 @@ from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import attempt, finish
 from spark_jobs.assignment.allocation import SPREAD_BOUNDS
 from spark_jobs.assignment.subscriptions import subscriptions
-from spark_jobs.baseline import COMPARED_TABLES, compared_rows
+from spark_jobs.baseline import COMPARED_TABLES, baseline_rows
 from spark_jobs.findings.explanations import with_roots
 from spark_jobs.gold.assignment_churn import assignment_churn
 from spark_jobs.gold.assignment_fairness import assignment_fairness
@@ -58,7 +58,7 @@ from spark_jobs.gold.broadcast_offset_file import broadcast_offset_file
 from spark_jobs.gold.finding import finding
 from spark_jobs.gold.ownership_drift import ownership_drift
 from spark_jobs.gold.producer_spread import producer_spread
-from spark_jobs.gold.queue_assignment import allocated, kept_without_route, queue_assignment
+from spark_jobs.gold.queue_assignment import allocated, queue_assignment, route_missing
 from spark_jobs.gold.queue_sharing import queue_sharing
 from spark_jobs.gold.route_divergence import route_divergence
 from spark_jobs.session import spark_session, suited_to
@@ -67,8 +67,8 @@ from spark_jobs.silver.reader import read_silver
 from spark_jobs.staging import (
     WRITERS,
     show_export_lines,
-    write_measures,
-    write_measures_of_rest,
+    write_metrics,
+    write_metrics_without_quarantined,
     write_table,
     write_tables,
     write_work,
@@ -81,22 +81,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_ledger.exports.manifest import Manifest
-    from rebalance_ledger.storage.location import Place
+    from rebalance_ledger.storage.location import Location
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import Stage
-    from spark_jobs.baseline import ComparedRows
+    from rebalance_ledger.warehouse.layout import StagingArea
+    from spark_jobs.baseline import BaselineRows
 
 
 def build(
     spark: SparkSession,
     *,
-    exports: Place,
+    exports: Location,
     warehouse: Warehouse,
     settings: ClusterSettings,
     cluster: str,
     ds: date,
 ) -> RunIdentity:
-    """Stage one day: every silver table, the computed gold tables, the gate's measures, the record of the build.
+    """StagingArea one day: every silver table, the computed gold tables, the gate's measures, the record of the build.
 
     Raises:
         ExportError: the day has no sealed export, or it is not as it was sealed when all of it has been read.
@@ -119,16 +119,16 @@ def build(
     )
     export_bytes = sum(file.size_bytes for file in manifest.files)
     with attempt(warehouse, cluster, ds) as stage, suited_to(spark, export_bytes):
-        before = compared_rows(spark, compared) if compared else None
+        before = baseline_rows(spark, compared) if compared else None
         staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         # Before the measures: a file that changes from here on is not what was measured.
         inventory = inventory_of_tables(stage)
         show_export_lines(spark, str(directory), manifest)
-        measures = write_measures(spark, stage, staged, manifest, cluster, ds, before, settings)
+        measures = write_metrics(spark, stage, staged, manifest, cluster, ds, before, settings)
         if settings.gate.quarantine_groups:
-            left_out = _refused_groups(warehouse, manifest, stage, measures, settings)
-            if left_out:
-                write_measures_of_rest(spark, stage, staged, left_out)
+            excluded_groups = _refused_groups(warehouse, manifest, stage, measures, settings)
+            if excluded_groups:
+                write_metrics_without_quarantined(spark, stage, staged, excluded_groups)
         # What was read is what was sealed: a file that changed under our eyes has spoiled the stage.
         if verify(directory, cluster=cluster, ds=ds).sha256 != manifest.sha256:
             problem = f"{directory} is not the export that this computation began with; run the day again"
@@ -139,11 +139,11 @@ def build(
 
 def _stage_day(
     spark: SparkSession,
-    stage: Stage,
-    directory: Place,
+    stage: StagingArea,
+    directory: Location,
     manifest: Manifest,
     earlier: tuple[EarlierExport, ...],
-    before: ComparedRows | None,
+    before: BaselineRows | None,
     settings: ClusterSettings,
 ) -> dict[str, DataFrame]:
     """Compute and write every table of a stage, and return them as they were written.
@@ -215,13 +215,13 @@ def _queue_assignment(
     silver: Mapping[str, DataFrame], shared: DataFrame, settings: ClusterSettings
 ) -> DataFrame:
     owners = queue_assignment(allocated(shared, settings))
-    return owners.unionByName(kept_without_route(shared, silver["observed_owner"]))
+    return owners.unionByName(route_missing(shared, silver["observed_owner"]))
 
 
 def _refused_groups(
     warehouse: Warehouse,
     manifest: Manifest,
-    stage: Stage,
+    stage: StagingArea,
     measures: list[dict[str, Any]],
     settings: ClusterSettings,
 ) -> tuple[str, ...]:
@@ -235,19 +235,19 @@ def _refused_groups(
         day_over_day.STATEMENT,
     )
     compared = day_over_day.measures(comparison.rows) if comparison else []
-    judgements = weigh(
+    evaluations = evaluate(
         measures + compared,
         Rules(settings.gate, manifest.ds),
-        compared_ds=comparison.compared_ds if comparison else None,
+        baseline_ds=comparison.baseline_ds if comparison else None,
     )
-    return names(groups_at_fault(judgements) or [])
+    return names(groups_at_fault(evaluations) or [])
 
 
 def _has_offset_files(manifest: Manifest) -> bool:
     return any(file.kind == OFFSET_FILE_KIND for file in manifest.files)
 
 
-def _exports_looked_at(exports: Place, manifest: Manifest) -> tuple[EarlierExport, ...] | None:
+def _exports_looked_at(exports: Location, manifest: Manifest) -> tuple[EarlierExport, ...] | None:
     """The earlier exports in which files are looked for that the day's are compared with; None where the day has none."""
     if not _has_offset_files(manifest):
         return None
@@ -268,13 +268,13 @@ def main() -> int:
         spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
         build(
             spark,
-            exports=place_of(given.exports),
+            exports=location_of(given.exports),
             warehouse=Warehouse.at(given.warehouse),
             settings=clusters.get(given.cluster, ClusterSettings()),
             cluster=given.cluster,
             ds=given.ds,
         )
-    except (BadPlaceError, ExportError, SettingsError, QueryError) as error:
+    except (InvalidLocationError, ExportError, SettingsError, QueryError) as error:
         print(error, file=sys.stderr)  # noqa: T201 - the reason, for the log of the task
         return 2
     spark.stop()

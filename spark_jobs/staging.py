@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.export_comparison import KINDS
-from expectations.metrics import MEASURE_SCHEMA, MEASURE_STATEMENTS, SHARED_VIEWS
+from expectations.metrics import METRIC_SCHEMA, METRIC_STATEMENTS, SHARED_VIEWS
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
-from rebalance_ledger.warehouse.staging import write_left_out
+from rebalance_ledger.warehouse.staging import write_excluded_groups
 from spark_jobs.baseline import COMPARED_TABLES
 from spark_jobs.session import in_one_part_if_small, literal_path, read_parquet, spark_schema
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import Stage
-    from spark_jobs.baseline import ComparedRows
+    from rebalance_ledger.warehouse.layout import StagingArea
+    from spark_jobs.baseline import BaselineRows
 
 WRITERS: Final = 4
 """Tables computed and written at a time: enough to keep the cores busy while others are planned or wait for their commit."""
 
 
 def write_tables(
-    spark: SparkSession, stage: Stage, tables: Iterable[Table], rows: Mapping[str, DataFrame]
+    spark: SparkSession, stage: StagingArea, tables: Iterable[Table], rows: Mapping[str, DataFrame]
 ) -> dict[str, DataFrame]:
     """Write some staged tables and return them as they were written.
 
@@ -49,7 +49,7 @@ def write_tables(
         return {name: done.result() for name, done in written.items()}
 
 
-def write_table(spark: SparkSession, stage: Stage, table: Table, rows: DataFrame) -> DataFrame:
+def write_table(spark: SparkSession, stage: StagingArea, table: Table, rows: DataFrame) -> DataFrame:
     """Write one staged table and return it as it was written."""
     columns = [column.name for column in table.all_columns]
     rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
@@ -57,7 +57,7 @@ def write_table(spark: SparkSession, stage: Stage, table: Table, rows: DataFrame
 
 
 def write_work(
-    spark: SparkSession, stage: Stage, name: str, rows: DataFrame, *, folder_by: str | None = None
+    spark: SparkSession, stage: StagingArea, name: str, rows: DataFrame, *, folder_by: str | None = None
 ) -> DataFrame:
     """Write an intermediate result that several steps read, and return it as it was written.
 
@@ -73,7 +73,7 @@ def write_work(
 
 
 def show_export_lines(spark: SparkSession, export_directory: str, manifest: Manifest) -> None:
-    """Register the view of the lines that the gate reads by itself, before `write_measures`."""
+    """Register the view of the lines that the gate reads by itself, before `write_metrics`."""
     paths = {file.path: file.kind for file in manifest.envelope_files if file.kind in KINDS}
     if paths:
         # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
@@ -89,48 +89,48 @@ def show_export_lines(spark: SparkSession, export_directory: str, manifest: Mani
     rows.createOrReplaceTempView("export_line")
 
 
-def write_measures(
+def write_metrics(
     spark: SparkSession,
-    stage: Stage,
+    stage: StagingArea,
     staged: Mapping[str, DataFrame],
     manifest: Manifest,
     cluster: str,
     ds: date,
-    before: ComparedRows | None,
+    before: BaselineRows | None,
     settings: ClusterSettings,
 ) -> list[dict[str, Any]]:
-    """Measure the rows as they were written, by the gate's own SQL, write the numbers beside them, and return them."""
+    """Metric the rows as they were written, by the gate's own SQL, write the numbers beside them, and return them."""
     for table in COMPARED_TABLES:
         of_before = before.rows[table.name] if before else spark.createDataFrame([], spark_schema(table))
         of_before.createOrReplaceTempView(f"before_{table.name}")
-    compared_ds = before.ds if before else None
-    run = "cluster string, ds date, compared_ds date"
-    spark.createDataFrame([(cluster, ds, compared_ds)], run).createOrReplaceTempView("run")
+    baseline_ds = before.ds if before else None
+    run = "cluster string, ds date, baseline_ds date"
+    spark.createDataFrame([(cluster, ds, baseline_ds)], run).createOrReplaceTempView("run")
     files = [(file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files]
     schema = "path string, kind string, line_count bigint, error_count bigint"
     spark.createDataFrame(files, schema).createOrReplaceTempView("manifest_file")
     rules = spark.createDataFrame(configured_rules(settings), CONFIGURED_RULE_SCHEMA)
     rules.createOrReplaceTempView("configured_rule")
-    return _measure(spark, stage, staged, (), stage.gate_measure)
+    return _measure(spark, stage, staged, (), stage.gate_metric)
 
 
-def write_measures_of_rest(
-    spark: SparkSession, stage: Stage, staged: Mapping[str, DataFrame], left_out: Collection[str]
+def write_metrics_without_quarantined(
+    spark: SparkSession, stage: StagingArea, staged: Mapping[str, DataFrame], excluded_groups: Collection[str]
 ) -> None:
-    """Measure the same rows once more as if some groups were not there, after `write_measures`."""
-    _measure(spark, stage, staged, left_out, stage.gate_measure_of_rest)
-    write_left_out(stage, left_out)
+    """Metric the same rows once more as if some groups were not there, after `write_metrics`."""
+    _measure(spark, stage, staged, excluded_groups, stage.gate_metric_without_quarantined)
+    write_excluded_groups(stage, excluded_groups)
 
 
 def _measure(
     spark: SparkSession,
-    stage: Stage,
+    stage: StagingArea,
     staged: Mapping[str, DataFrame],
-    left_out: Collection[str],
+    excluded_groups: Collection[str],
     place: str,
 ) -> list[dict[str, Any]]:
     """Run the gate's statements over the staged rows without some groups' and write what they give."""
-    show_without(spark, staged, left_out)
+    show_without(spark, staged, excluded_groups)
     with ThreadPoolExecutor(WRITERS) as pool:
 
         def written(name: str) -> None:
@@ -144,18 +144,20 @@ def _measure(
                     view.result()
             return spark.sql(statement).collect()
 
-        rows = [row for rows in pool.map(measured, MEASURE_STATEMENTS) for row in rows]
-    spark.createDataFrame(rows, MEASURE_SCHEMA).coalesce(1).write.mode("overwrite").parquet(place)
+        rows = [row for rows in pool.map(measured, METRIC_STATEMENTS) for row in rows]
+    spark.createDataFrame(rows, METRIC_SCHEMA).coalesce(1).write.mode("overwrite").parquet(place)
     return [row.asDict(recursive=True) for row in rows]
 
 
-def show_without(spark: SparkSession, staged: Mapping[str, DataFrame], left_out: Collection[str]) -> None:
+def show_without(
+    spark: SparkSession, staged: Mapping[str, DataFrame], excluded_groups: Collection[str]
+) -> None:
     """Register the views of a day's tables, of the groups that they are without, and those that statements share."""
-    groups = spark.createDataFrame([(group,) for group in left_out], "consumer_group string")
-    groups.createOrReplaceTempView("left_out_group")
+    groups = spark.createDataFrame([(group,) for group in excluded_groups], "consumer_group string")
+    groups.createOrReplaceTempView("excluded_group")
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         rows = staged[table.name]
-        if left_out and table in TABLES_OF_GROUPS:
+        if excluded_groups and table in TABLES_OF_GROUPS:
             rows = rows.join(F.broadcast(groups), "consumer_group", "left_anti").select(*rows.columns)
         rows.createOrReplaceTempView(f"{table.layer}_{table.name}")
     for name, query in SHARED_VIEWS.items():

@@ -13,7 +13,7 @@ import numpy as np
 from rebalance_ledger.rocketmq.errors import illegal_argument
 from strategies.batch import NOBODY, Slots
 from strategies.consistent_hash import DEFAULT_VIRTUAL_NODE_COUNT, ring_hashes
-from strategies.guarantees import Promise
+from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class BoundedLoadHash(HypotheticalStrategy):
         if virtual_node_count < 1:
             raise illegal_argument(f"illegal virtualNodeCnt :{virtual_node_count}")
         super().__init__(client)
-        self.promise = Promise(
+        self.promise = Guarantees(
             max_owner_count=1, min_owner_count=1, max_load_factor=load_factor, holds_with_duplicate_ids=True
         )
         self._load_factor = load_factor

@@ -12,7 +12,7 @@ import numpy as np
 from rebalance_ledger.rocketmq.errors import illegal_argument
 from strategies.averagely import runs
 from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
-from strategies.guarantees import Promise
+from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Canary(HypotheticalStrategy):
     """
 
     name = "CANARY"
-    promise = Promise(max_owner_count=1, min_owner_count=1, holds_with_duplicate_ids=True)
+    promise = Guarantees(max_owner_count=1, min_owner_count=1, holds_with_duplicate_ids=True)
 
     def __init__(
         self, client: Client, *, is_canary: Collection[str] | Callable[[str], bool], share: float

@@ -29,7 +29,7 @@ from strategies.batch import (
     queue_keys,
     topic_numbers,
 )
-from strategies.guarantees import Promise
+from strategies.guarantees import Guarantees
 from strategies.md5 import first_words
 from strategies.strategy import SlotStrategy, Strategy, client_position
 
@@ -82,7 +82,7 @@ class ConsistentHash(SlotStrategy):
         self._last_answer: tuple[_Question | None, SlotArray] = None, np.empty(0, dtype=np.int32)
         self._node_count = virtual_node_count
         self._hash_function = hash_function
-        self.promise = Promise(
+        self.promise = Guarantees(
             max_owner_count=1,
             min_owner_count=min(1, virtual_node_count),
             is_monotone=True,

@@ -12,7 +12,7 @@ import numpy as np
 
 from rebalance_ledger.rocketmq import java_strings as java
 from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
-from strategies.guarantees import Promise
+from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ class CrossTopicFair(HypotheticalStrategy):
     """
 
     name = "CROSS_TOPIC_FAIR"
-    promise = Promise(max_owner_count=1, min_owner_count=1, max_spread_count=1, holds_with_duplicate_ids=True)
+    promise = Guarantees(
+        max_owner_count=1, min_owner_count=1, max_spread_count=1, holds_with_duplicate_ids=True
+    )
 
     def __init__(self, client: Client, *, queue_counts: Mapping[str, int]) -> None:
         super().__init__(client)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class Guarantees:
     """What holds for every subscription with queues and with clients, whatever they are called.
 
     A strategy that states nothing promises nothing but that owners are clients of the group.
@@ -36,5 +36,5 @@ class Promise:
     holds_with_duplicate_ids: bool = False
 
 
-EVEN_SHARES = Promise(max_owner_count=1, min_owner_count=1, max_spread_count=1)
+EVEN_SHARES = Guarantees(max_owner_count=1, min_owner_count=1, max_spread_count=1)
 """Every queue has exactly one owner, and no client has two more than another."""

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from strategies.batch import IntArray, Owners, SubscriptionBatch
-    from strategies.guarantees import Promise
+    from strategies.guarantees import Guarantees
     from strategies.strategy import Strategy
 
 
-class Broken(Enum):
+class ViolatedGuarantee(Enum):
     """Which part of a promise does not hold."""
 
     FOREIGN_QUEUE = "an owned queue is not one of the subscription's"
@@ -47,14 +47,14 @@ class Violation:
         promised: What was promised instead.
     """
 
-    broken: Broken
+    broken: ViolatedGuarantee
     subscription: int
     slot: int
     observed: int
     promised: int
 
 
-def promise(strategy: Strategy) -> Promise:
+def promise(strategy: Strategy) -> Guarantees:
     """What the strategy promises, as plain numbers."""
     return strategy.promise
 
@@ -107,7 +107,7 @@ def check_move(
         owner_before = _owner_names(before[1], number, clients_before)
         owner_after = _owner_names(after[1], number, clients_after)
         found.extend(
-            Violation(Broken.MOVED_NEEDLESSLY, number, slot, observed=1, promised=0)
+            Violation(ViolatedGuarantee.MOVED_NEEDLESSLY, number, slot, observed=1, promised=0)
             for slot, owner in owner_before.items()
             if owner in stayed and slot in owner_after and owner_after[slot] in stayed - {owner}
         )
@@ -137,14 +137,18 @@ def _foreign(batch: SubscriptionBatch, owners: Owners) -> list[Violation]:
     rows = batch.client_offsets[subscription[inside]] + owners.client_index[inside]
     bad_client[inside] = first_slots(batch)[rows] != owners.client_index[inside]
     return [
-        *_violations(Broken.FOREIGN_QUEUE, subscription, owners.queue_index, bad_queue, queue_counts, 0),
-        *_violations(Broken.FOREIGN_CLIENT, subscription, owners.client_index, bad_client, client_counts, 0),
+        *_violations(
+            ViolatedGuarantee.FOREIGN_QUEUE, subscription, owners.queue_index, bad_queue, queue_counts, 0
+        ),
+        *_violations(
+            ViolatedGuarantee.FOREIGN_CLIENT, subscription, owners.client_index, bad_client, client_counts, 0
+        ),
     ]
 
 
 def _owner_counts(
     batch: SubscriptionBatch,
-    stated: Promise,
+    stated: Guarantees,
     owner_counts: IntArray,
     asked: npt.NDArray[np.bool_],
     plain: npt.NDArray[np.bool_],
@@ -156,20 +160,20 @@ def _owner_counts(
     if stated.max_owner_count is not None:
         many = asked[subscription] & (owner_counts > stated.max_owner_count)
         found += _violations(
-            Broken.TOO_MANY_OWNERS, subscription, slot, many, owner_counts, stated.max_owner_count
+            ViolatedGuarantee.TOO_MANY_OWNERS, subscription, slot, many, owner_counts, stated.max_owner_count
         )
     if stated.min_owner_count:
         few = plain[subscription] & covered & (owner_counts < stated.min_owner_count)
         found += _violations(
-            Broken.TOO_FEW_OWNERS, subscription, slot, few, owner_counts, stated.min_owner_count
+            ViolatedGuarantee.TOO_FEW_OWNERS, subscription, slot, few, owner_counts, stated.min_owner_count
         )
         outside = asked[subscription] & ~covered & (owner_counts > 0)
-        found += _violations(Broken.NOT_COVERED, subscription, slot, outside, owner_counts, 0)
+        found += _violations(ViolatedGuarantee.NOT_COVERED, subscription, slot, outside, owner_counts, 0)
     return found
 
 
 def _loads(
-    batch: SubscriptionBatch, stated: Promise, owners: Owners, plain: npt.NDArray[np.bool_]
+    batch: SubscriptionBatch, stated: Guarantees, owners: Owners, plain: npt.NDArray[np.bool_]
 ) -> list[Violation]:
     counts = batch.client_counts()
     client_rows = batch.client_offsets[owners.subscription_index] + owners.client_index
@@ -184,7 +188,7 @@ def _loads(
         np.minimum.at(fewest, subscription, load)
         spread = np.where(plain, most - fewest, 0)
         found += _violations(
-            Broken.SPREAD,
+            ViolatedGuarantee.SPREAD,
             np.arange(len(batch)),
             np.full(len(batch), -1),
             spread > stated.max_spread_count,
@@ -198,7 +202,8 @@ def _loads(
         over = np.flatnonzero(plain[subscription] & (load > bound))
         found += [
             Violation(
-                Broken.LOAD, *(int(value) for value in (subscription[at], slot[at], load[at], bound[at]))
+                ViolatedGuarantee.LOAD,
+                *(int(value) for value in (subscription[at], slot[at], load[at], bound[at])),
             )
             for at in over.tolist()
         ]
@@ -206,7 +211,7 @@ def _loads(
 
 
 def _violations(
-    broken: Broken,
+    broken: ViolatedGuarantee,
     subscription: IntArray,
     slot: IntArray,
     is_broken: npt.NDArray[np.bool_],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strategies.batch import NOBODY, Slots, distinct_queues, owner_of_each
-from strategies.guarantees import Promise
+from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ class LagWeighted(HypotheticalStrategy):
     """
 
     name = "LAG_WEIGHTED"
-    promise = Promise(max_owner_count=1, min_owner_count=1, max_spread_count=1, holds_with_duplicate_ids=True)
+    promise = Guarantees(
+        max_owner_count=1, min_owner_count=1, max_spread_count=1, holds_with_duplicate_ids=True
+    )
 
     def __init__(self, client: Client, *, lag_count: Mapping[MessageQueue, int]) -> None:
         super().__init__(client)

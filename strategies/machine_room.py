@@ -22,7 +22,7 @@ from strategies.batch import (
     owners_from_pairs,
     position_in_run,
 )
-from strategies.guarantees import EVEN_SHARES, Promise
+from strategies.guarantees import EVEN_SHARES, Guarantees
 from strategies.strategy import SlotStrategy, Strategy, client_position, first_position
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class MachineRoomOfWholeList(Strategy):
         self._rooms = _Rooms(client, consumer_idcs)
         # A queue is in at most one run and left over at most as often as it is counted; once in Java.
         is_go = client.language is Language.GO
-        self.promise = Promise(max_owner_count=None if is_go else 2, max_spread_count=1)
+        self.promise = Guarantees(max_owner_count=None if is_go else 2, max_spread_count=1)
 
     def allocate(
         self,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from strategies.batch import NOBODY, Slots, distinct_queues, first_slots, owner_of_each, position_in_run
-from strategies.guarantees import Promise
+from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ class Sticky(HypotheticalStrategy):
     """
 
     name = "STICKY"
-    promise = Promise(max_owner_count=1, min_owner_count=1, max_spread_count=1, holds_with_duplicate_ids=True)
+    promise = Guarantees(
+        max_owner_count=1, min_owner_count=1, max_spread_count=1, holds_with_duplicate_ids=True
+    )
 
     def __init__(self, client: Client, *, previous: Mapping[MessageQueue, str]) -> None:
         super().__init__(client)

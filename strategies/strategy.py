@@ -23,7 +23,7 @@ from strategies.batch import (
     owners_from_pairs,
     owners_from_slots,
 )
-from strategies.guarantees import Promise
+from strategies.guarantees import Guarantees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Strategy(ABC):
     only_given_queues: bool = True
     """Whether `allocate` returns queues of `mq_all` and of nowhere else."""
 
-    promise: Promise = Promise()
+    promise: Guarantees = Guarantees()
     """What this strategy promises; `invariants` checks it."""
 
     @property

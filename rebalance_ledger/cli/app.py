@@ -29,8 +29,8 @@ from rebalance_ledger.collectors.errors import AdminClientError, CollectError, U
 from rebalance_ledger.exports.manifest import ExportError, Manifest
 from rebalance_ledger.pipeline import steps as stages
 from rebalance_ledger.settings import SettingsError
-from rebalance_ledger.storage.location import BadPlaceError, ObjectPath, Place, place_of
-from rebalance_ledger.warehouse.errors import QueryError, RollbackError, StageError, WriteError
+from rebalance_ledger.storage.location import InvalidLocationError, Location, ObjectPath, location_of
+from rebalance_ledger.warehouse.errors import QueryError, RollbackError, StagingError, WriteError
 from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ Exports = Annotated[
         "--exports", envvar="LEDGER_EXPORTS", help="Where <cluster>/<ds>/ are: a folder, or s3a://bucket/…"
     ),
 ]
-WarehousePlace = Annotated[
+WarehouseLocation = Annotated[
     str,
     typer.Option(
         "--warehouse", envvar="LEDGER_WAREHOUSE", help="Where the tables are: a folder, or s3a://bucket/…"
@@ -103,7 +103,7 @@ class CredentialsFrom(StrEnum):
     STDIN = "stdin"
 
 
-class StageName(StrEnum):
+class StepName(StrEnum):
     """A stage of a day that needs no Spark."""
 
     VERIFY = "verify"
@@ -116,7 +116,7 @@ def run(
     cluster: Cluster,
     ds: Ds,
     exports: Exports = _EXPORTS,
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
 ) -> None:
     """Compute, judge and publish one day: the stages of the DAG in one Spark application, without a scheduler."""
@@ -145,7 +145,7 @@ def sql(
     output_format: Annotated[
         Format, typer.Option("--format", help="How the answer is written.")
     ] = Format.TABLE,
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
     timeout_seconds: Annotated[
         float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
     ] = TIME_LIMIT_S,
@@ -155,13 +155,13 @@ def sql(
 
 
 @app.command()
-def tables(warehouse: WarehousePlace = _WAREHOUSE) -> None:
+def tables(warehouse: WarehouseLocation = _WAREHOUSE) -> None:
     """What can be asked: tables, columns, views, published days."""
     show_tables(warehouse)
 
 
 @app.command()
-def summary(warehouse: WarehousePlace = _WAREHOUSE) -> None:
+def summary(warehouse: WarehouseLocation = _WAREHOUSE) -> None:
     """Each published day in a line: groups, queues, assignments, problems, the gate's verdict."""
     from rebalance_ledger.cli.summary import show_summary
 
@@ -172,7 +172,7 @@ def summary(warehouse: WarehousePlace = _WAREHOUSE) -> None:
 def fingerprint(
     cluster: Cluster,
     ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
     """A line for each published day and table: rows, and a hash of their content. Equal content, equal lines."""
     from rebalance_ledger.warehouse.fingerprint import fingerprint as table_days
@@ -192,7 +192,7 @@ def fingerprint(
 def verify_published(
     cluster: Annotated[str | None, typer.Option(help="The days of this cluster alone.")] = None,
     ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
     """Compare the rows of published days with the counts and hashes that their publication recorded."""
     from rebalance_ledger.cli.verify import published_days, verify_days
@@ -206,7 +206,7 @@ def verify_published(
 def rollback(
     cluster: Cluster,
     ds: Ds,
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
 ) -> None:
@@ -229,7 +229,7 @@ def backfill(
     first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="The first UTC day.")],
     last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="The last UTC day, included.")],
     exports: Exports = _EXPORTS,
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
     *,
     is_reversed: Annotated[bool, typer.Option("--reversed", help="Begin with the last day.")] = False,
@@ -263,7 +263,7 @@ def show_gate(
     output_format: Annotated[
         Format, typer.Option("--format", help="How the answer is written.")
     ] = Format.TABLE,
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
     """The gate's newest word on a day: verdict, what failed and by whom, what is waived, what to do."""
     from rebalance_ledger.cli.gate_report import show
@@ -273,7 +273,7 @@ def show_gate(
 
 @app.command()
 def maintain(
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
     *,
     apply: Annotated[
@@ -313,7 +313,7 @@ def collect(
 
     directory, manifest = collect_export(
         cluster,
-        exports=place_of(exports),
+        exports=location_of(exports),
         settings_file=settings,
         ds=ds.date() if ds else None,
         nameservers=nameserver or [],
@@ -416,7 +416,7 @@ def redact_exports_of_cluster(
 
     if (ds is None) is not is_all:
         raise typer.BadParameter("Give either --ds with one day, or --all for every day of the cluster.")
-    place = place_of(exports)
+    place = location_of(exports)
     if not isinstance(place, Path):
         raise typer.BadParameter(
             f"{place} is in an object store, where an export cannot be replaced in one step: copy it into a folder, redact "
@@ -452,7 +452,7 @@ def verify_export(
     """Check a sealed export against its manifest, byte for byte."""
     from rebalance_ledger.exports.manifest import verify
 
-    place = place_of(directory)
+    place = location_of(directory)
     _tell_manifest("verified", place, verify(place))
 
 
@@ -461,7 +461,7 @@ def landed(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
     """Say whether a day's export has landed, without reading it; exit code 2 if it has not."""
     from rebalance_ledger.exports.manifest import export_directory, load_manifest
 
-    directory = export_directory(place_of(exports), cluster, ds.date())
+    directory = export_directory(location_of(exports), cluster, ds.date())
     quality = load_manifest(directory).quality
     typer.echo(f"{directory} has landed{f'; its capture is {quality}' if quality else ''}.")
 
@@ -471,7 +471,7 @@ def land_export(directory: Directory, exports: Exports) -> None:
     """Copy a sealed export into an object store, its manifest last."""
     from rebalance_ledger.exports.landing import land
 
-    place = place_of(exports)
+    place = location_of(exports)
     if not isinstance(place, ObjectPath):
         raise typer.BadParameter(f"{place} is a folder: copy the export there, its manifest last.")
     _tell_manifest("landed", *land(directory, place))
@@ -479,26 +479,26 @@ def land_export(directory: Directory, exports: Exports) -> None:
 
 @app.command()
 def stage(
-    name: Annotated[StageName, typer.Argument(help="Which stage.")],
+    name: Annotated[StepName, typer.Argument(help="Which stage.")],
     cluster: Cluster,
     ds: Ds,
     exports: Exports = _EXPORTS,
-    warehouse: WarehousePlace = _WAREHOUSE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
 ) -> None:
     """One stage of a day that needs no Spark, as Airflow runs it."""
     day = _day(cluster, ds, exports, warehouse, settings)
     match name:
-        case StageName.VERIFY:
+        case StepName.VERIFY:
             manifest = stages.verify(day)
             typer.echo(
                 f"The export of {cluster} for {day.ds} is as it was sealed ({len(manifest.files)} files)."
             )
-        case StageName.GATE:
+        case StepName.GATE:
             from expectations.verdict import explain
 
             typer.echo(explain(stages.gate(day)))
-        case StageName.PUBLISH:
+        case StepName.PUBLISH:
             publication = stages.publish(day)
             typer.echo(
                 f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
@@ -519,13 +519,13 @@ def main() -> None:
         _tell_error(str(error))
         sys.exit(REFUSED)
     except (
-        BadPlaceError,
+        InvalidLocationError,
         CollectError,
         ExportError,
         SettingsError,
         QueryError,
         RollbackError,
-        StageError,
+        StagingError,
         stages.SetUpMissingError,
     ) as error:
         _tell_error(str(error))
@@ -556,12 +556,12 @@ def _sentence_of_system(error: OSError) -> str:
 
 
 def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> stages.Day:
-    return stages.Day(cluster, ds.date(), place_of(exports), Warehouse.at(warehouse), settings)
+    return stages.Day(cluster, ds.date(), location_of(exports), Warehouse.at(warehouse), settings)
 
 
 def _folder(exports: str) -> Path:
     """The exports' folder, for what can only be done on a disk."""
-    place = place_of(exports)
+    place = location_of(exports)
     if isinstance(place, Path):
         return place
     raise typer.BadParameter(
@@ -570,7 +570,7 @@ def _folder(exports: str) -> Path:
     )
 
 
-def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Place | None = None) -> None:
+def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> None:
     """Name the published days that are out of date."""
     from rebalance_ledger.pipeline.outdated import stale_days
 
@@ -597,7 +597,7 @@ def _step(name: str) -> Iterator[None]:
     _told.print(f" {time.monotonic() - start:.1f} s")
 
 
-def _tell_manifest(done: str, directory: Place, manifest: Manifest) -> None:
+def _tell_manifest(done: str, directory: Location, manifest: Manifest) -> None:
     lines = sum(file.line_count or 0 for file in manifest.files)
     errors = sum(file.error_count or 0 for file in manifest.files)
     typer.echo(

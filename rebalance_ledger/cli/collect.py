@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from rebalance_ledger.exports.manifest import Manifest
-    from rebalance_ledger.storage.location import Place
+    from rebalance_ledger.storage.location import Location
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _JARS: Final = _ROOT / ".local" / "collector"
@@ -60,14 +60,14 @@ _TLS_KEY_PASSWORD: Final = "LEDGER_ROCKETMQ_TLS_KEY_PASSWORD"  # noqa: S105  # l
 def collect_export(
     cluster: str,
     *,
-    exports: Place,
+    exports: Location,
     settings_file: Path | None,
     ds: date | None,
     nameservers: Sequence[str],
     credentials_from: Literal["env", "stdin"] | None,
     offset_files: Path | None,
     console: Console,
-) -> tuple[Place, Manifest]:
+) -> tuple[Location, Manifest]:
     """Collects today's export of a live cluster.
 
     Args:
@@ -172,7 +172,7 @@ def collect_export(
     return writer.directory, writer.manifest
 
 
-def _replaceable(directory: Place, cluster: str, today: date) -> Manifest | None:
+def _replaceable(directory: Location, cluster: str, today: date) -> Manifest | None:
     """The manifest of today's export if a further attempt may replace it, or None if there is no export.
 
     Raises:
@@ -266,7 +266,7 @@ def _instant_text(instant: datetime) -> str:
 
 
 @contextmanager
-def _folder_to_grow_in(exports: Place) -> Iterator[Path]:
+def _folder_to_grow_in(exports: Location) -> Iterator[Path]:
     """The exports' own folder, or a temporary one beside an object store: there nothing can be renamed when it is whole."""
     if isinstance(exports, Path):
         yield exports

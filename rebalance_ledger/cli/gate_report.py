@@ -29,7 +29,7 @@ _SHOWN: Final = (
     "observed",
     "threshold_min",
     "threshold_max",
-    "compared_ds",
+    "baseline_ds",
     "waiver",
     "consumer_group",
     "examples",
@@ -74,8 +74,8 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
     from rebalance_ledger.cli.result_formats import WRITERS, visible
 
     said = _newest(warehouse, cluster, ds)
-    left_out = [row | {"outcome": "quarantined", "severity": "block"} for row in said.quarantined]
-    rows_told = [*left_out, *(row for row in said.results if outcome_of(row) != "held")]
+    excluded_groups = [row | {"outcome": "quarantined", "severity": "block"} for row in said.quarantined]
+    rows_told = [*excluded_groups, *(row for row in said.results if outcome_of(row) != "passed")]
     told = [row | {"advice": advice_on(row)} for row in rows_told]
     if output_format != "table":
         rows = (tuple(row.get(column) for column in _SHOWN) for row in told)
@@ -83,7 +83,7 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
         return
     lines = _headline(said, cluster, ds)
     for row in told:
-        if outcome_of(row) != "not_compared":
+        if outcome_of(row) != "skipped":
             lines += ["", *_of_row(row)]
     docs = warehouse.data_docs_index(cluster, ds)
     if docs is not None and docs.is_file():
@@ -121,8 +121,8 @@ def _newest(warehouse: Warehouse, cluster: str, ds: date) -> _Said:
         published = snapshot.published(GATE_RESULT).rows(day)
         if published:
             [record] = snapshot.published(PUBLICATION).rows(day, ["gate_verdict"])
-            left_out = snapshot.published(QUARANTINED_GROUP).rows(day)
-            return _Said(record["gate_verdict"], "gold.gate_result", published, left_out)
+            excluded_groups = snapshot.published(QUARANTINED_GROUP).rows(day)
+            return _Said(record["gate_verdict"], "gold.gate_result", published, excluded_groups)
     raise QueryError(
         f"The gate has said nothing of {cluster} {ds} in {warehouse.root}: compute the day with "
         f"`ledger run --cluster {cluster} --ds {ds}`, or name another warehouse with --warehouse."
@@ -131,18 +131,18 @@ def _newest(warehouse: Warehouse, cluster: str, ds: date) -> _Said:
 
 def _headline(said: _Said, cluster: str, ds: date) -> list[str]:
     outcomes = [outcome_of(row) for row in said.results]
-    compared = {row["compared_ds"] for row in said.results if row.get("compared_ds")}
+    compared = {row["baseline_ds"] for row in said.results if row.get("baseline_ds")}
     lines = [
         f"{cluster} {ds}: {said.verdict} (run {said.run_id}, from {said.where})",
-        f"{outcomes.count('held')} expectations hold, {outcomes.count('waived')} are waived, {outcomes.count('failed')} failed.",
+        f"{outcomes.count('passed')} expectations hold, {outcomes.count('waived')} are waived, {outcomes.count('failed')} failed.",
     ]
     if said.quarantined:
         groups = {row["consumer_group"] for row in said.quarantined}
         lines.append(f"Left out of the day: {len(groups)} groups, which alone would have refused it.")
     if compared:
         lines.append(f"Compared with {max(compared)}.")
-    if outcomes.count("not_compared"):
-        lines.append(f"Not compared: {outcomes.count('not_compared')}; no earlier day was published.")
+    if outcomes.count("skipped"):
+        lines.append(f"Not compared: {outcomes.count('skipped')}; no earlier day was published.")
     if said.is_outdated:
         lines.append("The day was computed again since, and that is not judged yet: run the gate.")
     return lines

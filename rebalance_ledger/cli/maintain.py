@@ -37,14 +37,14 @@ def maintain_warehouse(
     Raises:
         QueryError: rows of a verified day are not those that were published.
         SettingsError: the settings file is wrong.
-        StageError: another release has written a table.
+        StagingError: another release has written a table.
         WriteError: something cannot be written or removed.
     """
     settings = (load_settings(settings_file) if settings_file else LedgerSettings()).maintenance
     keep = Keep(
-        unreferenced=timedelta(days=settings.unreferenced_keep_days),
-        stages=timedelta(days=settings.stage_keep_days),
-        data_docs=timedelta(days=settings.data_docs_keep_days),
+        unreferenced=timedelta(days=settings.vacuum_retention_days),
+        stages=timedelta(days=settings.staging_retention_days),
+        data_docs=timedelta(days=settings.data_docs_retention_days),
     )
     now = datetime.now(UTC)
     tidied = maintain(warehouse, keep, now=now, is_applied=is_applied)

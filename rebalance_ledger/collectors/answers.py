@@ -32,7 +32,7 @@ _MAX_PLACE_COUNT: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SourceAnswer:
     """A line of the export.
 
     Attributes:
@@ -93,7 +93,7 @@ class Brokers:
         return {"broker": next(iter(names)), "broker_addr": address} if len(names) == 1 else None
 
 
-class Gathering:
+class AnswerSet:
     """All that is said of one cluster on one day.
 
     Attributes:
@@ -106,11 +106,11 @@ class Gathering:
         self.ds = ds
         self.brokers = Brokers()
         self.problems: list[str] = []
-        self._said: dict[tuple[str, ...], Said] = {}
+        self._said: dict[tuple[str, ...], SourceAnswer] = {}
         self._notes: dict[str, list[str]] = {}
-        self._other_days: list[Said] = []
+        self._other_days: list[SourceAnswer] = []
 
-    def add(self, said: Said) -> None:
+    def add(self, said: SourceAnswer) -> None:
         """Takes an answer, unless a better one to the same question is there."""
         if said.captured_at.date() != self.ds:
             self._other_days.append(said)
@@ -124,7 +124,7 @@ class Gathering:
             )
         self._said[said.subject] = max(other, said, key=lambda each: each.weight)
 
-    def drop(self, said: Said, why: str) -> None:
+    def drop(self, said: SourceAnswer, why: str) -> None:
         """Takes an answer out again, and notes why."""
         del self._said[said.subject]
         self.note(" ".join(said.subject), why)
@@ -133,7 +133,7 @@ class Gathering:
         """Remembers what people must know; equal sentences of many places become one."""
         self._notes.setdefault(what, []).append(place)
 
-    def lines(self, kind: str | None = None) -> list[Said]:
+    def lines(self, kind: str | None = None) -> list[SourceAnswer]:
         """The lines of a kind, or all, in the order of their subjects."""
         return [
             said

@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.collectors import broker_files
-from rebalance_ledger.collectors.answers import UNREADABLE, Said
+from rebalance_ledger.collectors.answers import UNREADABLE, SourceAnswer
 from rebalance_ledger.collectors.broker_files import ConfigFileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from rebalance_ledger.collectors.answers import Gathering
+    from rebalance_ledger.collectors.answers import AnswerSet
     from rebalance_ledger.exports.writer import ExportWriter
 
 
@@ -44,7 +44,7 @@ class HostFile:
 
 
 def read_broker_folders(
-    folder: Path, captured_at: datetime | None, gathering: Gathering
+    folder: Path, captured_at: datetime | None, gathering: AnswerSet
 ) -> Iterator[HostFile]:
     """Gathers what brokers' files say.
 
@@ -77,21 +77,21 @@ def read_broker_folders(
         yield from (HostFile(broker.name, path, captured_at or newest) for path in files)
 
 
-def _read_broker(folder: Path, captured_at: datetime, gathering: Gathering) -> None:
+def _read_broker(folder: Path, captured_at: datetime, gathering: AnswerSet) -> None:
     broker = folder.name
     fields = gathering.brokers.named(broker)
     for kind, name in broker_files.WHOLE_FILES.items():
         try:
             found = broker_files.read_config_file(folder, name)
         except ConfigFileError as error:
-            gathering.add(Said(kind, fields, captured_at, error=(UNREADABLE, f"{broker}: {error}")))
+            gathering.add(SourceAnswer(kind, fields, captured_at, error=(UNREADABLE, f"{broker}: {error}")))
             continue
         if found is None:
             gathering.note(broker, f"there is no {name} among its files, so what it holds of that is unknown")
             continue
         if found.reason:
             gathering.note(broker, f"{found.reason}, so {found.name} is read, as the broker would")
-        gathering.add(Said(kind, fields, captured_at, found.text))
+        gathering.add(SourceAnswer(kind, fields, captured_at, found.text))
     try:
         offsets = broker_files.read_config_file(folder, broker_files.OFFSETS_FILE)
         stats = {} if offsets is None else broker_files.consume_stats(broker, offsets)
@@ -101,5 +101,7 @@ def _read_broker(folder: Path, captured_at: datetime, gathering: Gathering) -> N
     for group, payload in stats.items():
         # `consumerProgress` says the same and the broker's own offsets beside it.
         gathering.add(
-            Said("consume_stats", {**fields, "group": group}, captured_at, payload, is_preferred=False)
+            SourceAnswer(
+                "consume_stats", {**fields, "group": group}, captured_at, payload, is_preferred=False
+            )
         )

@@ -203,9 +203,9 @@ def collect(  # noqa: PLR0913  # each is a part of a capture that a test replace
 class _Server:
     """The pace that one address is called at, and whether it is still worth a call."""
 
-    def __init__(self, calls_per_second: float, dead_after_s: float) -> None:
+    def __init__(self, calls_per_second: float, unresponsive_after_s: float) -> None:
         self._interval_s = 1 / calls_per_second
-        self._dead_after_s = dead_after_s
+        self._dead_after_s = unresponsive_after_s
         self._lock = threading.Lock()
         self._next_turn = 0.0
         self._silent_since: float | None = None
@@ -680,7 +680,7 @@ class _Capture:
         with self._lock:
             if address not in self._servers:
                 settings = self._settings
-                self._servers[address] = _Server(settings.calls_per_second, settings.dead_after_s)
+                self._servers[address] = _Server(settings.calls_per_second, settings.unresponsive_after_s)
             return self._servers[address]
 
     def _pause(self, seconds: float) -> None:
@@ -688,7 +688,7 @@ class _Capture:
             raise _OverError
 
     def _is_wanted(self, kind: str) -> bool:
-        return kind not in self._settings.leave_out
+        return kind not in self._settings.exclude_kinds
 
     def _check_day(self) -> None:
         today = self._now().date()

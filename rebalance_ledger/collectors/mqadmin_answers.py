@@ -13,7 +13,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.collectors import mqadmin_text
-from rebalance_ledger.collectors.answers import INCOMPLETE, NOT_GIVEN, UNKNOWN_BROKER, UNREADABLE, Said
+from rebalance_ledger.collectors.answers import (
+    INCOMPLETE,
+    NOT_GIVEN,
+    UNKNOWN_BROKER,
+    UNREADABLE,
+    SourceAnswer,
+)
 from rebalance_ledger.collectors.mqadmin_transcript import TextError
 from rebalance_ledger.exports.payloads import error_code
 from rebalance_ledger.rocketmq.json import RocketMQJsonError, loads
@@ -22,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
-    from rebalance_ledger.collectors.answers import Gathering
+    from rebalance_ledger.collectors.answers import AnswerSet
     from rebalance_ledger.collectors.mqadmin_text import QueueRow
     from rebalance_ledger.collectors.mqadmin_transcript import Answer, JavaFailure, Line
 
@@ -96,7 +102,7 @@ class AnswerReader:
         files: The files that commands may have written, by name; those that were read are taken out.
     """
 
-    gathering: Gathering
+    gathering: AnswerSet
     nameserver: str | None
     zone: tzinfo | None
     files: dict[str, WrittenFile]
@@ -175,9 +181,11 @@ class AnswerReader:
         try:
             payload = mqadmin_text.running_info_payload(lines, self.zone)
         except TextError as error:
-            said = Said(kind, fields, captured_at or written_at, error=(UNREADABLE, f"{file.name} {error}"))
+            said = SourceAnswer(
+                kind, fields, captured_at or written_at, error=(UNREADABLE, f"{file.name} {error}")
+            )
         else:
-            said = Said(kind, fields, captured_at or written_at, payload)
+            said = SourceAnswer(kind, fields, captured_at or written_at, payload)
         self.gathering.add(said)
 
     def record_what_is_left_out(self) -> None:
@@ -191,14 +199,14 @@ class AnswerReader:
                     message = f"no text of `consumerStatus -g {group}` describes this client"
                     fields = {"group": group, "client_id": client_id}
                     self.gathering.add(
-                        Said("consumer_running_info", fields, captured_at, error=(NOT_GIVEN, message))
+                        SourceAnswer("consumer_running_info", fields, captured_at, error=(NOT_GIVEN, message))
                     )
         self._record_brokers_not_asked()
 
     def _record_brokers_not_asked(self) -> None:
         """Where it is known which brokers were asked for a group, the others may show other members."""
         kind = "consumer_connection"
-        by_group: defaultdict[str, list[Said]] = defaultdict(list)
+        by_group: defaultdict[str, list[SourceAnswer]] = defaultdict(list)
         for said in self._lines(kind):
             by_group[said.asked["group"]].append(said)
         brokers = self.gathering.brokers
@@ -216,26 +224,32 @@ class AnswerReader:
             for name in known - {said.asked["broker"] for said in named}:
                 message = f"no text of `consumerConnection -g {group} -b ADDRESS` is of this broker"
                 fields = {**brokers.named(name), "group": group}
-                self.gathering.add(Said(kind, fields, lines[0].captured_at, error=(NOT_GIVEN, message)))
+                self.gathering.add(
+                    SourceAnswer(kind, fields, lines[0].captured_at, error=(NOT_GIVEN, message))
+                )
 
     # What an answer becomes.
 
-    def _lines(self, kind: str) -> list[Said]:
+    def _lines(self, kind: str) -> list[SourceAnswer]:
         return self.gathering.lines(kind)
 
     def _payload(self, asked: Asked, kind: str, payload: str, **fields: str) -> None:
-        self.gathering.add(Said(kind, fields, asked.captured_at, payload))
+        self.gathering.add(SourceAnswer(kind, fields, asked.captured_at, payload))
 
     def _failed(self, asked: Asked, kind: str, failure: JavaFailure, **fields: str) -> None:
-        self.gathering.add(Said(kind, fields, asked.captured_at, error=(failure.type, failure.message)))
+        self.gathering.add(
+            SourceAnswer(kind, fields, asked.captured_at, error=(failure.type, failure.message))
+        )
 
     def _unreadable(self, asked: Asked, kind: str, error: TextError, **fields: str) -> None:
-        self.gathering.add(Said(kind, fields, asked.captured_at, error=(UNREADABLE, asked.place(error))))
+        self.gathering.add(
+            SourceAnswer(kind, fields, asked.captured_at, error=(UNREADABLE, asked.place(error)))
+        )
 
     def _incomplete(self, asked: Asked, kind: str, what: str, **fields: str) -> None:
         """Records that the text does not say enough; any other answer to the question is taken before it."""
         error = (INCOMPLETE, f"{asked.where}: {what}")
-        self.gathering.add(Said(kind, fields, asked.captured_at, error=error, is_preferred=False))
+        self.gathering.add(SourceAnswer(kind, fields, asked.captured_at, error=error, is_preferred=False))
 
     # Name servers.
 
@@ -413,7 +427,7 @@ class AnswerReader:
         try:
             document = loads(file.text)
         except RocketMQJsonError as error:
-            said = Said(kind, fields, asked.captured_at, error=(UNREADABLE, f"{file.name} {error}"))
+            said = SourceAnswer(kind, fields, asked.captured_at, error=(UNREADABLE, f"{file.name} {error}"))
             self.gathering.add(said)
             return
         if isinstance(document, dict) and "exportTime" in document:
@@ -422,7 +436,7 @@ class AnswerReader:
             more = "" if "s" in options else ", and without -s %RETRY% and %DLQ% topics"
             self.gathering.note(asked.where, f"`exportMetadata -t` leaves out system topics{more}")
         # A broker's own topics.json leaves out nothing.
-        self.gathering.add(Said(kind, fields, asked.captured_at, file.text, is_preferred=False))
+        self.gathering.add(SourceAnswer(kind, fields, asked.captured_at, file.text, is_preferred=False))
 
     def _find_ambiguous_paths(self, asked: Sequence[Asked]) -> None:
         """Finds the files that several commands say they wrote."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
-from rebalance_ledger.collectors.answers import Gathering
+from rebalance_ledger.collectors.answers import AnswerSet
 from rebalance_ledger.collectors.broker_folders import HostFile, read_broker_folders
 from rebalance_ledger.collectors.mqadmin_answers import SUMMED, AnswerReader, Asked, WrittenFile
 from rebalance_ledger.collectors.mqadmin_transcript import TextError, lines_of, read_transcript
@@ -95,7 +95,7 @@ def convert(exports: Path, cluster: str, ds: date, sources: Sources) -> Conversi
             or there already is an export of that day.
     """
     directory = export_directory(exports, cluster, ds)
-    gathering = Gathering(ds)
+    gathering = AnswerSet(ds)
     attachments = _files(sources.texts, gathering)
     host_files: list[HostFile] = []
     try:
@@ -136,7 +136,7 @@ def convert(exports: Path, cluster: str, ds: date, sources: Sources) -> Conversi
     return Conversion(writer.manifest, gathering.notices + remarks)
 
 
-def _files(given: Sequence[Path], gathering: Gathering) -> dict[str, Path]:
+def _files(given: Sequence[Path], gathering: AnswerSet) -> dict[str, Path]:
     """Returns the files below what was given, by the names that sentences and attachments have for them."""
     found: dict[str, Path] = {}
     for number, root in enumerate(given, start=1):
@@ -153,7 +153,7 @@ def _files(given: Sequence[Path], gathering: Gathering) -> dict[str, Path]:
     return found
 
 
-def _read_texts(files: dict[str, Path], sources: Sources, gathering: Gathering) -> None:
+def _read_texts(files: dict[str, Path], sources: Sources, gathering: AnswerSet) -> None:
     asked: list[Asked] = []
     infos: list[WrittenFile] = []
     reader = AnswerReader(gathering, sources.nameserver, sources.zone, {})
@@ -179,7 +179,7 @@ def _read_texts(files: dict[str, Path], sources: Sources, gathering: Gathering) 
 
 
 def _asked(
-    name: str, text: str, captured_at: datetime, sources: Sources, gathering: Gathering
+    name: str, text: str, captured_at: datetime, sources: Sources, gathering: AnswerSet
 ) -> list[Asked]:
     try:
         answers = read_transcript(text)
@@ -196,7 +196,7 @@ def _asked(
     return [Asked(answer, name, sources.captured_at or answer.asked_at or captured_at) for answer in answers]
 
 
-def _tell_unused(file: WrittenFile, gathering: Gathering) -> None:
+def _tell_unused(file: WrittenFile, gathering: AnswerSet) -> None:
     try:
         document = loads(file.text)
     except RocketMQJsonError as error:

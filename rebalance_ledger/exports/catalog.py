@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
-    from rebalance_ledger.storage.location import Place
+    from rebalance_ledger.storage.location import Location
 
 
 class EarlierExport(NamedTuple):
     """A sealed export and where it lies."""
 
-    directory: Place
+    directory: Location
     manifest: Manifest
 
 
-def earlier_exports(exports: Place, cluster: str, ds: date, *, most: int) -> tuple[EarlierExport, ...]:
+def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> tuple[EarlierExport, ...]:
     """The newest sealed exports of a cluster before a day, the newest first.
 
     A directory that is not sealed, or whose manifest is of another cluster or day, is none.
@@ -67,7 +67,7 @@ def earlier_exports(exports: Place, cluster: str, ds: date, *, most: int) -> tup
     return tuple(found)
 
 
-def _folders(folder: Place) -> Iterable[Place]:
+def _folders(folder: Location) -> Iterable[Location]:
     if isinstance(folder, ObjectPath):
         return folder.folders()
     return (path for path in folder.glob("*") if path.is_dir())

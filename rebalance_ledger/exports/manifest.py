@@ -38,7 +38,7 @@ from rebalance_ledger.exports.contract import (
 )
 from rebalance_ledger.exports.redacted_files import EXPORT_FILE_MODE, MARKER, unclean_files, write_redacted
 from rebalance_ledger.exports.redaction import POLICY_VERSION
-from rebalance_ledger.storage.location import ObjectPath, Place
+from rebalance_ledger.storage.location import Location, ObjectPath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 MANIFEST_NAME: Final = "manifest.json"
 
-_Root = TypeVar("_Root", Path, ObjectPath, Place)
+_Root = TypeVar("_Root", Path, ObjectPath, Location)
 
 ATTACHMENT: Final = "attachment"
 """Kind, in a manifest, of a file that the contract does not know: sealed with the rest, read by nobody."""
@@ -322,7 +322,7 @@ def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
     return sha256
 
 
-def verify(directory: Place, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
+def verify(directory: Location, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
     """Reads a sealed directory again and compares all of it with its manifest.
 
     Args:
@@ -347,7 +347,7 @@ def verify(directory: Place, *, cluster: str | None = None, ds: date | None = No
     return manifest
 
 
-def load_manifest(directory: Place) -> Manifest:
+def load_manifest(directory: Location) -> Manifest:
     """Reads the manifest and nothing else: cheap, and proof only that the directory was sealed once.
 
     Raises:
@@ -398,7 +398,7 @@ class _Survey:
         attempts: The attempts at the capture, by number.
     """
 
-    directory: Place
+    directory: Location
     cluster: str | None
     ds: date | None
     problems: list[tuple[str, str]] = field(default_factory=list)
@@ -722,7 +722,7 @@ def _bounded_lines(file: BufferedReader) -> Iterator[bytes]:
         yield line
 
 
-def _open_regular(path: Place) -> BufferedReader:
+def _open_regular(path: Location) -> BufferedReader:
     """Opens an object, or a file that is no link, pipe or device, even if it was swapped after it was listed."""
     if isinstance(path, ObjectPath):
         return path.open()

@@ -308,7 +308,7 @@ class MaintainWarehouseOperator(LedgerOperator):
         self.run_ledger(["maintain"], options)
 
 
-class LedgerStageOperator(ClusterOperator):
+class LedgerStepOperator(ClusterOperator):
     """Runs one stage that needs no Spark, `ledger stage <stage>`, for one cluster and day.
 
     Args:
@@ -347,7 +347,7 @@ class DataDocsLink(BaseOperatorLink):
         return operator.data_docs_url if isinstance(operator, GateOperator) else ""
 
 
-class GateOperator(LedgerStageOperator):
+class GateOperator(LedgerStepOperator):
     """Runs `ledger stage gate`, and links the pages of its verdict, be it a refusal or not.
 
     Args:
@@ -385,7 +385,7 @@ def data_docs_url(page: Path) -> str:
     return f"{served_at.rstrip('/')}/{quote(page.relative_to(folder).as_posix())}"
 
 
-class VerifyExportSensor(LedgerStageOperator, BaseSensorOperator):
+class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):
     """Checks a landed export against its manifest; on the day itself it waits for the export to land.
 
     Only the scheduler's own run waits, and only while its UTC day lasts. A run of a day in the past, or one that a

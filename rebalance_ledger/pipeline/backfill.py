@@ -31,7 +31,7 @@ _WORST_FIRST: Final = (_CRASHED, _REFUSED, _BAD_INPUT, _DONE)
 _REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
 
 ASKED_FOR: Final = "asked for"
-"""Why a day of the range is computed; a later one has the reasons of `stale_day`."""
+"""Why a day of the range is computed; a later one has the reasons of `outdated_day`."""
 
 NO_EXPORT: Final = "no export"
 """The outcome of a day of the range for which nothing has landed; no fault of its own."""

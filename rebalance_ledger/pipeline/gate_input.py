@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from expectations import day_over_day
-from expectations.evaluation import one_line, weigh
+from expectations.evaluation import evaluate, one_line
 from expectations.policy import Rules
 from expectations.quarantine import blocking, groups_at_fault, names
 from rebalance_ledger.warehouse.day_comparison import compare
@@ -21,29 +21,31 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rebalance_ledger.settings import GateSettings
-    from rebalance_ledger.warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ToJudge:
+class GateInput:
     """What is judged.
 
     Attributes:
-        measures: rows of `expectations.model.MEASURE_SCHEMA`.
-        compared_ds: the earlier day that they compare with; None if there is none.
+        measures: rows of `expectations.model.METRIC_SCHEMA`.
+        baseline_ds: the earlier day that they compare with; None if there is none.
         quarantined: own columns of `gold.quarantined_group`: whom the measures are without, and why.
         notes: why no group is left out although the settings ask for it, a sentence each.
     """
 
     measures: list[Row]
-    compared_ds: date | None
+    baseline_ds: date | None
     quarantined: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def to_judge(warehouse: Warehouse, cluster: str, ds: date, stage: Stage, settings: GateSettings) -> ToJudge:
+def read_gate_input(
+    warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea, settings: GateSettings
+) -> GateInput:
     """The measures of a whole stage, or where the settings want it and it helps, of the stage without some groups.
 
     Groups are left out only if they alone refuse the day, the build has measured the rest without them, and nothing of
@@ -53,31 +55,37 @@ def to_judge(warehouse: Warehouse, cluster: str, ds: date, stage: Stage, setting
         QueryError: a published table cannot be read.
     """
 
-    def with_comparison(measures: list[Row], left_out: Collection[str]) -> ToJudge:
+    def with_comparison(measures: list[Row], excluded_groups: Collection[str]) -> GateInput:
         comparison = compare(
-            warehouse, cluster, ds, stage, day_over_day.COMPARED_TABLES, day_over_day.STATEMENT, left_out
+            warehouse,
+            cluster,
+            ds,
+            stage,
+            day_over_day.COMPARED_TABLES,
+            day_over_day.STATEMENT,
+            excluded_groups,
         )
         if comparison is None:
-            return ToJudge(measures, None)
-        return ToJudge(measures + day_over_day.measures(comparison.rows), comparison.compared_ds)
+            return GateInput(measures, None)
+        return GateInput(measures + day_over_day.measures(comparison.rows), comparison.baseline_ds)
 
     whole = with_comparison(read_measures(stage), ())
     if not settings.quarantine_groups:
         return whole
     rules = Rules(settings, ds)
 
-    def refusing(day: ToJudge) -> list[str]:
-        judgements = weigh(day.measures, rules, compared_ds=day.compared_ds)
-        return [judgement.expectation.expectation_id for judgement in blocking(judgements)]
+    def refusing(day: GateInput) -> list[str]:
+        evaluations = evaluate(day.measures, rules, baseline_ds=day.baseline_ds)
+        return [evaluation.expectation.expectation_id for evaluation in blocking(evaluations)]
 
-    at_fault = groups_at_fault(weigh(whole.measures, rules, compared_ds=whole.compared_ds))
+    at_fault = groups_at_fault(evaluate(whole.measures, rules, baseline_ds=whole.baseline_ds))
     if at_fault is None:
         return _noted(whole, "no group is left out, because not all that refuses this day is a group's")
     if not at_fault:
         return whole
     groups = names(at_fault)
     rest = read_rest(stage)
-    if rest is None or rest.left_out != groups:
+    if rest is None or rest.excluded_groups != groups:
         return _noted(
             whole,
             f"the day was not measured without {_told(groups)}, who alone refuse it by the settings of now: build it again",
@@ -88,11 +96,11 @@ def to_judge(warehouse: Warehouse, cluster: str, ds: date, stage: Stage, setting
         return _noted(
             whole, f"no group is left out, because without {_told(groups)} the day fails {', '.join(broken)}"
         )
-    return ToJudge(remaining.measures, remaining.compared_ds, quarantined=tuple(at_fault))
+    return GateInput(remaining.measures, remaining.baseline_ds, quarantined=tuple(at_fault))
 
 
-def _noted(whole: ToJudge, note: str) -> ToJudge:
-    return ToJudge(whole.measures, whole.compared_ds, notes=(note,))
+def _noted(whole: GateInput, note: str) -> GateInput:
+    return GateInput(whole.measures, whole.baseline_ds, notes=(note,))
 
 
 def _told(groups: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 """Which published days are out of date.
 
-They were compared with something that has changed since (the view `stale_day`), or computed from an export that is replaced.
+They were compared with something that has changed since (the view `outdated_day`), or computed from an export that is replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import date
 
-    from rebalance_ledger.storage.location import Place
+    from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.layout import Warehouse
 
 EXPORT_REPLACED: Final = "export_replaced"
@@ -37,7 +37,7 @@ class StaleDay(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def stale_days(warehouse: Warehouse, cluster: str, exports: Place | None = None) -> tuple[StaleDay, ...]:
+def stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> tuple[StaleDay, ...]:
     """The days of a cluster that are out of date, the earliest first; none where nothing is published.
 
     Args:
@@ -49,7 +49,7 @@ def stale_days(warehouse: Warehouse, cluster: str, exports: Place | None = None)
         QueryError: the warehouse cannot be read.
     """
     try:
-        with query(warehouse.root, "SELECT cluster, ds, reasons FROM stale_day ORDER BY ds") as result:
+        with query(warehouse.root, "SELECT cluster, ds, reasons FROM outdated_day ORDER BY ds") as result:
             reasons = {ds: tuple(of_day) for name, ds, of_day in result.rows if name == cluster}
         with query(warehouse.root, "SELECT cluster, ds, manifest_sha256 FROM publication") as result:
             published = {ds: sha256 for name, ds, sha256 in result.rows if name == cluster}
@@ -60,7 +60,7 @@ def stale_days(warehouse: Warehouse, cluster: str, exports: Place | None = None)
     return tuple(StaleDay(cluster, ds, of_day) for ds, of_day in sorted(reasons.items()))
 
 
-def replaced_exports(published: Mapping[date, str], cluster: str, exports: Place | None) -> list[date]:
+def replaced_exports(published: Mapping[date, str], cluster: str, exports: Location | None) -> list[date]:
     """The published days whose export is there and is not the one that they were computed from.
 
     Those in an object store are not looked at: no export there is replaced.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from expectations.verdict import Verdict
     from rebalance_ledger.exports.manifest import Manifest
-    from rebalance_ledger.storage.location import Place
+    from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.layout import Warehouse
     from rebalance_ledger.warehouse.publish import Publication
 
@@ -51,7 +51,7 @@ class Day:
 
     cluster: str
     ds: date
-    exports: Place
+    exports: Location
     warehouse: Warehouse
     settings_file: Path | None
 
@@ -113,12 +113,12 @@ def gate(day: Day) -> Verdict:
 
     Raises:
         SettingsError: the settings file is wrong.
-        StageError: there is no whole stage, or its files are not those that the build wrote.
+        StagingError: there is no whole stage, or its files are not those that the build wrote.
         RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
     """
     from expectations.gate import judge
     from expectations.verdict import explain
-    from rebalance_ledger.pipeline.gate_input import to_judge
+    from rebalance_ledger.pipeline.gate_input import read_gate_input
     from rebalance_ledger.warehouse.publish import quarantine
     from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, read_build, write_verdict
 
@@ -126,7 +126,7 @@ def gate(day: Day) -> Verdict:
     stage = newest_stage(day.warehouse, day.cluster, day.ds)
     run_id = read_build(stage).run_id
     check_inventory(stage)
-    judged = to_judge(day.warehouse, day.cluster, day.ds, stage, settings)
+    judged = read_gate_input(day.warehouse, day.cluster, day.ds, stage, settings)
     docs = day.warehouse.data_docs_index(day.cluster, day.ds)
     verdict = judge(
         judged.measures,
@@ -135,7 +135,7 @@ def gate(day: Day) -> Verdict:
         run_id=run_id,
         data_docs_dir=docs and docs.parent,
         settings=settings,
-        compared_ds=judged.compared_ds,
+        baseline_ds=judged.baseline_ds,
         quarantined=judged.quarantined,
     )
     verdict = replace(verdict, notes=[*judged.notes, *verdict.notes])
@@ -152,7 +152,7 @@ def publish(day: Day) -> Publication:
     """Publish the staged and accepted day.
 
     Raises:
-        StageError: the stage is not whole, or the gate has not accepted it.
+        StagingError: the stage is not whole, or the gate has not accepted it.
     """
     from rebalance_ledger.warehouse.publish import publish as publish_day
 

@@ -247,8 +247,8 @@ class CollectSettings(Strict):
         client_timeout_ms: how long it may take if a broker passes the question on to a client. A broker waits ten
             seconds for a client and then says so, so that who is silent for longer is the broker.
         retries: how often a call that nobody answered is made again, each time after a longer pause.
-        dead_after_s: a server that has answered nothing for so long, and no three calls, is not called again in this run.
-        leave_out: kinds of sources that are not asked at all; what depends on them is unknown.
+        unresponsive_after_s: a server that has answered nothing for so long, and no three calls, is not called again in this run.
+        exclude_kinds: kinds of sources that are not asked at all; what depends on them is unknown.
         offset_files: the drop folder of broadcasting clients' offset files, an absolute path; None if nobody ships them.
         offset_file_limit_bytes: a larger offset file is not copied.
         quality: when a capture is degraded or failed, so that the day's next attempt asks again.
@@ -266,8 +266,8 @@ class CollectSettings(Strict):
     call_timeout_ms: int = Field(default=5_000, ge=100)
     client_timeout_ms: int = Field(default=15_000, ge=11_000)
     retries: int = Field(default=2, ge=0, le=10)
-    dead_after_s: float = Field(default=20, gt=0)
-    leave_out: list[
+    unresponsive_after_s: float = Field(default=20, gt=0)
+    exclude_kinds: list[
         Literal[
             "broker_config",
             "broker_message_request_mode",
@@ -354,18 +354,18 @@ class MaintenanceSettings(Strict):
     """How long a warehouse keeps what nobody uses any more.
 
     Attributes:
-        unreferenced_keep_days: files that no publication of so many days needs; so far back `ledger rollback` can go. At
+        vacuum_retention_days: files that no publication of so many days needs; so far back `ledger rollback` can go. At
             least one week, so that nobody is still reading what goes.
-        stage_keep_days: stages of days, for inspection.
-        data_docs_keep_days: the gate's pages.
+        staging_retention_days: stages of days, for inspection.
+        data_docs_retention_days: the gate's pages.
         dry_run: whether the DAG only says what would go.
         verified_day_count: how many published days each maintenance compares with the hashes of their publication; other
             days each time.
     """
 
-    unreferenced_keep_days: int = Field(default=30, ge=7)
-    stage_keep_days: int = Field(default=14, ge=1)
-    data_docs_keep_days: int = Field(default=90, ge=1)
+    vacuum_retention_days: int = Field(default=30, ge=7)
+    staging_retention_days: int = Field(default=14, ge=1)
+    data_docs_retention_days: int = Field(default=90, ge=1)
     dry_run: bool = True
     verified_day_count: int = Field(default=3, ge=0)
 

@@ -41,7 +41,7 @@ class TurnLostError(OSError):
     """Another writer has taken over, because this one could not be heard of for long; `str()` says it."""
 
 
-class Turn:
+class Lease:
     """The turn of this process.
 
     Args:
@@ -151,7 +151,7 @@ class Turn:
 
 
 @contextmanager
-def turn(root: str) -> Iterator[Turn]:
+def turn(root: str) -> Iterator[Lease]:
     """Be the one that writes a warehouse for as long as the block lasts; waits for others.
 
     Args:
@@ -171,7 +171,7 @@ def turn(root: str) -> Iterator[Turn]:
             config=config,
             client_options={"allow_http": said.get("AWS_ENDPOINT_URL", "").startswith("http://")},
         )
-        mine = Turn(store, f"{prefix}/{_NAME}".lstrip("/"))
+        mine = Lease(store, f"{prefix}/{_NAME}".lstrip("/"))
         mine.take()
         mine.prove()
     except BaseError as error:

@@ -26,7 +26,7 @@ _SCHEMES: Final = ("s3a://", "s3://")
 _READ_AHEAD_BYTES: Final = 1 << 20
 
 
-class BadPlaceError(ValueError):
+class InvalidLocationError(ValueError):
     """A place cannot be one; `str()` is one sentence that says why and what to give."""
 
 
@@ -34,12 +34,12 @@ def is_object_store(place: str) -> bool:
     """Whether a place is in an object store, and not on a disk.
 
     Raises:
-        BadPlaceError: it is a URI of something else.
+        InvalidLocationError: it is a URI of something else.
     """
     if place.startswith(_SCHEMES):
         return True
     if "://" in place:
-        raise BadPlaceError(f"{place} is neither a folder nor s3a://bucket/…: give one of these.")
+        raise InvalidLocationError(f"{place} is neither a folder nor s3a://bucket/…: give one of these.")
     return False
 
 
@@ -164,14 +164,14 @@ class ObjectPath:
         return entries
 
 
-Place = Path | ObjectPath
+Location = Path | ObjectPath
 """A folder or file of a disk, or its like in an object store."""
 
 
-def place_of(text: str) -> Place:
+def location_of(text: str) -> Location:
     """The place that a person named; one on a disk is made absolute, so that every process means the same.
 
     Raises:
-        BadPlaceError: it is a URI of something that we do not read.
+        InvalidLocationError: it is a URI of something that we do not read.
     """
     return ObjectPath.of(text) if is_object_store(text) else Path(text).resolve()

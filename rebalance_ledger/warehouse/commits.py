@@ -108,7 +108,7 @@ def begin_writing(warehouse: Warehouse) -> None:
     """Make the published tables what this release adds days to.
 
     Raises:
-        StageError: another release has written a table that this one cannot add to; then nothing is changed.
+        StagingError: another release has written a table that this one cannot add to; then nothing is changed.
     """
     for table in (*PUBLISHED_TABLES, PUBLICATION):
         delta = open_table(warehouse.published(table))

@@ -15,7 +15,7 @@ from rebalance_ledger.warehouse.damage import naming_damage
 from rebalance_ledger.warehouse.errors import NoWarehouseError
 from rebalance_ledger.warehouse.exclude_groups import without_groups
 from rebalance_ledger.warehouse.publish import staged_rows
-from rebalance_ledger.warehouse.sandbox import CLOSED_CONFIG
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
 
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
 
 class Comparison(NamedTuple):
     """What was asked of two days.
 
     Attributes:
-        compared_ds: the earlier day.
+        baseline_ds: the earlier day.
         rows: the answer.
     """
 
-    compared_ds: date
+    baseline_ds: date
     rows: list[tuple[Any, ...]]
 
 
@@ -44,10 +44,10 @@ def compare(
     warehouse: Warehouse,
     cluster: str,
     ds: date,
-    stage: Stage,
+    stage: StagingArea,
     tables: Iterable[Table],
     statement: str,
-    left_out: Collection[str] = (),
+    excluded_groups: Collection[str] = (),
 ) -> Comparison | None:
     """Ask about a staged day and the newest earlier published day of the cluster.
 
@@ -60,7 +60,7 @@ def compare(
         stage: its rows, as they would be published.
         tables: the tables that the statement reads.
         statement: duckdb SQL over `staged_<layer>_<table>` and `earlier_<layer>_<table>`.
-        left_out: the groups that the staged day is judged without.
+        excluded_groups: the groups that the staged day is judged without.
 
     Returns:
         The answer; None where no earlier day is published.
@@ -76,9 +76,9 @@ def compare(
     if newest is None:
         return None
     left_out_before = snapshot.published(QUARANTINED_GROUP).rows({newest}, ["consumer_group"])
-    groups = {*left_out, *(row["consumer_group"] for row in left_out_before)}
+    groups = {*excluded_groups, *(row["consumer_group"] for row in left_out_before)}
     read: list[pads.Dataset] = []
-    with closing(duckdb.connect(":memory:", config=CLOSED_CONFIG)) as connection:
+    with closing(duckdb.connect(":memory:", config=SANDBOX_CONFIG)) as connection:
         for table in tables:
             name = f"{table.layer}_{table.name}"
             of_days = {

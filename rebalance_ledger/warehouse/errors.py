@@ -20,7 +20,7 @@ class NoWarehouseError(QueryError):
     """There is nothing published and nothing refused at the place that was named."""
 
 
-class StageError(Exception):
+class StagingError(Exception):
     """A stage is not there, not whole, or not judged; `str()` is one sentence that says which and what to do."""
 
 

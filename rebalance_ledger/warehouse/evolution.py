@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import Field, Schema
 
 from rebalance_ledger.warehouse.arrow_schema import COMMENT_KEY, arrow_schema
-from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.errors import StagingError
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -32,17 +32,17 @@ def refuse_other_types(published: DeltaTable, table: Table) -> None:
     """See that every column that both know has one type, and that the table is stored by cluster and day.
 
     Raises:
-        StageError: it is not so; nothing may be written then.
+        StagingError: it is not so; nothing may be written then.
     """
     if published.metadata().partition_columns != PARTITION_COLUMNS:
-        raise StageError(
+        raise StagingError(
             f"{published.table_uri} is stored by {', '.join(published.metadata().partition_columns) or 'nothing'}, "
             f"and this release stores it by {' and '.join(PARTITION_COLUMNS)}: publish its days again into a new warehouse."
         )
     known = {field.name: field for field in published.schema().fields}
     for field in _fields(table):
         if field.name in known and known[field.name].type != field.type:
-            raise StageError(
+            raise StagingError(
                 f"{published.table_uri} has {_type_name(known[field.name])} in the column {field.name}, where this "
                 f"release has {_type_name(field)}: publish its days again into a new warehouse, or go on with the "
                 "release that wrote it."
@@ -56,7 +56,7 @@ def bring_up_to_date(published: DeltaTable, table: Table) -> None:
     is up to date is not touched.
 
     Raises:
-        StageError: a column has another type now.
+        StagingError: a column has another type now.
     """
     refuse_other_types(published, table)
     known = {field.name: field for field in published.schema().fields}

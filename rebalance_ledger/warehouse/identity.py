@@ -41,8 +41,8 @@ class RunIdentity:
         code_version: see `code_version`.
         compared_exports: the earlier exports in which offset files were looked for to compare the day's with, the newest
             first: the day, `=`, the manifest's SHA-256. None for a day without offset files.
-        compared_ds: the earlier published day that the day was compared with.
-        compared_content: what was read of compared_ds: for each table its name, `=`, its content hash. The hash and not
+        baseline_ds: the earlier published day that the day was compared with.
+        compared_content: what was read of baseline_ds: for each table its name, `=`, its content hash. The hash and not
             the run, so that an earlier day whose rows come out the same makes no other day of this one.
     """
 
@@ -50,7 +50,7 @@ class RunIdentity:
     settings_sha256: str
     code_version: str
     compared_exports: tuple[str, ...] | None = None
-    compared_ds: date | None = None
+    baseline_ds: date | None = None
     compared_content: tuple[str, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class RunIdentity:
             self.settings_sha256,
             self.code_version,
             *(self.compared_exports or ()),
-            *(() if self.compared_ds is None else (self.compared_ds.isoformat(), *self.compared_content)),
+            *(() if self.baseline_ds is None else (self.baseline_ds.isoformat(), *self.compared_content)),
         )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -73,8 +73,8 @@ class RunIdentity:
             self.manifest_sha256,
             self.settings_sha256,
             self.code_version,
-            self.compared_ds,
-            None if self.compared_ds is None else list(self.compared_content),
+            self.baseline_ds,
+            None if self.baseline_ds is None else list(self.compared_content),
             None if self.compared_exports is None else list(self.compared_exports),
         )
 

@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-from rebalance_ledger.warehouse.errors import StageError, one_line
+from rebalance_ledger.warehouse.errors import StagingError, one_line
 from rebalance_ledger.warehouse.records import exists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rebalance_ledger.warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import StagingArea
     from rebalance_ledger.warehouse.records import Record
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -94,32 +94,32 @@ class StagedTable:
         )
 
 
-def inventory_of_tables(stage: Stage) -> tuple[StagedTable, ...]:
+def inventory_of_tables(stage: StagingArea) -> tuple[StagedTable, ...]:
     """Return every staged table of a stage with its files.
 
     Raises:
-        StageError: a table is missing, or a file cannot be read as Parquet.
+        StagingError: a table is missing, or a file cannot be read as Parquet.
     """
     return _inventory(
         (table.qualified_name, stage.table(table)) for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
     )
 
 
-def inventory_of_measures(stage: Stage) -> tuple[StagedTable, ...]:
+def inventory_of_measures(stage: StagingArea) -> tuple[StagedTable, ...]:
     """Return the measures of a stage, and those without the quarantined groups where there are any.
 
     Raises:
-        StageError: a file cannot be read as Parquet.
+        StagingError: a file cannot be read as Parquet.
     """
-    places = (stage.gate_measure, stage.gate_measure_of_rest)
+    places = (stage.gate_metric, stage.gate_metric_without_quarantined)
     return _inventory((place.rpartition("/")[2], place) for place in places if exists(place))
 
 
-def refuse_changed(stage: Stage, recorded: Sequence[StagedTable]) -> None:
+def refuse_changed(stage: StagingArea, recorded: Sequence[StagedTable]) -> None:
     """Refuse a stage whose files are not those that were recorded.
 
     Raises:
-        StageError: a file is missing, was added, or has other bytes; the sentence names the first of them.
+        StagingError: a file is missing, was added, or has other bytes; the sentence names the first of them.
     """
     folders = {table.qualified_name: stage.table(table) for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
     with ThreadPoolExecutor(_READERS) as pool:
@@ -130,7 +130,7 @@ def refuse_changed(stage: Stage, recorded: Sequence[StagedTable]) -> None:
         ]
     if problems:
         more = f" and {len(problems) - _FIRST_FILES} more" if len(problems) > _FIRST_FILES else ""
-        raise StageError(
+        raise StagingError(
             f"The stage at {stage.root} is not what the build wrote ({', '.join(problems[:_FIRST_FILES])}{more}); nothing is "
             "published: run the build of this day again."
         )
@@ -166,7 +166,7 @@ def _staged_file(folder: str, name: str, size_bytes: int) -> StagedFile:
         with file_system.open_input_file(path) as file:
             row_count = pq.read_metadata(file).num_rows
     except (pa.ArrowInvalid, OSError) as error:
-        raise StageError(
+        raise StagingError(
             f"{place} cannot be read as Parquet ({one_line(str(error))}): run the build of this day again."
         ) from error
     return StagedFile(name, size_bytes, _sha256(place), row_count)
@@ -176,14 +176,14 @@ def _sizes(folder: str) -> dict[str, int]:
     """Return the size of each data file below a folder, by its path there.
 
     Raises:
-        StageError: there is no such folder.
+        StagingError: there is no such folder.
     """
     file_system, path = file_system_of(folder)
     try:
         entries = file_system.get_file_info(pafs.FileSelector(path, recursive=True))
     except FileNotFoundError as error:
         root, _, name = folder.rpartition("/")
-        raise StageError(
+        raise StagingError(
             f"The stage at {root} has no {name}, so another release computed it or it was removed: run the build of this day again."
         ) from error
     return {

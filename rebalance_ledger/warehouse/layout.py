@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from rebalance_ledger.storage.location import is_object_store, place_of
+from rebalance_ledger.storage.location import is_object_store, location_of
 
 if TYPE_CHECKING:
     from datetime import date
@@ -34,9 +34,9 @@ class Warehouse:
         """The warehouse at a path or URI; a path is made absolute, so that every process means the same one.
 
         Raises:
-            BadPlaceError: it is a URI of something else than an object store.
+            InvalidLocationError: it is a URI of something else than an object store.
         """
-        return cls(str(place_of(place)))
+        return cls(str(location_of(place)))
 
     def published(self, table: Table) -> str:
         """Where the published table is."""
@@ -46,9 +46,9 @@ class Warehouse:
         """The folder of all computations of one day of one cluster."""
         return f"{self.root}/stage/{path_segment(cluster)}/{ds.isoformat()}"
 
-    def stage(self, cluster: str, ds: date, attempt: str) -> Stage:
+    def stage(self, cluster: str, ds: date, attempt: str) -> StagingArea:
         """The stage of one computation of a day."""
-        return Stage(self.attempts(cluster, ds), attempt)
+        return StagingArea(self.attempts(cluster, ds), attempt)
 
     def quarantine(self, table: Table) -> str:
         """Where the rows of refused days are."""
@@ -62,7 +62,7 @@ class Warehouse:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StagingArea:
     """The folder of one computation of a day.
 
     Attributes:
@@ -87,19 +87,19 @@ class Stage:
         return f"{self.root}/intermediate/{name}"
 
     @property
-    def gate_measure(self) -> str:
+    def gate_metric(self) -> str:
         """The numbers that the gate judges: expectation_id, observed, examples."""
-        return f"{self.root}/gate_measure"
+        return f"{self.root}/gate_metric"
 
     @property
-    def gate_measure_of_rest(self) -> str:
-        """The same of what remains without some groups; see `left_out`."""
-        return f"{self.root}/gate_measure_of_rest"
+    def gate_metric_without_quarantined(self) -> str:
+        """The same of what remains without some groups; see `excluded_groups`."""
+        return f"{self.root}/gate_metric_without_quarantined"
 
     @property
-    def left_out(self) -> str:
-        """Which groups `gate_measure_of_rest` is without; a JSON file, there only if the rest was measured."""
-        return f"{self.root}/left_out.json"
+    def excluded_groups(self) -> str:
+        """Which groups `gate_metric_without_quarantined` is without; a JSON file, there only if the rest was measured."""
+        return f"{self.root}/excluded_groups.json"
 
     @property
     def gate_verdict(self) -> str:

@@ -56,7 +56,7 @@ class Keep(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tidied:
+class MaintenanceAction:
     """One thing that maintenance did, or would do.
 
     Attributes:
@@ -70,7 +70,7 @@ class Tidied:
     file_count: int
 
 
-def maintain(warehouse: Warehouse, keep: Keep, *, now: datetime, is_applied: bool) -> list[Tidied]:
+def maintain(warehouse: Warehouse, keep: Keep, *, now: datetime, is_applied: bool) -> list[MaintenanceAction]:
     """Merge small files and remove what nobody uses any more.
 
     Args:
@@ -83,11 +83,11 @@ def maintain(warehouse: Warehouse, keep: Keep, *, now: datetime, is_applied: boo
         What was done, or would be, in the order of the work; nothing for what has nothing to do.
 
     Raises:
-        StageError: another release has written a table; run maintenance with that one.
+        StagingError: another release has written a table; run maintenance with that one.
         WriteError: something cannot be written or removed; running it again goes on where it ended.
     """
     with commits.one_writer(warehouse) as still_ours:
-        done: list[Tidied] = []
+        done: list[MaintenanceAction] = []
         if is_applied:
             # After this, a table's newest version is the one that readers see: nothing older is in use.
             commits.begin_writing(warehouse)
@@ -98,14 +98,18 @@ def maintain(warehouse: Warehouse, keep: Keep, *, now: datetime, is_applied: boo
     return done
 
 
-def _compacted(warehouse: Warehouse, still_ours: StillOurs, *, is_applied: bool) -> list[Tidied]:
+def _compacted(warehouse: Warehouse, still_ours: StillOurs, *, is_applied: bool) -> list[MaintenanceAction]:
     """Merge the files of days that are in many small ones, and let the publications name the versions that have them."""
-    done: list[Tidied] = []
+    done: list[MaintenanceAction] = []
     versions: dict[str, int] = {}
     for table in commits.PUBLISHED_TABLES:
         delta = commits.open_table(warehouse.published(table))
         for day, file_count in _scattered_days(delta) if delta else []:
-            done.append(Tidied("compact", f"{warehouse.published(table)} {day.cluster} {day.ds}", file_count))
+            done.append(
+                MaintenanceAction(
+                    "compact", f"{warehouse.published(table)} {day.cluster} {day.ds}", file_count
+                )
+            )
             if is_applied and delta:
                 delta.optimize.compact([("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())])
                 versions[table.qualified_name] = commits.version_of(warehouse.published(table))
@@ -146,10 +150,10 @@ def let_publications_name(warehouse: Warehouse, versions: dict[str, int]) -> Non
         commits.replace_day(warehouse.published(PUBLICATION), PUBLICATION, day, rows_of_day)
 
 
-def _vacuumed(warehouse: Warehouse, kept: timedelta, *, is_applied: bool) -> list[Tidied]:
+def _vacuumed(warehouse: Warehouse, kept: timedelta, *, is_applied: bool) -> list[MaintenanceAction]:
     """Remove the files that no version within the time kept has, of published tables and of refused verdicts."""
     places = [warehouse.published(table) for table in (*commits.PUBLISHED_TABLES, PUBLICATION)]
-    done: list[Tidied] = []
+    done: list[MaintenanceAction] = []
     for place in (*places, warehouse.quarantine(GATE_RESULT)):
         delta = commits.open_table(place)
         if delta is None:
@@ -165,26 +169,26 @@ def _vacuumed(warehouse: Warehouse, kept: timedelta, *, is_applied: bool) -> lis
         entries = file_system.get_file_info([f"{path}/{unquote(name)}" for name in unused(dry_run=True)])
         file_count = sum(entry.type == pafs.FileType.File for entry in entries)
         if file_count:
-            done.append(Tidied("vacuum", place, file_count))
+            done.append(MaintenanceAction("vacuum", place, file_count))
             if is_applied:
                 unused(dry_run=False)
     return done
 
 
-def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[Tidied]:
+def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[MaintenanceAction]:
     """Remove the stages of days of which nothing was written since; what is being computed stays."""
     return [
-        Tidied("stage", place, file_count)
+        MaintenanceAction("stage", place, file_count)
         for place, file_count in _old_folders(f"{warehouse.root}/stage", before)
         if not is_applied or remove_attempts_of_day(place)
     ]
 
 
-def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[Tidied]:
+def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[MaintenanceAction]:
     """Remove the gate's pages of days of which none was written since."""
-    done: list[Tidied] = []
+    done: list[MaintenanceAction] = []
     for place, file_count in _old_folders(f"{warehouse.root}/data_docs", before):
-        done.append(Tidied("data_docs", place, file_count))
+        done.append(MaintenanceAction("data_docs", place, file_count))
         if is_applied:
             file_system, path = file_system_of(place)
             file_system.delete_dir(path)

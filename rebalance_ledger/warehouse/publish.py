@@ -18,7 +18,7 @@ from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import DayRows
-from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.evolution import bring_up_to_date
 from rebalance_ledger.warehouse.exclude_groups import without_groups
 from rebalance_ledger.warehouse.staging import accepted_stage, remove_superseded
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
     from rebalance_ledger.warehouse.staging import JudgedStage
 
 
@@ -65,7 +65,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     """Publish the staged and accepted day; the same day again replaces exactly that day.
 
     Raises:
-        StageError: the stage is not whole, or the gate has not accepted this very stage.
+        StagingError: the stage is not whole, or the gate has not accepted this very stage.
         WriteError: the day cannot be written; readers see what they saw before.
     """
     day = DayRows(cluster, ds)
@@ -74,16 +74,16 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
         # Asked when it is our turn: whoever had to wait must not publish what has been overtaken meanwhile.
         judged = accepted_stage(warehouse, cluster, ds)
         commits.begin_writing(warehouse)
-        left_out = {row["consumer_group"] for row in judged.quarantined}
+        excluded_groups = {row["consumer_group"] for row in judged.quarantined}
         of_gate = {QUARANTINED_GROUP: judged.quarantined, GATE_RESULT: judged.results}
         rows = {
             table: commits.rows_of(table, cluster, ds, of_gate[table])
             if table in of_gate
-            else without_groups(staged_rows(judged.stage, table), table, left_out)
+            else without_groups(staged_rows(judged.stage, table), table, excluded_groups)
             for table in commits.PUBLISHED_TABLES
         }
         versions, changed = commits.replace_changed(connection, warehouse, day, rows, still_ours)
-        if not left_out:
+        if not excluded_groups:
             _refuse_other_row_counts(judged, versions)
         _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
@@ -95,12 +95,12 @@ def _refuse_other_row_counts(judged: JudgedStage, versions: list[dict[str, Any]]
     """Refuse a day of which other rows were written than were judged, before readers see it.
 
     Raises:
-        StageError: a table has another number of rows.
+        StagingError: a table has another number of rows.
     """
     written = {version["table_name"]: version["row_count"] for version in versions}
     for table in judged.inventory:
         if table.name in written and written[table.name] != table.row_count:
-            raise StageError(
+            raise StagingError(
                 f"{table.name} has {table.row_count} judged rows, and {written[table.name]} were read from the stage at "
                 f"{judged.stage.root}; nothing is published: run the build of this day again."
             )
@@ -127,15 +127,15 @@ def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
         delta.delete(day.predicate)
 
 
-def staged_rows(stage: Stage, table: Table) -> pads.Dataset:
+def staged_rows(stage: StagingArea, table: Table) -> pads.Dataset:
     """The rows of a staged table, those of all groups, `cluster` and `ds` among their columns.
 
     Raises:
-        StageError: the stage has no such table.
+        StagingError: the stage has no such table.
     """
     file_system, path = file_system_of(stage.table(table))
     if file_system.get_file_info(path).type == pafs.FileType.NotFound:
-        raise StageError(
+        raise StagingError(
             f"The stage at {stage.root} has no {table.qualified_name}, so another release computed it: run the build again."
         )
     return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)

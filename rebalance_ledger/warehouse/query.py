@@ -22,7 +22,7 @@ from rebalance_ledger.tables import ALL_TABLES, GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
 from rebalance_ledger.warehouse.damage import damage_sentence, find_damage
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, QueryError, one_line
-from rebalance_ledger.warehouse.sandbox import CLOSED_CONFIG
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def query(root: str, text: str, *, timeout_s: float | None = None) -> Iterator[R
 
 
 def _closed_connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config=CLOSED_CONFIG)
+    connection = duckdb.connect(":memory:", config=SANDBOX_CONFIG)
     # Closed to all other files, duckdb would still open those of its own database, which is called `:memory:`:
     # files of that name in the folder where the command is run.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
@@ -283,7 +283,7 @@ def _sentence(error: str) -> str:
         return f"The query failed while its rows were read: {head}."
     if kind == "Out of Memory":
         return (
-            f"The query needs more than {CLOSED_CONFIG['memory_limit']} of memory: "
+            f"The query needs more than {SANDBOX_CONFIG['memory_limit']} of memory: "
             "narrow it with conditions on cluster and ds, or aggregate."
         )
     if kind == "INTERRUPT":

@@ -21,7 +21,7 @@ import pyarrow.fs as pafs
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
-from rebalance_ledger.warehouse.errors import StageError, one_line
+from rebalance_ledger.warehouse.errors import StagingError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -115,12 +115,12 @@ def decoding(place: str, remedy: str) -> Iterator[None]:
     """Name the file in the block of whose fields one is not what it must be, and what to do.
 
     Raises:
-        StageError: a field is missing or of another type.
+        StagingError: a field is missing or of another type.
     """
     try:
         yield
     except RecordError as error:
-        raise StageError(f"{place} is damaged ({error}): {remedy}.") from error
+        raise StagingError(f"{place} is damaged ({error}): {remedy}.") from error
 
 
 def read_record(place: str, remedy: str) -> Record | None:
@@ -131,7 +131,7 @@ def read_record(place: str, remedy: str) -> Record | None:
         remedy: what to do if it is damaged; ends the sentence.
 
     Raises:
-        StageError: it cannot be read, or holds something else.
+        StagingError: it cannot be read, or holds something else.
     """
     file_system, path = file_system_of(place)
     try:
@@ -140,7 +140,7 @@ def read_record(place: str, remedy: str) -> Record | None:
         with file_system.open_input_stream(path) as file:
             content: bytes = file.read()
     except OSError as error:
-        raise StageError(f"{place} cannot be read ({one_line(str(error))}): {remedy}.") from error
+        raise StagingError(f"{place} cannot be read ({one_line(str(error))}): {remedy}.") from error
     with decoding(place, remedy):
         try:
             # Not by the bytes alone: these may look like UTF-16 to Python's reader.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-CLOSED_CONFIG: Final = {
+SANDBOX_CONFIG: Final = {
     "enable_external_access": "false",
     "allow_persistent_secrets": "false",
     # They would be below the home directory, and the catalogue tells it.

@@ -32,7 +32,7 @@ import pyarrow.fs as pafs
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
-from rebalance_ledger.warehouse.errors import StageError, one_line
+from rebalance_ledger.warehouse.errors import StagingError, one_line
 from rebalance_ledger.warehouse.inventory import StagedTable, inventory_of_measures, refuse_changed
 from rebalance_ledger.warehouse.records import (
     BUILD_AGAIN,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import date
 
-    from rebalance_ledger.warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
 _NEWEST: Final = "newest.json"
 _JUDGED: Final = "judged.json"
@@ -66,7 +66,7 @@ class Build:
     manifest_sha256: str
     settings_sha256: str
     code_version: str
-    compared_ds: date | None = None
+    baseline_ds: date | None = None
     compared_content: list[str] | None = None
     compared_exports: list[str] | None = None
 
@@ -84,7 +84,7 @@ class JudgedStage:
         inventory: the files that were judged.
     """
 
-    stage: Stage
+    stage: StagingArea
     build: Build
     verdict: str
     results: list[dict[str, Any]]
@@ -96,16 +96,16 @@ class Rest(NamedTuple):
     """What was measured of a stage without some groups.
 
     Attributes:
-        left_out: the groups, sorted.
+        excluded_groups: the groups, sorted.
         measures: as `read_measures` gives them of the whole stage.
     """
 
-    left_out: tuple[str, ...]
+    excluded_groups: tuple[str, ...]
     measures: list[dict[str, Any]]
 
 
 @contextmanager
-def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[Stage]:
+def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[StagingArea]:
     """A stage for one computation of a day, which no other computation touches.
 
     On a local disk the attempt is locked for as long as the block, or the process, lives; what dead ones have left is
@@ -126,7 +126,12 @@ def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[Stage]:
 
 
 def finish(
-    warehouse: Warehouse, cluster: str, ds: date, stage: Stage, build: Build, staged: Sequence[StagedTable]
+    warehouse: Warehouse,
+    cluster: str,
+    ds: date,
+    stage: StagingArea,
+    build: Build,
+    staged: Sequence[StagedTable],
 ) -> None:
     """Record that every row of a stage is written; from now on it is the day's newest.
 
@@ -144,78 +149,78 @@ def finish(
     write_record(f"{warehouse.attempts(cluster, ds)}/{_NEWEST}", {"attempt": stage.attempt})
 
 
-def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> Stage:
+def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> StagingArea:
     """The stage that became whole last.
 
     Raises:
-        StageError: no computation of the day has come to its end.
+        StagingError: no computation of the day has come to its end.
     """
     found = _pointed_to(warehouse, cluster, ds, _NEWEST)
     if found is None:
-        raise StageError(
+        raise StagingError(
             f"There is no whole stage at {warehouse.attempts(cluster, ds)}: run the build of this day first."
         )
     return found
 
 
-def read_build(stage: Stage) -> Build:
+def read_build(stage: StagingArea) -> Build:
     """What a whole stage was computed from.
 
     Raises:
-        StageError: the stage is not whole.
+        StagingError: the stage is not whole.
     """
     record = read_record(stage.build, BUILD_AGAIN)
     if record is None:
-        raise StageError(f"There is no whole stage at {stage.root}: run the build of this day first.")
+        raise StagingError(f"There is no whole stage at {stage.root}: run the build of this day first.")
     with decoding(stage.build, BUILD_AGAIN):
         return Build(
             run_id=record.text("run_id"),
             manifest_sha256=record.text("manifest_sha256"),
             settings_sha256=record.text("settings_sha256"),
             code_version=record.text("code_version"),
-            compared_ds=record.day_or_none("compared_ds"),
+            baseline_ds=record.day_or_none("baseline_ds"),
             compared_content=record.texts_or_none("compared_content"),
             compared_exports=record.texts_or_none("compared_exports"),
         )
 
 
-def check_inventory(stage: Stage) -> None:
+def check_inventory(stage: StagingArea) -> None:
     """Compare the files of a whole stage with those that the build recorded.
 
     Raises:
-        StageError: they are not the same.
+        StagingError: they are not the same.
     """
     refuse_changed(stage, _read_inventory(stage))
 
 
-def _read_inventory(stage: Stage) -> tuple[StagedTable, ...]:
+def _read_inventory(stage: StagingArea) -> tuple[StagedTable, ...]:
     record = read_record(stage.inventory, BUILD_AGAIN)
     if record is None:
-        raise StageError(
+        raise StagingError(
             f"The stage at {stage.root} has no inventory of its files, so another release computed it: run the build again."
         )
     with decoding(stage.inventory, BUILD_AGAIN):
         return tuple(StagedTable.of(table) for table in record.records("tables"))
 
 
-def read_measures(stage: Stage) -> list[dict[str, Any]]:
+def read_measures(stage: StagingArea) -> list[dict[str, Any]]:
     """The numbers that the gate judges, of a whole stage: expectation_id, observed, examples, offenders."""
-    return _read_rows(stage.gate_measure)
+    return _read_rows(stage.gate_metric)
 
 
-def write_left_out(stage: Stage, groups: Iterable[str]) -> None:
+def write_excluded_groups(stage: StagingArea, groups: Iterable[str]) -> None:
     """Record without which groups a stage was measured again."""
-    write_record(stage.left_out, {"consumer_groups": sorted(groups)})
+    write_record(stage.excluded_groups, {"consumer_groups": sorted(groups)})
 
 
-def read_rest(stage: Stage) -> Rest | None:
+def read_rest(stage: StagingArea) -> Rest | None:
     """What was measured of a stage without some groups; None where the whole of it alone was."""
-    record = read_record(stage.left_out, BUILD_AGAIN)
+    record = read_record(stage.excluded_groups, BUILD_AGAIN)
     if record is None:
         return None
-    with decoding(stage.left_out, BUILD_AGAIN):
+    with decoding(stage.excluded_groups, BUILD_AGAIN):
         groups = tuple(record.texts("consumer_groups"))
-    return Rest(groups, _read_rows(stage.gate_measure_of_rest))
+    return Rest(groups, _read_rows(stage.gate_metric_without_quarantined))
 
 
 def _read_rows(place: str) -> list[dict[str, Any]]:
@@ -225,7 +230,7 @@ def _read_rows(place: str) -> list[dict[str, Any]]:
             pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
         )
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise StageError(
+        raise StagingError(
             f"The measures at {place} cannot be read ({one_line(str(error))}): {BUILD_AGAIN}."
         ) from error
     return rows
@@ -235,7 +240,7 @@ def write_verdict(
     warehouse: Warehouse,
     cluster: str,
     ds: date,
-    stage: Stage,
+    stage: StagingArea,
     verdict: str,
     results: list[dict[str, Any]],
     quarantined: Sequence[dict[str, Any]] = (),
@@ -255,22 +260,22 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
     """The stage that may be published.
 
     Raises:
-        StageError: there is no whole stage, or the gate has not judged it, or refused it, or the day has since been
+        StagingError: there is no whole stage, or the gate has not judged it, or refused it, or the day has since been
             computed from another input, or the files are not those that were judged.
     """
     newest = newest_stage(warehouse, cluster, ds)
     judged = judged_stage(warehouse, cluster, ds)
     if judged is None:
-        raise StageError(f"The gate has not judged the stage at {newest.root}: run the gate first.")
+        raise StagingError(f"The gate has not judged the stage at {newest.root}: run the gate first.")
     # Another attempt of the same input has the same rows, whoever was late with it.
     if judged.build.run_id != read_build(newest).run_id:
-        raise StageError(
+        raise StagingError(
             f"The day was computed again, at {newest.root}, after the gate judged it: run the gate again."
         )
     if judged.verdict == "refused":
-        raise StageError(f"The gate refused the stage at {judged.stage.root}: see quarantine.gate_result.")
+        raise StagingError(f"The gate refused the stage at {judged.stage.root}: see quarantine.gate_result.")
     if not judged.inventory:
-        raise StageError(
+        raise StagingError(
             f"The verdict on the stage at {judged.stage.root} names no files: run the gate again."
         )
     refuse_changed(judged.stage, judged.inventory)
@@ -322,7 +327,7 @@ def remove_attempts_of_day(place: str) -> bool:
     return True
 
 
-def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> Stage | None:
+def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> StagingArea | None:
     """The whole stage that a pointer names; None where there is none, or it is gone."""
     place = f"{warehouse.attempts(cluster, ds)}/{pointer}"
     remedy = GATE_AGAIN if pointer == _JUDGED else BUILD_AGAIN
@@ -344,7 +349,7 @@ def _attempts(place: str) -> list[str]:
     return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
 
 
-def _remove_if_dead(stage: Stage) -> None:
+def _remove_if_dead(stage: StagingArea) -> None:
     """Remove an attempt that is not whole, and that no living process holds."""
     if Path(stage.build).exists():
         return

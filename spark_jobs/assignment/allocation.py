@@ -50,16 +50,16 @@ REASONS: Final = (
     "members_unknown",
     "duplicate_client_id",
     "owner_not_subscribed",
-    "room_without_consumers",
-    "not_in_configured_list",
+    "room_without_clients",
+    "not_in_config_list",
     "mixed_strategies",
     "mixed_clients",
     "settings_missing",
     "strategy_unknown",
     "member_strategy_unknown",
     "strategy_failed",
-    "left_out_by_strategy",
-    "shared_by_pop",
+    "not_assigned_by_strategy",
+    "pop_mode",
     "mixed_request_modes",
     "request_modes_differ",
     "request_mode_unknown",
@@ -71,7 +71,7 @@ REASONS: Final = (
 """Why nobody owns a queue. In arrays of owners, reason `i` is the owner `-1 - i`."""
 
 DIVISION_REASONS: Final = (
-    "shared_by_pop",
+    "pop_mode",
     "mixed_request_modes",
     "request_modes_differ",
     "request_mode_unknown",
@@ -174,7 +174,7 @@ class _Plan:
     strategy: str
     source: str
     shares: tuple[_Share, ...] = ()
-    nobody: str = "left_out_by_strategy"
+    nobody: str = "not_assigned_by_strategy"
     between_shares: str = "mixed_clients"
     is_common: bool = False
 
@@ -297,7 +297,7 @@ def _plan(profile: Profile, variants: list[Variant], configured: Configured) -> 
     codes = sorted(profile.variants, key=lambda code: variants[code].sort_key)
     of_group = _settings_of(profile, configured)
     reported = [variants[code] for code in codes if variants[code].strategy is not None]
-    if profile.division_reason == "shared_by_pop":
+    if profile.division_reason == "pop_mode":
         return _Plan(POP, "observed", (), profile.division_reason)
     if profile.division_reason is not None:
         strategies = list(dict.fromkeys(member.strategy for member in reported if member.strategy))
@@ -360,7 +360,7 @@ def _plan_of_rules(name: str, source: str, rules: Mapping[int, _MemberRule]) -> 
         for key, codes in codes_by_key.items()
     )
     is_whole = all(isinstance(rule.rule, Strategy) for rule in rules.values())
-    nobody = "mixed_strategies" if name == MIXED else "left_out_by_strategy"
+    nobody = "mixed_strategies" if name == MIXED else "not_assigned_by_strategy"
     have_one_client = len({key[1:3] for key in codes_by_key}) == 1
     return _Plan(
         name,
@@ -601,11 +601,11 @@ def _nobody_of(plan: _Plan, part: Rows, refused: Mapping[int, str]) -> IntArray:
 def _nobody(plan: _Plan, part: Rows) -> IntArray:
     """int64[Q]: the code of the reason that each queue has where no member takes it."""
     batch = part.batch
-    if plan.nobody != "left_out_by_strategy":
+    if plan.nobody != "not_assigned_by_strategy":
         return np.full(len(batch.queue_id), reason_code(plan.nobody), dtype=np.int64)
-    left_out = {"CONFIG": "not_in_configured_list", "MACHINE_ROOM": "room_without_consumers"}
+    excluded_groups = {"CONFIG": "not_in_config_list", "MACHINE_ROOM": "room_without_clients"}
     reasons = np.full(
-        len(batch.queue_id), reason_code(left_out.get(plan.strategy, plan.nobody)), dtype=np.int64
+        len(batch.queue_id), reason_code(excluded_groups.get(plan.strategy, plan.nobody)), dtype=np.int64
     )
     # Where a rule means to cover a queue and nobody takes it, it is not for the reason above: members whose rules differ
     # by language, version or parameters left it to each other, or only a twin's share is left, as both twins take the
@@ -618,7 +618,7 @@ def _nobody(plan: _Plan, part: Rows) -> IntArray:
         covered = _covered(part, share)
         is_covered |= covered
         is_promised |= covered & (share.strategy.promise.min_owner_count > 0)
-    reasons[is_covered] = reason_code("left_out_by_strategy")
+    reasons[is_covered] = reason_code("not_assigned_by_strategy")
     if len(plan.shares) > 1:
         # Rooms that one member serves and another does not: the rule covers the queue, and promises it to nobody.
         is_between = is_covered if plan.between_shares == "mixed_parameters" else is_promised

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from spark_jobs.baseline import ComparedRows
+    from spark_jobs.baseline import BaselineRows
 
 _GROUP: Final = "consumer_group"
 _QUEUE: Final = (_GROUP, "topic", "broker_name", "queue_id")
@@ -31,7 +31,7 @@ def is_users_group() -> Column:
     return ~group.isin(*sorted(SYSTEM_GROUPS)) & ~group.startswith(SYSTEM_GROUP_PREFIX)
 
 
-def absence(silver: Mapping[str, DataFrame], before: ComparedRows | None) -> DataFrame:
+def absence(silver: Mapping[str, DataFrame], before: BaselineRows | None) -> DataFrame:
     """Return what is known of each group's absence, one row per group that a broker was asked about or has progress of.
 
     Columns: consumer_group; is_online_at_a_broker; has_unasked_broker; may_have_hidden_members: whether there are proxies that did
@@ -209,7 +209,7 @@ def _pop_retried(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def _progress(now: DataFrame, before: ComparedRows | None) -> DataFrame:
+def _progress(now: DataFrame, before: BaselineRows | None) -> DataFrame:
     """What the committed offsets of each group show.
 
     Columns: is_in_flight: messages of a queue are handed out and not consumed, unless its offsets stood just so on the baseline

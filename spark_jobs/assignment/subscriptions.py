@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from spark_jobs.baseline import ComparedRows
+    from spark_jobs.baseline import BaselineRows
 
 _MEMBER_EVIDENCE = (
     "connection_count",
@@ -375,7 +375,7 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def subscriptions(silver: Mapping[str, DataFrame], before: ComparedRows | None) -> DataFrame:
+def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows | None) -> DataFrame:
     """The input of every allocation, one row per (group, topic); `before` is the baseline day, if there is one.
 
     Columns: consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
@@ -541,7 +541,7 @@ def _division_reason() -> Column:
     )
     return F.when(
         F.col("group_state") == "online",
-        F.when(has_pop | has_proxied_grpc, "shared_by_pop")
+        F.when(has_pop | has_proxied_grpc, "pop_mode")
         .when(F.size("proxied_ids") > 0, "mixed_request_modes")
         .when(has_assigned & (F.col("request_state") == "differ"), "request_modes_differ")
         .when(has_assigned & F.col("request_mode").isNull(), "request_mode_unknown")

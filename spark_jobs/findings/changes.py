@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def of_changes(churn: DataFrame) -> DataFrame:
     """Return the groups whose strategy is another one than on the earlier day."""
     seen = (
-        churn.where("is_effective and baseline_strategy <> strategy")
-        .groupBy("consumer_group", "baseline_strategy", "strategy")
+        churn.where("is_effective and baseline_effective_strategy <> strategy")
+        .groupBy("consumer_group", "baseline_effective_strategy", "strategy")
         .agg(
-            F.max("compared_ds").cast("string").alias("compared_ds"),
+            F.max("baseline_ds").cast("string").alias("baseline_ds"),
             F.collect_set("topic").alias("topics"),
             F.sum("observed_queue_count").cast("int").alias("observed"),
             F.sum("observed_moved_queue_count").cast("int").alias("moved"),
@@ -27,9 +27,11 @@ def of_changes(churn: DataFrame) -> DataFrame:
         .groupBy("consumer_group")
         .agg(
             F.array_sort(
-                F.collect_set(F.concat_ws(" instead of ", F.col("strategy"), F.col("baseline_strategy")))
+                F.collect_set(
+                    F.concat_ws(" instead of ", F.col("strategy"), F.col("baseline_effective_strategy"))
+                )
             ).alias("changes"),
-            F.max("compared_ds").alias("compared_ds"),
+            F.max("baseline_ds").alias("baseline_ds"),
             F.flatten(F.collect_list("topics")).alias("topics"),
             F.sum("observed").cast("int").alias("observed"),
             F.sum("moved").cast("int").alias("moved"),
@@ -46,7 +48,7 @@ def of_changes(churn: DataFrame) -> DataFrame:
                 "The strategy in effect is ",
                 F.array_join("changes", " and "),
                 " on ",
-                F.col("compared_ds"),
+                F.col("baseline_ds"),
                 ". Of the ",
                 counted(F.col("observed"), "queue", "queues"),
                 " whose owner was observed on both days, ",

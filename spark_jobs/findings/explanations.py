@@ -18,7 +18,7 @@ from spark_jobs.findings.case import CAUSE_SOURCES
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-QUEUE_KINDS: Final = ("queue_unowned", "queue_owned_twice", "owner_unexpected", "queue_unread_by_member")
+QUEUE_KINDS: Final = ("unowned", "multiple_owners", "unexpected_owner", "broadcast_queue_not_consumed")
 """Kinds that `ownership_drift` shows, with its `likely_cause`."""
 
 EVEN_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
@@ -48,8 +48,8 @@ class Explanation:
 
 
 EXPLANATIONS: Final = (
-    Explanation("strategies_mixed", QUEUE_KINDS, ("consumer_group",), "mixed_strategies"),
-    Explanation("client_id_duplicated", QUEUE_KINDS, ("consumer_group",), "duplicate_client_id"),
+    Explanation("mixed_strategies", QUEUE_KINDS, ("consumer_group",), "mixed_strategies"),
+    Explanation("duplicate_client_id", QUEUE_KINDS, ("consumer_group",), "duplicate_client_id"),
     Explanation("subscriptions_differ", QUEUE_KINDS, ("consumer_group", "topic"), "subscriptions_differ"),
     Explanation("mixed_request_modes", QUEUE_KINDS, ("consumer_group", "topic"), "mixed_request_modes"),
     Explanation(
@@ -71,33 +71,33 @@ EXPLANATIONS: Final = (
     ),
     Explanation("member_lists_differ", QUEUE_KINDS, ("consumer_group",), "member_lists_differ"),
     Explanation("route_differs", QUEUE_KINDS, ("topic",), "route_views_differ"),
-    Explanation("route_missing", (*QUEUE_KINDS, "assignment_frozen"), ("topic",), "route_vanished"),
+    Explanation("route_missing", (*QUEUE_KINDS, "assignment_stale"), ("topic",), "route_missing"),
     Explanation(
-        "strategies_mixed",
-        ("load_unfair", "clients_idle"),
+        "mixed_strategies",
+        ("load_imbalanced", "idle_clients"),
         ("consumer_group",),
         when="try_element_at(seen_values, 1) = 'MIXED'",
     ),
     # Without an id that is listed twice, these strategies give no client two queues more than another, and none nothing
     # where there are queues enough.
     Explanation(
-        "client_id_duplicated",
-        ("load_unfair", "clients_idle"),
+        "duplicate_client_id",
+        ("load_imbalanced", "idle_clients"),
         ("consumer_group",),
         when=f"try_element_at(seen_values, 1) IN {EVEN_STRATEGIES} AND client_total_count <= queue_total_count",
     ),
     Explanation(
-        "load_unfair",
-        ("clients_idle",),
+        "load_imbalanced",
+        ("idle_clients",),
         ("consumer_group", "topic"),
         when="client_total_count <= queue_total_count",
     ),
-    Explanation("client_id_duplicated", ("offset_file_shared",), ("consumer_group", "client_id")),
+    Explanation("duplicate_client_id", ("offset_file_shared",), ("consumer_group", "client_id")),
     Explanation("offset_file_shared", ("broadcast_offset_regressed",), ("consumer_group", "client_id")),
     Explanation("broker_missing_on_nameserver", ("route_differs",), ("broker_name",), by_cause_sources=True),
     Explanation(
         "source_failed",
-        ("broker_missing_on_nameserver", "route_missing", "members_unknown", "client_not_asked"),
+        ("broker_missing_on_nameserver", "route_missing", "members_unknown", "client_unreachable"),
         ("broker_name", "likely_cause"),
         by_cause_sources=True,
     ),
@@ -110,7 +110,7 @@ SOURCE_CAUSES: Final = ("permission_denied",)
 GROUP_CAUSES: Final = (
     "duplicate_client_id",
     "room_without_clients",
-    "config_list_gap",
+    "not_in_config_list",
     "config_list_overlap",
     "mixed_clients",
     "mixed_parameters",

@@ -25,7 +25,7 @@ _NOT_CALLED_ANY_MORE = "ServerNotAnswering"
 """`rebalance_ledger.collectors.live.NO_ANSWER`: the broker had not answered for so long that it was not called any more."""
 
 _OF_MEMBERS = "consumer_running_info"
-"""The kind of question that a member answers: who does not is a finding of its group (`client_not_asked`)."""
+"""The kind of question that a member answers: who does not is a finding of its group (`client_unreachable`)."""
 
 _KINDS_OF_FILES = ("broker_file",)
 """Kinds that are copied from a broker's disk: no answer of the broker."""

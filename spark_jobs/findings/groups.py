@@ -80,7 +80,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
         groups,
         ("consumer_group",),
         case(
-            "strategies_mixed",
+            "mixed_strategies",
             when=~is_broadcasting & (F.size("strategies") > 1),
             severity="critical",
             evidence=("Members report ", F.array_join("strategies", " and "), "."),
@@ -141,7 +141,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
             seen_values=few(F.col("reasons")),
         ),
         case(
-            "client_not_asked",
+            "client_unreachable",
             when=F.size("unasked") > 0,
             severity="warning",
             evidence=(
@@ -191,7 +191,7 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
         seen,
         ("consumer_group", "client_id"),
         case(
-            "client_id_duplicated",
+            "duplicate_client_id",
             when=F.lit(col=True),
             severity=F.when(is_certain & (F.col("state") == "online"), "critical").otherwise("warning"),
             evidence=(
@@ -209,7 +209,7 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
             ),
             advice=F.when(
                 is_certain,
-                ADVICE["client_id_duplicated"],
+                ADVICE["duplicate_client_id"],
             ).otherwise(AWAIT_CONNECTIONS),
             process_count=F.col("process_count"),
             value_count=F.when(~is_certain, F.col("connection_count")),

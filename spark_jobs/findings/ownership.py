@@ -25,7 +25,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
     queue = queue_name()
     # All queues of an offline group are unowned: that is one finding of the group.
     is_news = ~F.col("likely_cause").eqNullSafe("group_offline")
-    wrong = drift.where(F.col("state").isin("unowned", "multi_owned", "foreign_owner") & is_news)
+    wrong = drift.where(F.col("state").isin("unowned", "multiple_owners", "unexpected_owner") & is_news)
     seen = (
         _with_waiting_messages(wrong, progress, offsets)
         .groupBy("consumer_group", "topic", "state", "likely_cause")
@@ -44,8 +44,8 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
     because = F.when(cause.isNull(), "").otherwise(F.concat(F.lit(" ("), cause, F.lit(")")))
     queues = (because, ": ", listed(F.col("queues")), ".")
     is_unowned = F.col("state") == "unowned"
-    is_foreign = F.col("state") == "foreign_owner"
-    is_frozen = is_foreign & cause.eqNullSafe("route_vanished")
+    is_foreign = F.col("state") == "unexpected_owner"
+    is_frozen = is_foreign & cause.eqNullSafe("route_missing")
     columns = {
         "likely_cause": cause,
         "queue_count": F.col("count"),
@@ -68,16 +68,16 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
         seen,
         ("consumer_group", "topic"),
         case(
-            "queue_unowned",
+            "unowned",
             when=is_unowned & ~F.col("is_broadcasting"),
             severity=urgent,
             evidence=(counted(count, "queue has no owner", "queues have no owner"), *queues, waiting),
-            advice=advice_for("queue_unowned", cause),
+            advice=advice_for("unowned", cause),
             waiting_message_count=F.col("waiting_count"),
             **columns,
         ),
         case(
-            "queue_unread_by_member",
+            "broadcast_queue_not_consumed",
             when=is_unowned & F.col("is_broadcasting"),
             severity="warning",
             evidence=(
@@ -85,12 +85,12 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 " by every member of this broadcasting group",
                 *queues,
             ),
-            advice=advice_for("queue_unread_by_member", cause),
+            advice=advice_for("broadcast_queue_not_consumed", cause),
             **holders,
         ),
         case(
-            "queue_owned_twice",
-            when=F.col("state") == "multi_owned",
+            "multiple_owners",
+            when=F.col("state") == "multiple_owners",
             severity=urgent,
             evidence=(
                 counted(count, "queue has", "queues have"),
@@ -100,11 +100,11 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 listed(F.col("owners")),
                 ".",
             ),
-            advice=advice_for("queue_owned_twice", cause),
+            advice=advice_for("multiple_owners", cause),
             **holders,
         ),
         case(
-            "owner_unexpected",
+            "unexpected_owner",
             when=is_foreign & ~is_frozen,
             severity="warning",
             evidence=(
@@ -115,11 +115,11 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 listed(F.col("owners")),
                 ".",
             ),
-            advice=advice_for("owner_unexpected", cause),
+            advice=advice_for("unexpected_owner", cause),
             **holders,
         ),
         case(
-            "assignment_frozen",
+            "assignment_stale",
             when=is_frozen,
             severity="warning",
             evidence=(
@@ -248,7 +248,7 @@ def of_shares(fairness: DataFrame) -> DataFrame:
         seen,
         ("consumer_group", "topic"),
         case(
-            "clients_idle",
+            "idle_clients",
             when=(F.col("idle_client_count") > 0) & F.col("queue_count").isNotNull(),
             severity="info",
             evidence=(
@@ -264,7 +264,7 @@ def of_shares(fairness: DataFrame) -> DataFrame:
             **columns,
         ),
         case(
-            "load_unfair",
+            "load_imbalanced",
             when=(F.col("max_over_mean") >= _UNFAIR_MAX_OVER_MEAN) & (most - least > 1),
             severity="warning",
             evidence=(

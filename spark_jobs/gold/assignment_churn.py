@@ -11,7 +11,7 @@ from spark_jobs.assignment.allocation import BROADCASTING, UNTOLD_REASONS
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from spark_jobs.baseline import ComparedRows
+    from spark_jobs.baseline import BaselineRows
 
 _OWNERLESS_UNTOLD: Final = (*UNTOLD_REASONS, "strategy_failed")
 """Reasons that leave open who owns the queue."""
@@ -20,7 +20,7 @@ _OF_LINE: Final = ("consumer_group", "topic", "line")
 """A line is what is compared from day to day: a strategy, or '' for whatever is effective."""
 
 _NUMBERS: Final = (
-    "queue_count_before",
+    "baseline_queue_count",
     "queue_count",
     "added_queue_count",
     "removed_queue_count",
@@ -32,7 +32,7 @@ _NUMBERS: Final = (
 
 
 _OBSERVED: Final = {
-    "baseline_strategy": "string",
+    "baseline_effective_strategy": "string",
     "observed_queue_count": "int",
     "observed_moved_queue_count": "int",
 }
@@ -44,7 +44,7 @@ def assignment_churn(
     fairness: DataFrame,
     connections: DataFrame,
     drift: DataFrame,
-    before: ComparedRows | None,
+    before: BaselineRows | None,
 ) -> DataFrame:
     """The table's own columns.
 
@@ -59,9 +59,9 @@ def assignment_churn(
     if before is None:
         return shown.select(
             "*",
-            F.lit(None).cast("date").alias("compared_ds"),
-            F.lit("no_earlier_day").alias("state"),
-            F.lit(None).cast("string").alias("strategy_before"),
+            F.lit(None).cast("date").alias("baseline_ds"),
+            F.lit("no_baseline").alias("state"),
+            F.lit(None).cast("string").alias("baseline_strategy"),
             *(F.lit(None).cast("int").alias(name) for name in _NUMBERS),
             F.lit(None).cast("array<string>").alias("changes"),
             *(F.lit(None).cast(kind).alias(name) for name, kind in _OBSERVED.items()),
@@ -80,7 +80,7 @@ def assignment_churn(
     is_exclusive = (
         (F.col("most_owners") <= 1)
         & (F.col("strategy") != BROADCASTING)
-        & (F.col("strategy_before") != BROADCASTING)
+        & (F.col("baseline_strategy") != BROADCASTING)
     )
     kept = F.coalesce("kept", F.lit(0)) + F.least("unowned_before", "unowned")
     numbers = joined.withColumns(
@@ -97,9 +97,9 @@ def assignment_churn(
         "strategy",
         "strategy_source",
         "is_effective",
-        F.lit(before.ds).alias("compared_ds"),
+        F.lit(before.ds).alias("baseline_ds"),
         "state",
-        F.when(is_compared, F.col("strategy_before")).alias("strategy_before"),
+        F.when(is_compared, F.col("baseline_strategy")).alias("baseline_strategy"),
         *(F.when(is_compared, F.col(name)).cast("int").alias(name) for name in _NUMBERS),
         F.when(is_compared, _changes()).alias("changes"),
         *(
@@ -136,9 +136,7 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
     """One row per line and queue of either day: its owners on both."""
 
     def rows(day: DataFrame, line: Column, *, is_now: bool) -> DataFrame:
-        is_told = ~F.coalesce(
-            F.col("reason").isin(*_OWNERLESS_UNTOLD, "kept_without_route"), F.lit(col=False)
-        )
+        is_told = ~F.coalesce(F.col("reason").isin(*_OWNERLESS_UNTOLD, "route_missing"), F.lit(col=False))
         return day.select(
             "consumer_group",
             "topic",
@@ -171,7 +169,7 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
             owners(~is_now).alias("owners_before"),
             F.bool_and(F.col("is_told") | ~is_now).alias("is_told"),
             F.bool_and(F.col("is_told") | is_now).alias("is_told_before"),
-            F.max(F.when(~is_now, F.col("strategy"))).alias("strategy_before"),
+            F.max(F.when(~is_now, F.col("strategy"))).alias("baseline_strategy"),
         )
     )
 
@@ -206,12 +204,12 @@ def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
         .agg(
             of(is_now, "owners").alias("owners"),
             of(~is_now, "owners").alias("baseline_owners"),
-            of(~is_now, "strategy").alias("baseline_strategy"),
+            of(~is_now, "strategy").alias("baseline_effective_strategy"),
             F.bool_or(~is_now).alias("is_before"),
         )
         .groupBy("consumer_group", "topic")
         .agg(
-            F.max("baseline_strategy").alias("baseline_strategy"),
+            F.max("baseline_effective_strategy").alias("baseline_effective_strategy"),
             F.count_if(F.col("owners").isNotNull() & F.col("baseline_owners").isNotNull()).alias(
                 "observed_queue_count"
             ),
@@ -227,7 +225,7 @@ def _counts(queues: DataFrame) -> DataFrame:
     is_shared = is_now & is_before
     return queues.groupBy(*_OF_LINE).agg(
         F.count_if(is_now).alias("queue_count"),
-        F.count_if(is_before).alias("queue_count_before"),
+        F.count_if(is_before).alias("baseline_queue_count"),
         F.count_if(is_shared).alias("shared_queue_count"),
         F.count_if(is_now & ~is_before).alias("added_queue_count"),
         F.count_if(is_before & ~is_now).alias("removed_queue_count"),
@@ -237,7 +235,7 @@ def _counts(queues: DataFrame) -> DataFrame:
         F.max(F.greatest(F.size("owners"), F.size("owners_before"))).alias("most_owners"),
         F.bool_and("is_told").alias("is_told"),
         F.bool_and("is_told_before").alias("is_told_before"),
-        F.max("strategy_before").alias("strategy_before"),
+        F.max("baseline_strategy").alias("baseline_strategy"),
     )
 
 
@@ -293,9 +291,9 @@ def _state() -> Column:
     return (
         F.when(F.coalesce("queue_count", F.lit(0)) == 0, "unknown_now")
         .when(~F.col("is_told"), "unknown_now")
-        .when(F.col("is_left_out_before"), "unknown_before")
-        .when(F.col("queue_count_before") == 0, "not_there_before")
-        .when(~F.col("is_told_before"), "unknown_before")
+        .when(F.col("is_left_out_before"), "unknown_on_baseline")
+        .when(F.col("baseline_queue_count") == 0, "absent_on_baseline")
+        .when(~F.col("is_told_before"), "unknown_on_baseline")
         .otherwise("compared")
     )
 
@@ -306,6 +304,6 @@ def _changes() -> Column:
         ("clients_left", F.col("left_client_count") > 0),
         ("queues_added", F.col("added_queue_count") > 0),
         ("queues_removed", F.col("removed_queue_count") > 0),
-        ("strategy_changed", F.col("strategy_before") != F.col("strategy")),
+        ("strategy_changed", F.col("baseline_strategy") != F.col("strategy")),
     )
     return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in named)))

@@ -109,7 +109,7 @@ def ownership_drift(
     by_group = {} if settings is None else settings.groups
     groups = [group for group, of_group in by_group.items() if settings_by_member(of_group)]
     has_member_parameters = F.col("consumer_group").isin(*groups)
-    is_wrong = F.col("state").isin("unowned", "multi_owned", "foreign_owner")
+    is_wrong = F.col("state").isin("unowned", "multiple_owners", "unexpected_owner")
     judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause(has_member_parameters)))
     is_deviation = F.col("likely_cause").eqNullSafe("parameters_differ")
     return judged.select(
@@ -149,7 +149,7 @@ def _expected(assignments: DataFrame) -> DataFrame:
 
     AVG stands for the rest: it is computed for every group but a broadcasting one, which always has effective rows.
     """
-    is_kept = F.col("reason").eqNullSafe("kept_without_route")
+    is_kept = F.col("reason").eqNullSafe("route_missing")
 
     def effective(column: str) -> Column:
         return F.when(F.col("is_effective"), F.col(column))
@@ -285,13 +285,13 @@ def _compared() -> dict[str, Column]:
         F.col("strategy").isNull() | F.col("strategy").eqNullSafe(BROADCASTING)
     )
     return {
-        "untold": F.when(F.col("is_popped"), F.lit("shared_by_pop"))
+        "untold": F.when(F.col("is_popped"), F.lit("pop_mode"))
         .when(F.col("route_state") == "unknown", F.lit("route_unknown"))
         .when(F.col("group_state") == "unknown", F.lit("members_unknown"))
         .when(F.col("expected_reason").isin(*_CANNOT_TELL), F.col("expected_reason"))
         .when((is_by_hand | is_unreported) & (F.size(pullers) > 0), F.lit("pull_consumer_reports_no_queues"))
         .when(is_by_hand, F.lit("assigned_by_hand"))
-        .when(is_unreported & (F.size(unasked) > 0), F.lit("client_not_asked"))
+        .when(is_unreported & (F.size(unasked) > 0), F.lit("client_unreachable"))
         .when(is_unreported, F.lit("strategy_not_reported")),
         "is_foreign": F.size(F.array_except("observed_client_ids", "chosen")) > 0,
         "is_owner_unasked": F.size(F.array_intersect(missing, unasked)) > 0,
@@ -317,7 +317,7 @@ def _state() -> Column:
         & F.col("untold").isin(*_UNKNOWN_RULE, "strategy_not_reported")
     )
     of_broadcast = (
-        F.when(F.col("is_foreign"), "foreign_owner")
+        F.when(F.col("is_foreign"), "unexpected_owner")
         .when(F.col("is_reader_missing") | (F.size("chosen") == 0), "unowned")
         .when(F.col("is_owner_unasked"), "unknown")
         .otherwise("match")
@@ -325,10 +325,10 @@ def _state() -> Column:
     return (
         F.when(F.col("is_popped"), _state_of_shared())
         .when(is_broadcast & F.col("untold").isNull(), of_broadcast)
-        .when(processes > 1, "multi_owned")
+        .when(processes > 1, "multiple_owners")
         .when(is_surely_unowned, "unowned")
         .when(F.col("untold").isNotNull(), "unknown")
-        .when(F.col("is_foreign"), "foreign_owner")
+        .when(F.col("is_foreign"), "unexpected_owner")
         .when(F.col("is_owner_unasked") | F.col("is_owner_repeated"), "unknown")
         .when(processes == 1, "match")
         .otherwise("unowned")
@@ -339,7 +339,7 @@ def _unknown_reason() -> Column:
     return (
         F.when(F.col("untold").isNotNull(), F.col("untold"))
         .when(F.col("is_owner_puller"), "pull_consumer_reports_no_queues")
-        .when(F.col("is_owner_unasked"), "client_not_asked")
+        .when(F.col("is_owner_unasked"), "client_unreachable")
         .when(F.col("is_hidden") & ~F.col("is_owner_repeated"), "may_be_behind_a_proxy")
         .otherwise("process_count_unknown")
     )
@@ -358,7 +358,7 @@ def _state_of_shared() -> Column:
     is_read_unseen = F.coalesce(F.col("unobserved_reader_count") > 0, F.lit(col=False))
     is_nobodys = (F.col("sharing_degree") == 0) & (pulls == 0) & (pops == 0)
     return (
-        F.when((pulls > 1) | ((pulls > 0) & (pops > 0)), "multi_owned")
+        F.when((pulls > 1) | ((pulls > 0) & (pops > 0)), "multiple_owners")
         .when((pops > 0) | is_read_unseen, "shared")
         .when(F.coalesce(is_nobodys, F.lit(col=False)) & F.col("has_everybody_answered"), "unowned")
         .otherwise("unknown")
@@ -374,7 +374,7 @@ def _cause(has_member_parameters: Column) -> Column:
     """
     state, reason, strategy = F.col("state"), F.col("expected_reason"), F.col("strategy")
     is_config = strategy.eqNullSafe("CONFIG")
-    is_unowned, is_multi_owned = state == "unowned", state == "multi_owned"
+    is_unowned, is_multi_owned = state == "unowned", state == "multiple_owners"
     has_twins = F.coalesce(F.size("twins"), F.lit(0)) > 0
     is_shared_id = F.col("observed_process_count") > F.size("observed_client_ids")
     is_foreseen_twice = is_multi_owned & F.col("untold").isNull() & (F.size("chosen") > 1)
@@ -391,22 +391,24 @@ def _cause(has_member_parameters: Column) -> Column:
     foreseen = (
         F.when(is_unowned & (F.col("group_state") == "offline"), "group_offline")
         .when(reason == NOT_IN_ROUTE, NOT_IN_ROUTE)
-        .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_vanished")
+        .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_missing")
         .when(is_multi_owned & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes")
         .when(is_multi_owned & is_shared_id, "duplicate_client_id")
         # `QueryAssignmentProcessor.doLoadBalance` (5.x): each member that asks is given every queue.
         .when(is_multi_owned & (reason == SERVER_OFF), "server_load_balancer_off")
         .when(unowned_for("duplicate_client_id") & (has_twins | has_repeated), "duplicate_client_id")
-        .when(unowned_for("room_without_consumers"), "room_without_clients")
-        .when(unowned_for("not_in_configured_list"), "config_list_gap")
+        .when(unowned_for("room_without_clients"), "room_without_clients")
+        .when(unowned_for("not_in_config_list"), "not_in_config_list")
         # The share of a gRPC client in the retry topic of those that pull.
         .when(unowned_for("owner_not_subscribed") & F.col("has_grpc_bystander"), "mixed_request_modes")
         .when(unowned_for("owner_not_subscribed"), "subscriptions_differ")
         .when(unowned_for("mixed_strategies"), "mixed_strategies")
         .when(unowned_for("mixed_clients"), "mixed_clients")
         .when(unowned_for("mixed_parameters"), "mixed_parameters")
-        .when(unowned_for("left_out_by_strategy") & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
-        .when(unowned_for("settings_missing") & is_config, "config_list_gap")
+        .when(
+            unowned_for("not_assigned_by_strategy") & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room"
+        )
+        .when(unowned_for("settings_missing") & is_config, "not_in_config_list")
         # A list needs no rebalance: whoever holds the queue has it in its list.
         .when(is_multi_owned & is_config, "config_list_overlap")
         .when(is_foreseen_twice & strategy.eqNullSafe(MIXED), "mixed_strategies")
@@ -433,5 +435,5 @@ def _cause(has_member_parameters: Column) -> Column:
         .when(F.coalesce(is_deviation, F.lit(col=False)), "parameters_differ")
         .when(F.col("unsubscribed_client_count") > 0, "subscriptions_differ")
         .when(F.col("language_count") > 1, "mixed_clients")
-        .when(is_config & is_unowned, "config_list_gap")
+        .when(is_config & is_unowned, "not_in_config_list")
     )

@@ -102,13 +102,13 @@ def effective_strategy() -> Column:
     )
     return (
         F.when(F.col("group_state") == "broadcasting", F.lit(BROADCASTING))
-        .when(F.col("division_reason") == "shared_by_pop", F.lit(POP))
+        .when(F.col("division_reason") == "pop_mode", F.lit(POP))
         .when(F.size(reported) > 1, F.lit(MIXED))
         .otherwise(F.get(reported, F.lit(0)))
     )
 
 
-def kept_without_route(subscriptions: DataFrame, observed_owners: DataFrame) -> DataFrame:
+def route_missing(subscriptions: DataFrame, observed_owners: DataFrame) -> DataFrame:
     """The table's own columns for topics without a readable queue.
 
     A client whose queue set is unknown or empty keeps what it holds (`RebalanceImpl.rebalanceByTopic`, every version:
@@ -137,6 +137,6 @@ def kept_without_route(subscriptions: DataFrame, observed_owners: DataFrame) -> 
             F.lit(col=True).alias("is_effective"),
             "client_id",
             F.when(connections > 0, connections).alias("client_connection_count"),
-            F.lit("kept_without_route").alias("reason"),
+            F.lit("route_missing").alias("reason"),
         )
     )

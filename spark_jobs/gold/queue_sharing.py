@@ -45,7 +45,7 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
     of_queue = (
         subscriptions.where("group_state = 'online' and route_state = 'known'")
         .join(popped, list(_SUBSCRIPTION), "left")
-        .where("division_reason <=> 'shared_by_pop' or pops is not null")
+        .where("division_reason <=> 'pop_mode' or pops is not null")
         .select(
             *_SUBSCRIPTION,
             "request_mode",
@@ -67,7 +67,7 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
                     F.transform("variants", _reading_facts),
                     F.filter("proxied_ids", is_grpc_id),
                     F.exists("proxied_ids", lambda client_id: ~is_grpc_id(client_id)),
-                    F.col("division_reason").eqNullSafe("shared_by_pop"),
+                    F.col("division_reason").eqNullSafe("pop_mode"),
                     "pop_share_count",
                     F.coalesce("is_server_off", F.lit(col=False)),
                 )

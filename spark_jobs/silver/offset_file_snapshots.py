@@ -21,7 +21,7 @@ from rebalance_ledger.exports.contract import KIND_BY_NAME
 from rebalance_ledger.rocketmq.offset_files.outcome import OUTCOME_NAMES, Offsets, Outcome
 from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
-from rebalance_ledger.storage.location import ObjectPath, place_of
+from rebalance_ledger.storage.location import ObjectPath, location_of
 from spark_jobs.session import literal_path
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def _content(row: Mapping[str, Any], side: str) -> bytes | None:
     if path is None:
         return None
     directory = row["directory"]
-    file = place_of(directory) / path
+    file = location_of(directory) / path
     with file.open() if isinstance(file, ObjectPath) else file.open("rb") as stream:
         content = stream.read()
     if hashlib.sha256(content).hexdigest() != row[f"{side}_sha256"]:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.exports.contract import Envelope
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import StagingArea
 
 _LINE = ("file_name", "line_number")
 _FACT_SCHEMA = "table_name string, file_name string, line_number long, row string, question long, answer long"
@@ -70,7 +70,7 @@ class _Contradiction(NamedTuple):
 
 
 def read_silver(
-    spark: SparkSession, export_directory: str, manifest: Manifest, stage: Stage
+    spark: SparkSession, export_directory: str, manifest: Manifest, stage: StagingArea
 ) -> dict[str, DataFrame]:
     """The silver tables of one export, by name. The export is read by now; the tables are not computed yet.
 

@@ -1,7 +1,7 @@
 -- One row per group x topic x queue of a day: who was seen to own the queue, beside who should.
 -- observed_owners: the clients that have the queue in their own process table; expected_owners: those that the strategy in
 -- effect chose, null where that cannot be computed. observed_process_count counts processes, never connections.
--- ownership says what was observed: `owned` by one process; `multi_owned` by several; `unowned`: nobody has it; `broadcast`: every
+-- ownership says what was observed: `owned` by one process; `multiple_owners` by several; `unowned`: nobody has it; `broadcast`: every
 -- member reads it; `shared`: several clients pop from it; `unknown`: the export does not say, see reason. Only `unowned` means
 -- nobody. state and likely_cause, as in ownership_drift, say whether that is as expected.
 SELECT
@@ -21,11 +21,11 @@ SELECT
                 OR unknown_reason = 'process_count_unknown'
             )
             THEN 'unknown'
-        WHEN state = 'multi_owned' THEN 'multi_owned'
-        WHEN state = 'shared' OR strategy = 'POP' OR unknown_reason = 'shared_by_pop' THEN 'shared'
+        WHEN state = 'multiple_owners' THEN 'multiple_owners'
+        WHEN state = 'shared' OR strategy = 'POP' OR unknown_reason = 'pop_mode' THEN 'shared'
         WHEN len(observed_client_ids) = 0 THEN 'unowned'
         WHEN group_state = 'broadcasting' OR strategy = 'BROADCASTING' THEN 'broadcast'
-        WHEN observed_process_count > 1 THEN 'multi_owned'
+        WHEN observed_process_count > 1 THEN 'multiple_owners'
         ELSE 'owned'
     END AS ownership,
     observed_client_ids AS observed_owners,

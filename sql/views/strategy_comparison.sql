@@ -2,7 +2,7 @@
 -- is_effective: in effect for all of these topics; topic_count: topics that it was computed for. moved_queue_count: queues that
 -- would have other owners than by the strategy in effect. Loads count a queue once for each owner; members that own nothing count:
 -- client_count is of the member lists that the ledger takes.
--- A number is null where it cannot be told: of untold_topic_count topics this strategy's owners are not known, of
+-- A number is null where it cannot be told: of undetermined_topic_count topics this strategy's owners are not known, of
 -- untold_effective_topic_count topics (for moved_queue_count) those in effect.
 WITH owners AS (
     SELECT
@@ -16,7 +16,7 @@ WITH owners AS (
         bool_or(is_effective) AS is_effective,
         list(client_id ORDER BY client_id) FILTER (client_id IS NOT NULL) AS owned_by,
         bool_or(coalesce(reason IN (
-            'members_unknown', 'settings_missing', 'strategy_unknown', 'shared_by_pop', 'mixed_request_modes',
+            'members_unknown', 'settings_missing', 'strategy_unknown', 'pop_mode', 'mixed_request_modes',
             'request_modes_differ', 'request_mode_unknown', 'server_off', 'strategy_unknown_to_broker', 'member_strategy_unknown',
             'strategy_failed', 'release_unknown'
         ), false)) AS is_untold
@@ -36,7 +36,7 @@ queues AS (
         count(*) FILTER (owners.owned_by IS NULL) AS unowned_queue_count,
         count(*) FILTER (len(owners.owned_by) > 1) AS multi_owned_queue_count,
         count(*) FILTER (owners.owned_by IS DISTINCT FROM effective.owned_by) AS moved_queue_count,
-        count(DISTINCT owners.topic) FILTER (owners.is_untold) AS untold_topic_count,
+        count(DISTINCT owners.topic) FILTER (owners.is_untold) AS undetermined_topic_count,
         count(DISTINCT owners.topic) FILTER (coalesce(effective.is_untold, true)) AS untold_effective_topic_count
     FROM owners
     LEFT JOIN owners AS effective
@@ -88,8 +88,8 @@ told AS (
         coalesce(most, 0) AS most,
         coalesce(owned, 0) AS owned,
         squared,
-        untold_topic_count = 0 AS is_told,
-        untold_topic_count = 0 AND is_known AND coalesce(client_count, 0) > 0 AS has_loads
+        undetermined_topic_count = 0 AS is_told,
+        undetermined_topic_count = 0 AND is_known AND coalesce(client_count, 0) > 0 AS has_loads
     FROM queues
     LEFT JOIN loads USING (cluster, ds, consumer_group, strategy)
     LEFT JOIN members USING (cluster, ds, consumer_group)
@@ -113,6 +113,6 @@ SELECT
     CASE WHEN is_told THEN unowned_queue_count END AS unowned_queue_count,
     CASE WHEN is_told THEN multi_owned_queue_count END AS multi_owned_queue_count,
     CASE WHEN is_told AND untold_effective_topic_count = 0 THEN moved_queue_count END AS moved_queue_count,
-    untold_topic_count,
+    undetermined_topic_count,
     untold_effective_topic_count
 FROM told

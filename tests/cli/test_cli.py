@@ -334,7 +334,7 @@ def staged(tmp_path: Path) -> Day:
         [("expectation_id", pa.string()), ("observed", pa.float64()), ("examples", pa.list_(pa.string()))]
     )
     parts = {stage.table(table): arrow_schema(table).empty_table() for table in ALL_TABLES}
-    for place, rows in {**parts, stage.gate_measure: numbers.empty_table()}.items():
+    for place, rows in {**parts, stage.gate_metric: numbers.empty_table()}.items():
         Path(place).mkdir(parents=True)
         pq.write_table(rows, f"{place}/part.parquet")
         Path(place, "_SUCCESS").touch()
@@ -358,7 +358,7 @@ def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
     assert "gold.queue_assignment fails queue_assignment.one_owner" in told.err
     assert asked(
         staged.warehouse,
-        "SELECT count(*) > 0, bool_and(outcome IN ('failed', 'not_compared')) FROM quarantine.gate_result",
+        "SELECT count(*) > 0, bool_and(outcome IN ('failed', 'skipped')) FROM quarantine.gate_result",
     ) == [(True, True)]
     assert stage_command(staged, "publish") == 2
     assert "The gate refused the stage" in capsys.readouterr().err

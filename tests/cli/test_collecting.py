@@ -76,7 +76,7 @@ def test_what_did_not_answer_is_told(
         return silence() if asked.address == "10.0.0.1:10911" else None
 
     clients.cluster.instead = mute
-    assert collect(tmp_path, *BOTH, settings(tmp_path, {"retries": 0, "dead_after_s": 0.0001})) == 4
+    assert collect(tmp_path, *BOTH, settings(tmp_path, {"retries": 0, "unresponsive_after_s": 0.0001})) == 4
     told = capsys.readouterr().err
     assert "warning: 10.0.0.1:10911 was not called any more in this run, after" in told
     assert "groups that only it knows were not asked for" in told
@@ -201,7 +201,7 @@ def test_a_good_export_is_not_collected_again_and_nobody_is_asked(
     assert len(clients.started) == 1
 
 
-QUICK = {"retries": 0, "dead_after_s": 0.0001}
+QUICK = {"retries": 0, "unresponsive_after_s": 0.0001}
 MUTE = "10.0.0.1:10911"
 
 

@@ -55,7 +55,7 @@ def test_it_only_says_what_would_go_until_it_is_told_to_do_it(warehouse: Warehou
 
 def test_the_settings_say_how_long_things_are_kept(warehouse: Warehouse, tmp_path: Path) -> None:
     settings = tmp_path / "ledger.yaml"
-    settings.write_text("maintenance: {stage_keep_days: 40}\n")
+    settings.write_text("maintenance: {staging_retention_days: 40}\n")
     stage = Path(warehouse.attempts("shop", MONDAY))
     for path in stage.rglob("*"):
         os.utime(path, (0, 0))
@@ -63,9 +63,9 @@ def test_the_settings_say_how_long_things_are_kept(warehouse: Warehouse, tmp_pat
     os.utime(stage / "newest.json", (young, young))
 
     assert maintain(warehouse, "--settings", str(settings)) == ["There is nothing to do.", VERIFIED]
-    settings.write_text("maintenance: {stage_keep_days: 20}\n")
+    settings.write_text("maintenance: {staging_retention_days: 20}\n")
     assert len(maintain(warehouse, "--settings", str(settings))) == 3
-    settings.write_text("maintenance: {stage_keep_days: 40, verified_day_count: 0}\n")
+    settings.write_text("maintenance: {staging_retention_days: 40, verified_day_count: 0}\n")
     assert maintain(warehouse, "--settings", str(settings)) == ["There is nothing to do."]
 
 

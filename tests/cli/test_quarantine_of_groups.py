@@ -70,14 +70,14 @@ def test_the_days_around_it_invent_no_change(three_days: ThreeDays) -> None:
         three_days.warehouse,
         "SELECT DISTINCT ds, consumer_group, state FROM assignment_churn WHERE is_effective",
     )
-    unknown = {(ds, group) for ds, group, state in states if state == "unknown_before"}
+    unknown = {(ds, group) for ds, group, state in states if state == "unknown_on_baseline"}
     assert unknown == {(THURSDAY, BAD)}
     assert {state for ds, group, state in states if ds > MONDAY and group in set(GROUPS) - {BAD}} == {
         "compared"
     }
     compared = asked(
         three_days.warehouse,
-        "SELECT ds, outcome, examples FROM gate_result WHERE compared_ds IS NOT NULL AND outcome <> 'held'",
+        "SELECT ds, outcome, examples FROM gate_result WHERE baseline_ds IS NOT NULL AND outcome <> 'passed'",
     )
     assert compared == [(THURSDAY, "failed", ["group gone"])]
 

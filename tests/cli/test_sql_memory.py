@@ -16,7 +16,7 @@ import resource, sys
 import rebalance_ledger.cli.sql, rebalance_ledger.warehouse.query
 from rebalance_ledger.cli.app import main
 rebalance_ledger.cli.sql._MOST_MEMORY_BYTES = 400_000_000
-rebalance_ledger.warehouse.query.CLOSED_CONFIG["memory_limit"] = "100MB"
+rebalance_ledger.warehouse.query.SANDBOX_CONFIG["memory_limit"] = "100MB"
 try:
     main()
 finally:

@@ -44,7 +44,7 @@ def test_a_view_begins_with_what_a_row_is(name: str) -> None:
 
 
 def test_who_owned_this_queue_since_when(shop_warehouse: str) -> None:
-    newest, before = answer(shop_warehouse, "who_owned_this_queue")
+    newest, before = answer(shop_warehouse, "queue_history")
 
     assert (str(newest["ds"]), newest["should_own"], newest["did_own"]) == (
         "2026-11-18",
@@ -56,21 +56,19 @@ def test_who_owned_this_queue_since_when(shop_warehouse: str) -> None:
 
 def test_a_queue_whose_members_are_unknown_is_not_called_unowned(shop_warehouse: str) -> None:
     rows = [
-        row for row in answer(shop_warehouse, "queues_without_one_owner") if row["cluster"] == "shop-prod"
+        row for row in answer(shop_warehouse, "queues_without_single_owner") if row["cluster"] == "shop-prod"
     ]
 
     assert [
         (row["queue_id"], row["ownership"], row["observed_owners"], row["likely_cause"]) for row in rows
     ] == [
-        (0, "multi_owned", ["10.1.0.101@member"], "duplicate_client_id"),
+        (0, "multiple_owners", ["10.1.0.101@member"], "duplicate_client_id"),
         (1, "unowned", [], "duplicate_client_id"),
     ]
 
 
 def test_a_stranger_that_holds_a_queue_is_told_with_the_owner_who_should(shop_warehouse: str) -> None:
-    rows = [
-        row for row in answer(shop_warehouse, "owners_other_than_expected") if row["cluster"] == "shop-prod"
-    ]
+    rows = [row for row in answer(shop_warehouse, "unexpected_owners") if row["cluster"] == "shop-prod"]
 
     assert [(row["queue_id"], row["expected_owners"], row["unexpected_owners"]) for row in rows] == [
         (7, ["10.1.0.9@order-1"], ["10.9.9.9@stranger"])
@@ -78,18 +76,14 @@ def test_a_stranger_that_holds_a_queue_is_told_with_the_owner_who_should(shop_wa
 
 
 def test_what_is_not_as_it_should_be_stands_with_its_cause_and_the_worst_first(shop_warehouse: str) -> None:
-    rows = [
-        row
-        for row in answer(shop_warehouse, "queues_not_owned_as_they_should_be")
-        if row["cluster"] == "shop-prod"
-    ]
+    rows = [row for row in answer(shop_warehouse, "ownership_mismatches") if row["cluster"] == "shop-prod"]
 
     assert [
         (row["consumer_group"], row["state"], row["likely_cause"], row["example_queues"]) for row in rows
     ] == [
-        ("member-sync", "multi_owned", "duplicate_client_id", ["hz@broker-b/0"]),
+        ("member-sync", "multiple_owners", "duplicate_client_id", ["hz@broker-b/0"]),
         ("member-sync", "unowned", "duplicate_client_id", ["hz@broker-b/1"]),
-        ("order-service", "foreign_owner", "member_lists_differ", ["hz@broker-a/7"]),
+        ("order-service", "unexpected_owner", "member_lists_differ", ["hz@broker-a/7"]),
     ]
     assert [row["evidence_most_processes"] for row in rows] == [2, 0, 1]
 
@@ -98,9 +92,7 @@ def test_queues_of_which_nothing_can_be_said_are_not_among_them_but_have_a_reaso
     shop_warehouse: str,
 ) -> None:
     rows = [
-        row
-        for row in answer(shop_warehouse, "queues_of_which_nothing_is_known")
-        if row["cluster"] == "shop-prod"
+        row for row in answer(shop_warehouse, "queues_with_unknown_owner") if row["cluster"] == "shop-prod"
     ]
 
     assert [(row["consumer_group"], row["unknown_reason"], row["queue_count"]) for row in rows] == [
@@ -109,9 +101,7 @@ def test_queues_of_which_nothing_can_be_said_are_not_among_them_but_have_a_reaso
 
 
 def test_name_servers_are_held_against_each_other_and_the_broker(shop_warehouse: str) -> None:
-    [row] = [
-        row for row in answer(shop_warehouse, "name_servers_that_disagree") if row["cluster"] == "shop-prod"
-    ]
+    [row] = [row for row in answer(shop_warehouse, "route_differences") if row["cluster"] == "shop-prod"]
 
     assert (row["topic"], row["differences"]) == ("order-events", ["config_perm", "perm"])
     assert [(told["nameserver"], told["perm"]) for told in row["answers"]] == [
@@ -122,7 +112,7 @@ def test_name_servers_are_held_against_each_other_and_the_broker(shop_warehouse:
 
 
 def test_what_changed_is_the_queues_with_other_owners_of_clusters_with_two_days(shop_warehouse: str) -> None:
-    rows = answer(shop_warehouse, "what_changed_since_yesterday")
+    rows = answer(shop_warehouse, "owner_changes")
 
     # Round robin over eight queues, by three clients and then without the second: 0, 5 and 6 stay where they were, and so does
     # 7, which a stranger holds on both days whoever should.
@@ -135,14 +125,14 @@ def test_what_changed_is_the_queues_with_other_owners_of_clusters_with_two_days(
 
 
 def test_the_shared_id_counts_its_processes(shop_warehouse: str) -> None:
-    rows = [row for row in answer(shop_warehouse, "shared_client_ids") if row["cluster"] == "shop-prod"]
+    rows = [row for row in answer(shop_warehouse, "duplicate_client_ids") if row["cluster"] == "shop-prod"]
 
     assert [(row["client_id"], row["process_count"]) for row in rows] == [("10.1.0.101@member", 2)]
 
 
 def test_what_waits_in_queues_that_nobody_ever_read_is_backlog_too(shop_warehouse: str) -> None:
     """Queue 0 has 20 messages after its committed offset, 1 and 2 have 45 each and no offset; the broker tells of no other."""
-    rows = [row for row in answer(shop_warehouse, "groups_behind") if row["cluster"] == "shop-prod"]
+    rows = [row for row in answer(shop_warehouse, "consumer_lag") if row["cluster"] == "shop-prod"]
 
     assert [
         (row["waiting_count"], row["lag_count"], row["never_read_queue_count"], row["unknown_queue_count"])
@@ -153,7 +143,7 @@ def test_what_waits_in_queues_that_nobody_ever_read_is_backlog_too(shop_warehous
 def test_a_topic_that_stops_with_its_broker_names_the_others_and_why_they_are_no_help(
     shop_warehouse: str,
 ) -> None:
-    rows = answer(shop_warehouse, "topics_that_stop_with_a_broker")
+    rows = answer(shop_warehouse, "single_broker_topics")
 
     assert [
         (row["topic"], row["stops_with_broker"], row["brokers_that_take_nothing"])
@@ -163,7 +153,7 @@ def test_a_topic_that_stops_with_its_broker_names_the_others_and_why_they_are_no
 
 
 def test_a_topic_written_to_one_of_its_two_brokers_is_twice_as_much_as_even(shop_warehouse: str) -> None:
-    rows = answer(shop_warehouse, "how_evenly_topics_are_written")
+    rows = answer(shop_warehouse, "producer_balance")
 
     assert [
         (row["written_broker_count"], row["max_over_even_share"], row["unread_share"], row["failing_share"])
@@ -173,7 +163,7 @@ def test_a_topic_written_to_one_of_its_two_brokers_is_twice_as_much_as_even(shop
 
 
 def test_the_gates_refusals_stand_beside_its_warnings(shop_warehouse: str) -> None:
-    rows = answer(shop_warehouse, "what_the_gate_said")
+    rows = answer(shop_warehouse, "gate_results")
 
     assert [(str(row["ds"]), row["outcome"]) for row in rows if row["cluster"] == "shop-prod"] == [
         ("2026-11-19", "refused"),
@@ -183,7 +173,7 @@ def test_the_gates_refusals_stand_beside_its_warnings(shop_warehouse: str) -> No
 
 
 def test_offset_files_that_stop_a_client_come_first(shop_warehouse: str) -> None:
-    rows = answer(shop_warehouse, "offset_files_that_are_not_ok")
+    rows = answer(shop_warehouse, "offset_file_problems")
 
     assert [row["state"] for row in rows if row["cluster"] == "shop-prod"] == [
         "corrupt_both",
@@ -192,6 +182,6 @@ def test_offset_files_that_stop_a_client_come_first(shop_warehouse: str) -> None
 
 
 def test_what_a_restart_repeats_is_summed_over_queues(shop_warehouse: str) -> None:
-    (row, *_) = answer(shop_warehouse, "what_a_restart_would_skip_or_repeat")
+    (row, *_) = answer(shop_warehouse, "broadcast_restart_effects")
 
-    assert (row["skipped_messages"], row["repeated_messages"], row["untold_queues"]) == (0, 8, 0)
+    assert (row["skipped_messages"], row["repeated_messages"], row["undetermined_queue_count"]) == (0, 8, 0)

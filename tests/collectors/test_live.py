@@ -259,7 +259,7 @@ def with_many_groups(count: int) -> SimulatedCluster:
 def test_a_dead_broker_is_given_up_and_every_line_it_owes_says_so() -> None:
     cluster = with_many_groups(200)
     cluster.instead = lambda asked: silence() if asked.address == A else None
-    run = Run(cluster, dead_after_s=1e-6, retries=0)
+    run = Run(cluster, unresponsive_after_s=1e-6, retries=0)
     owed = run.lines.of("consumer_connection", broker="broker-a") + run.lines.of(
         "consume_stats", broker="broker-a"
     )
@@ -281,7 +281,7 @@ def test_a_broker_that_stops_answering_half_way_keeps_what_it_said() -> None:
     cluster.instead = lambda asked: (
         silence(NO_ANSWER_IN_TIME) if asked.address == A and asked.group > "group-100" else None
     )
-    run = Run(cluster, dead_after_s=1e-6, retries=0, parallelism=1)
+    run = Run(cluster, unresponsive_after_s=1e-6, retries=0, parallelism=1)
     lines = [
         line[1:] for line in run.lines.all if line[0] == "consume_stats" and line[1]["broker"] == "broker-a"
     ]
@@ -303,14 +303,14 @@ def test_a_broker_that_is_slow_to_answer_now_and_then_is_not_given_up() -> None:
         return silence(NO_ANSWER_IN_TIME)
 
     cluster.instead = every_first_time
-    run = Run(cluster, dead_after_s=0.5, parallelism=2)
+    run = Run(cluster, unresponsive_after_s=0.5, parallelism=2)
     assert not run.collected.silent
     assert run.collected.error_counts["consume_stats"] == 0
 
 
 def test_one_name_server_down_leaves_what_the_other_knows() -> None:
     cluster = answering(lambda asked: silence() if asked.nameserver == "ns-1:9876" else None)
-    run = Run(cluster, retries=0, dead_after_s=0.001)
+    run = Run(cluster, retries=0, unresponsive_after_s=0.001)
     assert run.lines.of("nameserver_topic_list", nameserver="ns-1:9876")[0][1] == NO_CONNECTION
     assert len(run.lines.of("nameserver_route", nameserver="ns-1:9876")) == 3
     assert all(payload for payload, *_ in run.lines.of("nameserver_route", nameserver="ns-2:9876"))
@@ -406,11 +406,11 @@ def test_name_servers_that_know_different_masters_have_both_asked() -> None:
 
 
 def test_what_is_left_out_has_no_line_and_is_not_asked() -> None:
-    left_out = ["consume_stats", "broker_topic_stats", "broker_config", "consumer_running_info"]
+    excluded_groups = ["consume_stats", "broker_topic_stats", "broker_config", "consumer_running_info"]
     cluster = small_cluster()
-    run = Run(cluster, leave_out=left_out)
-    assert not run.lines.counts().keys() & set(left_out)
-    assert not {call.kind for call in cluster.calls} & set(left_out)
+    run = Run(cluster, exclude_kinds=excluded_groups)
+    assert not run.lines.counts().keys() & set(excluded_groups)
+    assert not {call.kind for call in cluster.calls} & set(excluded_groups)
 
 
 def test_no_server_is_called_more_often_than_allowed() -> None:
@@ -485,7 +485,7 @@ def of_471(asked: Question) -> Answer | None:
 
 def test_a_broker_is_not_asked_what_its_release_does_not_know() -> None:
     cluster = answering(of_471)
-    run = Run(cluster, retries=0, dead_after_s=1e-6)
+    run = Run(cluster, retries=0, unresponsive_after_s=1e-6)
     for kind in ("broker_producer_table", "broker_message_request_mode"):
         assert {call.address for call in cluster.calls_of(kind)} == {B}
         assert run.lines.of(kind, broker="broker-a") == [
@@ -513,7 +513,7 @@ def test_silence_on_a_question_that_a_release_may_not_know_is_no_sign_of_a_dead_
     cluster = answering(
         lambda asked: answer if asked.kind == "broker_runtime_info" and asked.address == A else of_471(asked)
     )
-    run = Run(cluster, retries=3, dead_after_s=1e-6)
+    run = Run(cluster, retries=3, unresponsive_after_s=1e-6)
     assert len(cluster.calls_of("broker_producer_table", broker_addr=A)) == 1
     ((_, error_type, message),) = run.lines.of("broker_producer_table", broker_addr=A)
     assert error_type == NO_ANSWER_IN_TIME
@@ -699,7 +699,7 @@ def test_a_proxy_that_does_not_answer_is_an_error_and_a_sentence_and_counts_if_i
     cluster.groups[A] += [f"group-{number}" for number in range(10)]
     usual = cluster.instead
     cluster.instead = lambda asked: silence() if asked.proxy else usual(asked)
-    run = Run(cluster, retries=0, dead_after_s=1e-6, proxies=configured)
+    run = Run(cluster, retries=0, unresponsive_after_s=1e-6, proxies=configured)
     assert {line[0] for line in run.lines.of("proxy_consumer_connection")} == {None}
     (remark,) = [each for each in run.collected.remarks if "proxy at 10.0.7.1:8080" in each]
     assert "collect.proxy_port" in remark

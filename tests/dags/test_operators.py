@@ -21,7 +21,7 @@ from rebalance_ledger.operators.ledger import (
     DataDocsLink,
     GateOperator,
     LedgerBuildOperator,
-    LedgerStageOperator,
+    LedgerStepOperator,
     MaintainWarehouseOperator,
     StageCrashedError,
     StageRefusedError,
@@ -60,10 +60,10 @@ def context(
     return {"dag_run": SimpleNamespace(logical_date=logical_date, run_type=run_type), "outlet_events": {}}
 
 
-def stage(name: str, cluster: str = "c") -> LedgerStageOperator:
+def stage(name: str, cluster: str = "c") -> LedgerStepOperator:
     if name == "gate":
         return GateOperator(task_id=name, cluster=cluster)
-    return LedgerStageOperator(task_id=name, stage=name, cluster=cluster)
+    return LedgerStepOperator(task_id=name, stage=name, cluster=cluster)
 
 
 def build(cluster: str = "c") -> LedgerBuildOperator:

@@ -109,7 +109,7 @@ FATES: Final[Mapping[str, Fate]] = {
         frozenset({"corrected_by_broker_to_max", None}),
     ),
     # A broker lets one of the two processes answer; their two connections may as well be a dead one and its successor's.
-    "same": _fate("ok", "ok", "stored", "client_id_duplicated"),
+    "same": _fate("ok", "ok", "stored", "duplicate_client_id"),
     "cut-once": _fate("recovered_from_bak", "ok", "stored", "offset_file_recovered"),
     "cut-twice": _fate("corrupt_both", "no_offset", "fails_to_start", "offset_files_corrupt"),
 }

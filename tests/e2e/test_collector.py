@@ -205,7 +205,7 @@ def test_each_broker_is_asked_what_its_release_knows(
         group = cluster.start_consumers("billing", ["orders"], ["10.0.0.1@one", "10.0.0.2@two"])
         cluster.wait_until_stable(group)
         # One unanswered question would be enough to give a broker up.
-        collector.run(*cluster.name_servers, dead_after_s=0.001, quality={"degraded_above": 0})
+        collector.run(*cluster.name_servers, unresponsive_after_s=0.001, quality={"degraded_above": 0})
         owned = {
             member.client_id: {(queue.topic, queue.broker_name, queue.queue_id) for queue in queues}
             for member, queues in cluster.owned(group)
@@ -310,7 +310,7 @@ def test_a_name_server_that_is_down_costs_only_its_own_lines(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         down = f"127.0.0.1:{closed.getsockname()[1]}"
-    told = collector.run(cluster.name_servers[0], down, dead_after_s=1)
+    told = collector.run(cluster.name_servers[0], down, unresponsive_after_s=1)
     assert f"warning: {down} was not called any more in this run" in told
     topics = {line["topic"] for line in collector.lines("nameserver_route")}
     for nameserver, has_failed in ((cluster.name_servers[0], False), (down, True)):
@@ -333,7 +333,7 @@ def test_an_answer_cut_in_two_is_an_error_and_no_payload(
     cluster: RealCluster, collector: Collector, let_through: int
 ) -> None:
     with TcpProxy(cluster.name_servers[0], [let_through]) as proxy:
-        collector.run(cluster.name_servers[0], proxy.address, dead_after_s=1)
+        collector.run(cluster.name_servers[0], proxy.address, unresponsive_after_s=1)
         cut = [
             line for line in collector.lines("nameserver_topic_list") if line["nameserver"] == proxy.address
         ]
@@ -361,7 +361,12 @@ def test_a_connection_that_breaks_once_is_made_again_and_nothing_is_missing(
 def test_a_broker_that_stops_answering_half_way_owes_its_lines(
     cluster: RealCluster, collector: Collector
 ) -> None:
-    settings: dict[str, Any] = {"calls_per_second": 4, "parallelism": 2, "dead_after_s": 6, "retries": 1}
+    settings: dict[str, Any] = {
+        "calls_per_second": 4,
+        "parallelism": 2,
+        "unresponsive_after_s": 6,
+        "retries": 1,
+    }
     settings["quality"] = {"degraded_above": 0}
     frozen = cluster.broker_addresses["broker-b"]
     with collector.started(*cluster.name_servers, **settings) as process:

@@ -241,7 +241,7 @@ def test_members_with_other_parameters_are_each_divided_by_their_own(day: Day) -
     by_count = {
         0: ("unowned", "mixed_parameters"),
         1: ("match", None),
-        2: ("multi_owned", "mixed_parameters"),
+        2: ("multiple_owners", "mixed_parameters"),
     }
 
     assert {queue: ids for queue, ids in expected.items() if ids} == day.owners["rings"]

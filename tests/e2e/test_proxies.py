@@ -36,11 +36,11 @@ PROXIES_OWN_GROUP: Final = "CID_DefaultHeartBeatSyncerTopic"
 BEHIND_A_PROXY: Final = (*BY_GRPC, "through-proxy")
 """Groups of which a broker of a cluster in CLUSTER mode lists nobody."""
 BLAMES: Final = {
-    "queue_unowned",
-    "queue_owned_twice",
-    "owner_unexpected",
-    "clients_idle",
-    "client_not_asked",
+    "unowned",
+    "multiple_owners",
+    "unexpected_owner",
+    "idle_clients",
+    "client_unreachable",
     "group_offline",
 }
 """Kinds of findings that accuse a group whose messages are all consumed."""
@@ -306,7 +306,7 @@ class TestOfBoth:
         self, day: Day, group: str
     ) -> None:
         # That two kinds of clients read the queues of `mixed` is true.
-        assert not day.found(group) & (BLAMES - ({"queue_owned_twice"} if group == "mixed" else set()))
+        assert not day.found(group) & (BLAMES - ({"multiple_owners"} if group == "mixed" else set()))
 
     def test_no_advice_deletes_anything(self, day: Day) -> None:
         assert deletes_something(day.findings) == []
@@ -378,7 +378,7 @@ class TestOfABrokerWithAProxyOfItsOwn:
         for group in (*BY_GRPC, "mixed"):
             assert day.presence(group) == {("online", None)}
             blames = {*BLAMES, "members_unknown", "strategy_unknown"}
-            assert not day.found(group) & (blames - ({"queue_owned_twice"} if group == "mixed" else set()))
+            assert not day.found(group) & (blames - ({"multiple_owners"} if group == "mixed" else set()))
         assert "source_failed" not in {finding["kind"] for finding in day.findings}
 
     @pytest.mark.parametrize("group", BY_GRPC)
@@ -432,7 +432,7 @@ class TestOfABrokerWithAProxyOfItsOwn:
         )
         assert "clientRebalance" in advice
         assert "allocateMessageQueueStrategy" not in advice
-        assert "clients_idle" not in day.found("pop-and-pull")
+        assert "idle_clients" not in day.found("pop-and-pull")
 
     def test_no_advice_deletes_anything(self, in_local_mode: tuple[Day, Mapping[str, Sequence[str]]]) -> None:
         assert deletes_something(in_local_mode[0].findings) == []

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(2400)]
 
 KIND_OF_STATE = {
-    "unowned": "queue_unowned",
-    "multi_owned": "queue_owned_twice",
-    "foreign_owner": "owner_unexpected",
+    "unowned": "unowned",
+    "multiple_owners": "multiple_owners",
+    "unexpected_owner": "unexpected_owner",
 }
-KINDS_OF_QUEUES = {*KIND_OF_STATE.values(), "assignment_frozen"}
+KINDS_OF_QUEUES = {*KIND_OF_STATE.values(), "assignment_stale"}
 ATTEMPTS = 3
 RESTLESS = {group for group, mistake in MISTAKES.items() if mistake.is_restless}
 Row = dict[str, Any]
@@ -155,7 +155,9 @@ class TestOfAClusterWithMistakes:
                 continue
             for row in rows:
                 ids = seen.ill.owners[group].get(_queue(row), [])
-                allowed = {0: {"unowned"}, 1: {"match", "foreign_owner"}}.get(len(ids), {"multi_owned"})
+                allowed = {0: {"unowned"}, 1: {"match", "unexpected_owner"}}.get(
+                    len(ids), {"multiple_owners"}
+                )
                 if len(set(ids)) < len(ids) and group not in seen.ill.proven_processes:
                     allowed = {"unknown"}
                 assert row["state"] in allowed, (group, _queue(row))
@@ -295,4 +297,4 @@ def _kind_of(state: str, cause: str | None) -> str | None:
     """The kind of finding that tells of such queues. That a whole group is offline is told once, and not by queue."""
     if cause == "group_offline":
         return None
-    return "assignment_frozen" if cause == "route_vanished" else KIND_OF_STATE[state]
+    return "assignment_stale" if cause == "route_missing" else KIND_OF_STATE[state]

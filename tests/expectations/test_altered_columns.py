@@ -13,7 +13,7 @@ from pyspark.sql import functions
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.judged_columns import judges_by_column
-from expectations.metrics import MEASURE_STATEMENTS
+from expectations.metrics import METRIC_STATEMENTS
 from expectations.suites import EXPECTATIONS
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_ledger.tables import Column, Table
-    from rebalance_ledger.warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
 pytestmark = pytest.mark.spark
 
@@ -76,7 +76,7 @@ class Judged:
     def __init__(self, spark: SparkSession, warehouse: Warehouse) -> None:
         day = sample_day(DAY, warehouse)
         self.spark = spark
-        self.stage: Stage = newest(day)
+        self.stage: StagingArea = newest(day)
         self.staged = {name: self._read(self.stage, table) for name, table in TABLES.items()}
         before = newest(sample_day(DAY_BEFORE, warehouse))
         for table in COMPARED_TABLES:
@@ -92,7 +92,7 @@ class Judged:
             (file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files
         ]
         views: dict[str, tuple[list[tuple[Any, ...]], str]] = {
-            "run": ([(day.cluster, DAY, DAY_BEFORE)], "cluster string, ds date, compared_ds date"),
+            "run": ([(day.cluster, DAY, DAY_BEFORE)], "cluster string, ds date, baseline_ds date"),
             "manifest_file": (files, "path string, kind string, line_count bigint, error_count bigint"),
         }
         rules = spark.createDataFrame(configured_rules(day.settings), CONFIGURED_RULE_SCHEMA)
@@ -100,7 +100,7 @@ class Judged:
         for name, (rows_of_view, schema) in views.items():
             spark.createDataFrame(rows_of_view, schema).createOrReplaceTempView(name)
 
-    def _read(self, stage: Stage, table: Table) -> DataFrame:
+    def _read(self, stage: StagingArea, table: Table) -> DataFrame:
         return self.spark.read.schema(spark_schema(table)).parquet(literal_path(stage.table(table)))
 
     def broken(self, judges: tuple[str, ...], table: Table, rows: DataFrame) -> set[str]:
@@ -108,7 +108,7 @@ class Judged:
         show_without(self.spark, self.staged | {table.name: rows}, ())
         return {
             row["expectation_id"]
-            for statement in MEASURE_STATEMENTS
+            for statement in METRIC_STATEMENTS
             if any(f"'{judge}'" in statement for judge in judges)
             for row in self.spark.sql(statement).collect()
             if row["expectation_id"] in judges

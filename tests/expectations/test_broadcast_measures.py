@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in broadcast_offset.SUITE.expectations}
-STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 INDEX = "offset_files_index.jsonl"
 CLIENT = "10.1.1.21@DEFAULT"
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
@@ -208,7 +208,7 @@ def offset_of_an_unreadable_file(day: StagedDay, group: str) -> None:
     tell(day, group, "offset_file_lost")
 
 
-@fault("broadcast_offset.bounds_equal_broker", "broadcast_offset.numbers_follow")
+@fault("broadcast_offset.bounds_equal_broker", "broadcast_offset.lag_consistent_with_bounds")
 def unknown_bounds_told_as_zero(day: StagedDay, group: str) -> None:
     read_client(day, group)["max_offset"] = 99
 
@@ -243,7 +243,7 @@ def messages_read_since_the_file_was_written_not_counted(day: StagedDay, group: 
     remembered(day, read_client(day, group), 95)
 
 
-@fault("broadcast_offset.numbers_follow")
+@fault("broadcast_offset.lag_consistent_with_bounds")
 def negative_lag(day: StagedDay, group: str) -> None:
     client(day, group)
     queue(
@@ -257,7 +257,7 @@ def negative_lag(day: StagedDay, group: str) -> None:
     )
 
 
-@fault("broadcast_offset.numbers_follow")
+@fault("broadcast_offset.lag_consistent_with_bounds")
 def lag_withheld(day: StagedDay, group: str) -> None:
     read_client(day, group)["lag_message_count"] = None
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if "'assignment_churn.state_follows_days'" in text]
+STATEMENTS = [text for text in measures.METRIC_STATEMENTS if "'assignment_churn.state_follows_days'" in text]
 BEFORE = date(2026, 11, 14)
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 
@@ -79,7 +79,7 @@ def observed_move_that_is_hidden(day: StagedDay, group: str) -> None:
 
 @fault("observed_moves_equal_days")
 def change_of_strategy_that_is_hidden(day: StagedDay, group: str) -> None:
-    add_observed(day, group)["baseline_strategy"] = "AVG"
+    add_observed(day, group)["baseline_effective_strategy"] = "AVG"
 
 
 @fault("observed_moves_equal_days")
@@ -106,7 +106,7 @@ def another_source(day: StagedDay, group: str) -> None:
 
 @fault("state_follows_days")
 def another_day(day: StagedDay, group: str) -> None:
-    add_churned(day, group)["compared_ds"] = "2026-11-15"
+    add_churned(day, group)["baseline_ds"] = "2026-11-15"
 
 
 @fault("state_follows_days", "counts_equal_days", "least_moves_recomputed", "changes_follow_counts")
@@ -114,13 +114,13 @@ def day_that_was_not_looked_at(day: StagedDay, group: str) -> None:
     row = add_churned(day, group)
     numbers = [name for name, value in row.items() if name.endswith("_count") and value is not None]
     row.update(
-        dict.fromkeys((*numbers, "strategy_before", "changes")), state="no_earlier_day", compared_ds=None
+        dict.fromkeys((*numbers, "baseline_strategy", "changes")), state="no_baseline", baseline_ds=None
     )
 
 
 @fault("state_follows_days", "changes_follow_counts")
 def another_strategy_before(day: StagedDay, group: str) -> None:
-    add_churned(day, group)["strategy_before"] = "CONFIG"
+    add_churned(day, group)["baseline_strategy"] = "CONFIG"
 
 
 @fault("counts_equal_days")
@@ -173,7 +173,7 @@ def change_that_is_not_named(day: StagedDay, group: str) -> None:
 def day_in_order() -> StagedDay:
     """Every state of churn, and every change."""
     day = StagedDay()
-    day.compared_ds = BEFORE
+    day.baseline_ds = BEFORE
     day.add_topic("orders")
     day.add_group("new", "orders")
     for group, clients in {
@@ -228,9 +228,9 @@ def test_a_day_in_order_breaks_nothing_whatever_changed(spark: SparkSession) -> 
     assert found.keys() == {expectation.expectation_id for expectation in assignment_churn.SUITE.expectations}
     assert {row["state"] for row in day.rows["assignment_churn"]} == {
         "compared",
-        "not_there_before",
+        "absent_on_baseline",
         "unknown_now",
-        "unknown_before",
+        "unknown_on_baseline",
     }
     assert {name for row in day.rows["assignment_churn"] for name in row["changes"] or ()} == {
         "clients_joined",

@@ -28,7 +28,7 @@ JUDGED = {
     for suite in (ownership_drift.SUITE, route_divergence.SUITE, finding.SUITE)
     for expectation in suite.expectations
 }
-STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
@@ -130,7 +130,7 @@ def unknown_without_a_reason(day: StagedDay, group: str) -> None:
 
 @fault("ownership_drift.words_known")
 def match_with_a_reason(day: StagedDay, group: str) -> None:
-    group_of_three(day, group)[0]["unknown_reason"] = "client_not_asked"
+    group_of_three(day, group)[0]["unknown_reason"] = "client_unreachable"
 
 
 @fault("ownership_drift.owners_equal_sources")
@@ -160,7 +160,7 @@ def twins_counted_as_one(day: StagedDay, group: str) -> None:
 def connections_counted_as_processes(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
     row = add_drift(day, group)[0]
-    row.update(observed_process_count=2, state="multi_owned", unknown_reason=None)
+    row.update(observed_process_count=2, state="multiple_owners", unknown_reason=None)
 
 
 @fault("ownership_drift.state_follows_owners")
@@ -190,7 +190,7 @@ def group_that_assigns_by_hand_and_is_expected_to_read_all(day: StagedDay, group
 
 @fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
 def processes_out_of_nowhere(day: StagedDay, group: str) -> None:
-    group_of_three(day, group)[0].update(observed_process_count=2, state="multi_owned", likely_cause=None)
+    group_of_three(day, group)[0].update(observed_process_count=2, state="multiple_owners", likely_cause=None)
 
 
 @fault("ownership_drift.owners_equal_sources")
@@ -229,7 +229,7 @@ def client_that_was_not_asked_leaves_its_queue_unowned(day: StagedDay, group: st
 
 @fault("ownership_drift.state_follows_owners")
 def bad_news_hidden_as_unknown(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group).update(state="unknown", unknown_reason="client_not_asked")
+    leave_to_nobody_seen(day, group).update(state="unknown", unknown_reason="client_unreachable")
 
 
 @fault("ownership_drift.state_follows_owners")
@@ -272,7 +272,7 @@ def name_servers_that_agree_called_at_odds(day: StagedDay, group: str) -> None:
 
 @fault("ownership_drift.cause_has_evidence")
 def route_that_is_there_called_vanished(day: StagedDay, group: str) -> None:
-    leave_to_nobody_seen(day, group)["likely_cause"] = "route_vanished"
+    leave_to_nobody_seen(day, group)["likely_cause"] = "route_missing"
 
 
 @fault("ownership_drift.cause_has_evidence")
@@ -300,7 +300,7 @@ def parameters_blamed_where_two_members_deviate(day: StagedDay, group: str) -> N
     for row in day.of("observed_owner", consumer_group=group, broker_name="broker-a"):
         row["client_id"] = "c3" if row["client_id"] == "c1" else "c1"
     for row in add_drift(day, group):
-        if row["state"] == "foreign_owner":
+        if row["state"] == "unexpected_owner":
             row.update(
                 likely_cause="parameters_differ",
                 deviating_client_id="c1",
@@ -318,7 +318,7 @@ def odd_member_without_the_cause(day: StagedDay, group: str) -> None:
 @fault("ownership_drift.cause_given")
 def gap_without_a_cause(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("CONFIG",))
-    leave_to_nobody(day, group, "not_in_configured_list")
+    leave_to_nobody(day, group, "not_in_config_list")
     add_drift(day, group)[0]["likely_cause"] = None
 
 
@@ -428,19 +428,19 @@ def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
 # What can be wrong between them and gold.finding
 
 
-@fault("finding.drift_told")
+@fault("finding.drift_has_finding")
 def drift_that_nobody_is_told_of(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)
     day.untold.add(group)
 
 
-@fault("finding.drift_told")
+@fault("finding.drift_has_finding")
 def drift_told_of_a_group_that_is_well(day: StagedDay, group: str) -> None:
     group_of_three(day, group)
-    day.add_finding(kind="queue_owned_twice", consumer_group=group, topic="orders", queue_count=1)
+    day.add_finding(kind="multiple_owners", consumer_group=group, topic="orders", queue_count=1)
 
 
-@fault("finding.drift_told")
+@fault("finding.drift_has_finding")
 def drift_told_with_another_cause(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)
     add_findings(day)
@@ -466,9 +466,9 @@ def finding_with_its_evidence_in_words_only(day: StagedDay, group: str) -> None:
     day.add_finding(consumer_group=group, client_count=None)
 
 
-@fault("finding.words_given")
+@fault("finding.text_fields_not_empty")
 def finding_with_the_page_of_another_kind(day: StagedDay, group: str) -> None:
-    day.add_finding(consumer_group=group, page="docs/findings/load_unfair.md")
+    day.add_finding(consumer_group=group, page="docs/findings/load_imbalanced.md")
 
 
 @fault("finding.id_follows_key")
@@ -499,7 +499,7 @@ def finding_below_one_of_another_topic(day: StagedDay, group: str) -> None:
 
 @fault("finding.explained_by_rule")
 def finding_below_one_with_another_cause(day: StagedDay, group: str) -> None:
-    strategies = day.add_finding(kind="strategies_mixed", consumer_group=group)
+    strategies = day.add_finding(kind="mixed_strategies", consumer_group=group)
     idle = day.add_finding(consumer_group=group, topic="orders", seen_values=["AVG"])
     identify(day)
     explain(strategies, [idle])
@@ -560,7 +560,7 @@ def messages_counted_where_nothing_is_known(day: StagedDay, group: str) -> None:
 def uneven_group(day: StagedDay, group: str) -> tuple[Row, Row]:
     """A finding on an uneven load and one on idle clients, which the first explains; both are roots as yet."""
     counts = {"client_total_count": 3, "queue_total_count": 8}
-    uneven = day.add_finding(kind="load_unfair", consumer_group=group, topic="orders", **counts)
+    uneven = day.add_finding(kind="load_imbalanced", consumer_group=group, topic="orders", **counts)
     idle = day.add_finding(consumer_group=group, topic="orders", **counts)
     identify(day)
     return uneven, idle
@@ -579,12 +579,12 @@ def queues_of_two_topics(day: StagedDay, group: str) -> tuple[Row, Row]:
         queue = {"consumer_group": group, "topic": topic, "broker_name": "broker-a", "queue_id": 0}
         day.remove("observed_owner", **queue)
         day.of("queue_assignment", **queue, is_effective=True)[0].update(
-            client_id=None, client_connection_count=None, reason="room_without_consumers"
+            client_id=None, client_connection_count=None, reason="room_without_clients"
         )
     add_drift(day, group)
     add_findings(day)
     identify(day)
-    first, second = day.of("finding", kind="queue_unowned", consumer_group=group)
+    first, second = day.of("finding", kind="unowned", consumer_group=group)
     return first, second
 
 
@@ -710,6 +710,6 @@ def test_an_example_names_the_queue_and_what_the_sources_say(spoiled: dict[str, 
     examples = examples_of(spoiled["ownership_drift.state_follows_owners"])
 
     assert (
-        "group two_owners_called_a_match, topic orders, queue broker-a/0: match where multi_owned follows from "
+        "group two_owners_called_a_match, topic orders, queue broker-a/0: match where multiple_owners follows from "
         "expected [c1], observed [c1 c3]" in examples
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in export_comparison.SUITE.expectations}
-STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if "'queue_offset.equals_export'" in text]
+STATEMENTS = [text for text in measures.METRIC_STATEMENTS if "'queue_offset.equals_export'" in text]
 INSTANT = "2026-11-16T12:00:00.123+00:00"
 LATER = "2026-11-16T12:00:00.124+00:00"
 OF = {
@@ -379,7 +379,7 @@ def an_empty_answer(day: StagedDay, name: str) -> None:
 
 @excused
 def a_group_that_the_day_is_without(day: StagedDay, name: str) -> None:
-    day.left_out.append(name)
+    day.excluded_groups.append(name)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 
-STATEMENT = next(text for text in measures.MEASURE_STATEMENTS if "'finding.numbers_exact'" in text)
+STATEMENT = next(text for text in measures.METRIC_STATEMENTS if "'finding.numbers_exact'" in text)
 JUDGED = [expectation.expectation_id for expectation in finding_facts.SUITE.expectations]
 FILE = {"seen_values": ["torn"], "examples": ["host-1"]}
 QUEUES = {"queue_count": 6, "examples": ["b/0", "b/1", "b/2", "b/3", "b/4"]}
@@ -33,7 +33,7 @@ LIST = "b/0, b/1, b/2, b/3, b/4 (5 of 6)"
 TOPICS = {"topic_count": 1, "examples": ["t"], "value_count": 2, "seen_values": ["v1", "v2"]}
 
 WORDS: dict[str, tuple[Row, str]] = {
-    "strategies_mixed": (
+    "mixed_strategies": (
         {"value_count": 2, "seen_values": ["AVG", "CONFIG"], "client_total_count": 2},
         "Members report AVG and CONFIG.",
     ),
@@ -56,33 +56,33 @@ WORDS: dict[str, tuple[Row, str]] = {
             "new ones."
         ),
     ),
-    "client_id_duplicated": ({"process_count": 2}, "2 processes share this client id."),
+    "duplicate_client_id": ({"process_count": 2}, "2 processes share this client id."),
     "subscriptions_differ": (
         {"client_count": 1, "client_total_count": 3, "value_count": 2},
         "1 of 3 members does not subscribe to the topic; the others use 2 filter expressions.",
     ),
-    "queue_unowned": (
+    "unowned": (
         QUEUES | {"likely_cause": "mixed_strategies", "waiting_message_count": 1},
         f"6 queues have no owner (mixed_strategies): {LIST}. At least 1 message waits there.",
     ),
-    "queue_unread_by_member": (
+    "broadcast_queue_not_consumed": (
         QUEUES,
         f"6 queues are not read by every member of this broadcasting group: {LIST}.",
     ),
-    "queue_owned_twice": (QUEUES, f"6 queues have more than one owner: {LIST} by c1, c2."),
-    "owner_unexpected": (
+    "multiple_owners": (QUEUES, f"6 queues have more than one owner: {LIST} by c1, c2."),
+    "unexpected_owner": (
         {"queue_count": 1, "examples": ["b/0"]},
         "1 queue is held by a client that the strategy would not have chosen: b/0 by c1.",
     ),
-    "assignment_frozen": (
+    "assignment_stale": (
         QUEUES,
         f"6 queues of a topic without a readable route are still held: {LIST} by c1.",
     ),
-    "clients_idle": (
+    "idle_clients": (
         {"client_count": 1, "client_total_count": 3, "queue_total_count": 4},
         "1 of 3 clients owns none of 4 queues.",
     ),
-    "load_unfair": (
+    "load_imbalanced": (
         {
             "client_total_count": 2,
             "queue_total_count": 6,
@@ -100,7 +100,7 @@ WORDS: dict[str, tuple[Row, str]] = {
         {"topic_count": 1, "seen_values": ["broker_not_asked"]},
         "Nobody can say whether members are connected: a broker could not be asked.",
     ),
-    "client_not_asked": (
+    "client_unreachable": (
         {"client_count": 1, "client_total_count": 3, "examples": [r"c\E(1"]},
         r"1 of 3 members could not be asked what they hold: c\E(1.",
     ),
@@ -226,8 +226,8 @@ WORDS: dict[str, tuple[Row, str]] = {
 }
 """Kind -> the columns of a finding of it, and its evidence."""
 
-OF_CLIENTS = {"client_id_duplicated"}
-OF_TOPICS = {"clients_idle", "load_unfair", "subscriptions_differ", "consumption_stalled", *OF_REASONS}
+OF_CLIENTS = {"duplicate_client_id"}
+OF_TOPICS = {"idle_clients", "load_imbalanced", "subscriptions_differ", "consumption_stalled", *OF_REASONS}
 OF_BROKERS = {
     "broker_missing_on_nameserver",
     "write_route_differs",
@@ -255,9 +255,9 @@ def add_finding(day: StagedDay, kind: str, name: str) -> Row:
 
 
 NUMBER = {
-    "client_id_duplicated": ("process_count", "2 processes", "3 processes"),
-    "clients_idle": ("client_total_count", "3 clients", "4 clients"),
-    "load_unfair": ("max_queues_per_client", "6 queues", "7 queues"),
+    "duplicate_client_id": ("process_count", "2 processes", "3 processes"),
+    "idle_clients": ("client_total_count", "3 clients", "4 clients"),
+    "load_imbalanced": ("max_queues_per_client", "6 queues", "7 queues"),
     "group_offline": ("topic_count", "1 topic", "2 topics"),
     "members_unknown": ("topic_count", "", ""),
     "strategy_changed": ("queue_count", "1 has", "2 have"),
@@ -269,8 +269,8 @@ NUMBER = {
     "record_repeated": ("record_count", "1 record of kind some_kind does", "2 records of kind some_kind do"),
     "order_conf_unreadable": ("value_count", "", ""),
     "source_failed": ("record_count", "1 question ", "2 questions "),
-    "strategies_mixed": ("value_count", "", ""),
-    "client_not_asked": ("client_total_count", "3 members", "4 members"),
+    "mixed_strategies": ("value_count", "", ""),
+    "client_unreachable": ("client_total_count", "3 members", "4 members"),
     "member_lists_differ": ("value_count", "2 different", "3 different"),
     "subscriptions_differ": ("client_count", "1 of 3 members does", "2 of 3 members do"),
     "server_load_balancer_off": ("client_total_count", "", ""),
@@ -305,7 +305,7 @@ FAULTS: dict[str, set[str]] = {
     "understated": {SEVERITY_OF_FACTS},
 }
 SEVERITIES = {
-    "client_id_duplicated": "critical",
+    "duplicate_client_id": "critical",
     "subscriptions_differ": "critical",
     "record_repeated": "warning",
 }
@@ -360,11 +360,11 @@ def measured(spark: SparkSession) -> dict[str, str]:
         ("g_deleted", False, True),
     ):
         add_offline_group(day, name, is_proven=is_proven, is_told=is_told)
-    add_finding(day, "load_unfair", "wrong_advice")["advice"] = ADVICE["clients_idle"]
-    add_finding(day, "queue_unowned", "advice_of_kind")["advice"] = ADVICE["queue_unowned"]
+    add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
+    add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
     day.show_to(spark)
     spark.sql("SELECT CAST(NULL AS STRING) AS consumer_group WHERE FALSE").createOrReplaceTempView(
-        "left_out_group"
+        "excluded_group"
     )
     return {
         row["expectation_id"]: "\n".join(

@@ -89,8 +89,8 @@ def test_there_is_a_row_of_gate_result_for_each_expectation() -> None:
         "threshold_max": 0.01,
         "examples": [],
         "waiver": None,
-        "outcome": "held",
-        "compared_ds": None,
+        "outcome": "passed",
+        "baseline_ds": None,
     }
 
 
@@ -156,7 +156,7 @@ def test_nothing_measured_at_all_refuses_the_day() -> None:
     verdict = judged([])
 
     assert verdict.verdict == "refused"
-    assert {row["outcome"] for row in verdict.results} == {"failed", "not_compared"}
+    assert {row["outcome"] for row in verdict.results} == {"failed", "skipped"}
 
 
 def test_a_measure_that_belongs_to_no_expectation_is_an_error() -> None:

@@ -122,7 +122,7 @@ def test_a_finding_is_not_the_gates_business_unless_settings_make_it_so() -> Non
 
 @pytest.mark.parametrize(("severity", "verdict"), [("warn", "passed_with_warnings"), ("block", "refused")])
 def test_a_kind_of_finding_can_be_raised(severity: str, verdict: str) -> None:
-    raised = judged(FOUND, findings={"queue_unowned": severity})
+    raised = judged(FOUND, findings={"unowned": severity})
 
     assert raised.verdict == verdict
     assert result(raised, UNOWNED)["observed"] == 2
@@ -132,8 +132,8 @@ def test_a_kind_of_finding_can_be_raised(severity: str, verdict: str) -> None:
 def test_groups_can_be_left_out_of_a_raised_kind() -> None:
     verdict = judged(
         FOUND,
-        findings={"queue_unowned": "block"},
-        groups={"dev-*": {"findings": {"queue_unowned": "ignore"}}},
+        findings={"unowned": "block"},
+        groups={"dev-*": {"findings": {"unowned": "ignore"}}},
     )
 
     assert result(verdict, UNOWNED)["observed"] == 1
@@ -141,7 +141,7 @@ def test_groups_can_be_left_out_of_a_raised_kind() -> None:
 
 
 def test_a_kind_can_be_raised_for_some_groups_alone() -> None:
-    rule = {"findings": {"queue_unowned": "block"}}
+    rule = {"findings": {"unowned": "block"}}
 
     assert judged(FOUND, groups={"dev-*": rule}).verdict == "refused"
     assert judged(FOUND, groups={"x-*": rule}).verdict == "passed"
@@ -232,8 +232,8 @@ def test_a_waiver_names_topic_and_broker_too() -> None:
 def test_a_waiver_of_a_finding_excuses_the_kind() -> None:
     verdict = judged(
         FOUND,
-        findings={"queue_unowned": "block"},
-        waivers=[waiver(finding="queue_unowned", consumer_group="a")],
+        findings={"unowned": "block"},
+        waivers=[waiver(finding="unowned", consumer_group="a")],
     )
 
     assert "found 1, allowed 0; for example: group dev-b" in verdict.reasons[0]

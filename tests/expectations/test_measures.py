@@ -20,7 +20,7 @@ from test_presence_measures import FAULTS as PRESENCE_FAULTS
 from test_sharing_measures import FAULTS as SHARING_FAULTS
 
 from expectations import every_table, finding_facts, recomputed_owners
-from expectations.metrics import MEASURE_STATEMENTS
+from expectations.metrics import METRIC_STATEMENTS
 from expectations.suites import EXPECTATIONS, SUITES
 from expectations.thresholds import MOST_EXAMPLES
 from tests.support.staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
@@ -37,7 +37,7 @@ MANY = 1000
 # Their facts are staged in test_finding_measures and test_owner_measures.
 SUITES_OF_OTHERS = (finding_facts.SUITE, recomputed_owners.SUITE)
 OF_OTHERS = {expectation.expectation_id for suite in SUITES_OF_OTHERS for expectation in suite.expectations}
-STATEMENTS = [text for text in MEASURE_STATEMENTS if not any(f"'{name}'" in text for name in OF_OTHERS)]
+STATEMENTS = [text for text in METRIC_STATEMENTS if not any(f"'{name}'" in text for name in OF_OTHERS)]
 JUDGED = {name: rule for name, rule in EXPECTATIONS.items() if name not in OF_OTHERS}
 UNEVEN = "assignment_fairness.even_enough"
 LEFT_OUT_ARE_FEW = "quarantined_group.few"
@@ -139,7 +139,7 @@ def doubled_row(day: StagedDay, group: str) -> None:
 @fault("queue_assignment.owned_or_unowned")
 def owned_and_unowned(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("CONFIG",))
-    also = {"client_id": None, "client_connection_count": None, "reason": "not_in_configured_list"}
+    also = {"client_id": None, "client_connection_count": None, "reason": "not_in_config_list"}
     day.rows["queue_assignment"].append(first_row(day, group, "CONFIG") | also)
 
 
@@ -489,7 +489,7 @@ def finding_about_nothing(day: StagedDay, group: str) -> None:
     day.add_finding(evidence=f"seen in {group}")
 
 
-@fault("finding.words_given")
+@fault("finding.text_fields_not_empty")
 def finding_without_advice(day: StagedDay, group: str) -> None:
     day.add_finding(consumer_group=group, advice=" ")
 
@@ -879,8 +879,8 @@ def in_order(spark: SparkSession) -> list[Row]:
 
 
 @fault("quarantined_group.few")
-def left_out(day: StagedDay, group: str) -> None:
-    day.left_out.append(group)
+def excluded_groups(day: StagedDay, group: str) -> None:
+    day.excluded_groups.append(group)
 
 
 @pytest.fixture(scope="module")
@@ -984,7 +984,7 @@ def test_without_a_run_no_row_is_at_home(spark: SparkSession) -> None:
     healthy_day().show_to(spark)
     spark.sql("SELECT * FROM run WHERE FALSE").createOrReplaceTempView("run")
 
-    strangers = spark.sql(f"WITH {every_table.COMMON_TABLES} {every_table.BREACH_QUERY}")
+    strangers = spark.sql(f"WITH {every_table.COMMON_TABLES} {every_table.VIOLATION_QUERY}")
 
     assert {row["expectation_id"] for row in strangers.collect()} >= {
         "queue_assignment.one_cluster_and_day",
@@ -1055,10 +1055,10 @@ def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_cam
         for name in asked
         for offender in spoiled.get(name, {"offenders": []})["offenders"]
     }
-    spoiled_day.left_out = sorted(offenders - {None})
+    spoiled_day.excluded_groups = sorted(offenders - {None})
     rest = {row["expectation_id"]: row for row in spoiled_day.measure(spark, STATEMENTS)}
 
-    assert len(spoiled_day.left_out) > MANY
+    assert len(spoiled_day.excluded_groups) > MANY
     assert rest[LEFT_OUT_ARE_FEW]["observed"] > 0.9
     for name in rest.keys() & set(asked) - {LEFT_OUT_ARE_FEW}:
         assert rest[name]["offenders"] == of_no_group(spoiled[name]), name
@@ -1069,7 +1069,7 @@ def test_a_day_in_order_without_some_groups_is_in_order(spark: SparkSession) -> 
     hostile = "it's `<b>\n%"
     day = healthy_day()
     day.add_group(hostile, "orders")
-    day.left_out = sorted(["listeners", "unreachable", hostile])
+    day.excluded_groups = sorted(["listeners", "unreachable", hostile])
 
     broken = {
         row["expectation_id"]: row["examples"]
@@ -1077,7 +1077,7 @@ def test_a_day_in_order_without_some_groups_is_in_order(spark: SparkSession) -> 
         if EXPECTATIONS[row["expectation_id"]].severity == "block" and row["observed"]
     }
 
-    assert broken == {LEFT_OUT_ARE_FEW: [f"group {group}" for group in day.left_out]}
+    assert broken == {LEFT_OUT_ARE_FEW: [f"group {group}" for group in day.excluded_groups]}
 
 
 def test_the_measures_are_text_that_costs_nothing_to_import() -> None:

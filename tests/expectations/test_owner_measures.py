@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if "'queue_assignment.owners_recomputed'" in text]
+STATEMENTS = [text for text in measures.METRIC_STATEMENTS if "'queue_assignment.owners_recomputed'" in text]
 OWNERS, READS, COMPLETE, FOLLOWS, REASON = (
     expectation.expectation_id for expectation in recomputed_owners.SUITE.expectations
 )
@@ -134,7 +134,7 @@ def brokers_swapped(day: StagedDay, group: str) -> None:
 @fault(OWNERS, REASON)
 def left_out_by_even_shares(day: StagedDay, group: str) -> None:
     add_group(day, group)
-    rows(day, group)[0].update(client_id=None, reason="left_out_by_strategy")
+    rows(day, group)[0].update(client_id=None, reason="not_assigned_by_strategy")
 
 
 @fault(OWNERS, REASON)
@@ -160,7 +160,7 @@ def twins_that_no_broker_lists(day: StagedDay, group: str) -> None:
 @fault(OWNERS, REASON)
 def reason_of_another_strategy(day: StagedDay, group: str) -> None:
     add_group(day, group)
-    rows(day, group)[0].update(client_id=None, reason="not_in_configured_list")
+    rows(day, group)[0].update(client_id=None, reason="not_in_config_list")
 
 
 def add_listeners(day: StagedDay, group: str) -> None:
@@ -270,7 +270,7 @@ def ring_swapped(day: StagedDay, group: str) -> None:
 @fault(OWNERS)
 def ring_without_an_owner(day: StagedDay, group: str) -> None:
     add_ring(day, group, RING_OWNERS)
-    rows(day, group, "CONSISTENT_HASH")[0].update(client_id=None, reason="left_out_by_strategy")
+    rows(day, group, "CONSISTENT_HASH")[0].update(client_id=None, reason="not_assigned_by_strategy")
 
 
 def add_mixed(day: StagedDay, group: str) -> None:

@@ -24,11 +24,11 @@ pytestmark = pytest.mark.spark
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden"
 OWNERS: Final = "queue_assignment.owners_recomputed"
-STATEMENTS: Final = [text for text in measures.MEASURE_STATEMENTS if f"'{OWNERS}'" in text]
+STATEMENTS: Final = [text for text in measures.METRIC_STATEMENTS if f"'{OWNERS}'" in text]
 CASES_OF_STRATEGY: Final = 30
 MOST_QUEUES: Final = 40
-REASON: Final = {"CONFIG": "not_in_configured_list", "MACHINE_ROOM": "room_without_consumers"}
-"""Why a queue has no owner; `left_out_by_strategy` by other strategies."""
+REASON: Final = {"CONFIG": "not_in_config_list", "MACHINE_ROOM": "room_without_clients"}
+"""Why a queue has no owner; `not_assigned_by_strategy` by other strategies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def add_case(day: StagedDay, group: str, case: Case, owners: list[list[str]]) ->
                 strategy_source="hypothetical" if is_tried else source,
                 is_effective=not is_tried,
                 client_id=client_id,
-                reason=None if client_id else REASON.get(case.strategy, "left_out_by_strategy"),
+                reason=None if client_id else REASON.get(case.strategy, "not_assigned_by_strategy"),
             )
     day.rate(group, topic, case.strategy, tuple(case.client_ids))
 

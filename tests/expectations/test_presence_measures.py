@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in presence.SUITE.expectations}
-STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 QUEUE = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 

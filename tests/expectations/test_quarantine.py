@@ -7,7 +7,7 @@ from typing import Any
 
 from test_gate_rules import DS, Row, measures, offender, waiver
 
-from expectations.evaluation import weigh
+from expectations.evaluation import evaluate
 from expectations.gate import judge
 from expectations.policy import Rules
 from expectations.quarantine import groups_at_fault, names
@@ -19,7 +19,7 @@ ONE_OWNER = "queue_assignment.one_owner"
 
 def at_fault(rows: list[Row], **settings: Any) -> list[Row] | None:
     rules = Rules(GateSettings.model_validate(settings), DS)
-    return groups_at_fault(weigh(rows, rules, compared_ds=None))
+    return groups_at_fault(evaluate(rows, rules, baseline_ds=None))
 
 
 def test_each_group_is_told_with_each_expectation_that_it_breaks() -> None:
@@ -33,7 +33,7 @@ def test_each_group_is_told_with_each_expectation_that_it_breaks() -> None:
     assert found is not None
     assert [(row["consumer_group"], row["expectation_id"], row["observed"]) for row in found] == [
         ("a", ONE_OWNER, 3),
-        ("b", "finding.words_given", 1),
+        ("b", "finding.text_fields_not_empty", 1),
         ("b", ONE_OWNER, 6),
     ]
     assert found[2]["examples"] == ["group b of orders", "group b of pay"]
@@ -102,12 +102,12 @@ def test_a_day_that_passes_without_groups_says_so_whatever_it_warns_of() -> None
     assert verdict.verdict == "passed_with_quarantine"
     assert verdict.quarantined == found
     assert len(verdict.warnings) == 1
-    headline, left_out, *_ = explain(verdict).splitlines()
+    headline, excluded_groups, *_ = explain(verdict).splitlines()
     assert headline.startswith("The gate passed, without some groups: ")
-    assert left_out.startswith(
+    assert excluded_groups.startswith(
         "- left out: group a\\x1b[31m: gold.queue_assignment fails queue_assignment.one_owner ("
     )
-    assert left_out.endswith("found 2 of this group; for example: group a\\x1b[31m of orders")
+    assert excluded_groups.endswith("found 2 of this group; for example: group a\\x1b[31m of orders")
 
 
 def test_a_day_that_is_refused_without_groups_too_leaves_nobody_out() -> None:
@@ -124,7 +124,7 @@ def test_a_day_that_is_refused_without_groups_too_leaves_nobody_out() -> None:
 def test_a_waiver_of_a_group_that_is_left_out_is_not_called_idle() -> None:
     rows = measures(queue_assignment__one_owner=[offender("a")], finding__words_given=[offender("a")])
     settings = GateSettings.model_validate({"waivers": [waiver(expectation=ONE_OWNER, consumer_group="a")]})
-    found = groups_at_fault(weigh(rows, Rules(settings, DS), compared_ds=None))
+    found = groups_at_fault(evaluate(rows, Rules(settings, DS), baseline_ds=None))
     assert found is not None
 
     verdict = judge(

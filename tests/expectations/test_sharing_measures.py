@@ -39,7 +39,7 @@ JUDGED = {
     for expectation in suite.expectations
     if expectation.severity == "block"
 } | {finding.ORDER_BLOCK_TOLD.expectation_id}
-STATEMENTS = [text for text in measures.MEASURE_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 CLIENTS = ("c1", "c2", "c3")
 GRPC = "host@7@0@1k2j3h"
@@ -106,7 +106,7 @@ def popped_group(day: StagedDay, group: str, *grpc: str, share: int = 1) -> list
             strategy="POP",
             strategy_source="observed",
             is_effective=True,
-            reason="shared_by_pop",
+            reason="pop_mode",
         )
         day.add("consume_progress", **queue, broker_offset=50, consumer_offset=40, pull_offset=44)
         shared.append(

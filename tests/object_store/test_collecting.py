@@ -46,7 +46,9 @@ def clients(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AdminClients:
 
 def collect(exports: ObjectPath, folder: Path) -> int:
     settings = folder / "ledger.json"
-    settings.write_text(json.dumps({"clusters": {"c": {"collect": {"retries": 0, "dead_after_s": 0.0001}}}}))
+    settings.write_text(
+        json.dumps({"clusters": {"c": {"collect": {"retries": 0, "unresponsive_after_s": 0.0001}}}})
+    )
     return ledger(
         "exports",
         "collect",

@@ -39,7 +39,7 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
             "gate.severities.rejected_record.few",
             "'block' or 'warn'",
         ),
-        ({"findings": {"queue_unownd": "block"}}, "gate.findings", "did you mean queue_unowned"),
+        ({"findings": {"queue_unownd": "block"}}, "gate.findings", "did you mean unowned"),
         ({"findings": {"xyzzy": "block"}}, "gate.findings", "docs/gate.md lists them"),
         ({"limits": {"queue_assignment.one_owner": 3}}, "gate.limits", "is no expectation with a limit"),
         (
@@ -52,9 +52,9 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
         ({"max_over_mean": {"warn": 3, "block": 2}}, "gate.max_over_mean", "warn (3) is above block (2)"),
         ({"max_over_mean": {"warn": 0.5}}, "gate.max_over_mean.warn", "greater than or equal to 1"),
         ({"waivers": [WAIVER]}, "gate.waivers.0", "give either expectation or finding"),
-        ({"waivers": [WAIVER | {"finding": "queue_unowned", "who": ""}]}, "gate.waivers.0.who", "at least 1"),
+        ({"waivers": [WAIVER | {"finding": "unowned", "who": ""}]}, "gate.waivers.0.who", "at least 1"),
         (
-            {"waivers": [{"finding": "queue_unowned", "who": "a", "why": "b"}]},
+            {"waivers": [{"finding": "unowned", "who": "a", "why": "b"}]},
             "gate.waivers.0.until",
             "required",
         ),
@@ -101,7 +101,7 @@ def test_a_name_goes_before_patterns_and_a_longer_pattern_before_a_shorter_one()
 
 
 def test_what_only_judges_is_no_part_of_what_is_computed() -> None:
-    strict = ClusterSettings.model_validate({"gate": {"findings": {"queue_unowned": "block"}}})
+    strict = ClusterSettings.model_validate({"gate": {"findings": {"unowned": "block"}}})
 
     assert strict.sha256 == ClusterSettings().sha256
 
@@ -113,6 +113,6 @@ def test_the_published_schema_is_that_of_the_model() -> None:
 def test_the_published_schema_knows_the_names_that_there_are() -> None:
     published = schema()["$defs"]["GateSettings"]["properties"]
 
-    assert "queue_unowned" in published["findings"]["propertyNames"]["enum"]
+    assert "unowned" in published["findings"]["propertyNames"]["enum"]
     assert "queue_assignment.one_owner" in published["severities"]["propertyNames"]["enum"]
     assert set(published["limits"]["propertyNames"]["enum"]) == GATE_NAMES.limited

@@ -309,7 +309,7 @@ def test_a_retention_only_names_what_would_go_unless_told_otherwise(tmp_path: Pa
         ({"calls_per_second": 0}, "calls_per_second", "greater than 0"),
         ({"parallelism": 0}, "parallelism", "greater"),
         ({"client_timeout_ms": 10_000}, "client_timeout_ms", "greater"),
-        ({"leave_out": ["consumer_connection"]}, "leave_out.0", "broker_config"),
+        ({"exclude_kinds": ["consumer_connection"]}, "exclude_kinds.0", "broker_config"),
         ({"retention": {}}, "retention.keep_days", "required"),
         ({"retention": {"keep_days": 0}}, "retention.keep_days", "greater"),
         ({"tls": {"certificate": "c.pem"}}, "tls", "both certificate and key"),

@@ -440,7 +440,7 @@ def test_where_no_member_answers_the_settings_speak() -> None:
 
     assert (name, shared.source) == ("MACHINE_ROOM", "configured")
     assert set(shared.owned) == {("hz@a", queue) for queue in range(4)}
-    assert shared.reasons == {"room_without_consumers"}
+    assert shared.reasons == {"room_without_clients"}
 
 
 def test_where_neither_members_nor_settings_speak_no_strategy_is_in_effect() -> None:
@@ -639,15 +639,15 @@ def test_lists_are_each_clients_own_and_what_stands_in_none_is_nobodys() -> None
         ("hz@a", 9): {"c1"},
         ("sh@c", 0): {"c2"},
     }
-    assert shared.reasons == {"not_in_configured_list"}
+    assert shared.reasons == {"not_in_config_list"}
 
 
 def test_twins_are_not_to_blame_for_what_a_list_or_a_room_leaves_out() -> None:
     listed = effective(Sub([Member("c1", "CONFIG"), Member("c1", "CONFIG")], group="listed"))[1]
     rooms = effective(Sub([Member("c1", "MACHINE_ROOM"), Member("c1", "MACHINE_ROOM")], group="room"))[1]
 
-    assert listed.reasons == {"not_in_configured_list"}
-    assert rooms.owners[("sh@c", 0)] == "room_without_consumers"
+    assert listed.reasons == {"not_in_config_list"}
+    assert rooms.owners[("sh@c", 0)] == "room_without_clients"
     assert "duplicate_client_id" in rooms.reasons
 
 

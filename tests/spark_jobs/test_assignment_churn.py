@@ -49,7 +49,7 @@ def warehouse(three_days: ThreeDays) -> Warehouse:
 
 def churn(warehouse: Warehouse, ds: date, group: str) -> dict[str, Any]:
     names = (
-        "ds, consumer_group, state, compared_ds::VARCHAR, queue_count_before, queue_count, added_queue_count, removed_queue_count, "
+        "ds, consumer_group, state, baseline_ds::VARCHAR, baseline_queue_count, queue_count, added_queue_count, removed_queue_count, "
         "moved_queue_count, least_move_count, joined_client_count, left_client_count, changes"
     )
     rows = asked(warehouse, f"SELECT {names} FROM assignment_churn WHERE topic = 'stock' AND is_effective")  # noqa: S608 - our own names
@@ -63,7 +63,7 @@ def churn(warehouse: Warehouse, ds: date, group: str) -> dict[str, Any]:
 def test_on_a_first_day_nothing_is_known_of_what_moved(warehouse: Warehouse) -> None:
     row = churn(warehouse, MONDAY, "front")
 
-    assert row.pop("state") == "no_earlier_day"
+    assert row.pop("state") == "no_baseline"
     assert set(row.values()) == {None}
 
 
@@ -74,8 +74,8 @@ def test_moves_are_counted_against_the_newest_published_day(warehouse: Warehouse
     # c0 has 0 1, c1 has 2 3, c2 has 4 5. Two of each could have stayed, so two must move.
     assert churn(warehouse, THURSDAY, "front") == {
         "state": "compared",
-        "compared_ds": "2026-11-17",
-        "queue_count_before": 8,
+        "baseline_ds": "2026-11-17",
+        "baseline_queue_count": 8,
         "queue_count": 6,
         "added_queue_count": 0,
         "removed_queue_count": 2,
@@ -92,7 +92,7 @@ def test_moves_are_counted_against_the_newest_published_day(warehouse: Warehouse
 def test_a_change_of_strategy_is_told_where_no_owner_can_be_computed(warehouse: Warehouse) -> None:
     [row] = asked(
         warehouse,
-        "SELECT state, baseline_strategy, strategy, observed_queue_count, observed_moved_queue_count, moved_queue_count "
+        "SELECT state, baseline_effective_strategy, strategy, observed_queue_count, observed_moved_queue_count, moved_queue_count "
         "FROM assignment_churn WHERE consumer_group = 'changing' AND is_effective AND ds = '2026-11-19'",
     )
     findings = asked(
@@ -110,7 +110,7 @@ def test_a_change_of_strategy_is_told_where_no_owner_can_be_computed(warehouse: 
 def test_a_group_that_is_new_has_moved_nothing_and_not_zero(warehouse: Warehouse) -> None:
     row = churn(warehouse, THURSDAY, "new")
 
-    assert (row.pop("state"), row.pop("compared_ds")) == ("not_there_before", "2026-11-17")
+    assert (row.pop("state"), row.pop("baseline_ds")) == ("absent_on_baseline", "2026-11-17")
     assert set(row.values()) == {None}
 
 
@@ -119,14 +119,14 @@ def test_a_group_that_is_new_has_moved_nothing_and_not_zero(warehouse: Warehouse
 def test_the_publication_says_what_was_read_of_the_earlier_day(warehouse: Warehouse) -> None:
     rows = asked(
         warehouse,
-        "SELECT compared_ds, compared_content, "
+        "SELECT baseline_ds, compared_content, "
         "list_transform(tables, lambda named: named.table_name || '=' || named.content_hash) "
         "FROM publication ORDER BY ds",
     )
 
-    [(no_ds, no_content, _), (_, _, named), (compared_ds, content, _)] = rows
+    [(no_ds, no_content, _), (_, _, named), (baseline_ds, content, _)] = rows
     assert (no_ds, no_content) == (None, None)
-    assert compared_ds == TUESDAY
+    assert baseline_ds == TUESDAY
     assert [text.split("=")[0] for text in content] == [
         "gold.queue_assignment",
         "silver.consumer_connection",

@@ -248,7 +248,7 @@ def test_connections_of_one_id_are_no_proof_of_processes_that_share_a_file(
     kinds = {row["kind"] for row in rows["finding"] if row["consumer_group"] == "listed_twice"}
 
     assert (file["is_online"], file["process_count"]) == (True, None)
-    assert "client_id_duplicated" in kinds
+    assert "duplicate_client_id" in kinds
     assert "offset_file_shared" not in kinds
 
 

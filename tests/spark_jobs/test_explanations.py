@@ -58,13 +58,13 @@ def test_explanations_go_round_in_no_circle_and_are_resolved_to_their_end() -> N
 def test_a_finding_of_one_group_explains_none_of_another_group() -> None:
     """A day is published without groups that the gate refuses: no root may go with one, and leave findings of others behind."""
     of_groups = {
-        "strategies_mixed",
+        "mixed_strategies",
         "mixed_request_modes",
         "server_load_balancer_off",
-        "client_id_duplicated",
+        "duplicate_client_id",
         "subscriptions_differ",
         "member_lists_differ",
-        "load_unfair",
+        "load_imbalanced",
         "offset_file_shared",
     }
     of_no_group = {"route_differs", "route_missing", "broker_missing_on_nameserver", "source_failed"}
@@ -111,24 +111,24 @@ def test_a_shared_client_id_is_one_problem(spark: SparkSession) -> None:
     cause = {"likely_cause": "duplicate_client_id"}
     day = placed(
         spark,
-        finding("client_id_duplicated", consumer_group="g", client_id="c"),
-        finding("client_id_duplicated", consumer_group="other", client_id="c"),
+        finding("duplicate_client_id", consumer_group="g", client_id="c"),
+        finding("duplicate_client_id", consumer_group="other", client_id="c"),
         *(
             finding(kind, consumer_group="g", topic=topic, **cause)
-            for kind in ("queue_unowned", "queue_owned_twice")
+            for kind in ("unowned", "multiple_owners")
             for topic in ("orders", "%RETRY%g")
         ),
-        finding("queue_unowned", consumer_group="g", topic="payments"),
+        finding("unowned", consumer_group="g", topic="payments"),
     )
 
-    root = ("client_id_duplicated", "g", "c")
+    root = ("duplicate_client_id", "g", "c")
     assert [name for name, it in day.items() if it["parent"] == root] == [
         name for name, it in day.items() if it["root"] == root
     ]
     assert {name for name, it in day.items() if it["root"] is None} == {
         root,
-        ("client_id_duplicated", "other", "c"),
-        ("queue_unowned", "g", "payments"),
+        ("duplicate_client_id", "other", "c"),
+        ("unowned", "g", "payments"),
     }
     assert {it["severity"] for it in day.values() if it["root"]} == {"info"}
 
@@ -144,9 +144,9 @@ def test_a_lost_broker_is_one_problem_as_severe_as_what_follows_from_it(spark: S
         finding("broker_missing_on_nameserver", broker_name="b", cause_sources=lost),
         *(finding("route_differs", topic=topic, cause_sources=[("b", None)]) for topic in topics),
         finding("route_differs", topic="also-other-queues"),
-        finding("queue_unowned", consumer_group="g", topic="t07", likely_cause="route_views_differ"),
+        finding("unowned", consumer_group="g", topic="t07", likely_cause="route_views_differ"),
         finding("route_missing", topic="only-there", cause_sources=lost),
-        finding("assignment_frozen", consumer_group="g", topic="only-there", likely_cause="route_vanished"),
+        finding("assignment_stale", consumer_group="g", topic="only-there", likely_cause="route_missing"),
         finding("members_unknown", consumer_group="h", cause_sources=lost),
     )
 
@@ -155,8 +155,8 @@ def test_a_lost_broker_is_one_problem_as_severe_as_what_follows_from_it(spark: S
         ("source_failed", "b", "timed_out"): "warning",
         ("route_differs", "also-other-queues"): "warning",
     }
-    assert day["queue_unowned", "g", "t07"]["parent"] == ("route_differs", "t07")
-    assert day["assignment_frozen", "g", "only-there"]["parent"] == ("route_missing", "only-there")
+    assert day["unowned", "g", "t07"]["parent"] == ("route_differs", "t07")
+    assert day["assignment_stale", "g", "only-there"]["parent"] == ("route_missing", "only-there")
     assert day["route_differs", "t07"]["parent"] == ("broker_missing_on_nameserver", "b")
 
 
@@ -171,7 +171,7 @@ def test_a_permission_that_an_account_lacks_on_every_broker_is_one_problem(spark
         finding("source_failed", **refused),
         finding("members_unknown", consumer_group="g", cause_sources=[("b", "permission_denied")]),
         finding("members_unknown", consumer_group="h", cause_sources=[("b", None)]),
-        finding("client_not_asked", consumer_group="i", cause_sources=[(None, "permission_denied")]),
+        finding("client_unreachable", consumer_group="i", cause_sources=[(None, "permission_denied")]),
     )
 
     assert {name for name, it in day.items() if it["root"] is None} == {
@@ -180,7 +180,7 @@ def test_a_permission_that_an_account_lacks_on_every_broker_is_one_problem(spark
         ("members_unknown", "h"),
     }
     assert day["members_unknown", "g"]["parent"] == ("source_failed", "b", "permission_denied")
-    assert day["client_not_asked", "i"]["parent"] == ("source_failed", "permission_denied")
+    assert day["client_unreachable", "i"]["parent"] == ("source_failed", "permission_denied")
 
 
 @pytest.mark.spark
@@ -188,18 +188,18 @@ def test_one_cause_in_several_topics_is_one_problem_of_the_first_own_topic(spark
     day = placed(
         spark,
         *(
-            finding("queue_unowned", consumer_group="g", topic=topic, likely_cause="room_without_clients")
+            finding("unowned", consumer_group="g", topic=topic, likely_cause="room_without_clients")
             for topic in ("%RETRY%g", "zebra", "orders")
         ),
-        finding("queue_unowned", consumer_group="g", topic="a", likely_cause="config_list_gap"),
-        finding("queue_unowned", consumer_group="h", topic="orders", likely_cause="room_without_clients"),
+        finding("unowned", consumer_group="g", topic="a", likely_cause="not_in_config_list"),
+        finding("unowned", consumer_group="h", topic="orders", likely_cause="room_without_clients"),
     )
 
     assert {name for name, it in day.items() if it["parent"]} == {
-        ("queue_unowned", "g", "%RETRY%g"),
-        ("queue_unowned", "g", "zebra"),
+        ("unowned", "g", "%RETRY%g"),
+        ("unowned", "g", "zebra"),
     }
-    assert {it["root"] for it in day.values() if it["root"]} == {("queue_unowned", "g", "orders")}
+    assert {it["root"] for it in day.values() if it["root"]} == {("unowned", "g", "orders")}
 
 
 @pytest.mark.spark
@@ -230,7 +230,7 @@ def test_two_applications_in_one_group_and_a_client_that_stands_still_are_one_pr
     [
         (
             {"topic": "orders", "client_total_count": 4, "queue_total_count": 8},
-            ("load_unfair", "g", "orders"),
+            ("load_imbalanced", "g", "orders"),
         ),
         ({"topic": "orders", "client_total_count": 9, "queue_total_count": 8}, None),
         ({"topic": "payments", "client_total_count": 4, "queue_total_count": 8}, None),
@@ -242,28 +242,28 @@ def test_idle_clients_follow_from_an_uneven_strategy_where_there_are_queues_enou
 ) -> None:
     day = placed(
         spark,
-        finding("load_unfair", consumer_group="g", topic="orders", seen_values=["CONSISTENT_HASH"]),
-        finding("clients_idle", consumer_group="g", seen_values=["CONSISTENT_HASH"], **idle),
+        finding("load_imbalanced", consumer_group="g", topic="orders", seen_values=["CONSISTENT_HASH"]),
+        finding("idle_clients", consumer_group="g", seen_values=["CONSISTENT_HASH"], **idle),
     )
 
-    assert day["clients_idle", "g", idle["topic"]]["parent"] == parent
+    assert day["idle_clients", "g", idle["topic"]]["parent"] == parent
 
 
 @pytest.mark.spark
 def test_a_milder_root_is_as_severe_as_the_worst_below_it_and_no_more(spark: SparkSession) -> None:
     day = placed(
         spark,
-        finding("client_id_duplicated", "warning", consumer_group="g", client_id="c"),
+        finding("duplicate_client_id", "warning", consumer_group="g", client_id="c"),
         finding("offset_file_shared", consumer_group="g", client_id="c"),
-        finding("client_id_duplicated", "warning", consumer_group="h", client_id="c"),
+        finding("duplicate_client_id", "warning", consumer_group="h", client_id="c"),
         finding("offset_file_shared", consumer_group="h", client_id="another"),
         finding("member_lists_differ", consumer_group="i"),
-        finding("owner_unexpected", consumer_group="i", topic="t", likely_cause="member_lists_differ"),
+        finding("unexpected_owner", consumer_group="i", topic="t", likely_cause="member_lists_differ"),
     )
 
     assert {name: it["severity"] for name, it in day.items() if not it["parent"]} == {
-        ("client_id_duplicated", "g", "c"): "critical",
-        ("client_id_duplicated", "h", "c"): "warning",
+        ("duplicate_client_id", "g", "c"): "critical",
+        ("duplicate_client_id", "h", "c"): "warning",
         ("offset_file_shared", "h", "another"): "critical",
         ("member_lists_differ", "i"): "warning",
     }
@@ -273,4 +273,4 @@ def test_queue_kinds_are_those_of_drift() -> None:
     from expectations.thresholds import DRIFT_FINDING_KINDS
 
     of_drift = {kind for kinds in DRIFT_FINDING_KINDS.values() for kind in kinds}
-    assert of_drift == {*QUEUE_KINDS, "assignment_frozen"}
+    assert of_drift == {*QUEUE_KINDS, "assignment_stale"}

@@ -15,7 +15,7 @@ from tests.support.export_builder import DS, ExportBuilder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rebalance_ledger.warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import StagingArea
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +26,7 @@ NOBODY_ANSWERED = {"denied", "died", "half-died", "never-asked"}
 
 
 @pytest.fixture(scope="module")
-def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StagingArea:
     """The account may not read one group; servers died before they were asked about others."""
     folder = tmp_path_factory.mktemp("without-answer")
     export = ExportBuilder()
@@ -53,7 +53,7 @@ def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stag
     return newest(day)
 
 
-def test_each_has_rows_that_are_unknown_with_a_reason(stage: Stage) -> None:
+def test_each_has_rows_that_are_unknown_with_a_reason(stage: StagingArea) -> None:
     rows = [row for row in staged_rows(stage, "ownership_drift") if row["consumer_group"] in NOBODY_ANSWERED]
     assert {(row["consumer_group"], row["topic"]) for row in rows} == {
         (group, f"%RETRY%{group}") for group in NOBODY_ANSWERED
@@ -68,7 +68,7 @@ def test_each_has_rows_that_are_unknown_with_a_reason(stage: Stage) -> None:
     assert {row["group_state_reason"] for row in fairness} != {None}
 
 
-def test_the_finding_quotes_the_error(stage: Stage) -> None:
+def test_the_finding_quotes_the_error(stage: StagingArea) -> None:
     evidence = {
         row["consumer_group"]: row["evidence"]
         for row in staged_rows(stage, "finding")
@@ -78,7 +78,7 @@ def test_the_finding_quotes_the_error(stage: Stage) -> None:
     assert f"({DIED})" in evidence["died"]
 
 
-def test_each_has_a_finding(stage: Stage) -> None:
+def test_each_has_a_finding(stage: StagingArea) -> None:
     kinds: dict[str, set[str]] = {}
     for row in staged_rows(stage, "finding"):
         if row["consumer_group"]:
@@ -89,7 +89,7 @@ def test_each_has_a_finding(stage: Stage) -> None:
     }
 
 
-def test_others_have_no_such_rows(stage: Stage) -> None:
+def test_others_have_no_such_rows(stage: StagingArea) -> None:
     drift = staged_rows(stage, "ownership_drift")
     assert {row["topic"] for row in drift if row["consumer_group"] == "well"} == {"orders"}
     assert {row["consumer_group"] for row in drift} <= {*NOBODY_ANSWERED, "well", "gone"}

@@ -70,8 +70,8 @@ def test_each_queue_is_told_with_its_state_and_its_cause(
 @pytest.mark.parametrize(
     ("name", "states"),
     [
-        ("java_and_go", {"match", "unowned", "multi_owned"}),
-        ("releases_with_other_rooms", {"match", "unowned", "multi_owned"}),
+        ("java_and_go", {"match", "unowned", "multiple_owners"}),
+        ("releases_with_other_rooms", {"match", "unowned", "multiple_owners"}),
         ("releases_before_rooms_were_kept_apart", {"match", "unowned"}),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_group_that_is_well_has_no_finding(name: str, rows: dict[str, list[Row
 def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
     rows: dict[str, list[Row]],
 ) -> None:
-    assert kinds(rows, "more_clients_than_queues") == {"clients_idle": "more_clients_than_queues"}
+    assert kinds(rows, "more_clients_than_queues") == {"idle_clients": "more_clients_than_queues"}
 
 
 @pytest.mark.parametrize(
@@ -107,26 +107,26 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
     [
         (
             "member_that_does_not_subscribe",
-            {"queue_unowned": "subscriptions_differ", "subscriptions_differ": None},
+            {"unowned": "subscriptions_differ", "subscriptions_differ": None},
         ),
         (
             "overlapping_lists",
-            {"queue_unowned": "config_list_gap", "queue_owned_twice": "config_list_overlap"},
+            {"unowned": "not_in_config_list", "multiple_owners": "config_list_overlap"},
         ),
-        ("ghost_on_one_broker", {"queue_unowned": "member_lists_differ", "member_lists_differ": None}),
+        ("ghost_on_one_broker", {"unowned": "member_lists_differ", "member_lists_differ": None}),
         (
             "dead_connection_on_one_broker",
-            {"queue_unowned": "member_lists_differ", "member_lists_differ": None},
+            {"unowned": "member_lists_differ", "member_lists_differ": None},
         ),
-        ("client_that_has_just_started", {"owner_unexpected": "not_yet_rebalanced"}),
-        ("route_that_vanished", {"assignment_frozen": "route_vanished"}),
-        ("client_that_does_not_answer", {"client_not_asked": None, "queue_unowned": None}),
+        ("client_that_has_just_started", {"unexpected_owner": "not_yet_rebalanced"}),
+        ("route_that_vanished", {"assignment_stale": "route_missing"}),
+        ("client_that_does_not_answer", {"client_unreachable": None, "unowned": None}),
         ("group_that_is_offline", {"group_offline": None}),
-        ("broadcasting_member_that_lost_a_broker", {"queue_unread_by_member": None}),
-        ("broadcasting_twins", {"client_id_duplicated": None}),
+        ("broadcasting_member_that_lost_a_broker", {"broadcast_queue_not_consumed": None}),
+        ("broadcasting_twins", {"duplicate_client_id": None}),
         (
             "id_listed_twice_by_every_broker",
-            {"client_id_duplicated": None, "queue_unowned": "duplicate_client_id"},
+            {"duplicate_client_id": None, "unowned": "duplicate_client_id"},
         ),
         ("suspended_consumer", {"consumption_stalled": None}),
         ("group_that_only_failed_questions_name", {"members_unknown": None}),
@@ -136,15 +136,15 @@ def test_more_clients_than_queues_are_the_cause_of_idle_clients_and_of_no_drift(
         ("pull_consumers", {}),
         ("pull_consumers_that_subscribe", {}),
         ("queues_assigned_by_hand", {}),
-        ("members_that_report_no_strategy", {"queue_unowned": None, "settings_missing": None}),
+        ("members_that_report_no_strategy", {"unowned": None, "settings_missing": None}),
         ("dead_connection_that_nobody_divides_by", {"member_lists_differ": None}),
         (
             "one_pops_and_one_pulls",
-            {"mixed_request_modes": None, "queue_owned_twice": "mixed_request_modes"},
+            {"mixed_request_modes": None, "multiple_owners": "mixed_request_modes"},
         ),
         (
             "strategy_of_their_own",
-            {"queue_unowned": None, "queue_owned_twice": None, "strategy_unknown": None},
+            {"unowned": None, "multiple_owners": None, "strategy_unknown": None},
         ),
     ],
 )
@@ -158,12 +158,12 @@ def test_a_finding_has_its_evidence_in_columns(rows: dict[str, list[Row]]) -> No
     [row] = [
         row
         for row in rows["finding"]
-        if row["consumer_group"] == "overlapping_lists" and row["kind"] == "queue_owned_twice"
+        if row["consumer_group"] == "overlapping_lists" and row["kind"] == "multiple_owners"
     ]
 
     assert (row["queue_count"], row["client_count"], row["client_total_count"]) == (1, 2, 2)
     assert row["examples"] == ["a/0"]
-    assert row["page"] == "docs/findings/queue_owned_twice.md"
+    assert row["page"] == "docs/findings/multiple_owners.md"
     assert (row["severity"], row["advice"]) == ("critical", "Remove the queue from all lists but one.")
 
 
@@ -172,7 +172,7 @@ def test_processes_of_a_shared_id_are_told_only_if_they_answered(rows: dict[str,
     told = {
         row["consumer_group"]: (row["severity"], row["process_count"])
         for row in rows["finding"]
-        if row["kind"] == "client_id_duplicated"
+        if row["kind"] == "duplicate_client_id"
     }
 
     assert told["twins_asked_themselves"] == ("critical", 2)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from rebalance_ledger.warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import StagingArea
 
 pytestmark = pytest.mark.spark
 
@@ -30,7 +30,7 @@ NOT_REACHED = "connect to 10.0.0.1:10911 failed"
 PROXIES = ("10.0.0.8:8080", "10.0.0.9:8080")
 
 
-def states(stage: Stage) -> dict[str, tuple[str, str | None]]:
+def states(stage: StagingArea) -> dict[str, tuple[str, str | None]]:
     """Group -> its state and the reason, in which all tables agree."""
     said: dict[str, set[tuple[str, str | None]]] = {}
     for table in ("assignment_fairness", "ownership_drift"):
@@ -40,7 +40,7 @@ def states(stage: Stage) -> dict[str, tuple[str, str | None]]:
     return {group: next(iter(of_group)) for group, of_group in said.items()}
 
 
-def findings(stage: Stage) -> dict[str, dict[str, Row]]:
+def findings(stage: StagingArea) -> dict[str, dict[str, Row]]:
     """Group -> kind -> finding."""
     found: dict[str, dict[str, Row]] = {}
     for row in staged_rows(stage, "finding"):
@@ -52,7 +52,7 @@ class TestWithoutProxies:
     """Two days; on the second each group is a case."""
 
     @pytest.fixture(scope="class")
-    def stage(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    def stage(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StagingArea:
         folder = tmp_path_factory.mktemp("presence")
         for ds in (DS, DAY_AFTER):
             self._export(ds).seal(folder / "exports")
@@ -97,7 +97,7 @@ class TestWithoutProxies:
         export.no_members("b", "elsewhere")
         return export
 
-    def test_nobody_is_called_offline_without_proof(self, stage: Stage) -> None:
+    def test_nobody_is_called_offline_without_proof(self, stage: StagingArea) -> None:
         assert states(stage) == {
             "gone": ("offline", None),
             "lost-yesterday": ("offline", None),
@@ -113,13 +113,13 @@ class TestWithoutProxies:
             "elsewhere": ("unknown", "online_at_other_brokers"),
         }
 
-    def test_only_two_days_of_proof_make_a_group_one_to_delete(self, stage: Stage) -> None:
+    def test_only_two_days_of_proof_make_a_group_one_to_delete(self, stage: StagingArea) -> None:
         gone = findings(stage)["gone"]["group_offline"]
 
         assert "deleteSubGroup" in gone["advice"]
         assert "It was offline on 2026-11-16 too" in gone["evidence"]
 
-    def test_a_doubt_is_a_finding_that_says_what_it_is(self, stage: Stage) -> None:
+    def test_a_doubt_is_a_finding_that_says_what_it_is(self, stage: StagingArea) -> None:
         [(kind, row)] = findings(stage)["moved"].items()
 
         assert (kind, row["seen_values"]) == ("members_unknown", ["offsets_moved"])
@@ -131,7 +131,7 @@ class TestWithProxies:
     """One day of a cluster with two proxies."""
 
     @pytest.fixture(scope="class")
-    def stage(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    def stage(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StagingArea:
         folder = tmp_path_factory.mktemp("proxies")
         self._export(folder)
         day = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
@@ -171,7 +171,7 @@ class TestWithProxies:
         export.failure("proxy_consumer_connection", "connect failed", proxy=PROXIES[1], group="not-all-asked")
         export.seal(folder / "exports")
 
-    def test_brokers_alone_prove_nothing_where_proxies_are(self, stage: Stage) -> None:
+    def test_brokers_alone_prove_nothing_where_proxies_are(self, stage: StagingArea) -> None:
         assert states(stage) == {
             "behind": ("online", None),
             "gone": ("offline", None),
@@ -180,7 +180,7 @@ class TestWithProxies:
             "half-known": ("online", None),
         }
 
-    def test_who_may_read_unseen_makes_no_queue_a_match_or_nobodys(self, stage: Stage) -> None:
+    def test_who_may_read_unseen_makes_no_queue_a_match_or_nobodys(self, stage: StagingArea) -> None:
         rows = [row for row in staged_rows(stage, "ownership_drift") if row["consumer_group"] == "half-known"]
 
         assert {(row["state"], row["unknown_reason"]) for row in rows} == {
@@ -188,7 +188,7 @@ class TestWithProxies:
         }
         assert {tuple(row["expected_client_ids"]) for row in rows} == {("c1",)}
 
-    def test_its_members_are_those_of_the_proxies(self, stage: Stage) -> None:
+    def test_its_members_are_those_of_the_proxies(self, stage: StagingArea) -> None:
         counts = {
             row["client_count"]
             for row in staged_rows(stage, "assignment_fairness")
@@ -197,7 +197,7 @@ class TestWithProxies:
 
         assert counts == {2}
 
-    def test_the_proxies_own_group_is_nobodys(self, stage: Stage) -> None:
+    def test_the_proxies_own_group_is_nobodys(self, stage: StagingArea) -> None:
         tables = ("queue_assignment", "assignment_fairness", "ownership_drift", "finding")
         groups = {row["consumer_group"] for table in tables for row in staged_rows(stage, table)}
 
@@ -208,5 +208,5 @@ class TestWithProxies:
             for row in staged_rows(stage, "consumer_connection")
         )
 
-    def test_one_day_is_no_reason_to_delete_a_group(self, stage: Stage) -> None:
+    def test_one_day_is_no_reason_to_delete_a_group(self, stage: StagingArea) -> None:
         assert "delete" not in findings(stage)["gone"]["group_offline"]["advice"]

@@ -83,7 +83,7 @@ def test_a_queue_that_is_nobodys_for_a_grpc_client_is_below_the_finding_of_its_g
 ) -> None:
     of_group = {row["kind"]: row for row in rows["finding"] if row["consumer_group"] == "retry-beside-grpc"}
 
-    assert of_group["queue_unowned"]["parent_finding_id"] == of_group["mixed_request_modes"]["finding_id"]
+    assert of_group["unowned"]["parent_finding_id"] == of_group["mixed_request_modes"]["finding_id"]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.spark
 DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
 QUESTIONS = sorted((ROOT / "sql" / "questions").glob("*.sql"))
 NO_NEWS = {
-    "queues_of_which_nothing_is_known",
-    "which_days_are_out_of_date",
-    "which_groups_were_left_out",
+    "queues_with_unknown_owner",
+    "outdated_days",
+    "quarantined_groups",
 }
 """Questions about bad news that the sample does not have."""
 
@@ -89,9 +89,9 @@ def test_queues_that_nobody_was_seen_to_own_are_shown_with_the_reason(sample_war
 
     assert unowned == [
         ("member-sync", "duplicate_client_id", 4),
-        ("pinned-export", "not_in_configured_list", 3),
+        ("pinned-export", "not_in_config_list", 3),
         ("price-index", "mixed_strategies", 2),
-        ("room-report", "room_without_consumers", 9),
+        ("room-report", "room_without_clients", 9),
     ]
 
 
@@ -111,22 +111,22 @@ OWNED_AS_THEY_SHOULD_BE = (
 
 TWINS = {
     ("payment-notify", "match", None): 2,
-    ("payment-notify", "multi_owned", "duplicate_client_id"): 3,
+    ("payment-notify", "multiple_owners", "duplicate_client_id"): 3,
     ("payment-notify", "unowned", "duplicate_client_id"): 3,
-    ("%RETRY%member-sync", "multi_owned", "duplicate_client_id"): 1,
+    ("%RETRY%member-sync", "multiple_owners", "duplicate_client_id"): 1,
     ("%RETRY%member-sync", "unowned", "duplicate_client_id"): 1,
 }
 GAPS = {
     ("payment-notify", "match", None): 7,
-    ("payment-notify", "unowned", "config_list_gap"): 1,
-    ("%RETRY%pinned-export", "unowned", "config_list_gap"): 2,
+    ("payment-notify", "unowned", "not_in_config_list"): 1,
+    ("%RETRY%pinned-export", "unowned", "not_in_config_list"): 2,
 }
 PLANTED: dict[str, dict[str, dict[tuple[str, str, str | None], int]]] = {
     "member-sync": dict.fromkeys(DAYS, TWINS),
     "price-index": {
         ds: {
             ("price-change", "match", None): 4,
-            ("price-change", "multi_owned", "mixed_strategies"): 2,
+            ("price-change", "multiple_owners", "mixed_strategies"): 2,
             ("price-change", "unowned", "mixed_strategies"): 2,
             ("%RETRY%price-index", "match", None): retry_queues,
         }
@@ -147,7 +147,7 @@ PLANTED: dict[str, dict[str, dict[tuple[str, str, str | None], int]]] = {
             ("payment-notify", "match", None): 8,
             ("user-behavior", "match", None): 16,
             ("%RETRY%risk-engine", "match", None): 2,
-            ("sh-local-audit", "foreign_owner", "route_vanished"): 2,
+            ("sh-local-audit", "unexpected_owner", "route_missing"): 2,
         }
     },
 }
@@ -171,7 +171,7 @@ def test_every_queue_of_a_group_that_is_set_up_well_is_a_match(
     sample_warehouse: Warehouse, group: str, ds: str
 ) -> None:
     told = drift(sample_warehouse, group, ds)
-    told.pop(("sh-local-audit", "foreign_owner", "route_vanished"), None)
+    told.pop(("sh-local-audit", "unexpected_owner", "route_missing"), None)
 
     assert told
     assert {(state, cause) for _, state, cause in told} == {("match", None)}
@@ -213,36 +213,36 @@ def test_processes_that_share_an_id_are_told_apart_by_what_they_said_themselves(
 
 
 EVERY_DAY = {
-    ("client_id_duplicated", "feature-flags", None, None),
-    ("client_id_duplicated", "member-sync", None, None),
-    ("clients_idle", "coupon-worker", "coupon-grant", "more_clients_than_queues"),
+    ("duplicate_client_id", "feature-flags", None, None),
+    ("duplicate_client_id", "member-sync", None, None),
+    ("idle_clients", "coupon-worker", "coupon-grant", "more_clients_than_queues"),
     ("group_offline", "audit-offline", None, None),
     ("offset_file_shared", "feature-flags", None, None),
-    ("queue_owned_twice", "member-sync", "%RETRY%member-sync", "duplicate_client_id"),
-    ("queue_owned_twice", "member-sync", "payment-notify", "duplicate_client_id"),
-    ("queue_owned_twice", "price-index", "price-change", "mixed_strategies"),
-    ("queue_unowned", "member-sync", "%RETRY%member-sync", "duplicate_client_id"),
-    ("queue_unowned", "member-sync", "payment-notify", "duplicate_client_id"),
-    ("queue_unowned", "pinned-export", "%RETRY%pinned-export", "config_list_gap"),
-    ("queue_unowned", "pinned-export", "payment-notify", "config_list_gap"),
-    ("queue_unowned", "price-index", "price-change", "mixed_strategies"),
-    ("strategies_mixed", "price-index", None, None),
+    ("multiple_owners", "member-sync", "%RETRY%member-sync", "duplicate_client_id"),
+    ("multiple_owners", "member-sync", "payment-notify", "duplicate_client_id"),
+    ("multiple_owners", "price-index", "price-change", "mixed_strategies"),
+    ("unowned", "member-sync", "%RETRY%member-sync", "duplicate_client_id"),
+    ("unowned", "member-sync", "payment-notify", "duplicate_client_id"),
+    ("unowned", "pinned-export", "%RETRY%pinned-export", "not_in_config_list"),
+    ("unowned", "pinned-export", "payment-notify", "not_in_config_list"),
+    ("unowned", "price-index", "price-change", "mixed_strategies"),
+    ("mixed_strategies", "price-index", None, None),
 }
 WITH_BROKER_C = {
-    ("clients_idle", "risk-engine", "sh-local-audit", "more_clients_than_queues"),
-    ("queue_unowned", "room-report", "%RETRY%room-report", "room_without_clients"),
-    ("queue_unowned", "room-report", "order-events", "room_without_clients"),
+    ("idle_clients", "risk-engine", "sh-local-audit", "more_clients_than_queues"),
+    ("unowned", "room-report", "%RETRY%room-report", "room_without_clients"),
+    ("unowned", "room-report", "order-events", "room_without_clients"),
 }
 FINDINGS_OF_GROUPS = {
     DAYS[0]: EVERY_DAY | WITH_BROKER_C,
-    DAYS[1]: EVERY_DAY | WITH_BROKER_C | {("load_unfair", "user-profile", "user-behavior", None)},
+    DAYS[1]: EVERY_DAY | WITH_BROKER_C | {("load_imbalanced", "user-profile", "user-behavior", None)},
     DAYS[2]: EVERY_DAY
     | {
-        ("assignment_frozen", "risk-engine", "sh-local-audit", "route_vanished"),
-        ("clients_idle", "nearby-search", "inventory-sync", None),
-        ("clients_idle", "user-profile", "user-behavior", None),
-        ("load_unfair", "nearby-search", "inventory-sync", None),
-        ("load_unfair", "user-profile", "user-behavior", None),
+        ("assignment_stale", "risk-engine", "sh-local-audit", "route_missing"),
+        ("idle_clients", "nearby-search", "inventory-sync", None),
+        ("idle_clients", "user-profile", "user-behavior", None),
+        ("load_imbalanced", "nearby-search", "inventory-sync", None),
+        ("load_imbalanced", "user-profile", "user-behavior", None),
         ("offset_file_recovered", "config-listeners", None, None),
         ("offset_files_corrupt", "config-listeners", None, None),
         ("strategy_changed", "inventory-cache", None, None),
@@ -268,28 +268,31 @@ def test_the_findings_of_groups_are_what_is_wrong_and_nothing_else(
 
 
 PROBLEMS_OF_EVERY_DAY = {
-    ("critical", "client_id_duplicated", "feature-flags"): 1,
-    ("critical", "client_id_duplicated", "member-sync"): 4,
-    ("critical", "queue_unowned", "pinned-export"): 1,
-    ("critical", "strategies_mixed", "price-index"): 2,
-    ("info", "clients_idle", "coupon-worker"): 0,
+    ("critical", "duplicate_client_id", "feature-flags"): 1,
+    ("critical", "duplicate_client_id", "member-sync"): 4,
+    ("critical", "unowned", "pinned-export"): 1,
+    ("critical", "mixed_strategies", "price-index"): 2,
+    ("info", "idle_clients", "coupon-worker"): 0,
     ("warning", "group_offline", "audit-offline"): 0,
 }
 WITH_ALL_BROKERS = {
-    ("critical", "queue_unowned", "room-report"): 1,
-    ("info", "clients_idle", "risk-engine"): 0,
+    ("critical", "unowned", "room-report"): 1,
+    ("info", "idle_clients", "risk-engine"): 0,
 }
 PROBLEMS = {
     DAYS[0]: PROBLEMS_OF_EVERY_DAY | WITH_ALL_BROKERS,
     DAYS[1]: PROBLEMS_OF_EVERY_DAY
     | WITH_ALL_BROKERS
-    | {("warning", "load_unfair", "user-profile"): 0, ("warning", "write_route_differs", "hz@broker-b"): 0},
+    | {
+        ("warning", "load_imbalanced", "user-profile"): 0,
+        ("warning", "write_route_differs", "hz@broker-b"): 0,
+    },
     DAYS[2]: PROBLEMS_OF_EVERY_DAY
     | {
         ("critical", "offset_files_corrupt", "config-listeners"): 0,
         ("info", "strategy_changed", "inventory-cache"): 0,
-        ("warning", "load_unfair", "nearby-search"): 1,
-        ("warning", "load_unfair", "user-profile"): 1,
+        ("warning", "load_imbalanced", "nearby-search"): 1,
+        ("warning", "load_imbalanced", "user-profile"): 1,
         ("warning", "offset_file_recovered", "config-listeners"): 0,
         ("warning", "order_conf_differs", "order-state-fifo"): 0,
         # The topic that is on this broker alone, and the queues of it that clients keep.
@@ -319,7 +322,7 @@ def test_a_problem_has_the_same_id_on_every_day(sample_warehouse: Warehouse) -> 
     [[ids, days]] = asked(
         sample_warehouse,
         "SELECT count(DISTINCT finding_id), count(DISTINCT ds) FROM finding "
-        "WHERE kind = 'strategies_mixed' AND consumer_group = 'price-index'",
+        "WHERE kind = 'mixed_strategies' AND consumer_group = 'price-index'",
     )
     assert (ids, days) == (1, 3)
 
@@ -376,7 +379,7 @@ def test_clients_keep_the_queues_of_a_topic_that_lost_its_route(sample_warehouse
     kept = asked(
         sample_warehouse,
         "SELECT ds::VARCHAR, consumer_group, topic, queue_id, client_id FROM queue_assignment "
-        "WHERE reason = 'kept_without_route' ORDER BY queue_id",
+        "WHERE reason = 'route_missing' ORDER BY queue_id",
     )
     fairness = asked(
         sample_warehouse,
@@ -429,7 +432,7 @@ def test_every_question_has_an_answer_on_it(sample_warehouse: Warehouse, path: P
 
 
 def test_who_owned_a_queue_knows_since_when(sample_warehouse: Warehouse) -> None:
-    sql = (ROOT / "sql" / "questions" / "who_owned_this_queue.sql").read_text(encoding="utf-8")
+    sql = (ROOT / "sql" / "questions" / "queue_history.sql").read_text(encoding="utf-8")
     with query(sample_warehouse.root, sql) as result:
         rows = [dict(zip(result.column_names, row, strict=True)) for row in result.rows]
 
@@ -519,10 +522,10 @@ def test_the_queues_without_one_owner_are_those_that_were_observed_so(
 
     answered = {
         (key_of(row), row["ownership"])
-        for row in answer_of_day(sample_warehouse, question("queues_without_one_owner"), ds)
+        for row in answer_of_day(sample_warehouse, question("queues_without_single_owner"), ds)
     }
 
-    assert answered == {(key, "multi_owned") for key in twice} | {
+    assert answered == {(key, "multiple_owners") for key in twice} | {
         (key, "unowned") for key in known if not truth.get(key)
     }
 
@@ -532,9 +535,7 @@ def test_what_changed_is_the_difference_of_what_was_observed(sample_warehouse: W
     now, before = observed(ds), observed(str(date.fromisoformat(ds) - timedelta(days=1)))
     moved = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
 
-    answered = {
-        key_of(row) for row in answer_of_day(sample_warehouse, question("what_changed_since_yesterday"), ds)
-    }
+    answered = {key_of(row) for row in answer_of_day(sample_warehouse, question("owner_changes"), ds)}
 
     # A queue that nobody holds on one of the days may have come or gone with its route.
     assert {key for key in answered if now.get(key) or before.get(key)} == moved
@@ -542,7 +543,7 @@ def test_what_changed_is_the_difference_of_what_was_observed(sample_warehouse: W
 
 def test_since_when_names_the_owners_that_were_observed_last(sample_warehouse: Warehouse) -> None:
     owners: Owners = defaultdict(set)
-    for row in answer_of_day(sample_warehouse, question("since_when_is_it_owned"), DAYS[-1]):
+    for row in answer_of_day(sample_warehouse, question("ownership_since"), DAYS[-1]):
         owners[key_of(row)].add(str(row["client_id"]))
 
     assert owners == observed(DAYS[-1])
@@ -557,7 +558,7 @@ def test_clients_carry_what_they_were_seen_to_hold(sample_warehouse: Warehouse, 
 
     answered = {
         (row["consumer_group"], row["client_id"]): row["observed_queue_count"]
-        for row in answer_of_day(sample_warehouse, question("clients_with_most_queues"), ds)
+        for row in answer_of_day(sample_warehouse, question("most_loaded_clients"), ds)
     }
 
     assert answered == carried
@@ -569,7 +570,7 @@ def test_the_shared_ids_are_those_behind_which_two_processes_answered(
 ) -> None:
     answered = {
         (row["consumer_group"], row["client_id"], row["process_count"])
-        for row in answer_of_day(sample_warehouse, question("shared_client_ids"), ds)
+        for row in answer_of_day(sample_warehouse, question("duplicate_client_ids"), ds)
     }
 
     assert answered == {(*shared, 2) for shared in SEVERAL_PROCESSES}

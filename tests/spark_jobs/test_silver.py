@@ -11,7 +11,7 @@ import pytest
 
 from rebalance_ledger.exports.contract import KIND_BY_NAME
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
-from rebalance_ledger.warehouse.layout import Stage
+from rebalance_ledger.warehouse.layout import StagingArea
 from spark_jobs.silver.reader import read_silver
 from tests.support.computed_days import newest, staged_rows
 from tests.support.edge_case_cluster import OddCluster
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def stage(staged_odd_day: Day) -> Stage:
+def stage(staged_odd_day: Day) -> StagingArea:
     return newest(staged_odd_day)
 
 
@@ -41,7 +41,7 @@ def is_bomb(row: dict[str, Any]) -> bool:
     return (row["file"], row["text"]) in OddCluster().bombs
 
 
-def test_each_broken_record_is_kept_with_its_line_its_reason_and_its_text(stage: Stage) -> None:
+def test_each_broken_record_is_kept_with_its_line_its_reason_and_its_text(stage: StagingArea) -> None:
     rejected = [row for row in staged_rows(stage, "rejected_record") if not is_contradicted(row)]
 
     assert where(rejected) == OddCluster().broken_lines
@@ -61,7 +61,7 @@ def test_each_broken_record_is_kept_with_its_line_its_reason_and_its_text(stage:
     assert torn["text"] == '{"connectionSet":[{"clientId":"c1"'
 
 
-def test_a_bomb_is_kept_as_it_is_with_the_reason_why_it_was_not_read(stage: Stage) -> None:
+def test_a_bomb_is_kept_as_it_is_with_the_reason_why_it_was_not_read(stage: StagingArea) -> None:
     reasons = [
         (row["kind"], row["reason"].partition(": ")[2] or row["reason"])
         for row in staged_rows(stage, "rejected_record")
@@ -75,7 +75,7 @@ def test_a_bomb_is_kept_as_it_is_with_the_reason_why_it_was_not_read(stage: Stag
     ]
 
 
-def test_the_line_of_a_broken_record_says_what_was_asked(stage: Stage) -> None:
+def test_the_line_of_a_broken_record_says_what_was_asked(stage: StagingArea) -> None:
     records = [row for row in staged_rows(stage, "export_record") if row["state"] == "rejected"]
 
     assert where(records) == OddCluster().broken_lines | OddCluster().contradicting_lines
@@ -84,7 +84,7 @@ def test_the_line_of_a_broken_record_says_what_was_asked(stage: Stage) -> None:
     }
 
 
-def test_nothing_is_made_of_a_broken_record(stage: Stage) -> None:
+def test_nothing_is_made_of_a_broken_record(stage: StagingArea) -> None:
     assert [row for row in staged_rows(stage, "topic_route") if row["topic"] == "no-read-count"] == []
     assert staged_rows(stage, "topic_config") == []
     assert staged_rows(stage, "subscription_group") == []
@@ -100,7 +100,7 @@ def test_nothing_is_made_of_a_broken_record(stage: Stage) -> None:
     ] == [("c1", "online"), ("c2", "unknown")]
 
 
-def test_broken_records_are_a_finding_for_each_subject(stage: Stage) -> None:
+def test_broken_records_are_a_finding_for_each_subject(stage: StagingArea) -> None:
     """Two kinds of record of one broker are one finding: a subject stands in it once."""
     found = {
         (row["broker_name"], row["consumer_group"], row["topic"], row["client_id"]): row["evidence"]
@@ -125,11 +125,11 @@ def test_broken_records_are_a_finding_for_each_subject(stage: Stage) -> None:
     )
 
 
-def repeats(stage: Stage) -> list[dict[str, Any]]:
+def repeats(stage: StagingArea) -> list[dict[str, Any]]:
     return [row for row in staged_rows(stage, "export_record") if row["counted_line"] is not None]
 
 
-def test_a_record_that_is_there_twice_counts_once(stage: Stage) -> None:
+def test_a_record_that_is_there_twice_counts_once(stage: StagingArea) -> None:
     twice = [row for row in repeats(stage) if row["is_repeat"]]
     kinds = Counter(row["kind"] for row in twice)
 
@@ -148,7 +148,7 @@ def test_a_record_that_is_there_twice_counts_once(stage: Stage) -> None:
     }
 
 
-def test_of_answers_to_one_question_the_newest_counts_and_a_failure_never(stage: Stage) -> None:
+def test_of_answers_to_one_question_the_newest_counts_and_a_failure_never(stage: StagingArea) -> None:
     again = [row for row in repeats(stage) if row["consumer_group"] == "g-asked-again"]
 
     assert [
@@ -164,7 +164,7 @@ def test_of_answers_to_one_question_the_newest_counts_and_a_failure_never(stage:
     ] == ["c1", "c2"]
 
 
-def test_answers_of_one_instant_that_differ_count_for_nothing_and_are_named(stage: Stage) -> None:
+def test_answers_of_one_instant_that_differ_count_for_nothing_and_are_named(stage: StagingArea) -> None:
     contradicting = [row for row in staged_rows(stage, "rejected_record") if is_contradicted(row)]
 
     assert where(contradicting) == OddCluster().contradicting_lines
@@ -191,7 +191,7 @@ def test_answers_of_one_instant_that_differ_count_for_nothing_and_are_named(stag
     ]
 
 
-def test_what_does_not_count_is_a_finding_that_names_the_lines(stage: Stage) -> None:
+def test_what_does_not_count_is_a_finding_that_names_the_lines(stage: StagingArea) -> None:
     """Repeats are worth knowing; answers that changed between two captures are a warning."""
     found = {
         (row["broker_name"], row["consumer_group"], row["topic"], row["client_id"]): row
@@ -218,7 +218,7 @@ def test_what_does_not_count_is_a_finding_that_names_the_lines(stage: Stage) -> 
     assert " says the same as line " in of_client["evidence"]
 
 
-def test_odd_values_are_read_as_rocketmq_reads_them(stage: Stage) -> None:
+def test_odd_values_are_read_as_rocketmq_reads_them(stage: StagingArea) -> None:
     routes = {
         row["topic"]: row for row in staged_rows(stage, "topic_route") if row["nameserver"] == "ns-1:9876"
     }
@@ -246,13 +246,13 @@ def test_odd_values_are_read_as_rocketmq_reads_them(stage: Stage) -> None:
         if row["consumer_group"] == "g-nowhere" and row["observed_client_ids"]
     } == {
         ("orders", "a", 0): ("match", None),
-        ("orders", "a", 99): ("foreign_owner", None),
-        ("orders", "nowhere", 0): ("foreign_owner", None),
+        ("orders", "a", 99): ("unexpected_owner", None),
+        ("orders", "nowhere", 0): ("unexpected_owner", None),
         ("nowhere", "a", 0): ("unknown", "route_unknown"),
     }
 
 
-def test_an_order_configuration_that_producers_cannot_read_is_a_finding(stage: Stage) -> None:
+def test_an_order_configuration_that_producers_cannot_read_is_a_finding(stage: StagingArea) -> None:
     assert [
         (row["topic"], row["severity"], row["evidence"])
         for row in staged_rows(stage, "finding")
@@ -266,7 +266,7 @@ def test_an_order_configuration_that_producers_cannot_read_is_a_finding(stage: S
     ]
 
 
-def test_of_two_masters_of_one_broker_the_one_counts_that_answered_more(stage: Stage) -> None:
+def test_of_two_masters_of_one_broker_the_one_counts_that_answered_more(stage: StagingArea) -> None:
     connected = [
         (row["consumer_group"], row["client_id"])
         for row in staged_rows(stage, "consumer_connection")
@@ -286,7 +286,7 @@ def test_of_two_masters_of_one_broker_the_one_counts_that_answered_more(stage: S
     assert sorted(presence) == [("g-old-master-down", "online"), ("g-two-masters", "online")]
 
 
-def test_of_two_masters_each_counts_for_the_members_that_it_alone_reached(stage: Stage) -> None:
+def test_of_two_masters_each_counts_for_the_members_that_it_alone_reached(stage: StagingArea) -> None:
     offsets = {
         row["client_id"]: row["memory_offset"]
         for row in staged_rows(stage, "memory_offset")
@@ -296,7 +296,7 @@ def test_of_two_masters_each_counts_for_the_members_that_it_alone_reached(stage:
     assert offsets == {"c1": 5, "c2": 7}
 
 
-def test_every_line_of_the_export_is_accounted_for(staged_odd_day: Day, stage: Stage) -> None:
+def test_every_line_of_the_export_is_accounted_for(staged_odd_day: Day, stage: StagingArea) -> None:
     manifest = load_manifest(
         export_directory(staged_odd_day.exports, staged_odd_day.cluster, staged_odd_day.ds)
     )
@@ -313,12 +313,12 @@ def test_every_line_of_the_export_is_accounted_for(staged_odd_day: Day, stage: S
 
 
 def test_an_export_is_read_once_and_never_held_in_memory_whatever_its_size(
-    spark: SparkSession, staged_odd_day: Day, stage: Stage, tmp_path: Path
+    spark: SparkSession, staged_odd_day: Day, stage: StagingArea, tmp_path: Path
 ) -> None:
     """Held whole it filled the heap, and every table went through all of it."""
     landed = export_directory(staged_odd_day.exports, staged_odd_day.cluster, staged_odd_day.ds)
     read = shutil.copytree(landed, tmp_path / "export")
-    parts = Stage(str(tmp_path), "parts")
+    parts = StagingArea(str(tmp_path), "parts")
 
     silver = read_silver(spark, str(read), load_manifest(read), parts)
     shutil.rmtree(read)
@@ -333,7 +333,7 @@ def test_an_export_is_read_once_and_never_held_in_memory_whatever_its_size(
 
 
 def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
-    spark: SparkSession, staged_odd_day: Day, stage: Stage, tmp_path: Path
+    spark: SparkSession, staged_odd_day: Day, stage: StagingArea, tmp_path: Path
 ) -> None:
     day = staged_odd_day
     directory = export_directory(day.exports, day.cluster, day.ds)
@@ -342,7 +342,7 @@ def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
     spark.conf.set(names[0], "3000b")
     spark.conf.set(names[1], "0b")
     try:
-        parts = Stage(str(tmp_path), "parts")
+        parts = StagingArea(str(tmp_path), "parts")
         silver = read_silver(spark, str(directory), load_manifest(directory), parts)
         read = [row.asDict() for row in silver["export_record"].collect()]
     finally:

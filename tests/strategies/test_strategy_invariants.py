@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import MessageQueue, Owners, SubscriptionBatch, get_strategy
-from strategies.guarantees import Promise
-from strategies.invariants import Broken, check, check_move, promise
+from strategies.guarantees import Guarantees
+from strategies.invariants import ViolatedGuarantee, check, check_move, promise
 from tests.support.strategy_examples import STRATEGIES
 from tests.support.strategy_generators import Subscription, batches, client_lists, queue_lists
 
@@ -50,15 +50,15 @@ def test_a_monotone_strategy_moves_only_what_it_must(
 @pytest.mark.parametrize(
     ("name", "stated"),
     [
-        ("AVG", Promise(max_owner_count=1, min_owner_count=1, max_spread_count=1)),
-        ("AVG_BY_CIRCLE", Promise(max_owner_count=1, min_owner_count=1, max_spread_count=1)),
+        ("AVG", Guarantees(max_owner_count=1, min_owner_count=1, max_spread_count=1)),
+        ("AVG_BY_CIRCLE", Guarantees(max_owner_count=1, min_owner_count=1, max_spread_count=1)),
         (
             "CONSISTENT_HASH",
-            Promise(max_owner_count=1, min_owner_count=1, is_monotone=True, holds_with_duplicate_ids=True),
+            Guarantees(max_owner_count=1, min_owner_count=1, is_monotone=True, holds_with_duplicate_ids=True),
         ),
     ],
 )
-def test_promises_are_plain_numbers(name: str, stated: Promise) -> None:
+def test_promises_are_plain_numbers(name: str, stated: Guarantees) -> None:
     assert promise(get_strategy(name)) == stated
 
 
@@ -68,7 +68,7 @@ def test_what_the_4_7_1_machine_room_does_not_promise_it_does_not_keep() -> None
     old = get_strategy("MACHINE_ROOM", client_version="4.7.1", consumer_idcs={"room1"}).allocate_batch(batch)
     new = get_strategy("MACHINE_ROOM", client_version="4.8.0", consumer_idcs={"room1"})
     broken = {violation.broken for violation in check(new, batch, old)}
-    assert broken == {Broken.TOO_FEW_OWNERS, Broken.NOT_COVERED}
+    assert broken == {ViolatedGuarantee.TOO_FEW_OWNERS, ViolatedGuarantee.NOT_COVERED}
 
 
 QUEUES = [MessageQueue("T", "b", number) for number in range(6)]
@@ -88,15 +88,15 @@ def changed(rows: dict[int, tuple[int, int, int]], dropped: tuple[int, ...] = ()
 @pytest.mark.parametrize(
     ("owners", "broken", "slot"),
     [
-        (changed({}, dropped=(3,)), Broken.TOO_FEW_OWNERS, 3),
-        (changed({1: (0, 0, 1)}), Broken.TOO_MANY_OWNERS, 0),
-        (changed({0: (0, 6, 0)}), Broken.FOREIGN_QUEUE, 6),
-        (changed({0: (0, 0, 3)}), Broken.FOREIGN_CLIENT, 3),
-        (changed({6: (1, 0, 1)}), Broken.FOREIGN_CLIENT, 1),
-        (changed({2: (0, 2, 0)}), Broken.SPREAD, -1),
+        (changed({}, dropped=(3,)), ViolatedGuarantee.TOO_FEW_OWNERS, 3),
+        (changed({1: (0, 0, 1)}), ViolatedGuarantee.TOO_MANY_OWNERS, 0),
+        (changed({0: (0, 6, 0)}), ViolatedGuarantee.FOREIGN_QUEUE, 6),
+        (changed({0: (0, 0, 3)}), ViolatedGuarantee.FOREIGN_CLIENT, 3),
+        (changed({6: (1, 0, 1)}), ViolatedGuarantee.FOREIGN_CLIENT, 1),
+        (changed({2: (0, 2, 0)}), ViolatedGuarantee.SPREAD, -1),
     ],
 )
-def test_a_planted_fault_is_noticed(owners: Owners, broken: Broken, slot: int) -> None:
+def test_a_planted_fault_is_noticed(owners: Owners, broken: ViolatedGuarantee, slot: int) -> None:
     found = [(violation.broken, violation.slot) for violation in check(AVG, BATCH, owners)]
     assert (broken, slot) in found
 
@@ -105,7 +105,7 @@ def test_a_violation_says_what_was_seen_and_what_was_promised() -> None:
     (violation,) = [
         violation
         for violation in check(AVG, BATCH, changed({2: (0, 2, 0)}))
-        if violation.broken is Broken.SPREAD
+        if violation.broken is ViolatedGuarantee.SPREAD
     ]
     assert (violation.subscription, violation.observed, violation.promised) == (0, 2, 1)
 
@@ -117,7 +117,7 @@ def test_too_much_load_is_noticed() -> None:
     found = [
         violation
         for violation in check(bounded, everything_to_one, owners)
-        if violation.broken is Broken.LOAD
+        if violation.broken is ViolatedGuarantee.LOAD
     ]
     assert [(violation.slot, violation.observed, violation.promised) for violation in found] == [(0, 6, 2)]
 

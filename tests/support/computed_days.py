@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from rebalance_ledger.warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import StagingArea
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE_EXPORTS = ROOT / "samples" / "exports"
@@ -54,7 +54,7 @@ def compute_and_publish(spark: SparkSession, day: Day) -> None:
     stages.publish(day)
 
 
-def staged_rows(stage: Stage, table: str) -> list[Row]:
+def staged_rows(stage: StagingArea, table: str) -> list[Row]:
     """The staged rows of a table, without a JVM."""
     definition = TABLES[table]
     rows: list[Row] = (
@@ -65,7 +65,7 @@ def staged_rows(stage: Stage, table: str) -> list[Row]:
     return rows
 
 
-def newest(day: Day) -> Stage:
+def newest(day: Day) -> StagingArea:
     """The day's newest whole stage."""
     return newest_stage(day.warehouse, day.cluster, day.ds)
 

@@ -24,7 +24,7 @@ AB = {"a": 2, "b": 2}
 JAVA_4_7_1 = 355
 Expected = dict[str, tuple[str, str | None]]
 
-CASES: dict[str, tuple[Callable[[Said], Expected | None], Expected]] = {}
+CASES: dict[str, tuple[Callable[[SourceAnswer], Expected | None], Expected]] = {}
 SETTINGS = """
 clusters:
   drift-test:
@@ -74,11 +74,11 @@ def unowned(cause: str | None) -> tuple[str, str | None]:
 
 
 def twice(cause: str | None) -> tuple[str, str | None]:
-    return "multi_owned", cause
+    return "multiple_owners", cause
 
 
 def foreign(cause: str | None) -> tuple[str, str | None]:
-    return "foreign_owner", cause
+    return "unexpected_owner", cause
 
 
 SHARED = ("shared", None)
@@ -88,7 +88,7 @@ def unknown(reason: str) -> tuple[str, str | None]:
     return "unknown", reason
 
 
-class Said:
+class SourceAnswer:
     """What sources say of one group and of the topic of the same name."""
 
     def __init__(self, export: ExportBuilder, name: str) -> None:
@@ -151,10 +151,12 @@ class Said:
 
 def case(
     expected: Expected | None = None,
-) -> Callable[[Callable[[Said], Expected | None]], Callable[[Said], Expected | None]]:
+) -> Callable[[Callable[[SourceAnswer], Expected | None]], Callable[[SourceAnswer], Expected | None]]:
     """A case; where nothing is expected here, the function gives it."""
 
-    def register(plant: Callable[[Said], Expected | None]) -> Callable[[Said], Expected | None]:
+    def register(
+        plant: Callable[[SourceAnswer], Expected | None],
+    ) -> Callable[[SourceAnswer], Expected | None]:
         CASES[plant.__name__] = (plant, expected or {})
         return plant
 
@@ -166,7 +168,7 @@ def drifting_export() -> tuple[ExportBuilder, dict[str, Expected]]:
     export = ExportBuilder(CLUSTER)
     expected = {}
     for name, (plant, of_case) in CASES.items():
-        expected[name] = plant(Said(export, name)) or of_case
+        expected[name] = plant(SourceAnswer(export, name)) or of_case
     return export, expected
 
 
@@ -174,7 +176,7 @@ def drifting_export() -> tuple[ExportBuilder, dict[str, Expected]]:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def well(said: Said) -> None:
+def well(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1")
@@ -182,7 +184,7 @@ def well(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def more_clients_than_queues(said: Said) -> None:
+def more_clients_than_queues(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2", "c3", "c4", "c5", "c6")
     for client, owns in {
@@ -197,7 +199,7 @@ def more_clients_than_queues(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def releases_with_one_rule(said: Said) -> None:
+def releases_with_one_rule(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2", c1=("JAVA", JAVA_4_7_1))
     said.client("c1", "a/0", "a/1", version="V4_7_1")
@@ -205,7 +207,7 @@ def releases_with_one_rule(said: Said) -> None:
 
 
 @case({"a/0": SHARED, "a/1": SHARED, "b/0": SHARED, "b/1": SHARED})
-def shared_by_the_broker(said: Said) -> None:
+def shared_by_the_broker(said: SourceAnswer) -> None:
     said.route()
     for broker in "ab":
         said.export.popped(broker, said.name, said.name)
@@ -215,7 +217,7 @@ def shared_by_the_broker(said: Said) -> None:
 
 
 @case({"a/0": twice("mixed_request_modes"), "a/1": SHARED, "b/0": SHARED, "b/1": SHARED})
-def one_pops_and_one_pulls(said: Said) -> None:
+def one_pops_and_one_pulls(said: SourceAnswer) -> None:
     said.route()
     for broker in "ab":
         said.export.popped(broker, said.name, said.name)
@@ -224,8 +226,8 @@ def one_pops_and_one_pulls(said: Said) -> None:
     said.client("c2", "a/0")
 
 
-@case({"a/0": SHARED, "a/1": SHARED, "b/0": unknown("shared_by_pop"), "b/1": unknown("shared_by_pop")})
-def popped_although_no_broker_said_so(said: Said) -> None:
+@case({"a/0": SHARED, "a/1": SHARED, "b/0": unknown("pop_mode"), "b/1": unknown("pop_mode")})
+def popped_although_no_broker_said_so(said: SourceAnswer) -> None:
     """The broker's default mode is in no export; that clients pop is."""
     said.route()
     said.lists("c1", "c2")
@@ -234,7 +236,7 @@ def popped_although_no_broker_said_so(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def broadcasting_twins(said: Said) -> None:
+def broadcasting_twins(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c1", "c2", model="BROADCASTING")
     for client in ("c1", "c2"):
@@ -242,7 +244,7 @@ def broadcasting_twins(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def broadcasting_member_that_is_gone(said: Said) -> None:
+def broadcasting_member_that_is_gone(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2", model="BROADCASTING")
     said.client("c1", "a/0", "a/1", "b/0", "b/1")
@@ -250,7 +252,7 @@ def broadcasting_member_that_is_gone(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def suspended_consumer(said: Said) -> None:
+def suspended_consumer(said: SourceAnswer) -> None:
     """c2 pulls and consumes nothing: five messages in each of its queues are an hour old."""
     said.route()
     said.lists("c1", "c2")
@@ -261,7 +263,7 @@ def suspended_consumer(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def quiet_topic_that_just_got_messages(said: Said) -> None:
+def quiet_topic_that_just_got_messages(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1", consumed_s_ago=3600)
@@ -271,7 +273,7 @@ def quiet_topic_that_just_got_messages(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def quiet_topic_without_messages(said: Said) -> None:
+def quiet_topic_without_messages(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1", consumed_s_ago=3600)
@@ -293,7 +295,7 @@ def quiet_topic_without_messages(said: Said) -> None:
         "b/1": unowned("subscriptions_differ"),
     }
 )
-def member_that_does_not_subscribe(said: Said) -> None:
+def member_that_does_not_subscribe(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1")
@@ -301,7 +303,7 @@ def member_that_does_not_subscribe(said: Said) -> None:
 
 
 @case()
-def java_and_go(said: Said) -> Expected:
+def java_and_go(said: SourceAnswer) -> Expected:
     """Each hashes by its own ring; the truth is what the two clients do, one call each."""
     return _each_by_its_own(
         said,
@@ -314,7 +316,7 @@ def java_and_go(said: Said) -> Expected:
 
 
 @case()
-def releases_with_other_rooms(said: Said) -> Expected:
+def releases_with_other_rooms(said: SourceAnswer) -> Expected:
     return _each_by_its_own(
         said,
         {"hz@a": 2, "sh@b": 8},
@@ -326,7 +328,7 @@ def releases_with_other_rooms(said: Said) -> Expected:
 
 
 @case()
-def releases_before_rooms_were_kept_apart(said: Said) -> Expected:
+def releases_before_rooms_were_kept_apart(said: SourceAnswer) -> Expected:
     return _each_by_its_own(
         said,
         {"hz@a": 2, "sh@b": 9},
@@ -338,7 +340,7 @@ def releases_before_rooms_were_kept_apart(said: Said) -> Expected:
 
 
 def _each_by_its_own(
-    said: Said,
+    said: SourceAnswer,
     brokers: Mapping[str, int],
     strategy: str,
     clients: Mapping[str, tuple[str, str]],
@@ -367,8 +369,8 @@ def _each_by_its_own(
     return {f"{queue.broker_name}/{queue.queue_id}": by_count[count] for queue, count in owner_counts.items()}
 
 
-@case({"a/0": twice("config_list_overlap"), "a/1": MATCH, "b/0": MATCH, "b/1": unowned("config_list_gap")})
-def overlapping_lists(said: Said) -> None:
+@case({"a/0": twice("config_list_overlap"), "a/1": MATCH, "b/0": MATCH, "b/1": unowned("not_in_config_list")})
+def overlapping_lists(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1", strategy="CONFIG")
@@ -381,7 +383,7 @@ def overlapping_lists(said: Said) -> None:
         "a/8": twice("queue_not_in_route"),
     }
 )
-def lists_with_a_queue_that_is_gone(said: Said) -> None:
+def lists_with_a_queue_that_is_gone(said: SourceAnswer) -> None:
     """A client consumes what its list names, whatever the route says; two lists name a/8."""
     said.route()
     said.lists("c1", "c2")
@@ -394,10 +396,10 @@ def lists_with_a_queue_that_is_gone(said: Said) -> None:
         "a/0": twice("config_list_overlap"),
         "a/1": unknown("settings_missing"),
         "b/0": unknown("settings_missing"),
-        "b/1": unowned("config_list_gap"),
+        "b/1": unowned("not_in_config_list"),
     }
 )
-def lists_that_nobody_told(said: Said) -> None:
+def lists_that_nobody_told(said: SourceAnswer) -> None:
     """Two holders are two, and nobody is nobody, whatever the lists are."""
     overlapping_lists(said)
 
@@ -410,7 +412,7 @@ def lists_that_nobody_told(said: Said) -> None:
         "b/1": unknown("strategy_unknown"),
     }
 )
-def strategy_of_their_own(said: Said) -> None:
+def strategy_of_their_own(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1", strategy="com.example.Own")
@@ -421,7 +423,7 @@ def strategy_of_their_own(said: Said) -> None:
 
 
 @case()
-def member_with_other_rooms(said: Said) -> Expected:
+def member_with_other_rooms(said: SourceAnswer) -> Expected:
     """c3 serves the other room: its share of the first is nobody's, and what it holds of the second should be nobody's."""
     return _one_with_other_parameters(
         said, {"hz@a": 6, "sh@b": 6}, "MACHINE_ROOM", {"consumer_idcs": {"hz"}}, {"consumer_idcs": {"sh"}}
@@ -436,7 +438,7 @@ def member_with_other_rooms(said: Said) -> Expected:
         "sh@b/1": MATCH,
     }
 )
-def members_set_to_other_rooms(said: Said) -> None:
+def members_set_to_other_rooms(said: SourceAnswer) -> None:
     """The settings say that c2 serves the other room, and so it does."""
     said.route({"hz@a": 2, "sh@b": 2})
     said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
@@ -445,7 +447,7 @@ def members_set_to_other_rooms(said: Said) -> None:
 
 
 @case()
-def member_with_other_virtual_nodes(said: Said) -> Expected:
+def member_with_other_virtual_nodes(said: SourceAnswer) -> Expected:
     return _one_with_other_parameters(
         said,
         {"a": 16, "b": 16},
@@ -456,7 +458,7 @@ def member_with_other_virtual_nodes(said: Said) -> Expected:
 
 
 def _one_with_other_parameters(
-    said: Said,
+    said: SourceAnswer,
     brokers: Mapping[str, int],
     strategy: str,
     parameters: Mapping[str, object],
@@ -500,7 +502,7 @@ def _one_with_other_parameters(
     | {f"hz@a/{queue}": unowned(None) for queue in (2, 3)}
     | {f"sh@b/{queue}": unowned("room_without_clients") for queue in range(4)}
 )
-def member_that_lost_its_queues(said: Said) -> None:
+def member_that_lost_its_queues(said: SourceAnswer) -> None:
     """c2 holds nothing: no parameters are needed to explain that."""
     said.route({"hz@a": 4, "sh@b": 4})
     said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
@@ -526,7 +528,7 @@ TWINS: Expected = {
         "b/1": MATCH,
     }
 )
-def id_listed_twice_by_every_broker(said: Said) -> None:
+def id_listed_twice_by_every_broker(said: SourceAnswer) -> None:
     """Two processes, or one with connections that died: the answer through a broker is that of one process."""
     said.route()
     said.lists("c1", "c1", "c2")
@@ -535,7 +537,7 @@ def id_listed_twice_by_every_broker(said: Said) -> None:
 
 
 @case(TWINS)
-def twins_asked_themselves(said: Said) -> None:
+def twins_asked_themselves(said: SourceAnswer) -> None:
     id_listed_twice_by_every_broker(said)
     for process in ("p1", "p2"):
         said.client("c1", "a/0", "a/1", process=process)
@@ -543,7 +545,7 @@ def twins_asked_themselves(said: Said) -> None:
 
 
 @case(TWINS | {"a/1": MATCH})
-def twin_that_lost_a_queue(said: Said) -> None:
+def twin_that_lost_a_queue(said: SourceAnswer) -> None:
     """The answer through a broker is that of one process, and does not hide what the other one says."""
     id_listed_twice_by_every_broker(said)
     said.client("c1", "a/0", "a/1", process="p1")
@@ -551,13 +553,13 @@ def twin_that_lost_a_queue(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": unowned("member_lists_differ"), "b/1": MATCH})
-def id_listed_twice_with_one_process(said: Said) -> None:
+def id_listed_twice_with_one_process(said: SourceAnswer) -> None:
     id_listed_twice_by_every_broker(said)
     said.client("c1", "a/0", "a/1", process="p1")
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": unowned("member_lists_differ"), "b/1": MATCH})
-def dead_connection_on_one_broker(said: Said) -> None:
+def dead_connection_on_one_broker(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c1", "c2", brokers="a")
     said.lists("c1", "c2", brokers="b")
@@ -566,7 +568,7 @@ def dead_connection_on_one_broker(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def dead_connection_that_nobody_divides_by(said: Said) -> None:
+def dead_connection_that_nobody_divides_by(said: SourceAnswer) -> None:
     """Each list has one vote, and the longer one has a connection more than the other broker knows of that id."""
     said.route()
     said.lists("c1", "c1", "c2", brokers="a")
@@ -576,7 +578,7 @@ def dead_connection_that_nobody_divides_by(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def list_without_a_member_that_answers(said: Said) -> None:
+def list_without_a_member_that_answers(said: SourceAnswer) -> None:
     """Each list has one vote; c3 answers and divides by both, and the shorter list does not have it."""
     said.route()
     said.lists("c1", "c2", brokers="a")
@@ -587,7 +589,7 @@ def list_without_a_member_that_answers(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
-def ghost_on_one_broker(said: Said) -> None:
+def ghost_on_one_broker(said: SourceAnswer) -> None:
     """c3 is dead and one broker still lists it: c1 divides by two, c2 by three."""
     said.route()
     said.lists("c1", "c2", brokers="a")
@@ -598,7 +600,7 @@ def ghost_on_one_broker(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
-def ghost_on_every_broker(said: Said) -> None:
+def ghost_on_every_broker(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2", "c3")
     said.client("c1", "a/0", "a/1")
@@ -610,7 +612,7 @@ def ghost_on_every_broker(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": unowned("route_views_differ"), "b/0": MATCH, "b/1": MATCH})
-def name_servers_with_other_queues(said: Said) -> None:
+def name_servers_with_other_queues(said: SourceAnswer) -> None:
     """c1 polls the name server that does not know broker b."""
     said.route(AB, "ns-1:9876")
     said.route({"a": 2}, "ns-2:9876")
@@ -620,7 +622,7 @@ def name_servers_with_other_queues(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH, "b/2": foreign("route_views_differ")})
-def queue_of_the_other_name_server(said: Said) -> None:
+def queue_of_the_other_name_server(said: SourceAnswer) -> None:
     said.route({"a": 2, "b": 3}, "ns-1:9876")
     for nameserver in ("ns-2:9876", "ns-3:9876"):
         said.route(AB, nameserver)
@@ -629,16 +631,16 @@ def queue_of_the_other_name_server(said: Said) -> None:
     said.client("c2", "b/0", "b/1", "b/2")
 
 
-@case({"a/0": foreign("route_vanished"), "b/1": foreign("route_vanished")})
-def route_that_vanished(said: Said) -> None:
+@case({"a/0": foreign("route_missing"), "b/1": foreign("route_missing")})
+def route_that_vanished(said: SourceAnswer) -> None:
     said.export.route(said.name, None)
     said.lists("c1", "c2")
     said.client("c1", "a/0")
     said.client("c2", "b/1")
 
 
-@case({"a/0": foreign("route_vanished")})
-def topic_closed_for_reading(said: Said) -> None:
+@case({"a/0": foreign("route_missing")})
+def topic_closed_for_reading(said: SourceAnswer) -> None:
     said.route(perm=2)
     said.lists("c1", "c2")
     said.client("c1", "a/0")
@@ -649,7 +651,7 @@ def topic_closed_for_reading(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": foreign("not_yet_rebalanced")})
-def client_that_has_just_started(said: Said) -> None:
+def client_that_has_just_started(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2", "c3")
     said.client("c1", "a/0", "a/1")
@@ -658,7 +660,7 @@ def client_that_has_just_started(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": foreign(None)})
-def client_that_started_long_ago_and_owns_nothing(said: Said) -> None:
+def client_that_started_long_ago_and_owns_nothing(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2", "c3")
     said.client("c1", "a/0", "a/1")
@@ -667,7 +669,7 @@ def client_that_started_long_ago_and_owns_nothing(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("not_yet_rebalanced")})
-def queue_that_is_being_given_up(said: Said) -> None:
+def queue_that_is_being_given_up(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1", gives_up=("b/1",))
@@ -675,7 +677,7 @@ def queue_that_is_being_given_up(said: Said) -> None:
 
 
 @case({"a/0": twice(None), "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
-def stranger_that_no_broker_lists(said: Said) -> None:
+def stranger_that_no_broker_lists(said: SourceAnswer) -> None:
     well(said)
     said.client("c9", "a/0")
 
@@ -688,7 +690,7 @@ NOTHING_REPORTED = unknown("pull_consumer_reports_no_queues")
 
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
-def pull_consumers(said: Said) -> None:
+def pull_consumers(said: SourceAnswer) -> None:
     """`DefaultMQPullConsumer`: the application chooses what it pulls, and no answer says it."""
     said.route()
     said.lists("c1", "c2", topics=[])
@@ -698,7 +700,7 @@ def pull_consumers(said: Said) -> None:
 
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
-def pull_consumers_that_subscribe(said: Said) -> None:
+def pull_consumers_that_subscribe(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     for client in ("c1", "c2"):
@@ -706,7 +708,7 @@ def pull_consumers_that_subscribe(said: Said) -> None:
 
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), unknown("assigned_by_hand")))
-def queues_assigned_by_hand(said: Said) -> None:
+def queues_assigned_by_hand(said: SourceAnswer) -> None:
     """`DefaultLitePullConsumer.assign`: the application leaves two queues out on purpose."""
     said.route()
     said.lists("c1@STREAM", topics=[])
@@ -714,7 +716,7 @@ def queues_assigned_by_hand(said: Said) -> None:
 
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned(None)})
-def lite_pull_that_lost_a_queue(said: Said) -> None:
+def lite_pull_that_lost_a_queue(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1@STREAM", "c2@STREAM")
     said.client("c1@STREAM", "a/0", "a/1", properties=PULLS_LITE)
@@ -725,7 +727,7 @@ NOT_REPORTED = unknown("strategy_not_reported")
 
 
 @case({"a/0": NOT_REPORTED, "a/1": NOT_REPORTED, "b/0": NOT_REPORTED, "b/1": unowned(None)})
-def members_that_report_no_strategy(said: Said) -> None:
+def members_that_report_no_strategy(said: SourceAnswer) -> None:
     """Go clients answer with their queues and without a strategy."""
     said.route()
     said.lists("c1", "c2", c1=("GO", JAVA_4_7_1), c2=("GO", JAVA_4_7_1))
@@ -737,51 +739,51 @@ def members_that_report_no_strategy(said: Said) -> None:
     {
         "a/0": MATCH,
         "a/1": unowned(None),
-        "b/0": unknown("client_not_asked"),
-        "b/1": unknown("client_not_asked"),
+        "b/0": unknown("client_unreachable"),
+        "b/1": unknown("client_unreachable"),
     }
 )
-def client_that_does_not_answer(said: Said) -> None:
+def client_that_does_not_answer(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0")
     said.silent("c2")
 
 
-@case({"a/0": MATCH, "a/1": MATCH, "b/0": foreign(None), "b/1": unknown("client_not_asked")})
-def queue_of_a_silent_client_with_another_one(said: Said) -> None:
+@case({"a/0": MATCH, "a/1": MATCH, "b/0": foreign(None), "b/1": unknown("client_unreachable")})
+def queue_of_a_silent_client_with_another_one(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1", "b/0")
     said.silent("c2")
 
 
-@case({name: unknown("client_not_asked") for name in ("a/0", "a/1", "b/0", "b/1")})
-def group_of_which_nobody_could_be_asked(said: Said) -> None:
+@case({name: unknown("client_unreachable") for name in ("a/0", "a/1", "b/0", "b/1")})
+def group_of_which_nobody_could_be_asked(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2")
 
 
-@case({name: unknown("client_not_asked") for name in ("a/0", "a/1", "b/0", "b/1")})
-def configured_and_never_asked(said: Said) -> None:
+@case({name: unknown("client_unreachable") for name in ("a/0", "a/1", "b/0", "b/1")})
+def configured_and_never_asked(said: SourceAnswer) -> None:
     group_of_which_nobody_could_be_asked(said)
 
 
 @case({name: unknown("members_unknown") for name in ("a/0", "a/1", "b/0", "b/1")})
-def members_that_no_broker_could_tell(said: Said) -> None:
+def members_that_no_broker_could_tell(said: SourceAnswer) -> None:
     said.route()
     for broker in "ab":
         said.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=said.name)
     said.client("c1")
 
 
-def of_retry_topic(said: Said) -> None:
+def of_retry_topic(said: SourceAnswer) -> None:
     """The route of the group's retry topic, which is all that the export says of its topics."""
     said.export.route(f"%RETRY%{said.name}", {"a": 1, "b": 1})
 
 
 @case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
-def group_that_only_failed_questions_name(said: Said) -> None:
+def group_that_only_failed_questions_name(said: SourceAnswer) -> None:
     """An account without permission for the group, or brokers that died in the middle of the capture."""
     of_retry_topic(said)
     for broker in "ab":
@@ -790,26 +792,26 @@ def group_that_only_failed_questions_name(said: Said) -> None:
 
 
 @case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
-def group_that_only_its_retry_topic_names(said: Said) -> None:
+def group_that_only_its_retry_topic_names(said: SourceAnswer) -> None:
     of_retry_topic(said)
 
 
 @case({})
-def group_that_was_deleted(said: Said) -> None:
+def group_that_was_deleted(said: SourceAnswer) -> None:
     """Its retry topic is left, on a broker that lists its groups without this one."""
     said.export.route(f"%RETRY%{said.name}", {"broker-that-was-read": 1})
     said.export.subscription_groups("broker-that-was-read", "well")
 
 
 @case({})
-def group_that_exists_and_is_not_used(said: Said) -> None:
+def group_that_exists_and_is_not_used(said: SourceAnswer) -> None:
     of_retry_topic(said)
     for broker in "ab":
         said.export.no_members(broker, said.name)
 
 
 @case({"a/0": unknown("route_unknown")})
-def route_that_no_name_server_could_tell(said: Said) -> None:
+def route_that_no_name_server_could_tell(said: SourceAnswer) -> None:
     for nameserver in ("ns-1:9876", "ns-2:9876"):
         said.export.failure("nameserver_route", NOT_REACHED, nameserver=nameserver, topic=said.name)
     said.lists("c1")
@@ -817,7 +819,7 @@ def route_that_no_name_server_could_tell(said: Said) -> None:
 
 
 @case({name: unowned("group_offline") for name in ("a/0", "a/1", "b/0", "b/1")})
-def group_that_is_offline(said: Said) -> None:
+def group_that_is_offline(said: SourceAnswer) -> None:
     said.route()
     for broker in "ab":
         said.export.no_members(broker, said.name)
@@ -825,15 +827,15 @@ def group_that_is_offline(said: Said) -> None:
 
 
 @case({"a/0": unowned(None), "a/1": unowned(None), "b/0": MATCH, "b/1": MATCH})
-def broadcasting_member_that_lost_a_broker(said: Said) -> None:
+def broadcasting_member_that_lost_a_broker(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2", model="BROADCASTING")
     said.client("c1", "a/0", "a/1", "b/0", "b/1")
     said.client("c2", "b/0", "b/1")
 
 
-@case({name: unknown("client_not_asked") for name in ("a/0", "a/1", "b/0", "b/1")})
-def broadcasting_member_that_does_not_answer(said: Said) -> None:
+@case({name: unknown("client_unreachable") for name in ("a/0", "a/1", "b/0", "b/1")})
+def broadcasting_member_that_does_not_answer(said: SourceAnswer) -> None:
     said.route()
     said.lists("c1", "c2", model="BROADCASTING")
     said.client("c1", "a/0", "a/1", "b/0", "b/1")

@@ -154,7 +154,7 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
                 **_without(members, "broker_name"),
                 **effective,
                 "state": "unknown_now",
-                "baseline_strategy": "AVG",
+                "baseline_effective_strategy": "AVG",
                 "observed_queue_count": 2,
                 "observed_moved_queue_count": 1,
             },
@@ -166,10 +166,10 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
         "ownership_drift": [
             *(_drift(row, [row["client_id"]], [row["client_id"]]) for row in owned[:7]),
             _drift(owned[7], [owned[7]["client_id"]], ["10.9.9.9@stranger"])
-            | {"state": "foreign_owner", "likely_cause": "member_lists_differ", "member_list_count": 2},
+            | {"state": "unexpected_owner", "likely_cause": "member_lists_differ", "member_list_count": 2},
             _drift({**members, "queue_id": 0}, [twin], [twin])
             | {
-                "state": "multi_owned",
+                "state": "multiple_owners",
                 "likely_cause": "duplicate_client_id",
                 "observed_process_count": 2,
                 "shared_client_id_count": 1,
@@ -293,8 +293,8 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
         "finding": [
             {
                 "severity": "critical",
-                "kind": "client_id_duplicated",
-                "page": "docs/findings/client_id_duplicated.md",
+                "kind": "duplicate_client_id",
+                "page": "docs/findings/duplicate_client_id.md",
                 "process_count": 2,
                 "consumer_group": "member-sync",
                 "client_id": twin,

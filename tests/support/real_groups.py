@@ -124,7 +124,7 @@ class Mistake:
     is_restless: bool = False
 
 
-_ANY_STATE: Final = ("unowned", "multi_owned", "foreign_owner")
+_ANY_STATE: Final = ("unowned", "multiple_owners", "unexpected_owner")
 
 
 def _mistake(cause: str, *states: str, is_restless: bool = False, **findings: str | None) -> Mistake:
@@ -136,36 +136,42 @@ def _mistake(cause: str, *states: str, is_restless: bool = False, **findings: st
 
 
 MISTAKES: Final[Mapping[str, Mistake]] = {
-    "mixed": _mistake("mixed_strategies", "unowned", "multi_owned", strategies_mixed=None),
+    "mixed": _mistake("mixed_strategies", "unowned", "multiple_owners", mixed_strategies=None),
     # Each broker lets one of the processes answer, and connections are no proof of another.
     "same-id": Mistake(
         frozenset({("unowned", "duplicate_client_id")}),
-        frozenset({("client_id_duplicated", None)}),
+        frozenset({("duplicate_client_id", None)}),
         frozenset({"process_count_unknown"}),
     ),
     "apart": _mistake("subscriptions_differ", "unowned", subscriptions_differ=None),
-    "halved": _mistake("route_views_differ", "unowned", "multi_owned"),
+    "halved": _mistake("route_views_differ", "unowned", "multiple_owners"),
     "one-room": _mistake("room_without_clients", "unowned"),
     # The old member takes its share from the wrong room, and its share of the right one is left over.
     "aged": Mistake(frozenset({("unowned", "room_without_clients"), ("unowned", "mixed_clients")})),
     # Both take their shares from the wrong room, so nobody has the right one.
     "outdated": Mistake(frozenset({("unowned", "room_without_clients"), ("unowned", "old_machine_room")})),
-    "gap": _mistake("config_list_gap", "unowned"),
-    "overlap": _mistake("config_list_overlap", "multi_owned"),
-    "fading": _mistake("route_vanished", "foreign_owner"),
+    "gap": _mistake("not_in_config_list", "unowned"),
+    "overlap": _mistake("config_list_overlap", "multiple_owners"),
+    "fading": _mistake("route_missing", "unexpected_owner"),
     "gone": _mistake("group_offline", "unowned", group_offline=None),
     # Every queue is in order: clients are too many.
-    "crowd": _mistake("", clients_idle="more_clients_than_queues"),
-    "snug": _mistake("", clients_idle="more_clients_than_queues"),
+    "crowd": _mistake("", idle_clients="more_clients_than_queues"),
+    "snug": _mistake("", idle_clients="more_clients_than_queues"),
     "split": _mistake("route_views_differ", *_ANY_STATE, is_restless=True, member_lists_differ=None),
     "haunted": _mistake(
-        "member_lists_differ", *_ANY_STATE, is_restless=True, member_lists_differ=None, client_not_asked=None
+        "member_lists_differ",
+        *_ANY_STATE,
+        is_restless=True,
+        member_lists_differ=None,
+        client_unreachable=None,
     ),
 }
 """By group; of `same-id`, where both brokers passed the question on to the same process. `start_badly` starts all but `snug`, which has lost a broker."""
 
 
-PROVEN_PROCESSES: Final = _mistake("duplicate_client_id", "unowned", "multi_owned", client_id_duplicated=None)
+PROVEN_PROCESSES: Final = _mistake(
+    "duplicate_client_id", "unowned", "multiple_owners", duplicate_client_id=None
+)
 """What the ledger reports about `same-id` where each broker passed the question on to another process."""
 
 

@@ -265,10 +265,10 @@ CASES: dict[str, Case] = {
     "one-pops-one-pulls": Case(
         _one_pops_one_pulls,
         SHARED,
-        dict.fromkeys(("b/0", "b/1"), ("multi_owned", "mixed_request_modes")),
+        dict.fromkeys(("b/0", "b/1"), ("multiple_owners", "mixed_request_modes")),
         readers=["c1"],
         mode=("POP", "entry"),
-        findings=frozenset({"mixed_request_modes", "queue_owned_twice"}),
+        findings=frozenset({"mixed_request_modes", "multiple_owners"}),
     ),
     "by-default": Case(_by_default, SHARED, readers=["c1", "c2"], mode=("POP", "broker_default")),
     "brokers-differ": Case(
@@ -283,8 +283,8 @@ CASES: dict[str, Case] = {
     "pulled-by-the-broker": Case(_pulled_by_the_broker, MATCH),
     "server-off": Case(
         _server_off,
-        ("multi_owned", "server_load_balancer_off"),
-        findings=frozenset({"server_load_balancer_off", "queue_owned_twice"}),
+        ("multiple_owners", "server_load_balancer_off"),
+        findings=frozenset({"server_load_balancer_off", "multiple_owners"}),
     ),
     "settings-unread": Case(_settings_unread, ("unknown", "request_mode_unknown")),
     "behind-the-proxy": Case(_behind_the_proxy, SHARED, readers=GRPC),
@@ -297,7 +297,7 @@ CASES: dict[str, Case] = {
         # The broker counts the gRPC client, which pops from other retry topics.
         retried={"a/0": MATCH, "b/0": ("unowned", "mixed_request_modes")},
         readers=GRPC[:1],
-        findings=frozenset({"mixed_request_modes", "queue_unowned"}),
+        findings=frozenset({"mixed_request_modes", "unowned"}),
     ),
     "retry-beside-the-proxy": Case(
         _retry_beside_the_proxy,

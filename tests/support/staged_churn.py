@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Owners = dict[tuple[str, int], frozenset[str]]
 
-UNTOLD = CANNOT_TELL | {"kept_without_route"}
+UNTOLD = CANNOT_TELL | {"route_missing"}
 NUMBERS = (
-    "queue_count_before",
+    "baseline_queue_count",
     "queue_count",
     "added_queue_count",
     "removed_queue_count",
@@ -69,28 +69,28 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
         if (row["consumer_group"], row["topic"]) == (group, topic)
         and (row["is_effective"] if fairness["is_effective"] else row["strategy"] == strategy)
     ]
-    values["compared_ds"] = day.compared_ds and day.compared_ds.isoformat()
+    values["baseline_ds"] = day.baseline_ds and day.baseline_ds.isoformat()
     if fairness["is_effective"]:
         values |= _observed(day, group, topic)
-    if day.compared_ds is None:
-        return values | {"state": "no_earlier_day"}
+    if day.baseline_ds is None:
+        return values | {"state": "no_baseline"}
     if not now_rows or any(row["reason"] in UNTOLD for row in now_rows):
         return values | {"state": "unknown_now"}
     if any(row["consumer_group"] == group for row in day.before["quarantined_group"]):
-        return values | {"state": "unknown_before"}
+        return values | {"state": "unknown_on_baseline"}
     if not before_rows:
-        return values | {"state": "not_there_before"}
+        return values | {"state": "absent_on_baseline"}
     if any(row["reason"] in UNTOLD for row in before_rows):
-        return values | {"state": "unknown_before"}
+        return values | {"state": "unknown_on_baseline"}
     now, before = _owners(now_rows), _owners(before_rows)
     members, members_before = (
         {row["client_id"] for row in rows if row["consumer_group"] == group}
         for rows in (day.rows["consumer_connection"], day.before["consumer_connection"])
     )
     shared = now.keys() & before.keys()
-    strategy_before = before_rows[0]["strategy"]
+    baseline_strategy = before_rows[0]["strategy"]
     numbers = {
-        "queue_count_before": len(before),
+        "baseline_queue_count": len(before),
         "queue_count": len(now),
         "added_queue_count": len(now.keys() - before.keys()),
         "removed_queue_count": len(before.keys() - now.keys()),
@@ -100,7 +100,7 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
         "left_client_count": len(members_before - members),
     }
     is_exclusive = all(len(owners) <= 1 for owners in (*now.values(), *before.values()))
-    if is_exclusive and "BROADCASTING" not in {strategy, strategy_before}:
+    if is_exclusive and "BROADCASTING" not in {strategy, baseline_strategy}:
         had, has = _loads(before[queue] for queue in shared), _loads(now.values())
         nobodys = min(had.pop("", 0), has.pop("", 0))
         there = [load for client, load in had.items() if client in members or client in has]
@@ -111,10 +111,10 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
         "clients_left": numbers["left_client_count"],
         "queues_added": numbers["added_queue_count"],
         "queues_removed": numbers["removed_queue_count"],
-        "strategy_changed": strategy != strategy_before,
+        "strategy_changed": strategy != baseline_strategy,
     }
     named = [name for name, is_so in changes.items() if is_so]
-    return values | numbers | {"state": "compared", "strategy_before": strategy_before, "changes": named}
+    return values | numbers | {"state": "compared", "baseline_strategy": baseline_strategy, "changes": named}
 
 
 def _observed(day: StagedDay, group: str, topic: str) -> Row:
@@ -131,7 +131,7 @@ def _observed(day: StagedDay, group: str, topic: str) -> Row:
         return {}
     seen = [queue for queue in now.keys() & before.keys() if _is_seen(now[queue]) and _is_seen(before[queue])]
     return {
-        "baseline_strategy": max(
+        "baseline_effective_strategy": max(
             (row["strategy"] for row in before.values() if row["strategy"]), default=None
         ),
         "observed_queue_count": len(seen),

@@ -11,7 +11,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
-from expectations.metrics import MEASURE_STATEMENTS
+from expectations.metrics import METRIC_STATEMENTS
 from rebalance_ledger.settings import ClusterSettings
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
 from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
@@ -43,12 +43,12 @@ Row = dict[str, Any]
 
 
 USUAL_SEVERITY: Final = {
-    "clients_idle": "info",
+    "idle_clients": "info",
     "offset_file_unused": "info",
-    "queue_unowned": "critical",
-    "queue_owned_twice": "critical",
-    "client_id_duplicated": "critical",
-    "strategies_mixed": "critical",
+    "unowned": "critical",
+    "multiple_owners": "critical",
+    "duplicate_client_id": "critical",
+    "mixed_strategies": "critical",
     "offset_files_corrupt": "critical",
     "offset_file_shared": "critical",
     "broadcast_messages_lost": "critical",
@@ -66,13 +66,13 @@ class StagedDay:
     """Groups and topics of whose drift and divergence no finding is made."""
     export: list[Row] | None = None
     """The lines of the export; None: those that give the rows."""
-    compared_ds: date | None = None
+    baseline_ds: date | None = None
     """The earlier published day, if there is one."""
     before: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in COMPARED})
     """The rows of the earlier day that the build reads, by the table's name."""
     without_churn: set[tuple[str, str, str]] = field(default_factory=set)
     """Group, topic and strategy of the rows of churn that are left out."""
-    left_out: list[str] = field(default_factory=list)
+    excluded_groups: list[str] = field(default_factory=list)
     """Groups without which the day is measured."""
     settings: ClusterSettings = field(default_factory=ClusterSettings)
 
@@ -280,7 +280,7 @@ class StagedDay:
         """The row of `assignment_fairness` that the rows of `queue_assignment` give; no clients: they are unknown."""
         assigned = self.of("queue_assignment", consumer_group=group, topic=topic, strategy=strategy)
         queues = {
-            (row["broker_name"], row["queue_id"]) for row in assigned if row["reason"] != "kept_without_route"
+            (row["broker_name"], row["queue_id"]) for row in assigned if row["reason"] != "route_missing"
         }
         values: Row = {
             "strategy_source": assigned[0]["strategy_source"] if assigned else "observed",
@@ -325,7 +325,7 @@ class StagedDay:
 
     def add_finding(self, **values: Any) -> Row:
         """A finding that is in order, except for the values given; it is a root until another one is found to explain it."""
-        kind = values.get("kind", "clients_idle")
+        kind = values.get("kind", "idle_clients")
         of_cause = ADVICE_BY_CAUSE.get(values.get("likely_cause") or "", "")
         usual = {
             "severity": USUAL_SEVERITY.get(kind, "warning"),
@@ -348,9 +348,9 @@ class StagedDay:
             columns = (TABLES | {QUARANTINED_GROUP.name: QUARANTINED_GROUP})[name].all_columns
             ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
             _view(spark, f"before_{name}", self.before[name], ddl)
-        compared_ds = self.compared_ds.isoformat() if self.compared_ds else None
-        run = {"cluster": CLUSTER, "ds": DS.isoformat(), "compared_ds": compared_ds}
-        _view(spark, "run", [run], "cluster string, ds date, compared_ds date")
+        baseline_ds = self.baseline_ds.isoformat() if self.baseline_ds else None
+        run = {"cluster": CLUSTER, "ds": DS.isoformat(), "baseline_ds": baseline_ds}
+        _view(spark, "run", [run], "cluster string, ds date, baseline_ds date")
         _view(
             spark,
             "manifest_file",
@@ -361,13 +361,13 @@ class StagedDay:
         lines = export_lines(self) if self.export is None else self.export
         _view(spark, "export_line", lines, "kind string, value string")
 
-    def measure(self, spark: SparkSession, statements: Sequence[str] = MEASURE_STATEMENTS) -> list[Row]:
+    def measure(self, spark: SparkSession, statements: Sequence[str] = METRIC_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""
         complete(self)
         add_churn(self)
         self.show_to(spark)
         staged = {name: spark.table(f"{table.layer}_{name}") for name, table in TABLES.items()}
-        show_without(spark, staged, self.left_out)
+        show_without(spark, staged, self.excluded_groups)
         return [row.asDict() for statement in statements for row in spark.sql(statement).collect()]
 
 
@@ -412,6 +412,6 @@ def keep_without_route(day: StagedDay, group: str, topic: str, owner: str) -> No
         strategy_source="observed",
         is_effective=True,
         client_connection_count=1,
-        reason="kept_without_route",
+        reason="route_missing",
     )
     day.rate(group, topic, "AVG", ("c1", "c2", "c3"))

@@ -22,20 +22,20 @@ UNKNOWN_RULE = {
     "release_unknown",
     "strategy_failed",
 }
-CANNOT_TELL = {"members_unknown", "shared_by_pop", *UNKNOWN_RULE}
+CANNOT_TELL = {"members_unknown", "pop_mode", *UNKNOWN_RULE}
 CAUSE_OF_REASON = {
     "duplicate_client_id": "duplicate_client_id",
-    "room_without_consumers": "room_without_clients",
-    "not_in_configured_list": "config_list_gap",
+    "room_without_clients": "room_without_clients",
+    "not_in_config_list": "not_in_config_list",
     "mixed_strategies": "mixed_strategies",
     "mixed_clients": "mixed_clients",
     "owner_not_subscribed": "subscriptions_differ",
     "queue_not_in_route": "queue_not_in_route",
 }
 KIND_OF_STATE = {
-    "unowned": "queue_unowned",
-    "multi_owned": "queue_owned_twice",
-    "foreign_owner": "owner_unexpected",
+    "unowned": "unowned",
+    "multiple_owners": "multiple_owners",
+    "unexpected_owner": "unexpected_owner",
 }
 COMPARED = {
     "read_queues": "read_queue_count",
@@ -92,7 +92,7 @@ def _drift_of_queue(
     silent: set[str],
 ) -> Row:
     effective = [row for row in assigned if row["is_effective"]]
-    is_kept = any(row["reason"] == "kept_without_route" for row in assigned)
+    is_kept = any(row["reason"] == "route_missing" for row in assigned)
     reason = max((row["reason"] for row in effective if row["reason"]), default=None)
     strategy = effective[0]["strategy"] if effective else None
     chosen = sorted({row["client_id"] for row in effective if row["client_id"] and not is_kept})
@@ -104,18 +104,20 @@ def _drift_of_queue(
     missing = set(chosen) - set(clients)
     untold = "members_unknown" if group_state == "unknown" else reason if reason in CANNOT_TELL else None
     cause = CAUSE_OF_REASON.get(reason or "")
-    if reason == "shared_by_pop":
+    if reason == "pop_mode":
         state, cause = ("shared" if held else "unknown"), None
     elif strategy == "BROADCASTING":
-        state = "foreign_owner" if set(clients) - set(chosen) else "unowned" if missing - silent else "match"
+        state = (
+            "unexpected_owner" if set(clients) - set(chosen) else "unowned" if missing - silent else "match"
+        )
     elif processes > 1:
-        state, cause = "multi_owned", "duplicate_client_id" if processes > len(clients) else None
+        state, cause = "multiple_owners", "duplicate_client_id" if processes > len(clients) else None
     elif untold:
         state, cause = ("unknown", None)
         if not held and not silent and reason in UNKNOWN_RULE:
             state = "unowned"
     elif set(clients) - set(chosen):
-        state, cause = "foreign_owner", "route_vanished" if is_kept else None
+        state, cause = "unexpected_owner", "route_missing" if is_kept else None
     elif missing & silent or is_repeated:
         state, cause = "unknown", None
     elif clients:
@@ -132,7 +134,7 @@ def _drift_of_queue(
         state=state,
         likely_cause=cause,
         unknown_reason=(
-            untold or ("client_not_asked" if missing & silent else "process_count_unknown")
+            untold or ("client_unreachable" if missing & silent else "process_count_unknown")
             if state == "unknown"
             else None
         ),
@@ -231,8 +233,8 @@ def add_findings(day: StagedDay) -> None:
         if row["state"] in KIND_OF_STATE and row["likely_cause"] != "group_offline":
             queues[row["consumer_group"], row["topic"], row["state"], row["likely_cause"]] += 1
     for (group, topic, state, cause), count in queues.items():
-        is_frozen = state == "foreign_owner" and cause == "route_vanished"
-        kind = "assignment_frozen" if is_frozen else KIND_OF_STATE[state]
+        is_frozen = state == "unexpected_owner" and cause == "route_missing"
+        kind = "assignment_stale" if is_frozen else KIND_OF_STATE[state]
         if group not in day.untold and not day.of("finding", kind=kind, consumer_group=group, topic=topic):
             row = day.add_finding(
                 kind=kind, consumer_group=group, topic=topic, likely_cause=cause, queue_count=count

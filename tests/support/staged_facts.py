@@ -92,7 +92,7 @@ def add_drift(day: StagedDay, group: str, **values: Any) -> None:
         day.add("ownership_drift", **queue, is_routed=True, group_state="online", **values)
 
 
-@_facts("client_id_duplicated")
+@_facts("duplicate_client_id")
 def _client_id_duplicated(day: StagedDay, _kind: str, name: str) -> None:
     add_fairness(day, name)
     for process in ("p1", "p2"):
@@ -100,12 +100,12 @@ def _client_id_duplicated(day: StagedDay, _kind: str, name: str) -> None:
         day.add("consumer_connection", consumer_group=name, broker_name="b", client_id="c1")
 
 
-@_facts("clients_idle")
+@_facts("idle_clients")
 def _clients_idle(day: StagedDay, _kind: str, name: str) -> None:
     add_fairness(day, name, client_count=3, queue_count=4, idle_client_count=1)
 
 
-@_facts("load_unfair")
+@_facts("load_imbalanced")
 def _load_unfair(day: StagedDay, _kind: str, name: str) -> None:
     add_fairness(
         day,
@@ -131,7 +131,7 @@ def _strategy_changed(day: StagedDay, _kind: str, name: str) -> None:
         consumer_group=name,
         topic="t",
         strategy="CONFIG",
-        baseline_strategy="AVG",
+        baseline_effective_strategy="AVG",
         is_effective=True,
         observed_queue_count=8,
         observed_moved_queue_count=1,
@@ -151,12 +151,12 @@ def _broker_without_master(day: StagedDay, _kind: str, name: str) -> None:
     )
 
 
-@_facts("strategies_mixed")
+@_facts("mixed_strategies")
 def _strategies_mixed(day: StagedDay, _kind: str, name: str) -> None:
     add_members(day, name, "AVG", "CONFIG")
 
 
-@_facts("client_not_asked")
+@_facts("client_unreachable")
 def _client_not_asked(day: StagedDay, _kind: str, name: str) -> None:
     add_members(day, name, "AVG", "AVG", None)
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-OF_QUEUES = {"queue_unowned", "queue_owned_twice", "owner_unexpected", "queue_unread_by_member"}
+OF_QUEUES = {"unowned", "multiple_owners", "unexpected_owner", "broadcast_queue_not_consumed"}
 CAUSES_OF_GROUPS = {
     "duplicate_client_id",
     "room_without_clients",
-    "config_list_gap",
+    "not_in_config_list",
     "mixed_strategies",
     "mixed_clients",
 }

@@ -17,7 +17,7 @@ from rebalance_ledger.warehouse.staging import Build, finish, read_build, write_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rebalance_ledger.warehouse.layout import Stage, Warehouse
+    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
 TABLES = {table.name: table for table in ALL_TABLES}
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
@@ -92,12 +92,12 @@ def stage_day(
     verdict: str | None = "passed",
     attempt: str = "only",
     build: Row | None = None,
-    left_out: Sequence[str] = (),
+    excluded_groups: Sequence[str] = (),
     **rows_of: list[Row],
 ) -> None:
-    """Stage a day whole; tables that are not given have no rows.
+    """StagingArea a day whole; tables that are not given have no rows.
 
-    `build`: more of what it was computed from. `left_out`: the groups that the gate accepts it without.
+    `build`: more of what it was computed from. `excluded_groups`: the groups that the gate accepts it without.
     """
     stage = warehouse.stage(cluster, ds, attempt)
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
@@ -107,11 +107,11 @@ def stage_day(
     if verdict is None:
         Path(stage.gate_verdict).unlink(missing_ok=True)
     else:
-        quarantined = [quarantined_row(group) for group in left_out]
+        quarantined = [quarantined_row(group) for group in excluded_groups]
         write_verdict(warehouse, cluster, ds, stage, verdict, [result(run_id=run_id)], quarantined)
 
 
-def record_again(warehouse: Warehouse, cluster: str, ds: date, stage: Stage) -> None:
+def record_again(warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea) -> None:
     """Record the files of a stage as they are now, as if the build had written them so."""
     finish(warehouse, cluster, ds, stage, read_build(stage), inventory_of_tables(stage))
 

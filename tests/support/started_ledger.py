@@ -14,7 +14,7 @@ PATIENTLY: Final = {
     "connect_timeout_ms": 20_000,
     "call_timeout_ms": 20_000,
     "client_timeout_ms": 40_000,
-    "dead_after_s": 60,
+    "unresponsive_after_s": 60,
 }
 """`collect` settings for where every answer counts: a whole cluster on one busy machine answers late."""
 

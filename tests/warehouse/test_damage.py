@@ -117,7 +117,7 @@ def test_a_field_of_another_type_is_damage(warehouse: Warehouse, capsys: pytest.
         ("gate_verdict.json", "quarantined", [{"consumer_group": 3}]),
         ("gate_verdict.json", "inventory", {"name": "gold.finding"}),
         ("build.json", "run_id", []),
-        ("build.json", "compared_ds", "someday"),
+        ("build.json", "baseline_ds", "someday"),
         ("build.json", "compared_content", "hash"),
     ):
         file = stage_file(warehouse, name)

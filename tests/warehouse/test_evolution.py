@@ -17,7 +17,7 @@ from rebalance_ledger.tables import ALL_TABLES, FINDING, QUEUE_ASSIGNMENT, Colum
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse import publish as publish_module
 from rebalance_ledger.warehouse.arrow_schema import COMMENT_KEY
-from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish, quarantine
 from rebalance_ledger.warehouse.staging import write_verdict
@@ -223,7 +223,7 @@ class TestChangedDefinition:
         before = published_state(changing)
 
         with pytest.raises(
-            StageError,
+            StagingError,
             match=r"gold/finding/? has string in the column old_name, where this release has .*: publish",
         ) as raised:
             publish_as(
@@ -259,7 +259,7 @@ class TestChangedDefinition:
         folder.rmdir()
 
         with pytest.raises(
-            StageError, match=r"has no gold\.queue_assignment, so another release computed it"
+            StagingError, match=r"has no gold\.queue_assignment, so another release computed it"
         ):
             publish(changing, "shop", MONDAY)
         assert published_state(changing) == {}

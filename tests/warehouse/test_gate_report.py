@@ -37,10 +37,10 @@ WAIVED = FAILED | {
 GONE = FAILED | {
     "expectation_id": "broker.brokers_still_there",
     "severity": "warn",
-    "compared_ds": MONDAY,
+    "baseline_ds": MONDAY,
     "examples": ["broker broker-a"],
 }
-NOT_COMPARED = result("topic_route.topics_still_there") | {"outcome": "not_compared", "severity": "warn"}
+NOT_COMPARED = result("topic_route.topics_still_there") | {"outcome": "skipped", "severity": "warn"}
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
     )
     assert "group <b>\\x1b[31m" in told
     assert "what to do: The ledger may be wrong" in told
-    assert "docs/findings/queue_unowned.md" in told
+    assert "docs/findings/unowned.md" in told
     assert "waived (block): finding.kind_known" in told
     assert "waiver: 2 waived until 2026-12-01 by ana: ticket 7" in told
     assert "what to do: Hold the two exports side by side" in told
@@ -101,9 +101,9 @@ def test_programs_get_a_row_for_each_expectation_that_does_not_hold(
 
     assert [(row["expectation_id"], row["outcome"]) for row in rows] == [
         ("broker.brokers_still_there", "failed"),
-        ("topic_route.topics_still_there", "not_compared"),
+        ("topic_route.topics_still_there", "skipped"),
     ]
-    assert rows[0]["compared_ds"] == "2026-11-16"
+    assert rows[0]["baseline_ds"] == "2026-11-16"
     assert shown(warehouse, capsys, "--format", "csv").startswith("outcome,severity,expectation_id,")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMPARED = (QUEUE_ASSIGNMENT, CONSUMER_CONNECTION)
-STALE = "SELECT ds::VARCHAR, reasons FROM stale_day ORDER BY ds"
+STALE = "SELECT ds::VARCHAR, reasons FROM outdated_day ORDER BY ds"
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def publish_day(
     earlier = newest_earlier_day(warehouse, "shop", ds, COMPARED)
     build: dict[str, Any] = {"manifest_sha256": manifest, "compared_exports": exports}
     if earlier:
-        build |= {"compared_ds": earlier.ds, "compared_content": list(earlier.content)}
+        build |= {"baseline_ds": earlier.ds, "compared_content": list(earlier.content)}
     observed = [client_id] if client_id else []
     stage_day(
         warehouse,
@@ -177,7 +177,7 @@ def test_a_day_is_out_of_date_when_a_newer_earlier_day_appears(warehouse: Wareho
     for day in (18, 16, 17):
         publish_day(warehouse, day)
 
-    assert asked(warehouse, STALE) == [("2026-11-18", ["earlier_day_appeared"])]
+    assert asked(warehouse, STALE) == [("2026-11-18", ["newer_baseline_available"])]
 
 
 def test_another_cluster_is_no_earlier_day(warehouse: Warehouse) -> None:
@@ -206,7 +206,7 @@ def test_an_export_that_appears_among_those_that_are_looked_at_is_told_and_an_ol
         publish_day(warehouse, day)
     publish_day(warehouse, 20, exports=looked_at)
     publish_day(warehouse, 15)
-    assert asked(warehouse, STALE) == [("2026-11-16", ["earlier_day_appeared"])]
+    assert asked(warehouse, STALE) == [("2026-11-16", ["newer_baseline_available"])]
 
     publish_day(warehouse, 18)
 
@@ -214,4 +214,4 @@ def test_an_export_that_appears_among_those_that_are_looked_at_is_told_and_an_ol
 
 
 def test_the_view_looks_as_far_back_for_exports_as_the_build() -> None:
-    assert f"len(day.compared_exports) < {LOOK_BACK_EXPORTS} " in views()["stale_day"]
+    assert f"len(day.compared_exports) < {LOOK_BACK_EXPORTS} " in views()["outdated_day"]

@@ -34,7 +34,7 @@ def test_each_earlier_export_that_was_looked_at_is_in_the_run_id_in_its_order() 
 
 def test_the_day_that_was_compared_with_is_in_the_run_id_by_its_content() -> None:
     ids = {
-        replace(IDENTITY, compared_ds=ds, compared_content=content).run_id
+        replace(IDENTITY, baseline_ds=ds, compared_content=content).run_id
         for ds, content in (
             (None, ()),
             (date(2026, 11, 16), ("gold.queue_assignment=1a",)),

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebalance_ledger.tables import QUEUE_ASSIGNMENT
-from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, write_verdict
@@ -20,7 +20,7 @@ from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, result, stag
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rebalance_ledger.warehouse.layout import Stage
+    from rebalance_ledger.warehouse.layout import StagingArea
 
 
 @pytest.fixture
@@ -33,30 +33,30 @@ def warehouse(tmp_path: Path) -> Warehouse:
     return made
 
 
-def part_of_assignments(stage: Stage) -> Path:
+def part_of_assignments(stage: StagingArea) -> Path:
     [part] = Path(stage.table(QUEUE_ASSIGNMENT)).glob("*.parquet")
     return part
 
 
-def rename_client(stage: Stage) -> None:
+def rename_client(stage: StagingArea) -> None:
     write_staged(stage.table(QUEUE_ASSIGNMENT), QUEUE_ASSIGNMENT, "shop", TUESDAY, owners("c1", "c3"))
 
 
-def remove_part(stage: Stage) -> None:
+def remove_part(stage: StagingArea) -> None:
     part_of_assignments(stage).unlink()
 
 
-def add_part(stage: Stage) -> None:
+def add_part(stage: StagingArea) -> None:
     part = part_of_assignments(stage)
     part.with_name("part-1.parquet").write_bytes(part.read_bytes())
 
 
-def cut_part(stage: Stage) -> None:
+def cut_part(stage: StagingArea) -> None:
     part = part_of_assignments(stage)
     part.write_bytes(part.read_bytes()[:-1])
 
 
-def flip_bit(stage: Stage) -> None:
+def flip_bit(stage: StagingArea) -> None:
     part = part_of_assignments(stage)
     content = bytearray(part.read_bytes())
     content[len(content) // 2] ^= 1
@@ -77,12 +77,12 @@ CHANGES = pytest.mark.parametrize(
 
 @CHANGES
 def test_a_stage_that_changed_after_its_verdict_is_not_published(
-    warehouse: Warehouse, change: Callable[[Stage], None], problem: str
+    warehouse: Warehouse, change: Callable[[StagingArea], None], problem: str
 ) -> None:
     before = published_state(warehouse)
     change(newest_stage(warehouse, "shop", TUESDAY))
 
-    with pytest.raises(StageError, match="is not what the build wrote") as refusal:
+    with pytest.raises(StagingError, match="is not what the build wrote") as refusal:
         publish(warehouse, "shop", TUESDAY)
 
     assert problem in str(refusal.value)
@@ -91,13 +91,13 @@ def test_a_stage_that_changed_after_its_verdict_is_not_published(
 
 @CHANGES
 def test_a_stage_that_changed_after_its_build_is_not_judged(
-    warehouse: Warehouse, change: Callable[[Stage], None], problem: str
+    warehouse: Warehouse, change: Callable[[StagingArea], None], problem: str
 ) -> None:
     stage = newest_stage(warehouse, "shop", TUESDAY)
     check_inventory(stage)
     change(stage)
 
-    with pytest.raises(StageError, match=problem):
+    with pytest.raises(StagingError, match=problem):
         check_inventory(stage)
 
 
@@ -108,7 +108,7 @@ def test_the_files_that_were_judged_count_and_not_a_later_record_of_them(warehou
     rename_client(stage)
     Path(stage.inventory).write_text(json.dumps(recorded), encoding="utf-8")
 
-    with pytest.raises(StageError, match="has changed"):
+    with pytest.raises(StagingError, match="has changed"):
         publish(warehouse, "shop", TUESDAY)
 
 
@@ -119,7 +119,7 @@ def test_a_day_with_other_rows_than_were_judged_is_not_seen_by_readers(warehouse
     assignments["files"][0]["row_count"] += 1
     Path(stage.gate_verdict).write_text(json.dumps(verdict), encoding="utf-8")
 
-    with pytest.raises(StageError, match=r"gold\.queue_assignment has 3 judged rows, and 2 were read"):
+    with pytest.raises(StagingError, match=r"gold\.queue_assignment has 3 judged rows, and 2 were read"):
         publish(warehouse, "shop", TUESDAY)
 
     assert asked(warehouse, "SELECT DISTINCT ds FROM queue_assignment") == [(MONDAY,)]
@@ -131,7 +131,7 @@ def test_a_verdict_of_a_release_that_recorded_no_files_is_asked_for_again(wareho
     del verdict["inventory"]
     Path(stage.gate_verdict).write_text(json.dumps(verdict), encoding="utf-8")
 
-    with pytest.raises(StageError, match="run the gate again"):
+    with pytest.raises(StagingError, match="run the gate again"):
         publish(warehouse, "shop", TUESDAY)
     write_verdict(warehouse, "shop", TUESDAY, stage, "passed", [result()])
     assert publish(warehouse, "shop", TUESDAY).changed_tables

@@ -71,7 +71,7 @@ EFFECTIVE = [
     queue("x", 1, "c1"),
     queue("x", 2, "c2"),
     queue("y", 0, "c1"),
-    queue("y", 1, None, reason="left_out_by_strategy"),
+    queue("y", 1, None, reason="not_assigned_by_strategy"),
 ]
 CIRCLE = "AVG_BY_CIRCLE"
 IN_A_CIRCLE = [

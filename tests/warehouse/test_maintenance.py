@@ -25,7 +25,7 @@ from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, stage_day
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rebalance_ledger.warehouse.maintenance import Tidied
+    from rebalance_ledger.warehouse.maintenance import MaintenanceAction
 
 NOW = datetime(2126, 1, 1, tzinfo=UTC)
 NOTHING_IS_KEPT = Keep(timedelta(0), timedelta(0), timedelta(0))
@@ -62,7 +62,7 @@ def times(warehouse: Warehouse) -> dict[str, int]:
     }
 
 
-def done(tidied: Iterable[Tidied], what: str) -> int:
+def done(tidied: Iterable[MaintenanceAction], what: str) -> int:
     return sum(each.file_count for each in tidied if each.what == what)
 
 

@@ -24,7 +24,7 @@ from rebalance_ledger.tables import (
 from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.commits import PUBLISHED_TABLES
-from rebalance_ledger.warehouse.errors import NoWarehouseError, StageError
+from rebalance_ledger.warehouse.errors import NoWarehouseError, StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish, quarantine
 from tests.support.computed_days import asked, published_state
@@ -237,7 +237,7 @@ def test_only_a_whole_stage_that_the_gate_accepted_is_published(
     before = published_state(warehouse)
     prepare(warehouse)
 
-    with pytest.raises(StageError) as refused:
+    with pytest.raises(StagingError) as refused:
         publish(warehouse, "shop", MONDAY)
 
     assert str(refused.value) == sentence.format(day=warehouse.attempts("shop", MONDAY))

@@ -13,7 +13,7 @@ import pytest
 from rebalance_ledger.cli.app import REFUSED
 from rebalance_ledger.pipeline import steps as stages
 from rebalance_ledger.pipeline.steps import Day, RefusedError
-from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.command_line import ledger
 from tests.support.computed_days import (
@@ -60,12 +60,12 @@ def spoil(day: Day, table: str, change: Callable[[list[Row]], list[Row]]) -> Non
 
 
 def measure(spark: SparkSession, day: Day) -> None:
-    """Measure the stage again as it is now."""
+    """Metric the stage again as it is now."""
     from rebalance_ledger.exports.manifest import export_directory, load_manifest
     from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
     from spark_jobs.session import spark_schema
-    from spark_jobs.staging import show_export_lines, write_measures
+    from spark_jobs.staging import show_export_lines, write_metrics
 
     stage = newest(day)
     staged = {
@@ -75,7 +75,7 @@ def measure(spark: SparkSession, day: Day) -> None:
     directory = export_directory(day.exports, day.cluster, day.ds)
     manifest = load_manifest(directory)
     show_export_lines(spark, str(directory), manifest)
-    write_measures(spark, stage, staged, manifest, day.cluster, day.ds, None, ClusterSettings())
+    write_metrics(spark, stage, staged, manifest, day.cluster, day.ds, None, ClusterSettings())
     record_again(day.warehouse, day.cluster, day.ds, stage)
 
 
@@ -141,7 +141,7 @@ def test_planted_faults_are_refused_each_by_name_and_leave_what_was_published(
         assert f"gold.queue_assignment fails {expectation}" in told
         assert example in told
         assert [name for name, examples in refused if name.startswith(expectation) and example in examples]
-    with pytest.raises(StageError, match="The gate refused the stage"):
+    with pytest.raises(StagingError, match="The gate refused the stage"):
         stages.publish(day)
     assert published_state(day.warehouse) == before
 
@@ -157,7 +157,7 @@ def test_planted_faults_are_refused_each_by_name_and_leave_what_was_published(
 def test_what_the_gate_did_not_see_is_a_refusal(published: Day) -> None:
     """A stage whose numbers are gone is judged by their absence."""
     day = published
-    [measured] = Path(newest(day).gate_measure).glob("*.parquet")
+    [measured] = Path(newest(day).gate_metric).glob("*.parquet")
     rows = pq.read_table(measured)
     pq.write_table(rows.slice(0, rows.num_rows - 1), measured)
     record_again(day.warehouse, day.cluster, day.ds, newest(day))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from expectations import day_over_day
-from expectations.evaluation import weigh
+from expectations.evaluation import evaluate
 from expectations.policy import Rules
 from rebalance_ledger.settings import GateSettings
 from rebalance_ledger.tables import (
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 
 HOSTILE = "x' OR '1'='1\n<script>"
 ONE_GROUP = {"consumer_group": "g", "broker_name": "b", "state": "online"}
-WHAT_CHANGED = (ROOT / "sql" / "questions" / "what_changed_since_yesterday.sql").read_text(encoding="utf-8")
+WHAT_CHANGED = (ROOT / "sql" / "questions" / "owner_changes.sql").read_text(encoding="utf-8")
 FEW_TABLES = (
     EXPORT_RECORD,
     GROUP_PRESENCE,
@@ -71,17 +71,17 @@ def rows(*groups: str) -> dict[str, list[Row]]:
         ],
         "ownership_drift": [held_queue(0, "c1") | {"consumer_group": group} for group in groups],
         "finding": [
-            *({"kind": "clients_idle", "consumer_group": group} for group in groups),
+            *({"kind": "idle_clients", "consumer_group": group} for group in groups),
             {"kind": "source_failed"},
         ],
     }
 
 
 def publish_day(
-    warehouse: Warehouse, ds: date, *groups: str, left_out: tuple[str, ...] = (), run_id: str = "run-1"
+    warehouse: Warehouse, ds: date, *groups: str, excluded_groups: tuple[str, ...] = (), run_id: str = "run-1"
 ) -> None:
-    verdict = "passed_with_quarantine" if left_out else "passed"
-    stage_day(warehouse, ds, run_id=run_id, verdict=verdict, left_out=left_out, **rows(*groups))
+    verdict = "passed_with_quarantine" if excluded_groups else "passed"
+    stage_day(warehouse, ds, run_id=run_id, verdict=verdict, excluded_groups=excluded_groups, **rows(*groups))
     publish(warehouse, "shop", ds)
 
 
@@ -91,7 +91,7 @@ def groups_in(warehouse: Warehouse, table: str, ds: date = MONDAY) -> list[str |
 
 
 def test_no_row_of_a_group_that_is_left_out_is_published_and_every_other_is(warehouse: Warehouse) -> None:
-    publish_day(warehouse, MONDAY, "a", HOSTILE, "g", left_out=(HOSTILE,))
+    publish_day(warehouse, MONDAY, "a", HOSTILE, "g", excluded_groups=(HOSTILE,))
 
     for table in ("group_presence", "queue_assignment"):
         assert groups_in(warehouse, table) == ["a", "g"]
@@ -124,7 +124,7 @@ def test_a_day_that_is_whole_lists_nobody_and_has_the_table(warehouse: Warehouse
 
 
 def test_the_same_day_again_changes_nothing(warehouse: Warehouse) -> None:
-    publish_day(warehouse, MONDAY, "a", "g", left_out=("g",))
+    publish_day(warehouse, MONDAY, "a", "g", excluded_groups=("g",))
 
     assert publish(warehouse, "shop", MONDAY).changed_tables == ()
 
@@ -132,7 +132,7 @@ def test_the_same_day_again_changes_nothing(warehouse: Warehouse) -> None:
 def test_a_repaired_day_is_whole_again_and_a_rollback_returns_to_the_one_without(
     warehouse: Warehouse,
 ) -> None:
-    publish_day(warehouse, MONDAY, "a", "g", left_out=("g",))
+    publish_day(warehouse, MONDAY, "a", "g", excluded_groups=("g",))
     publish_day(warehouse, MONDAY, "a", "g", run_id="run-2")
     assert groups_in(warehouse, "queue_assignment") == ["a", "g"]
     assert groups_in(warehouse, "quarantined_group") == []
@@ -146,7 +146,7 @@ def test_a_repaired_day_is_whole_again_and_a_rollback_returns_to_the_one_without
 # The day beside the one before
 
 
-def odd(warehouse: Warehouse, left_out: tuple[str, ...] = ()) -> dict[str, list[str]]:
+def odd(warehouse: Warehouse, excluded_groups: tuple[str, ...] = ()) -> dict[str, list[str]]:
     """What the gate finds odd of Tuesday, by expectation."""
     comparison = compare(
         warehouse,
@@ -155,16 +155,16 @@ def odd(warehouse: Warehouse, left_out: tuple[str, ...] = ()) -> dict[str, list[
         newest_stage(warehouse, "shop", TUESDAY),
         day_over_day.COMPARED_TABLES,
         day_over_day.STATEMENT,
-        left_out,
+        excluded_groups,
     )
     assert comparison is not None
-    judgements = weigh(
-        day_over_day.measures(comparison.rows), Rules(GateSettings(), TUESDAY), compared_ds=MONDAY
+    evaluations = evaluate(
+        day_over_day.measures(comparison.rows), Rules(GateSettings(), TUESDAY), baseline_ds=MONDAY
     )
     return {
-        judgement.expectation.expectation_id: list(judgement.examples)
-        for judgement in judgements
-        if judgement.expectation.is_of_two_days and not judgement.is_held
+        evaluation.expectation.expectation_id: list(evaluation.examples)
+        for evaluation in evaluations
+        if evaluation.expectation.is_of_two_days and not evaluation.is_held
     }
 
 
@@ -175,14 +175,14 @@ def test_a_group_that_is_left_out_today_has_not_vanished(warehouse: Warehouse) -
     publish_day(warehouse, MONDAY, "a", *MANY)
     stage_day(warehouse, TUESDAY, **rows("a", *MANY))
 
-    assert odd(warehouse, left_out=MANY) == {}
+    assert odd(warehouse, excluded_groups=MANY) == {}
 
     stage_day(warehouse, TUESDAY, **rows("a"))
     assert "group g000" in odd(warehouse)["group_presence.groups_still_there"]
 
 
 def test_groups_that_were_left_out_yesterday_are_no_jump_in_rows(warehouse: Warehouse) -> None:
-    publish_day(warehouse, MONDAY, "a", *MANY, left_out=MANY)
+    publish_day(warehouse, MONDAY, "a", *MANY, excluded_groups=MANY)
     stage_day(warehouse, TUESDAY, **rows("a", *MANY))
     assert odd(warehouse) == {}
 
@@ -202,8 +202,8 @@ def history(warehouse: Warehouse) -> list[tuple[Any, ...]]:
 
 
 def test_a_day_without_the_group_is_a_gap_of_that_group_alone(warehouse: Warehouse) -> None:
-    for day, left_out in ((15, ()), (16, ("g",)), (17, ("g",)), (18, ())):
-        publish_day(warehouse, date(2026, 11, day), "a", "g", left_out=left_out)
+    for day, excluded_groups in ((15, ()), (16, ("g",)), (17, ("g",)), (18, ())):
+        publish_day(warehouse, date(2026, 11, day), "a", "g", excluded_groups=excluded_groups)
 
     assert history(warehouse) == [
         ("a", 15, 18, True, "first_day", None, None),
@@ -215,7 +215,7 @@ def test_a_day_without_the_group_is_a_gap_of_that_group_alone(warehouse: Warehou
 def test_a_group_that_was_left_out_from_the_first_day_begins_where_it_is_first_seen(
     warehouse: Warehouse,
 ) -> None:
-    publish_day(warehouse, MONDAY, "a", "g", left_out=("g",))
+    publish_day(warehouse, MONDAY, "a", "g", excluded_groups=("g",))
     publish_day(warehouse, TUESDAY, "a", "g")
 
     assert history(warehouse)[-1] == ("g", 17, 17, True, "first_day", None, None)
@@ -226,7 +226,7 @@ def test_nothing_changed_hands_between_a_day_with_a_group_and_one_without(
     warehouse: Warehouse, left_out_on: date
 ) -> None:
     for ds in (MONDAY, TUESDAY):
-        publish_day(warehouse, ds, "a", "g", left_out=("g",) if ds == left_out_on else ())
+        publish_day(warehouse, ds, "a", "g", excluded_groups=("g",) if ds == left_out_on else ())
 
     assert asked(warehouse, WHAT_CHANGED) == []
 
@@ -244,12 +244,12 @@ def test_the_next_day_is_out_of_date_when_a_group_is_left_out_of_its_earlier_day
         if table == "gold.quarantined_group"
     ]
     stage_day(
-        warehouse, TUESDAY, build={"compared_ds": MONDAY, "compared_content": compared}, **rows("a", "g")
+        warehouse, TUESDAY, build={"baseline_ds": MONDAY, "compared_content": compared}, **rows("a", "g")
     )
     publish(warehouse, "shop", TUESDAY)
-    stale = "SELECT ds, reasons FROM stale_day"
+    stale = "SELECT ds, reasons FROM outdated_day"
     assert asked(warehouse, stale) == []
 
-    publish_day(warehouse, MONDAY, "a", "g", left_out=("g",), run_id="run-2")
+    publish_day(warehouse, MONDAY, "a", "g", excluded_groups=("g",), run_id="run-2")
 
     assert asked(warehouse, stale) == [(TUESDAY, ["earlier_day_changed"])]

@@ -330,7 +330,7 @@ class TestErrors:
     def test_a_query_too_large_for_memory_says_how_to_narrow_it(
         self, shop_warehouse: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setitem(query_module.CLOSED_CONFIG, "memory_limit", "20MB")
+        monkeypatch.setitem(query_module.SANDBOX_CONFIG, "memory_limit", "20MB")
 
         with pytest.raises(QueryError, match=r"20MB of memory: narrow it"):
             ask(shop_warehouse, "FROM range(100000000) ORDER BY hash(range)")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.warehouse.errors import StageError
+from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import accepted_stage, attempt, newest_stage, remove_superseded
 from tests.support.staging_fixtures import MONDAY, owners, stage_day
@@ -52,7 +52,7 @@ def test_a_verdict_is_not_for_another_input(warehouse: Warehouse) -> None:
     stage_day(warehouse, attempt="judged", run_id="before")
     stage_day(warehouse, attempt="late", run_id="after", verdict=None)
 
-    with pytest.raises(StageError, match="run the gate again"):
+    with pytest.raises(StagingError, match="run the gate again"):
         accepted_stage(warehouse, "shop", MONDAY)
 
 
@@ -60,7 +60,7 @@ def test_a_refusal_of_the_newest_is_not_forgotten_for_an_older_approval(warehous
     stage_day(warehouse, attempt="good")
     stage_day(warehouse, attempt="bad", verdict="refused")
 
-    with pytest.raises(StageError, match="refused"):
+    with pytest.raises(StagingError, match="refused"):
         accepted_stage(warehouse, "shop", MONDAY)
 
 

@@ -89,7 +89,7 @@ def judged(
         run_id="run-1",
         data_docs_dir=None,
         settings=GateSettings.model_validate(settings or {}),
-        compared_ds=comparison.compared_ds if comparison else None,
+        baseline_ds=comparison.baseline_ds if comparison else None,
     )
 
 
@@ -101,7 +101,7 @@ def test_a_day_like_the_one_before_is_like_it(monday_published: Warehouse) -> No
     verdict = judged(monday_published)
 
     assert verdict.verdict == "passed"
-    assert {row["compared_ds"] for row in verdict.results} == {None, MONDAY}
+    assert {row["baseline_ds"] for row in verdict.results} == {None, MONDAY}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_what_is_odd_warns_and_names_the_day_that_it_was_compared_with(
     [
         {"topic_route": ROUTES[:2]},
         {"queue_assignment": assignments(101)},
-        {"finding": [{"kind": "queue_unowned", "severity": "info"}] * 400},
+        {"finding": [{"kind": "unowned", "severity": "info"}] * 400},
         {"broker": [BROKERS[0], *BROKERS]},
         {"assignment_fairness": [fairness(1.7)]},
         {"assignment_fairness": [fairness(3.0, most=2)]},
@@ -177,7 +177,7 @@ def test_the_newest_earlier_day_is_compared_and_no_later_one(monday_published: W
     before = judged(monday_published, ds=MONDAY.replace(day=15), group_presence=[])
     after = judged(monday_published, ds=MONDAY.replace(day=30), group_presence=[])
 
-    assert {row["outcome"] for row in before.results} == {"held", "not_compared"}
+    assert {row["outcome"] for row in before.results} == {"passed", "skipped"}
     assert failed(after) == {"group_presence.groups_still_there": ["group it's <b>", "group orders"]}
 
 
@@ -185,6 +185,6 @@ def test_without_an_earlier_day_nothing_is_compared_and_that_is_told(tmp_path: P
     verdict = judged(Warehouse.at(str(tmp_path)))
 
     compared = [row for row in verdict.results if EXPECTATIONS[row["expectation_id"]].is_of_two_days]
-    assert {row["outcome"] for row in compared} == {"not_compared"}
+    assert {row["outcome"] for row in compared} == {"skipped"}
     assert {row["observed"] for row in compared} == {None}
     assert verdict.verdict == "passed"

@@ -87,7 +87,7 @@ FINDING = Table(
         Column(
             "waiting_message_count",
             "bigint",
-            "`queue_unowned`: messages in these queues that the group has not committed, or that the broker keeps where it never committed; queues whose offsets are unknown are not counted. Null where none is known.",
+            "`unowned`: messages in these queues that the group has not committed, or that the broker keeps where it never committed; queues whose offsets are unknown are not counted. Null where none is known.",
         ),
     ),
 )

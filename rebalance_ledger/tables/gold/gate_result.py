@@ -45,10 +45,10 @@ GATE_RESULT = Table(
         Column(
             "outcome",
             "string",
-            "`held`; `waived`: what no waiver excuses is in range; `failed`; `not_compared`: there is no earlier published day.",
+            "`passed`; `waived`: what no waiver excuses is in range; `failed`; `skipped`: there is no earlier published day.",
         ),
         Column(
-            "compared_ds",
+            "baseline_ds",
             "date",
             "The earlier day that the number compares with; null where it compares with none.",
         ),

@@ -21,7 +21,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "state",
             "string",
-            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so that nobody owns it, see queue_sharing; `unowned`: nobody holds it (BROADCASTING: a member that answered does not); `multi_owned`: several processes hold it, or one pulls it while others pop it; `foreign_owner`: one process holds it, and the strategy did not choose its client; `unknown`: it cannot be told, see `unknown_reason`. See docs/ownership-drift.md.",
+            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so that nobody owns it, see queue_sharing; `unowned`: nobody holds it (BROADCASTING: a member that answered does not); `multiple_owners`: several processes hold it, or one pulls it while others pop it; `unexpected_owner`: one process holds it, and the strategy did not choose its client; `unknown`: it cannot be told, see `unknown_reason`. See docs/ownership-drift.md.",
             nullable=False,
         ),
         Column(
@@ -32,7 +32,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "unknown_reason",
             "string",
-            "Why the state is `unknown`: `route_unknown`, `members_unknown`, `client_not_asked` (a client that should own it could not be asked), `pull_consumer_reports_no_queues` (`DefaultMQPullConsumer` does not say what it holds), `assigned_by_hand` (the application chooses its queues: `DefaultLitePullConsumer.assign`), `strategy_not_reported` (every member answered, none with a strategy, and no settings say it), `process_count_unknown` (the chosen client holds it, and brokers list several connections of its id: one process or several), `settings_missing`, `strategy_unknown`, `release_unknown`, `member_strategy_unknown`, `strategy_failed`; `may_be_behind_a_proxy` (proxies exist that did not say whether members are theirs, who would read it as well), `shared_by_pop` (members pop, and none was seen to pop this queue), `mixed_request_modes`, `request_modes_differ`, `request_mode_unknown`, `server_off`, `strategy_unknown_to_broker`: see queue_assignment. Null for every other state.",
+            "Why the state is `unknown`: `route_unknown`, `members_unknown`, `client_unreachable` (a client that should own it could not be asked), `pull_consumer_reports_no_queues` (`DefaultMQPullConsumer` does not say what it holds), `assigned_by_hand` (the application chooses its queues: `DefaultLitePullConsumer.assign`), `strategy_not_reported` (every member answered, none with a strategy, and no settings say it), `process_count_unknown` (the chosen client holds it, and brokers list several connections of its id: one process or several), `settings_missing`, `strategy_unknown`, `release_unknown`, `member_strategy_unknown`, `strategy_failed`; `may_be_behind_a_proxy` (proxies exist that did not say whether members are theirs, who would read it as well), `pop_mode` (members pop, and none was seen to pop this queue), `mixed_request_modes`, `request_modes_differ`, `request_mode_unknown`, `server_off`, `strategy_unknown_to_broker`: see queue_assignment. Null for every other state.",
         ),
         Column(
             "strategy",
@@ -47,7 +47,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "expected_reason",
             "string",
-            "`reason` of the effective rows of queue_assignment: why nobody should own it, or `kept_without_route`.",
+            "`reason` of the effective rows of queue_assignment: why nobody should own it, or `route_missing`.",
         ),
         Column(
             "observed_client_ids",

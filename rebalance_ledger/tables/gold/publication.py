@@ -41,14 +41,14 @@ PUBLICATION = Table(
             "Where this row is a rollback: the Delta version of this table that still has the row that was taken back.",
         ),
         Column(
-            "compared_ds",
+            "baseline_ds",
             "date",
             "The newest earlier published day that this day was compared with; null where there was none.",
         ),
         Column(
             "compared_content",
             "array<string>",
-            "What was read of compared_ds: for each table its name, `=`, and the content hash of that day. Null where nothing was.",
+            "What was read of baseline_ds: for each table its name, `=`, and the content hash of that day. Null where nothing was.",
         ),
         Column(
             "compared_exports",

@@ -1,7 +1,7 @@
 -- What would each broadcasting client skip or repeat if it were restarted now?
 --
 -- One row per client x host x topic of the newest published day of each cluster. skipped_messages and repeated_messages
--- are sums over the queues of which it can be told; untold_queues are the others.
+-- are sums over the queues of which it can be told; undetermined_queue_count are the others.
 SELECT
     cluster,
     ds,
@@ -12,7 +12,7 @@ SELECT
     list(DISTINCT restart_reason ORDER BY restart_reason) AS restart_reasons,
     sum(skipped_message_count) AS skipped_messages,
     sum(repeated_message_count) AS repeated_messages,
-    count(*) FILTER (skipped_message_count IS NULL) AS untold_queues,
+    count(*) FILTER (skipped_message_count IS NULL) AS undetermined_queue_count,
     sum(lost_message_count) AS lost_messages
 FROM latest.broadcast_offset
 WHERE restart_reason IS NOT NULL

@@ -1,7 +1,7 @@
 -- Which queues are not owned as they should be, and why?
 --
 -- One row per group x topic x state x cause of the newest published day of each cluster, the worst first. Groups that are
--- offline as a whole are left out: `what_is_unwell.sql` says that in one row. evidence_*: what the likely cause rests on;
+-- offline as a whole are left out: `open_findings.sql` says that in one row. evidence_*: what the likely cause rests on;
 -- docs/findings/causes.md explains each. The queues themselves are rows of ownership_drift.
 SELECT
     cluster,
@@ -24,11 +24,11 @@ SELECT
     any_value(divergent_broker_count) AS evidence_divergent_brokers,
     any_value(newest_client_age_ms) AS evidence_newest_client_age_ms
 FROM latest.ownership_drift
-WHERE state IN ('unowned', 'multi_owned', 'foreign_owner')
+WHERE state IN ('unowned', 'multiple_owners', 'unexpected_owner')
     AND likely_cause IS DISTINCT FROM 'group_offline'
 GROUP BY cluster, ds, consumer_group, topic, state, likely_cause
 ORDER BY
-    list_position(['multi_owned', 'unowned', 'foreign_owner'], state),
+    list_position(['multiple_owners', 'unowned', 'unexpected_owner'], state),
     queue_count DESC,
     cluster,
     consumer_group,

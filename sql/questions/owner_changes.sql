@@ -14,7 +14,7 @@ SELECT
     CASE WHEN before.ds IS NULL THEN 'added' WHEN now.ds IS NULL THEN 'removed' ELSE 'moved' END AS change,
     before.observed_owners AS observed_owners_before,
     now.observed_owners AS observed_owners_now,
-    before.strategy AS strategy_before,
+    before.strategy AS baseline_strategy,
     now.strategy AS strategy_now
 FROM latest.queue_ownership AS now
 FULL JOIN previous.queue_ownership AS before USING (cluster, consumer_group, topic, broker_name, queue_id)
@@ -22,7 +22,7 @@ ANTI JOIN (
     SELECT cluster, consumer_group FROM latest.quarantined_group
     UNION
     SELECT cluster, consumer_group FROM previous.quarantined_group
-) AS left_out USING (cluster, consumer_group)
+) AS excluded_groups USING (cluster, consumer_group)
 WHERE cluster IN (SELECT cluster FROM previous.publication)
     AND before.observed_owners IS DISTINCT FROM now.observed_owners
     AND before.ownership IS DISTINCT FROM 'unknown'

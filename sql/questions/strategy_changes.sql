@@ -7,13 +7,13 @@ SELECT
     ds,
     consumer_group,
     topic,
-    compared_ds,
-    baseline_strategy,
+    baseline_ds,
+    baseline_effective_strategy,
     strategy,
     observed_queue_count,
     observed_moved_queue_count
 FROM latest.assignment_churn
 WHERE is_effective
-    AND baseline_strategy IS NOT NULL
-    AND baseline_strategy <> strategy
+    AND baseline_effective_strategy IS NOT NULL
+    AND baseline_effective_strategy <> strategy
 ORDER BY observed_moved_queue_count DESC NULLS LAST, cluster, consumer_group, topic

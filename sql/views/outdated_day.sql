@@ -1,14 +1,14 @@
 -- One row per published day that was compared with an earlier one which is no longer what it was: what it says of changes
 -- since then is out of date, all else holds. `ledger backfill` computes such days again.
--- reasons: `earlier_day_changed` (the rows that were read of compared_ds are others now); `earlier_day_appeared` (a newer day
--- than compared_ds was published before this one); `earlier_day_gone`; and for offset files `earlier_export_changed` and
+-- reasons: `earlier_day_changed` (the rows that were read of baseline_ds are others now); `newer_baseline_available` (a newer day
+-- than baseline_ds was published before this one); `earlier_day_gone`; and for offset files `earlier_export_changed` and
 -- `earlier_export_appeared`, likewise, as far as those exports' days are published. earlier_ds: the newest earlier published day.
 WITH published AS (
     SELECT
         cluster,
         ds,
         manifest_sha256,
-        compared_ds,
+        baseline_ds,
         compared_content,
         compared_exports,
         list_transform(tables, lambda named: named.table_name || '=' || named.content_hash) AS content,
@@ -36,15 +36,15 @@ judged AS (
     SELECT
         day.cluster,
         day.ds,
-        day.compared_ds,
+        day.baseline_ds,
         day.earlier_ds,
         list_filter(
             [
-                CASE WHEN day.compared_ds = day.earlier_ds
+                CASE WHEN day.baseline_ds = day.earlier_ds
                     AND NOT list_has_all(earlier.content, coalesce(day.compared_content, []))
                     THEN 'earlier_day_changed' END,
-                CASE WHEN day.earlier_ds > coalesce(day.compared_ds, DATE '0001-01-01') THEN 'earlier_day_appeared' END,
-                CASE WHEN day.compared_ds > coalesce(day.earlier_ds, DATE '0001-01-01') THEN 'earlier_day_gone' END,
+                CASE WHEN day.earlier_ds > coalesce(day.baseline_ds, DATE '0001-01-01') THEN 'newer_baseline_available' END,
+                CASE WHEN day.baseline_ds > coalesce(day.earlier_ds, DATE '0001-01-01') THEN 'earlier_day_gone' END,
                 CASE WHEN export_changed.ds IS NOT NULL THEN 'earlier_export_changed' END,
                 CASE WHEN export_appeared.ds IS NOT NULL THEN 'earlier_export_appeared' END
             ],
@@ -55,6 +55,6 @@ judged AS (
     LEFT JOIN export_changed ON export_changed.cluster = day.cluster AND export_changed.ds = day.ds
     LEFT JOIN export_appeared ON export_appeared.cluster = day.cluster AND export_appeared.ds = day.ds
 )
-SELECT cluster, ds, compared_ds, earlier_ds, reasons
+SELECT cluster, ds, baseline_ds, earlier_ds, reasons
 FROM judged
 WHERE len(reasons) > 0
