@@ -90,17 +90,23 @@ SUITE: Final = Suite(
 
 _UNTOLD = quoted_list((*DOUBTFUL_OWNER_REASONS, "route_missing"))
 
+# Clients are 64-bit hashes: Spark aggregates numbers in a hash table, texts and sets by sorting all rows of the assignment.
+_CLIENT: Final = "IF(client_id IS NULL, NULL, xxhash64(client_id))"
+_OWNERS: Final = (
+    f"count(client_id) AS owner_count, min({_CLIENT}) AS owner,\n"
+    f"    struct(count(client_id), coalesce(bit_xor({_CLIENT}), 0L)) AS owners"
+)
+
 # The earlier day's rows are given the strategy that today's row is compared with: today's effective one with the one
 # that was effective then, every other with itself.
-COMMON_TABLES: Final = f"""
-now_strategy AS (
-  SELECT consumer_group, topic, strategy, strategy_source, is_effective FROM gold_assignment_fairness
+_PAIRED_QUEUE: Final = f"""
+WITH now_strategy AS (
+  SELECT consumer_group, topic, strategy, is_effective FROM gold_assignment_fairness
 ),
 now_queue AS (
   SELECT
     consumer_group, topic, strategy, broker_name, queue_id,
-    count(client_id) AS owner_count, min(client_id) AS owner,
-    array_sort(collect_set(client_id)) AS owners,
+    {_OWNERS},
     bool_or(coalesce(reason IN {_UNTOLD}, FALSE)) AS is_untold
   FROM gold_queue_assignment
   GROUP BY consumer_group, topic, strategy, broker_name, queue_id
@@ -109,16 +115,14 @@ old_queue AS (
   SELECT
     now_strategy.consumer_group, now_strategy.topic, now_strategy.strategy, broker_name, queue_id,
     min(old.strategy) AS old_strategy,
-    count(client_id) AS owner_count, min(client_id) AS owner,
-    array_sort(collect_set(client_id)) AS owners,
+    {_OWNERS},
     bool_or(coalesce(reason IN {_UNTOLD}, FALSE)) AS is_untold
   FROM now_strategy
   JOIN baseline_queue_assignment AS old
     ON old.consumer_group = now_strategy.consumer_group AND old.topic = now_strategy.topic
     AND IF(now_strategy.is_effective, old.is_effective, old.strategy = now_strategy.strategy)
   GROUP BY now_strategy.consumer_group, now_strategy.topic, now_strategy.strategy, broker_name, queue_id
-),
-paired_queue AS (
+)
   SELECT
     consumer_group, topic, strategy, broker_name, queue_id,
     now_queue.owners IS NOT NULL AS is_now, old_queue.owners IS NOT NULL AS is_old,
@@ -127,7 +131,14 @@ paired_queue AS (
     now_queue.owner_count AS owner_count, old_queue.owner_count AS old_owner_count,
     now_queue.is_untold AS is_untold, old_queue.is_untold AS is_old_untold, old_strategy
   FROM now_queue
-  FULL JOIN old_queue USING (consumer_group, topic, strategy, broker_name, queue_id)
+  FULL JOIN old_queue USING (consumer_group, topic, strategy, broker_name, queue_id)"""
+
+SHARED_VIEWS: Final = {"churn_queue": _PAIRED_QUEUE}
+"""The queues of both days beside each other: counted once, and then read several times."""
+
+COMMON_TABLES: Final = """
+now_strategy AS (
+  SELECT consumer_group, topic, strategy, strategy_source, is_effective FROM gold_assignment_fairness
 ),
 counted_churn AS (
   SELECT
@@ -145,7 +156,7 @@ counted_churn AS (
     coalesce(bool_or(is_untold), FALSE) AS is_untold,
     coalesce(bool_or(is_old_untold), FALSE) AS is_old_untold,
     max(old_strategy) AS old_strategy
-  FROM paired_queue
+  FROM churn_queue
   GROUP BY consumer_group, topic, strategy
 ),
 now_member AS (SELECT DISTINCT consumer_group, client_id FROM silver_consumer_connection),
@@ -159,21 +170,21 @@ step AS (
   FROM (
     SELECT consumer_group, topic, strategy, 'now' AS side,
       row_number() OVER (PARTITION BY consumer_group, topic, strategy, owner ORDER BY broker_name, queue_id) AS place
-    FROM paired_queue
+    FROM churn_queue
     WHERE owner IS NOT NULL
     UNION ALL
     SELECT consumer_group, topic, strategy, 'old' AS side,
       row_number() OVER (PARTITION BY consumer_group, topic, strategy, old_owner ORDER BY broker_name, queue_id)
     FROM (
-      SELECT paired_queue.* FROM paired_queue
+      SELECT churn_queue.* FROM churn_queue
       LEFT SEMI JOIN (
-        SELECT consumer_group, topic, strategy, client_id
+        SELECT consumer_group, topic, strategy, xxhash64(client_id) AS client
         FROM now_member JOIN now_strategy USING (consumer_group)
         UNION ALL
-        SELECT consumer_group, topic, strategy, owner FROM paired_queue WHERE owner IS NOT NULL
+        SELECT consumer_group, topic, strategy, owner FROM churn_queue WHERE owner IS NOT NULL
       ) AS there
-      ON paired_queue.consumer_group = there.consumer_group AND paired_queue.topic = there.topic
-        AND paired_queue.strategy = there.strategy AND paired_queue.old_owner = there.client_id
+      ON churn_queue.consumer_group = there.consumer_group AND churn_queue.topic = there.topic
+        AND churn_queue.strategy = there.strategy AND churn_queue.old_owner = there.client
       WHERE is_now AND is_old
     )
   )

@@ -492,13 +492,21 @@ read_line AS (
 told AS (
 {_TOLD}
 ),
+-- One row for each question first: sums need no sorting, a set of questions for each subject would.
 compared AS (
   SELECT
     table_name, {", ".join(_SUBJECT)},
-    sum(line_row_count) AS line_row_count, sum(table_row_count) AS table_row_count, sum(number) AS difference,
+    sum(line_row_count) AS line_row_count, sum(table_row_count) AS table_row_count, sum(difference) AS difference,
     sum(line_total) AS line_total, sum(table_total) AS table_total,
-    bool_and(is_sure) AND count(question) = size(collect_set(question)) AS is_sure
-  FROM told
+    bool_and(is_sure AND (question IS NULL OR answer_count = 1)) AS is_sure
+  FROM (
+    SELECT
+      table_name, {", ".join(_SUBJECT)}, question, count(*) AS answer_count,
+      sum(line_row_count) AS line_row_count, sum(table_row_count) AS table_row_count, sum(number) AS difference,
+      sum(line_total) AS line_total, sum(table_total) AS table_total, bool_and(is_sure) AS is_sure
+    FROM told
+    GROUP BY table_name, {", ".join(_SUBJECT)}, question
+  )
   GROUP BY table_name, {", ".join(_SUBJECT)}
 ),
 compared_with_rest AS (

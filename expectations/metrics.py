@@ -40,7 +40,7 @@ from expectations.recomputed import judged_tables
 
 __all__ = ["METRIC_SCHEMA", "METRIC_STATEMENTS", "SHARED_VIEWS"]
 
-SHARED_VIEWS: Final = ownership_drift.SHARED_VIEWS
+SHARED_VIEWS: Final = assignment_churn.SHARED_VIEWS | ownership_drift.SHARED_VIEWS
 """Name -> Spark SQL of the views that statements read several times."""
 
 METRIC_STATEMENTS: Final[tuple[str, ...]] = (

@@ -102,7 +102,7 @@ def write_metrics(
     """Metric the rows as they were written, by the gate's own SQL, write the numbers beside them, and return them."""
     for table in COMPARED_TABLES:
         of_before = before.rows[table.name] if before else spark.createDataFrame([], spark_schema(table))
-        of_before.createOrReplaceTempView(f"before_{table.name}")
+        of_before.createOrReplaceTempView(f"baseline_{table.name}")
     baseline_ds = before.ds if before else None
     run = "cluster string, ds date, baseline_ds date"
     spark.createDataFrame([(cluster, ds, baseline_ds)], run).createOrReplaceTempView("run")

@@ -84,7 +84,7 @@ class Judged:
                 rows = self._read(before, table)
             else:
                 rows = spark.createDataFrame([], spark_schema(table))
-            rows.createOrReplaceTempView(f"before_{table.name}")
+            rows.createOrReplaceTempView(f"baseline_{table.name}")
         directory = export_directory(day.exports, day.cluster, day.ds)
         manifest = load_manifest(directory)
         show_export_lines(spark, str(directory), manifest)

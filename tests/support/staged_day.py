@@ -347,7 +347,7 @@ class StagedDay:
         for name in COMPARED:
             columns = (TABLES | {QUARANTINED_GROUP.name: QUARANTINED_GROUP})[name].all_columns
             ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
-            _view(spark, f"before_{name}", self.before[name], ddl)
+            _view(spark, f"baseline_{name}", self.before[name], ddl)
         baseline_ds = self.baseline_ds.isoformat() if self.baseline_ds else None
         run = {"cluster": CLUSTER, "ds": DS.isoformat(), "baseline_ds": baseline_ds}
         _view(spark, "run", [run], "cluster string, ds date, baseline_ds date")
