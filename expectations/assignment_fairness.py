@@ -35,7 +35,7 @@ COUNTS_EQUAL_ASSIGNMENT: Final = Expectation(
         "max_queues_per_client",
         "idle_client_count",
         "unowned_queue_count",
-        "multi_owned_queue_count",
+        "multiple_owner_queue_count",
         "spread_bound",
         "is_within_bound",
     ),
@@ -94,7 +94,7 @@ _OF_OWNERS: Final = (
     "jain_index",
     "idle_client_count",
     "unowned_queue_count",
-    "multi_owned_queue_count",
+    "multiple_owner_queue_count",
 )
 """Columns that say who owns what, so that they are null where nobody can."""
 
@@ -155,9 +155,9 @@ _COUNTS: Final = {
         "coalesce(unowned_queue_count, 0)",
         _differs("unowned_queue_count", "coalesce(unowned_queue_count, 0)", "is_doubtful"),
     ),
-    "multi_owned_queue_count": (
-        "coalesce(multi_owned_queue_count, 0)",
-        _differs("multi_owned_queue_count", "coalesce(multi_owned_queue_count, 0)", "is_doubtful"),
+    "multiple_owner_queue_count": (
+        "coalesce(multiple_owner_queue_count, 0)",
+        _differs("multiple_owner_queue_count", "coalesce(multiple_owner_queue_count, 0)", "is_doubtful"),
     ),
     "spread_bound": ("promised_bound", _differs("spread_bound", "promised_bound", "FALSE")),
     "is_within_bound": (

@@ -49,7 +49,7 @@ REJECTED_IS_LINE: Final = Expectation(
 )
 REJECTED_ARE_FEW: Final = Expectation(
     REJECTED_RECORD,
-    "few",
+    "count_within_limit",
     "The share of the export's lines that could not be read is small.",
     severity="warn",
     threshold_max=MOST_REJECTED_RATIO,

@@ -14,7 +14,7 @@ from rebalance_ledger.tables import QUARANTINED_GROUP
 
 LEFT_OUT_ARE_FEW: Final = Expectation(
     QUARANTINED_GROUP,
-    "few",
+    "count_within_limit",
     "The share of the cluster's groups that the day is published without is small.",
     threshold_max=MOST_QUARANTINED_RATIO,
 )

@@ -60,7 +60,7 @@ NO_REASON_FOR_OWNER: Final = Expectation(
 )
 COVERED: Final = Expectation(
     QUEUE_ASSIGNMENT,
-    "covered",
+    "no_uncovered_queue",
     "A strategy that promises to cover every queue leaves none unowned, where the group is online and clustering, "
     "no client id is duplicated and the reason is no excuse.",
 )

@@ -97,7 +97,7 @@ counted AS (
     coalesce(bit_xor(IF(is_kept, NULL, xxhash64(broker_name, queue_id))), 0L) AS queue_hash,
     sum(owner_count) AS owned_pair_count,
     count_if(owner_count = 0) AS unowned_queue_count,
-    count_if(owner_count > 1) AS multi_owned_queue_count,
+    count_if(owner_count > 1) AS multiple_owner_queue_count,
     count_if(unowned_reason IN {_in(UNKNOWN_OWNER_REASONS)}) AS unknown_queue_count,
     count_if(unowned_reason IN {_in(DOUBTFUL_OWNER_REASONS)}) AS doubtful_queue_count,
     count_if(unowned_reason = 'owner_not_subscribed') AS not_subscribed_queue_count,

@@ -14,8 +14,9 @@ import os
 import resource
 import sys
 from contextlib import contextmanager
+from difflib import get_close_matches
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
@@ -24,8 +25,11 @@ from rebalance_ledger.warehouse.errors import NOT_IN_TIME, NoWarehouseError, Que
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import date
 
     from rebalance_ledger.warehouse.snapshot import PublishedDay
+
+_MOST_NAMES: Final = 10
 
 OutputFormat = Literal["table", "csv", "json"]
 
@@ -40,15 +44,23 @@ _MOST_MEMORY_BYTES = 4 * 1024**3
 
 
 def run_sql(
-    query: str, *, output_format: OutputFormat, warehouse: str, timeout_s: float | None = None
-) -> None:
-    """Answer a query on standard output.
+    query: str,
+    *,
+    output_format: OutputFormat,
+    warehouse: str,
+    timeout_s: float | None = None,
+    conditions: Mapping[str, str | int | date] | None = None,
+    as_of: date | None = None,
+) -> int:
+    """Answer a query on standard output and return the number of rows.
 
     Args:
         query: one SQL statement that reads.
         output_format: `table`, `csv` or `json`.
         warehouse: the warehouse's root, a local path or a URI.
         timeout_s: after how many seconds to give up; None waits for ever.
+        conditions: See `rebalance_ledger.warehouse.query.query`.
+        as_of: See there.
 
     Ctrl-C ends the process at once, with exit code 130.
 
@@ -61,10 +73,33 @@ def run_sql(
 
         with (
             _bounded_memory(),
-            answer(warehouse, query, timeout_s=timeout_s) as result,
+            answer(warehouse, query, conditions=conditions, as_of=as_of, timeout_s=timeout_s) as result,
             _until_the_reader_leaves(),
         ):
-            WRITERS[output_format](result.column_names, result.rows, sys.stdout)
+            rows = _Counted(result.rows)
+            WRITERS[output_format](result.column_names, iter(rows), sys.stdout)
+            return rows.count
+        return -1  # The reader left before the last row.
+
+
+def published_days_hint(warehouse: str, cluster: object = None, ds: date | None = None) -> str:
+    """Return a sentence for an answer without rows: what is published, and whether the cluster and day asked for are."""
+    from rebalance_ledger.warehouse.snapshot import Snapshot
+
+    days = Snapshot(warehouse).days
+    clusters = sorted({day.cluster for day in days})
+    if not clusters:
+        return f"No rows: no day is published in {warehouse}."
+    if cluster is not None and cluster not in clusters:
+        near = get_close_matches(str(cluster), clusters, n=1, cutoff=0.5)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        return f"No rows: no day of cluster {cluster!r} is published.{meant} Published clusters: {', '.join(clusters[:_MOST_NAMES])}."
+    of_clusters = [day for day in days if cluster is None or day.cluster == cluster]
+    first, last = min(day.ds for day in of_clusters), max(day.ds for day in of_clusters)
+    span = f"{len(of_clusters)} published days of {', '.join(sorted({day.cluster for day in of_clusters})[:_MOST_NAMES])}, {first} to {last}"
+    if ds is not None and ds not in {day.ds for day in of_clusters}:
+        return f"No rows: {ds} is not published. There are {span}."
+    return f"No rows in {span}."
 
 
 def show_tables(warehouse: str) -> None:
@@ -112,6 +147,19 @@ def show_tables(warehouse: str) -> None:
         console.print(Text(f"\n{status}"))
     with _until_the_reader_leaves():
         sys.stdout.write(written.get())
+
+
+class _Counted:
+    """Rows that are counted while they are read."""
+
+    def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for row in self._rows:
+            self.count += 1
+            yield row
 
 
 @contextmanager

@@ -26,7 +26,8 @@ from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
+    from datetime import date
 
     import pyarrow.dataset as pads
 
@@ -81,12 +82,21 @@ def header_comment(view_text: str) -> str:
 
 
 @contextmanager
-def query(root: str, text: str, *, timeout_s: float | None = None) -> Iterator[Result]:
+def query(
+    root: str,
+    text: str,
+    *,
+    conditions: Mapping[str, str | int | date] | None = None,
+    as_of: date | None = None,
+    timeout_s: float | None = None,
+) -> Iterator[Result]:
     """Answer one SQL query over the published tables of a warehouse.
 
     Args:
         root: the warehouse's root, a local path or a URI.
         text: one statement that reads: SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
+        conditions: Values that columns of the answer must have; rows with other values are left out.
+        as_of: The day that the schema `latest` shows instead of each cluster's newest one; `previous` shows the day before it.
         timeout_s: after how many seconds a query is given up that has not come to its end; None waits for ever.
 
     Yields:
@@ -94,16 +104,16 @@ def query(root: str, text: str, *, timeout_s: float | None = None) -> Iterator[R
 
     Raises:
         QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
-            query, or no answer in time; also while the rows are read.
+            query, a condition on a column that the answer does not have, or no answer in time; also while the rows are read.
     """
     with closing(_closed_connection()) as connection:
         statement = _one_reading_statement(connection, text)
         snapshot = Snapshot(root)
-        read = _register(connection, snapshot, text)
+        read = _register(connection, snapshot, text, as_of)
         connection.execute("SET lock_configuration = true")
         with _interrupted_after(timeout_s, connection):
             with _as_query_error(read):
-                relation = connection.sql(statement)
+                relation = _restricted(connection.sql(statement), conditions or {})
                 reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
             if statement.type == duckdb.StatementType.EXPLAIN:
                 yield Result(
@@ -111,6 +121,19 @@ def query(root: str, text: str, *, timeout_s: float | None = None) -> Iterator[R
                 )
             else:
                 yield Result(tuple(reader.schema.names), _rows(reader, read))
+
+
+def _restricted(
+    relation: duckdb.DuckDBPyRelation, conditions: Mapping[str, str | int | date]
+) -> duckdb.DuckDBPyRelation:
+    """Keep the rows that meet the conditions, in their order; values are constants of the plan and never SQL text."""
+    for column, value in conditions.items():
+        if column not in relation.columns:
+            raise QueryError(
+                f"The answer has no column {column}, so it cannot be restricted by it; it has {', '.join(relation.columns)}."
+            )
+        relation = relation.filter(duckdb.ColumnExpression(column) == duckdb.ConstantExpression(value))
+    return relation
 
 
 def _closed_connection() -> duckdb.DuckDBPyConnection:
@@ -190,7 +213,7 @@ def _one_reading_statement(connection: duckdb.DuckDBPyConnection, text: str) -> 
 
 
 def _register(
-    connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: str
+    connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: str, as_of: date | None
 ) -> Collection[pads.Dataset]:
     """Make the tables and views that the query names known to duckdb, or all if it names none (`SHOW TABLES`).
 
@@ -211,7 +234,10 @@ def _register(
     quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
     for table, rows in read.items():
         _create(connection, table.layer, table.name, rows)
-    for schema, days in ((LATEST, snapshot.latest_days), (PREVIOUS, snapshot.previous_days)):
+    latest_days, previous_days = (
+        (snapshot.latest_days, snapshot.previous_days) if as_of is None else snapshot.days_as_of(as_of)
+    )
+    for schema, days in ((LATEST, latest_days), (PREVIOUS, previous_days)):
         if schema in words:
             for table, found in published.items():
                 _create(connection, schema, table.name, found.dataset(days))

@@ -184,6 +184,12 @@ class Snapshot:
         """The newest published day of each cluster before its latest one."""
         return self._nth_newest_days(1)
 
+    def days_as_of(self, ds: date) -> tuple[frozenset[PublishedDay], frozenset[PublishedDay]]:
+        """Return, of the clusters that have the day published, that day and the newest published one before it."""
+        days = frozenset(day for day in self.days if day.ds == ds)
+        earlier_days = (self.newest_day_before(day.cluster, ds) for day in days)
+        return days, frozenset(day for day in earlier_days if day is not None)
+
     def newest_day_before(self, cluster: str, ds: date) -> PublishedDay | None:
         """The newest published day of a cluster before a day; None if there is none."""
         return max((day for day in self.days if day.cluster == cluster and day.ds < ds), default=None)

@@ -75,7 +75,7 @@ def assignment_fairness(
         ).alias("jain_index"),
         F.when(has_clients, F.col("client_count") - owners).cast("int").alias("idle_client_count"),
         F.when(is_told, F.col("unowned_queue_count")).cast("int").alias("unowned_queue_count"),
-        F.when(is_told, F.col("multi_owned_queue_count")).cast("int").alias("multi_owned_queue_count"),
+        F.when(is_told, F.col("multiple_owner_queue_count")).cast("int").alias("multiple_owner_queue_count"),
         bound.cast("int").alias("spread_bound"),
         F.when(is_bounded, most - least <= bound).alias("is_within_bound"),
     )
@@ -134,5 +134,5 @@ def _per_queue(assignments: DataFrame) -> DataFrame:
     return queues.groupBy(*_OF_STRATEGY).agg(
         F.max("is_untold").alias("is_untold"),
         F.count_if(F.col("owners") == 0).alias("unowned_queue_count"),
-        F.count_if(F.col("owners") > 1).alias("multi_owned_queue_count"),
+        F.count_if(F.col("owners") > 1).alias("multiple_owner_queue_count"),
     )

@@ -34,7 +34,7 @@ queues AS (
         count(DISTINCT owners.topic) AS topic_count,
         count(*) AS queue_count,
         count(*) FILTER (owners.owned_by IS NULL) AS unowned_queue_count,
-        count(*) FILTER (len(owners.owned_by) > 1) AS multi_owned_queue_count,
+        count(*) FILTER (len(owners.owned_by) > 1) AS multiple_owner_queue_count,
         count(*) FILTER (owners.owned_by IS DISTINCT FROM effective.owned_by) AS moved_queue_count,
         count(DISTINCT owners.topic) FILTER (owners.is_untold) AS undetermined_topic_count,
         count(DISTINCT owners.topic) FILTER (coalesce(effective.is_untold, true)) AS untold_effective_topic_count
@@ -111,7 +111,7 @@ SELECT
     CASE WHEN has_loads THEN owned * owned / nullif(client_count * squared, 0) END AS jain_index,
     CASE WHEN has_loads THEN greatest(client_count - owner_count, 0) END AS idle_client_count,
     CASE WHEN is_told THEN unowned_queue_count END AS unowned_queue_count,
-    CASE WHEN is_told THEN multi_owned_queue_count END AS multi_owned_queue_count,
+    CASE WHEN is_told THEN multiple_owner_queue_count END AS multiple_owner_queue_count,
     CASE WHEN is_told AND untold_effective_topic_count = 0 THEN moved_queue_count END AS moved_queue_count,
     undetermined_topic_count,
     untold_effective_topic_count

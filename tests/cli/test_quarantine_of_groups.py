@@ -150,10 +150,10 @@ def quarantined(day: Day) -> list[dict[str, Any]]:
 
 
 def test_more_groups_than_are_allowed_are_the_days_fault(tuesday: Day) -> None:
-    said = refusal(tuesday, QUARANTINE % ", limits: {quarantined_group.few: 0.1}")
+    said = refusal(tuesday, QUARANTINE % ", limits: {quarantined_group.count_within_limit: 0.1}")
 
     assert "note: no group is left out, because without it's -- " in said
-    assert "the day fails quarantined_group.few" in said
+    assert "the day fails quarantined_group.count_within_limit" in said
 
 
 def test_other_groups_than_the_build_knew_of_are_a_sentence(tuesday: Day, three_days: ThreeDays) -> None:
@@ -163,7 +163,9 @@ def test_other_groups_than_the_build_knew_of_are_a_sentence(tuesday: Day, three_
     raised = ", ".join(f"{kind}: block" for ds, kind in kinds if ds == TUESDAY)
     assert raised
 
-    said = refusal(tuesday, QUARANTINE % f", findings: {{{raised}}}, limits: {{quarantined_group.few: 1}}")
+    said = refusal(
+        tuesday, QUARANTINE % f", findings: {{{raised}}}, limits: {{quarantined_group.count_within_limit: 1}}"
+    )
 
     assert "who alone refuse it by the settings of now: build it again" in said
 

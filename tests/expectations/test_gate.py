@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DS = date(2026, 11, 16)
 ONE_OWNER = "queue_assignment.one_owner"
-FEW_REJECTED = "rejected_record.few"
+FEW_REJECTED = "rejected_record.count_within_limit"
 ASKED_FOR = [name for name, expectation in EXPECTATIONS.items() if expectation.severity is not None]
 Row = dict[str, Any]
 
@@ -95,7 +95,9 @@ def test_there_is_a_row_of_gate_result_for_each_expectation() -> None:
 
 
 def test_the_verdict_is_the_same_with_pages_and_without(tmp_path: Path) -> None:
-    rows = measures(queue_assignment__one_owner={"observed": 2.0}, rejected_record__few={"observed": 0.5})
+    rows = measures(
+        queue_assignment__one_owner={"observed": 2.0}, rejected_record__count_within_limit={"observed": 0.5}
+    )
 
     without, with_pages = judged(rows), judged(rows, docs=tmp_path / "docs")
 
@@ -121,7 +123,7 @@ def test_a_broken_blocking_expectation_refuses_the_day_and_is_named_with_its_exa
 def test_a_broken_warning_lets_the_day_pass_and_is_told() -> None:
     verdict = judged(
         measures(
-            rejected_record__few={"observed": 0.25, "examples": ["file x, line 1: torn"]},
+            rejected_record__count_within_limit={"observed": 0.25, "examples": ["file x, line 1: torn"]},
             group_presence__some_online={"observed": 0.0},
         )
     )
@@ -279,7 +281,7 @@ def test_the_first_page_of_a_refused_day_says_what_failed_and_what_to_do_before_
     judged(
         measures(
             queue_assignment__one_owner={"observed": 2.0, "examples": ["queue a/0"]},
-            rejected_record__few={"observed": 0.25, "examples": ["file x, line 1"]},
+            rejected_record__count_within_limit={"observed": 0.25, "examples": ["file x, line 1"]},
         ),
         cluster="shop's",
         docs=tmp_path,
@@ -308,12 +310,12 @@ def test_the_first_page_of_a_refused_day_says_what_failed_and_what_to_do_before_
 
 
 def test_the_first_page_of_a_day_in_order_shows_numbers_and_the_way_to_findings(tmp_path: Path) -> None:
-    judged(measures(rejected_record__few={"observed": 0.001}), docs=tmp_path)
+    judged(measures(rejected_record__count_within_limit={"observed": 0.001}), docs=tmp_path)
 
     text = " ".join(_Page((tmp_path / "index.html").read_text(encoding="utf-8")).text.split())
     assert "Passed: the day may be published" in text
     assert "What failed" not in text
-    assert re.search(r"rejected_record\.few\s*0\.001\s*at most 0\.01\s*held", text)
+    assert re.search(r"rejected_record\.count_within_limit\s*0\.001\s*at most 0\.01\s*passed", text)
     assert (
         "ledger sql \"SELECT severity, kind, evidence, advice FROM finding WHERE cluster = 'shop-prod' "
         "AND ds = '2026-11-16' AND parent_finding_id IS NULL\"" in text

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DS = date(2026, 11, 16)
 ONE_OWNER = "queue_assignment.one_owner"
-UNOWNED = "finding.no_queue_unowned"
+UNOWNED = "finding.no_unowned"
 EVEN = "assignment_fairness.even_enough"
 Row = dict[str, Any]
 
@@ -77,19 +77,19 @@ def test_a_blocking_expectation_can_be_made_to_warn() -> None:
 
 
 def test_a_warning_can_be_made_to_block() -> None:
-    rows = measures(rejected_record__few=[offender(None, 0.5)])
+    rows = measures(rejected_record__count_within_limit=[offender(None, 0.5)])
 
     assert judged(rows).verdict == "passed_with_warnings"
-    assert judged(rows, severities={"rejected_record.few": "block"}).verdict == "refused"
+    assert judged(rows, severities={"rejected_record.count_within_limit": "block"}).verdict == "refused"
 
 
 def test_a_limit_takes_the_place_of_the_one_that_there_is() -> None:
-    rows = measures(rejected_record__few=[offender(None, 0.04)])
-    verdict = judged(rows, limits={"rejected_record.few": 0.05})
+    rows = measures(rejected_record__count_within_limit=[offender(None, 0.04)])
+    verdict = judged(rows, limits={"rejected_record.count_within_limit": 0.05})
 
     assert verdict.verdict == "passed"
-    assert result(verdict, "rejected_record.few")["threshold_max"] == 0.05
-    assert judged(rows, limits={"rejected_record.few": 0.03}).verdict == "passed_with_warnings"
+    assert result(verdict, "rejected_record.count_within_limit")["threshold_max"] == 0.05
+    assert judged(rows, limits={"rejected_record.count_within_limit": 0.03}).verdict == "passed_with_warnings"
 
 
 def test_a_least_number_can_be_raised() -> None:
@@ -112,7 +112,7 @@ def test_groups_that_only_warn_do_not_block_and_others_still_do() -> None:
 # Findings
 
 
-FOUND = measures(finding__no_queue_unowned=[offender("a"), offender("dev-b")])
+FOUND = measures(finding__no_unowned=[offender("a"), offender("dev-b")])
 
 
 def test_a_finding_is_not_the_gates_business_unless_settings_make_it_so() -> None:

@@ -40,7 +40,7 @@ OF_OTHERS = {expectation.expectation_id for suite in SUITES_OF_OTHERS for expect
 STATEMENTS = [text for text in METRIC_STATEMENTS if not any(f"'{name}'" in text for name in OF_OTHERS)]
 JUDGED = {name: rule for name, rule in EXPECTATIONS.items() if name not in OF_OTHERS}
 UNEVEN = "assignment_fairness.even_enough"
-LEFT_OUT_ARE_FEW = "quarantined_group.few"
+LEFT_OUT_ARE_FEW = "quarantined_group.count_within_limit"
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
@@ -215,7 +215,7 @@ def reason_for_an_owner(day: StagedDay, group: str) -> None:
     first_row(day, group)["reason"] = "mixed_strategies"
 
 
-@fault("queue_assignment.covered")
+@fault("queue_assignment.no_uncovered_queue")
 def uncovered_queue(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders")
     first_row(day, group).update(client_id=None, client_connection_count=None, reason="mixed_strategies")
@@ -878,7 +878,7 @@ def in_order(spark: SparkSession) -> list[Row]:
     return day.measure(spark, STATEMENTS)
 
 
-@fault("quarantined_group.few")
+@fault("quarantined_group.count_within_limit")
 def excluded_groups(day: StagedDay, group: str) -> None:
     day.excluded_groups.append(group)
 

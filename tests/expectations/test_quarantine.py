@@ -91,7 +91,7 @@ def test_a_day_that_passes_without_groups_says_so_whatever_it_warns_of() -> None
     assert found is not None
 
     verdict = judge(
-        measures(rejected_record__few=[offender(None, 0.5)]),
+        measures(rejected_record__count_within_limit=[offender(None, 0.5)]),
         cluster="shop",
         ds=date(2026, 11, 16),
         run_id="run-1",

@@ -10,12 +10,12 @@ import pytest
 from expectations import (
     assignment_fairness,
     finding,
-    measures,
     ownership_drift,
     queue_assignment,
     queue_sharing,
     thresholds,
 )
+from expectations import metrics as measures
 from rebalance_ledger.rocketmq import client_ids as clients
 from spark_jobs.assignment import allocation
 from tests.support.staged_day import BROKERS, Row, StagedDay, healthy_day

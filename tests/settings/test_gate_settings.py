@@ -33,10 +33,10 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
             "gate.severities",
             "'queue_assignment.one_ownr' is no expectation (did you mean queue_assignment.one_owner",
         ),
-        ({"severities": {"finding.no_queue_unowned": "warn"}}, "gate.severities", "is no expectation"),
+        ({"severities": {"finding.no_unowned": "warn"}}, "gate.severities", "is no expectation"),
         (
-            {"severities": {"rejected_record.few": "fatal"}},
-            "gate.severities.rejected_record.few",
+            {"severities": {"rejected_record.count_within_limit": "fatal"}},
+            "gate.severities.rejected_record.count_within_limit",
             "'block' or 'warn'",
         ),
         ({"findings": {"queue_unownd": "block"}}, "gate.findings", "did you mean unowned"),

@@ -157,7 +157,7 @@ def test_members_that_a_broker_of_the_route_could_not_tell_are_unknown_and_not_a
     assert set(owners(stage, group, is_effective=False).values()) == {"members_unknown"}
     shown = [row for row in fairness(stage, group) if row["topic"] == topic]
     assert shown
-    for name in ("client_count", "unowned_queue_count", "idle_client_count", "multi_owned_queue_count"):
+    for name in ("client_count", "unowned_queue_count", "idle_client_count", "multiple_owner_queue_count"):
         assert {row[name] for row in shown} == {None}
     assert "members_unknown" in findings(stage, consumer_group=group)
     assert "group_offline" not in findings(stage, consumer_group=group)
@@ -218,5 +218,5 @@ def test_the_gate_lets_such_a_day_through_with_a_warning(staged_odd_day: Day) ->
 
     assert verdict.reasons == []
     assert [warning.split(" (")[0] for warning in verdict.warnings] == [
-        "silver.rejected_record fails rejected_record.few"
+        "silver.rejected_record fails rejected_record.count_within_limit"
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rebalance_ledger.rocketmq import java_strings as java
 from rebalance_ledger.rocketmq.routes import (
     BrokerData,
     PublishList,
@@ -27,7 +28,6 @@ from strategies import (
     Rebalanced,
     Strategy,
     get_strategy,
-    java,
     rebalance_by_topic,
 )
 from strategies.consistent_hash import ring_hashes

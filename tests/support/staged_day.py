@@ -311,7 +311,7 @@ class StagedDay:
                 else None,
                 "idle_client_count": loads.count(0),
                 "unowned_queue_count": len(queues - set(owned)),
-                "multi_owned_queue_count": sum(owned.count(queue) > 1 for queue in set(owned)),
+                "multiple_owner_queue_count": sum(owned.count(queue) > 1 for queue in set(owned)),
                 "is_within_bound": max(loads) - min(loads) <= 1
                 if values["spread_bound"] is not None and loads
                 else None,

@@ -28,7 +28,7 @@ FAILED = result("queue_assignment.one_owner", is_success=False) | {
     "threshold_max": 0.0,
     "examples": ["group a", "group <b>\x1b[31m"],
 }
-RAISED = FAILED | {"expectation_id": "finding.no_queue_unowned"}
+RAISED = FAILED | {"expectation_id": "finding.no_unowned"}
 WAIVED = FAILED | {
     "expectation_id": "finding.kind_known",
     "outcome": "waived",

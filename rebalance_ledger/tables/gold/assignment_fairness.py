@@ -64,7 +64,7 @@ ASSIGNMENT_FAIRNESS = Table(
         ),
         Column("idle_client_count", "int", "Clients that own no queue of the topic; null if unknown."),
         Column("unowned_queue_count", "int", "Queues that nobody owns; null if unknown."),
-        Column("multi_owned_queue_count", "int", "Queues with more than one owner; null if unknown."),
+        Column("multiple_owner_queue_count", "int", "Queues with more than one owner; null if unknown."),
         Column(
             "spread_bound",
             "int",

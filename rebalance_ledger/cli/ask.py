@@ -1,0 +1,90 @@
+"""`ledger ask`: the questions of `sql/questions`, by name and with options instead of SQL.
+
+What belongs here: finding a question, and turning options into conditions on its answer. What does not: running the query
+(`rebalance_ledger.warehouse.query`) and writing its rows (`result_formats`).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rebalance_ledger.cli.sql import published_days_hint, run_sql
+from rebalance_ledger.warehouse.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+
+    from rebalance_ledger.cli.sql import OutputFormat
+
+_FOLDER: Final = Path(__file__).resolve().parents[2] / "sql" / "questions"
+_OF_ONE_DAY: Final = re.compile(r"\b(?:latest|previous)\.")
+
+
+def question_names() -> list[str]:
+    """Return the names of all questions, sorted."""
+    return sorted(path.stem for path in _FOLDER.glob("*.sql"))
+
+
+def question_sql(name: str) -> str:
+    """Return the SQL of a question.
+
+    Raises:
+        QueryError: There is no question of this name.
+    """
+    names = question_names()
+    if name not in names:
+        near = get_close_matches(name, names, n=3, cutoff=0.5)
+        advice = f"did you mean {' or '.join(near)}?" if near else "`ledger ask` lists them."
+        raise QueryError(f"There is no question {name!r}: {advice}")
+    return (_FOLDER / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def list_questions() -> None:
+    """Write the name and the sentence of every question on standard output."""
+    names = question_names()
+    width = max(map(len, names))
+    for name in names:
+        sentence = question_sql(name).splitlines()[0].removeprefix("--").strip()
+        sys.stdout.write(f"{name:<{width}}  {sentence}\n")
+
+
+def ask(
+    name: str,
+    *,
+    conditions: Mapping[str, str | int],
+    ds: date | None,
+    output_format: OutputFormat,
+    warehouse: str,
+    timeout_s: float | None,
+) -> None:
+    """Answer a question on standard output.
+
+    Args:
+        name: Of the question, as in `sql/questions`.
+        conditions: Column of the answer -> the value that it must have.
+        ds: The day of which the question is asked; None for the newest published day of each cluster.
+        output_format: `table`, `csv` or `json`.
+        warehouse: The warehouse's root, a local path or a URI.
+        timeout_s: After how many seconds to give up; None waits for ever.
+
+    Raises:
+        QueryError: There is no such question, its answer has no such column, or the query fails.
+    """
+    text = question_sql(name)
+    of_one_day = _OF_ONE_DAY.search(text) is not None
+    restricted = {**conditions, **({"ds": ds} if ds is not None and not of_one_day else {})}
+    row_count = run_sql(
+        text,
+        output_format=output_format,
+        warehouse=warehouse,
+        timeout_s=timeout_s,
+        conditions=restricted,
+        as_of=ds if of_one_day else None,
+    )
+    if row_count == 0:
+        sys.stderr.write(f"{published_days_hint(warehouse, conditions.get('cluster'), ds)}\n")
