@@ -78,8 +78,7 @@ def run_sql(
         ):
             rows = _Counted(result.rows)
             WRITERS[output_format](result.column_names, iter(rows), sys.stdout)
-            return rows.count
-        return -1  # The reader left before the last row.
+        return rows.count
 
 
 def published_days_hint(warehouse: str, cluster: object = None, ds: date | None = None) -> str:
