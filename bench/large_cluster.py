@@ -100,10 +100,10 @@ def commands(size: Size, folder: Path) -> dict[str, list[str]]:
     ]  # fmt: skip
     return {
         "collect": ["python", "-m", "tools.simulated_cluster", *simulated, *day, "--settings", settings],
-        "verify": ["ledger", "stage", "verify", *of_stage],
+        "verify": ["ledger", "step", "verify", *of_stage],
         "build": ["spark-submit", "--master", "local[2]", str(_ROOT / "spark_jobs" / "build.py"), *of_stage],
-        "gate": ["ledger", "stage", "gate", *of_stage],
-        "publish": ["ledger", "stage", "publish", *of_stage],
+        "gate": ["ledger", "step", "gate", *of_stage],
+        "publish": ["ledger", "step", "publish", *of_stage],
     }
 
 

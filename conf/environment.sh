@@ -11,7 +11,7 @@ export LEDGER_ROOT
 
 # Where a run reads and writes; each may be set by the caller.
 export LEDGER_EXPORTS="${LEDGER_EXPORTS:-$LEDGER_ROOT/samples/exports}"
-export LEDGER_WAREHOUSE="${LEDGER_WAREHOUSE:-$ledger_local/warehouse}"
+export LEDGER_WAREHOUSE="${LEDGER_WAREHOUSE:-$LEDGER_ROOT/data/warehouse}"
 export LEDGER_SETTINGS="${LEDGER_SETTINGS:-$LEDGER_ROOT/conf/ledger.yaml}"
 
 # Another project's Python or Spark must not leak in.

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from rebalance_ledger.cli.ask import ask, list_questions, question_names, question_sql
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
-from rebalance_ledger.cli.sql import TIME_LIMIT_S, run_sql, show_tables
+from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql, show_tables
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
 from rebalance_ledger.exports.manifest import ExportError, Manifest
 from rebalance_ledger.pipeline import steps as stages
@@ -44,7 +45,6 @@ OF_QUALITY = {"degraded": 4, "failed": 5}
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Who owns each RocketMQ queue, who should own it, and whether that can be believed.",
 )
@@ -85,7 +85,7 @@ OffsetFiles = Annotated[
 ]
 
 _EXPORTS = "samples/exports"
-_WAREHOUSE = ".local/warehouse"
+_WAREHOUSE = "data/warehouse"
 
 
 class Format(StrEnum):
@@ -141,7 +141,9 @@ def run(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="One SQL statement that reads.")],
+    query: Annotated[
+        str, typer.Argument(help="One SQL statement that reads; `-` reads it from standard input.")
+    ],
     output_format: Annotated[
         Format, typer.Option("--format", help="How the answer is written.")
     ] = Format.TABLE,
@@ -150,8 +152,70 @@ def sql(
         float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
     ] = TIME_LIMIT_S,
 ) -> None:
-    """Ask the published tables; see docs/sql.md."""
-    run_sql(query, output_format=output_format.value, warehouse=warehouse, timeout_s=timeout_seconds or None)
+    """Answer one SQL query over the published tables; see docs/sql.md."""
+    row_count = run_sql(
+        query if query != "-" else sys.stdin.read(),
+        output_format=output_format.value,
+        warehouse=warehouse,
+        timeout_s=timeout_seconds or None,
+    )
+    if row_count == 0:
+        _tell_error(published_days_hint(warehouse))
+
+
+@app.command("ask")
+def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name of the question; without it, all are listed.", autocompletion=question_names
+        ),
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Only rows of this cluster.")] = None,
+    group: Annotated[str | None, typer.Option(help="Only rows of this consumer group.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Only rows of this topic.")] = None,
+    broker: Annotated[str | None, typer.Option(help="Only rows of this broker.")] = None,
+    queue: Annotated[int | None, typer.Option(min=0, help="Only rows of this queue id.")] = None,
+    client: Annotated[str | None, typer.Option(help="Only rows of this client id.")] = None,
+    ds: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="This UTC day; default: the newest published day."),
+    ] = None,
+    output_format: Annotated[
+        Format, typer.Option("--format", help="How the answer is written.")
+    ] = Format.TABLE,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+    timeout_seconds: Annotated[
+        float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
+    ] = TIME_LIMIT_S,
+    *,
+    show_sql: Annotated[
+        bool, typer.Option("--show-sql", help="Write the SQL of the question and do not run it.")
+    ] = False,
+) -> None:
+    """Answer one of the questions in sql/questions, restricted by the options."""
+    if question is None:
+        list_questions()
+        return
+    if show_sql:
+        typer.echo(question_sql(question).rstrip())
+        return
+    columns: dict[str, str | int | None] = {
+        "cluster": cluster,
+        "consumer_group": group,
+        "topic": topic,
+        "broker_name": broker,
+        "queue_id": queue,
+        "client_id": client,
+    }
+    ask(
+        question,
+        conditions={column: value for column, value in columns.items() if value is not None},
+        ds=ds.date() if ds else None,
+        output_format=output_format.value,
+        warehouse=warehouse,
+        timeout_s=timeout_seconds or None,
+    )
 
 
 @app.command()
@@ -333,7 +397,7 @@ def collect(
         raise typer.Exit(OF_QUALITY[last.quality])
 
 
-@exports_app.command("convert")
+@exports_app.command("import")
 def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the command
     cluster: Cluster,
     ds: Ds,
@@ -420,7 +484,7 @@ def redact_exports_of_cluster(
     if not isinstance(place, Path):
         raise typer.BadParameter(
             f"{place} is in an object store, where an export cannot be replaced in one step: copy it into a folder, redact "
-            "it there, remove it from the store with all versions, and `ledger exports land` it again."
+            "it there, remove it from the store with all versions, and `ledger exports upload` it again."
         )
     for sentence in redact_exports(place, cluster, ds.date() if ds else None, is_applied=apply):
         typer.echo(sentence)
@@ -457,7 +521,7 @@ def verify_export(
 
 
 @exports_app.command()
-def landed(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
+def status(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
     """Say whether a day's export has landed, without reading it; exit code 2 if it has not."""
     from rebalance_ledger.exports.manifest import export_directory, load_manifest
 
@@ -466,7 +530,7 @@ def landed(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
     typer.echo(f"{directory} has landed{f'; its capture is {quality}' if quality else ''}.")
 
 
-@exports_app.command("land")
+@exports_app.command("upload")
 def land_export(directory: Directory, exports: Exports) -> None:
     """Copy a sealed export into an object store, its manifest last."""
     from rebalance_ledger.exports.landing import land
@@ -478,7 +542,7 @@ def land_export(directory: Directory, exports: Exports) -> None:
 
 
 @app.command()
-def stage(
+def step(
     name: Annotated[StepName, typer.Argument(help="Which stage.")],
     cluster: Cluster,
     ds: Ds,
@@ -565,7 +629,7 @@ def _folder(exports: str) -> Path:
     if isinstance(place, Path):
         return place
     raise typer.BadParameter(
-        f"{place} is in an object store: convert into a folder and `ledger exports land` the result there; old exports are "
+        f"{place} is in an object store: convert into a folder and `ledger exports upload` the result there; old exports are "
         "removed by the bucket's own lifecycle rules."
     )
 

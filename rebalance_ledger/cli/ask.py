@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from rebalance_ledger.cli.result_formats import visible
 from rebalance_ledger.cli.sql import published_days_hint, run_sql
 from rebalance_ledger.warehouse.errors import QueryError
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import date
 
-    from rebalance_ledger.cli.sql import OutputFormat
+from rebalance_ledger.cli.sql import OutputFormat
 
 _FOLDER: Final = Path(__file__).resolve().parents[2] / "sql" / "questions"
 _OF_ONE_DAY: Final = re.compile(r"\b(?:latest|previous)\.")
@@ -87,4 +88,5 @@ def ask(
         as_of=ds if of_one_day else None,
     )
     if row_count == 0:
-        sys.stderr.write(f"{published_days_hint(warehouse, conditions.get('cluster'), ds)}\n")
+        hint = published_days_hint(warehouse, conditions.get("cluster"), ds)
+        sys.stderr.write(f"{visible(hint)}\n")

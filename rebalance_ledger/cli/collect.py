@@ -295,7 +295,7 @@ def _landed(directory: Path, exports: ObjectPath, replaces: Manifest | None) -> 
     try:
         return land_in_object_store(directory, exports, replaces=replaces)
     except ExportError as error:
-        kept = f"{directory} has it, sealed: land it with `ledger exports land {directory} --exports {exports}`, and remove the folder"
+        kept = f"{directory} has it, sealed: land it with `ledger exports upload {directory} --exports {exports}`, and remove the folder"
         raise _NotLandedError(f"The export is not landed in {exports}", [*error.problems, kept]) from error
 
 

@@ -1,4 +1,4 @@
-"""`ledger exports convert`: what a person gives and sees.
+"""`ledger exports import`: what a person gives and sees.
 
 What belongs here: a time zone's name, and notices for people. What does not: what sources say (`rebalance_ledger.collectors.offline`).
 """

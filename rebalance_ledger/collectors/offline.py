@@ -114,7 +114,7 @@ def convert(exports: Path, cluster: str, ds: date, sources: Sources) -> Conversi
     if refusals:
         raise ExportError(f"{directory} is not written", refusals[:MAX_PROBLEM_COUNT])
     gathering.note(
-        "ledger exports convert",
+        "ledger exports import",
         "made from texts and files; docs/offline-collecting.md says what they cannot say",
     )
     remarks: tuple[str, ...] = ()

@@ -284,7 +284,7 @@ class ClusterOperator(LedgerOperator):
             return (Path(exports) / self.cluster / ds / "manifest.json").is_file()
         try:
             self.run_ledger(
-                ["exports", "landed"], [f"--cluster={self.cluster}", f"--ds={ds}", f"--exports={exports}"]
+                ["exports", "status"], [f"--cluster={self.cluster}", f"--ds={ds}", f"--exports={exports}"]
             )
         except StageRefusedError:
             return False
@@ -309,7 +309,7 @@ class MaintainWarehouseOperator(LedgerOperator):
 
 
 class LedgerStepOperator(ClusterOperator):
-    """Runs one stage that needs no Spark, `ledger stage <stage>`, for one cluster and day.
+    """Runs one stage that needs no Spark, `ledger step <stage>`, for one cluster and day.
 
     Args:
         stage: `verify` or `publish`; `gate` has an operator of its own.
@@ -328,13 +328,13 @@ class LedgerStepOperator(ClusterOperator):
             context["outlet_events"][outlet].extra = {"cluster": self.cluster, "ds": ds}
 
     def run_stage(self, ds: str) -> None:
-        """Run `ledger stage` to its end.
+        """Run `ledger step` to its end.
 
         Raises:
             StageRefusedError: On exit code 2 or 3.
             StageCrashedError: On any other that is not 0.
         """
-        self.run_ledger(["stage", self.stage], arguments_for(self.cluster, ds))
+        self.run_ledger(["step", self.stage], arguments_for(self.cluster, ds))
 
 
 class DataDocsLink(BaseOperatorLink):
@@ -348,7 +348,7 @@ class DataDocsLink(BaseOperatorLink):
 
 
 class GateOperator(LedgerStepOperator):
-    """Runs `ledger stage gate`, and links the pages of its verdict, be it a refusal or not.
+    """Runs `ledger step gate`, and links the pages of its verdict, be it a refusal or not.
 
     Args:
         kwargs: See `ClusterOperator`.

@@ -2,7 +2,7 @@
 
 ```
 <warehouse>/silver/<table>, gold/<table>        published Delta tables, partitioned by cluster and ds
-<warehouse>/stage/<cluster>/<ds>/<attempt>/     one computation of a day, as Parquet; judged before it is published (see `staging`)
+<warehouse>/staging/<cluster>/<ds>/<attempt>/     one computation of a day, as Parquet; judged before it is published (see `staging`)
 <warehouse>/quarantine/gate_result              verdicts of days that were refused
 ```
 A warehouse is a folder or a place in an object store (`s3a://…`); this module only joins names, it opens nothing.
@@ -44,7 +44,7 @@ class Warehouse:
 
     def attempts(self, cluster: str, ds: date) -> str:
         """The folder of all computations of one day of one cluster."""
-        return f"{self.root}/stage/{path_segment(cluster)}/{ds.isoformat()}"
+        return f"{self.root}/staging/{path_segment(cluster)}/{ds.isoformat()}"
 
     def stage(self, cluster: str, ds: date, attempt: str) -> StagingArea:
         """The stage of one computation of a day."""

@@ -179,7 +179,7 @@ def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> 
     """Remove the stages of days of which nothing was written since; what is being computed stays."""
     return [
         MaintenanceAction("stage", place, file_count)
-        for place, file_count in _old_folders(f"{warehouse.root}/stage", before)
+        for place, file_count in _old_folders(f"{warehouse.root}/staging", before)
         if not is_applied or remove_attempts_of_day(place)
     ]
 

@@ -3,9 +3,9 @@
 Each computation of a day is an attempt with a folder of its own, so two that run at the same time, or one that was given
 up and wakes up again, never write into one another's rows:
 
-    <warehouse>/stage/<cluster>/<ds>/<attempt>/          one computation's rows, its `build.json` written last
-    <warehouse>/stage/<cluster>/<ds>/newest.json         the attempt that became whole last
-    <warehouse>/stage/<cluster>/<ds>/judged.json         the attempt on which the gate has a verdict
+    <warehouse>/staging/<cluster>/<ds>/<attempt>/          one computation's rows, its `build.json` written last
+    <warehouse>/staging/<cluster>/<ds>/newest.json         the attempt that became whole last
+    <warehouse>/staging/<cluster>/<ds>/judged.json         the attempt on which the gate has a verdict
 
 The two small files change in one step. What is published is the judged attempt, and only if nothing was computed from
 another input since.

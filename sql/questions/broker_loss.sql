@@ -1,9 +1,13 @@
--- What would the loss of this broker do to the producers, topic by topic?
+-- What would the loss of a broker do to the producers, topic by topic?
 --
--- Put your own cluster and broker in. One row per topic of the newest published day that is written there, the hardest hit
--- first: topics that stop, then those whose other brokers get most more. retried_share: messages that need a second attempt
--- while the broker is down and still in the route. load_ratio: what each other broker then gets, divided by what it got.
+-- One row per broker and topic of the newest published day of each cluster that is written there, the hardest hit first: topics
+-- that stop, then those whose other brokers get most more. Restrict it to one broker: --cluster, --broker. retried_share: messages
+-- that need a second attempt while the broker is down and still in the route. load_ratio: what each other broker then gets, divided
+-- by what it got.
 SELECT
+    cluster,
+    ds,
+    broker_name,
     topic,
     is_only_writable_broker AS would_stop,
     round(share, 3) AS share,
@@ -13,7 +17,5 @@ SELECT
     -- A route forgets the broker by itself; an order configuration goes on sending to it until somebody changes it.
     publish_source
 FROM latest.producer_spread
-WHERE cluster = 'shop-prod'
-    AND broker_name = 'hz@broker-a'
-    AND share > 0
-ORDER BY would_stop DESC, load_ratio_after_loss DESC, topic
+WHERE share > 0
+ORDER BY cluster, broker_name, would_stop DESC, load_ratio_after_loss DESC, topic

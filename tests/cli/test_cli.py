@@ -37,9 +37,9 @@ COMMANDS = (
     ("fingerprint",),
     ("rollback",),
     ("backfill",),
-    ("stage",),
+    ("step",),
     ("exports", "collect"),
-    ("exports", "convert"),
+    ("exports", "import"),
     ("exports", "prune"),
     ("exports", "seal"),
     ("exports", "verify"),
@@ -260,7 +260,7 @@ def test_a_day_that_is_none_is_a_usage_error(
         (("run", "--ds", "2026-11-16"), "--cluster"),
         (("run", "--cluster", "c"), "--ds"),
         (("sql", "SELECT 1", "--format", "xml"), "xml"),
-        (("stage", "build", "--cluster", "c", "--ds", "2026-11-16"), "build"),
+        (("step", "build", "--cluster", "c", "--ds", "2026-11-16"), "build"),
         (("exports", "seal"), "directory"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
@@ -344,7 +344,7 @@ def staged(tmp_path: Path) -> Day:
 
 def stage_command(day: Day, name: str) -> int:
     place = ("--cluster", day.cluster, "--ds", str(day.ds), "--warehouse", day.warehouse.root)
-    return ledger("stage", name, *place, "--exports", str(day.exports))
+    return ledger("step", name, *place, "--exports", str(day.exports))
 
 
 def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(

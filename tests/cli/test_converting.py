@@ -1,4 +1,4 @@
-"""`ledger exports convert`, from the script that asks to the owners that the ledger computes."""
+"""`ledger exports import`, from the script that asks to the owners that the ledger computes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def texts(tmp_path: Path) -> Path:
 
 def converted(tmp_path: Path, *words: str, ds: str = "2026-11-21") -> int:
     return ledger(
-        "exports", "convert", "--cluster", "shop", "--ds", ds, "--exports", str(tmp_path / "exports"), *words
+        "exports", "import", "--cluster", "shop", "--ds", ds, "--exports", str(tmp_path / "exports"), *words
     )
 
 

@@ -35,7 +35,7 @@ def test_each_cluster_of_the_settings_goes_its_own_way(
     # A task that never ran goes by its number: its cluster's name is rendered when it starts.
     assert outcome["tasks"]["publish 0"][0] == "upstream_failed"
     assert outcome["events"] == [{"cluster": "west", "ds": "2026-11-17"}]
-    published = [call for call in stand_ins.calls if call[:3] == ["ledger", "stage", "publish"]]
+    published = [call for call in stand_ins.calls if call[:3] == ["ledger", "step", "publish"]]
     assert [call[3:5] for call in published] == [["--cluster=west", "--ds=2026-11-17"]]
 
 

@@ -119,7 +119,7 @@ def test_a_stage_without_spark_is_the_command_line_with_plain_arguments(
     ]
     settings = f"--settings={stand_ins.environment['LEDGER_SETTINGS']}"
     assert stand_ins.calls == [
-        ["ledger", "stage", name, f"--cluster={NASTY}", "--ds=2026-11-16", *places, settings]
+        ["ledger", "step", name, f"--cluster={NASTY}", "--ds=2026-11-16", *places, settings]
     ]
 
 
@@ -260,7 +260,7 @@ class TestWaitingForTheExport:
         landed.mkdir(parents=True)
         (landed / "manifest.json").touch()
         assert self.poke(self.today, "scheduled") is True
-        assert [call[:3] for call in stand_ins.calls] == [["ledger", "stage", "verify"]]
+        assert [call[:3] for call in stand_ins.calls] == [["ledger", "step", "verify"]]
 
     def test_in_an_object_store_it_lets_the_ledger_look(
         self, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
@@ -271,9 +271,9 @@ class TestWaitingForTheExport:
         stand_ins.end({})
         assert self.poke(self.today, "scheduled") is True
         assert [call[1:3] for call in stand_ins.calls] == [
-            ["exports", "landed"],
-            ["exports", "landed"],
-            ["stage", "verify"],
+            ["exports", "status"],
+            ["exports", "status"],
+            ["step", "verify"],
         ]
 
     @pytest.mark.parametrize("run_type", ["manual", "backfill"])

@@ -79,7 +79,7 @@ class ClusterOfContainers:
         self.compose("build")
         self.compose("up", "--detach", "--wait")
         for export in sorted((EXPORTS / CLUSTER).iterdir()):
-            project("ledger", "exports", "land", str(export), f"--exports={_EXPORTS}", **self.store)
+            project("ledger", "exports", "upload", str(export), f"--exports={_EXPORTS}", **self.store)
 
     def down(self) -> None:
         """End it, and remove its volumes."""
@@ -100,7 +100,7 @@ class ClusterOfContainers:
             },
             client_options={"allow_http": True},
         )
-        stage = f"warehouse/stage/{CLUSTER}/{day}/"
+        stage = f"warehouse/staging/{CLUSTER}/{day}/"
         return [found["path"].removeprefix(stage) for page in obstore.list(bucket, stage) for found in page]
 
     def computes(self, worker: int) -> bool:

@@ -82,7 +82,7 @@ class ClusterOfProcesses:
         self._start_airflow()
 
     def staged(self, day: str) -> Iterable[str]:
-        stage = Path(self.warehouse, "stage", CLUSTER, day)
+        stage = Path(self.warehouse, "staging", CLUSTER, day)
         return [str(file.relative_to(stage)) for file in stage.rglob("*")]
 
     def computes(self, worker: int) -> bool:

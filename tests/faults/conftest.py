@@ -21,5 +21,5 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> Days:
     judged = monday.copied_to(folder / "judged")
     judged.run("run", strike=Strike("rebalance_ledger.pipeline.steps:publish"), expect=-9)
     tuesday = judged.copied_to(folder / "tuesday")
-    tuesday.run("stage", "publish")
+    tuesday.run("step", "publish")
     return Days(monday, judged, tuesday, (monday.fingerprint(), tuesday.fingerprint()))

@@ -74,7 +74,7 @@ def test_a_commit_in_between_is_a_sentence_and_the_next_run_ends_right(
     before = content(warehouse)
     version = DeltaTable(warehouse.published(QUEUE_ASSIGNMENT)).version()
     put_in_between(monkeypatch, warehouse, tmp_path / "row.parquet")
-    words = ("stage", "publish", f"--cluster={CLUSTER}", f"--ds={TUESDAY}", f"--warehouse={warehouse.root}")
+    words = ("step", "publish", f"--cluster={CLUSTER}", f"--ds={TUESDAY}", f"--warehouse={warehouse.root}")
 
     assert ledger(*words) == 1
 

@@ -43,7 +43,7 @@ def test_a_publication_without_room_shows_nothing_of_the_day(
     days: Days, tmp_path: Path, free_kib: int
 ) -> None:
     before, after = days.contents
-    report = on_full_disk(days.judged, tmp_path / "disk", free_kib, "stage", "publish")
+    report = on_full_disk(days.judged, tmp_path / "disk", free_kib, "step", "publish")
     code, told = report["full"]
     assert code == 1
     assert "No space left on device" in told

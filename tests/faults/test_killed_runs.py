@@ -63,7 +63,9 @@ def test_a_day_whose_computation_is_killed_again_and_again_ends_like_any_other(
     assert ledger.fingerprint() == after
     # Of all those attempts nothing stays but the one that was published.
     attempts = [
-        path for path in (ledger.warehouse / "stage" / "simulated" / "2026-11-17").iterdir() if path.is_dir()
+        path
+        for path in (ledger.warehouse / "staging" / "simulated" / "2026-11-17").iterdir()
+        if path.is_dir()
     ]
     assert len(attempts) == 1
 
@@ -72,10 +74,10 @@ def test_a_gate_that_is_killed_gives_its_verdict_the_next_time(days: Days, tmp_p
     ledger = days.judged.copied_to(tmp_path)
     before, after = days.contents
     for strike in IN_THE_GATE:
-        ledger.run("stage", "gate", strike=strike, expect=-9)
+        ledger.run("step", "gate", strike=strike, expect=-9)
         assert ledger.fingerprint() == before, strike
-    ledger.run("stage", "gate")
-    ledger.run("stage", "publish")
+    ledger.run("step", "gate")
+    ledger.run("step", "publish")
     assert ledger.fingerprint() == after
 
 
@@ -85,9 +87,9 @@ def test_a_publication_that_is_killed_anywhere_shows_nothing_of_the_day_until_it
     ledger = days.judged.copied_to(tmp_path)
     before, after = days.contents
     for strike in IN_THE_PUBLICATION:
-        ledger.run("stage", "publish", strike=strike, expect=-9)
+        ledger.run("step", "publish", strike=strike, expect=-9)
         assert ledger.fingerprint() == before, strike
-    ledger.run("stage", "publish")
+    ledger.run("step", "publish")
     assert ledger.fingerprint() == after
 
 
@@ -97,9 +99,9 @@ def test_a_publisher_that_is_killed_after_its_last_commit_has_published(
 ) -> None:
     ledger = days.judged.copied_to(tmp_path)
     _, after = days.contents
-    ledger.run("stage", "publish", strike=strike, expect=-9)
+    ledger.run("step", "publish", strike=strike, expect=-9)
     assert ledger.fingerprint() == after
-    ledger.run("stage", "publish")
+    ledger.run("step", "publish")
     assert ledger.fingerprint() == after
 
 
@@ -110,9 +112,9 @@ def test_a_republication_that_is_killed_leaves_the_old_day_whole(days: Days, tmp
     changed = ledger.with_another_tuesday(tmp_path)
     changed.run("run", strike=Strike("rebalance_ledger.pipeline.steps:publish"), expect=-9)
     for nth in (1, 5, 9):
-        changed.run("stage", "publish", strike=Strike(_REPLACE, nth, "after"), expect=-9)
+        changed.run("step", "publish", strike=Strike(_REPLACE, nth, "after"), expect=-9)
         assert changed.fingerprint() == after
-    changed.run("stage", "publish")
+    changed.run("step", "publish")
     assert changed.fingerprint() != after
     ledger.run("run")
     assert ledger.fingerprint() == after

@@ -115,7 +115,7 @@ def test_an_export_that_changes_while_it_is_read_is_named_and_nothing_is_publish
 
     assert "nameserver_routes.jsonl" in told
     assert ledger.fingerprint() == days.contents[0]
-    assert "no whole stage" in own.run("stage", "gate", expect=2)
+    assert "no whole stage" in own.run("step", "gate", expect=2)
     file.write_bytes(whole)
     own.run("run")
     assert ledger.fingerprint() == days.contents[1]
@@ -162,12 +162,12 @@ def _two_executors(folder: Path) -> dict[str, str]:
 def test_whoever_stops_while_it_publishes_is_waited_for(days: Days, tmp_path: Path) -> None:
     ledger = days.judged.copied_to(tmp_path)
     slow = ledger.start(
-        "stage",
+        "step",
         "publish",
         strike=Strike("rebalance_ledger.warehouse.commits:replace_day", 4, "after", "stop"),
     )
     wait_until(is_stopped(slow), PATIENCE_S)
-    second = ledger.start("stage", "publish")
+    second = ledger.start("step", "publish")
     assert ledger.fingerprint() == days.contents[0]
     slow.send_signal(signal.SIGCONT)
     assert [ends(process)[0] for process in (slow, second)] == [0, 0]

@@ -116,7 +116,7 @@ def test_what_cannot_be_landed_stays_sealed_where_the_message_says(
     assert collect(exports, tmp_path) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "the store does not answer" in said
-    kept = re.search(r"ledger exports land (\S+) --exports", said)
+    kept = re.search(r"ledger exports upload (\S+) --exports", said)
     assert kept is not None
     monkeypatch.setattr(ObjectPath, "write", write)
 

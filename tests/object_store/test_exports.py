@@ -59,7 +59,7 @@ def test_an_object_that_was_changed_is_named(landed: ObjectPath) -> None:
 
 def test_a_day_that_has_not_landed_says_so(ledger: Ledger) -> None:
     options = ["--cluster=shop-prod", "--ds=2026-11-10", f"--exports={ledger.exports}"]
-    assert "is not an export" in ledger("exports", "landed", *options, ends_with=2)
+    assert "is not an export" in ledger("exports", "status", *options, ends_with=2)
 
 
 def test_a_uri_of_something_else_is_refused(ledger: Ledger) -> None:

@@ -22,7 +22,7 @@ def in_the_store(ledger: Ledger) -> str:
     """The sample's first two days, exports and tables in the store; gives the warehouse."""
     warehouse = f"{ledger.place}/warehouse"
     for day in _DAYS:
-        ledger("exports", "land", str(SAMPLE / "shop-prod" / day), f"--exports={ledger.exports}")
+        ledger("exports", "upload", str(SAMPLE / "shop-prod" / day), f"--exports={ledger.exports}")
         _run(ledger, day, ledger.exports, warehouse)
     return warehouse
 
@@ -53,7 +53,7 @@ def test_the_rows_are_those_of_a_disk(ledger: Ledger, in_the_store: str, on_a_di
 def test_publishing_again_changes_nothing(ledger: Ledger, in_the_store: str) -> None:
     before = _fingerprint(ledger, in_the_store)
     said = ledger(
-        "stage", "publish", "--cluster=shop-prod", f"--ds={_DAYS[1]}", f"--exports={ledger.exports}",
+        "step", "publish", "--cluster=shop-prod", f"--ds={_DAYS[1]}", f"--exports={ledger.exports}",
         f"--warehouse={in_the_store}",
     )  # fmt: skip
     assert "0 tables changed" in said
@@ -65,13 +65,13 @@ def test_two_days_that_are_published_at_the_same_time_are_both_there(
 ) -> None:
     new = f"{in_store}/published-at-once"
     # What has been computed and judged, in a warehouse that has no tables yet.
-    stages = ObjectPath.of(f"{in_the_store}/stage")
+    stages = ObjectPath.of(f"{in_the_store}/staging")
     for path in stages.files():
-        (ObjectPath.of(f"{new}/stage") / path).write((stages / path).open().read())
+        (ObjectPath.of(f"{new}/staging") / path).write((stages / path).open().read())
 
     def publish(day: str) -> str:
         return ledger(
-            "stage", "publish", "--cluster=shop-prod", f"--ds={day}", f"--exports={ledger.exports}",
+            "step", "publish", "--cluster=shop-prod", f"--ds={day}", f"--exports={ledger.exports}",
             f"--warehouse={new}",
         )  # fmt: skip
 

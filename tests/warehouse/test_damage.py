@@ -45,7 +45,7 @@ def stage_file(warehouse: Warehouse, name: str) -> Path:
 
 
 def tuesday(command: str, warehouse: Warehouse) -> list[str]:
-    words = {"publish": ["stage", "publish"], "gate": ["stage", "gate"], "show": ["gate", "show"]}[command]
+    words = {"publish": ["step", "publish"], "gate": ["step", "gate"], "show": ["gate", "show"]}[command]
     return [*words, f"--cluster={CLUSTER}", f"--ds={TUESDAY}", f"--warehouse={warehouse.root}"]
 
 

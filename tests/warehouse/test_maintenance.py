@@ -83,7 +83,7 @@ def test_what_is_published_stays_even_if_the_clock_is_a_century_ahead(warehouse:
 
     assert done(told, "vacuum") > 0
     assert contents(warehouse) == before
-    assert not list(Path(warehouse.root, "stage").glob("*/*"))
+    assert not list(Path(warehouse.root, "staging").glob("*/*"))
     assert maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True) == []
     stage_day(warehouse, MONDAY, run_id="4", queue_assignment=owners("c9"))
     publish(warehouse, "shop", MONDAY)

@@ -461,7 +461,7 @@ def test_any_clusters_name_is_only_a_name(warehouse: Warehouse, name: str) -> No
         "gold",
         "quarantine",
         "silver",
-        "stage",
+        "staging",
         ".publishing",
     }
 
@@ -470,7 +470,7 @@ def test_any_clusters_name_is_only_a_name(warehouse: Warehouse, name: str) -> No
 def test_a_name_that_is_a_way_up_stays_in_the_stage(warehouse: Warehouse, name: str) -> None:
     root = Path(warehouse.attempts(name, MONDAY))
 
-    assert root.resolve().parent.parent == Path(warehouse.root) / "stage"
+    assert root.resolve().parent.parent == Path(warehouse.root) / "staging"
 
 
 def test_the_tables_that_are_written_are_the_ones_that_are_promised() -> None:

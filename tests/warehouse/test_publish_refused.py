@@ -128,7 +128,7 @@ def test_planted_faults_are_refused_each_by_name_and_leave_what_was_published(
     spoil(day, "queue_assignment", with_every_fault)
     measure(spark, day)
 
-    words = ["stage", "gate", "--cluster", day.cluster, "--ds", str(day.ds), "--exports", str(day.exports)]
+    words = ["step", "gate", "--cluster", day.cluster, "--ds", str(day.ds), "--exports", str(day.exports)]
     code = ledger(*words, "--warehouse", day.warehouse.root)
 
     assert code == REFUSED == 3
