@@ -84,7 +84,7 @@ class GeneratedCluster:
                 MachineRoomNearbyStrategy(
                     strategy="MACHINE_ROOM_NEARBY",
                     inner=PlainStrategy(strategy="AVG"),
-                    broker_room=RoomRule(before="@"),
+                    broker_room=RoomRule(separator="@"),
                     consumer_room=RoomRule(prefixes=prefixes),
                 ),
                 ConfigStrategy(strategy="CONFIG", clients=dict(self._lists())),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from rebalance_ledger.settings import ClusterSettings
 
-_ROOM_RULE: Final = "struct<names: map<string, string>, prefixes: map<string, string>, before: string>"
+_ROOM_RULE: Final = "struct<names: map<string, string>, prefixes: map<string, string>, separator: string>"
 
 CONFIGURED_RULE_SCHEMA: Final = (
     "consumer_group string, strategy string, has_member_parameters boolean, virtual_node_count int, consumer_idcs array<string>, "

@@ -90,4 +90,4 @@ class Rules:
 
     def is_in_force(self, waiver: Waiver) -> bool:
         """Whether a waiver counts on the day that is judged; its last day is one of them."""
-        return self.ds <= waiver.until
+        return self.ds <= waiver.expires_on

@@ -80,7 +80,7 @@ def _room(rule: str, name: str) -> str:
     return (
         f"nullif(CASE WHEN {rule}.names IS NOT NULL THEN try_element_at({rule}.names, {name}) "
         f"WHEN {rule}.prefixes IS NOT NULL THEN try_element_at({rule}.prefixes, {prefix}) "
-        f"WHEN contains({name}, {rule}.before) THEN substring_index({name}, {rule}.before, 1) END, '')"
+        f"WHEN contains({name}, {rule}.separator) THEN substring_index({name}, {rule}.separator, 1) END, '')"
     )
 
 

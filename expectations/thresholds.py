@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from rebalance_ledger.tables import vocabulary
+
 SPREAD_BOUND: Final[dict[str, int]] = {"AVG": 1, "AVG_BY_CIRCLE": 1, "MACHINE_ROOM": 1}
 """Strategy -> the most by which the queue counts of two clients of a group may differ, within one topic.
 
@@ -94,10 +96,10 @@ STRATEGIES_THAT_LEAVE_NOTHING_OUT: Final = ("AVG", "AVG_BY_CIRCLE", "BROADCASTIN
 DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "strategy_failed")
 """Reasons under which a count over the topic may be given or null: a part of it is known."""
 
-STRATEGY_SOURCES: Final = ("observed", "configured", "hypothetical")
+STRATEGY_SOURCES: Final = tuple(vocabulary.StrategySource)
 """The closed list of `strategy_source`."""
 
-FINDING_SEVERITIES: Final = ("critical", "warning", "info")
+FINDING_SEVERITIES: Final = tuple(vocabulary.Severity)
 """The closed list of `finding.severity`."""
 
 _KINDS_OF_QUEUES: Final = (
@@ -157,7 +159,7 @@ FINDING_KIND_SEVERITIES: Final[dict[str, tuple[str, ...]]] = {
 }
 """Kind of finding -> the severities that a finding of it has by itself, the usual one first; each has a page in docs/findings."""
 
-FINDING_KINDS: Final = tuple(FINDING_KIND_SEVERITIES)
+FINDING_KINDS: Final = tuple(vocabulary.FindingKind)
 """The closed list of `finding.kind`."""
 
 PASSING_CAUSES: Final = ("not_yet_rebalanced",)
@@ -256,53 +258,19 @@ DRIFT_FINDING_KINDS: Final[dict[str, tuple[str, ...]]] = {
 }
 """State of `ownership_drift` -> the kinds of which one tells a person."""
 
-DRIFT_STATES: Final = ("match", *DRIFT_FINDING_KINDS, "shared", "unknown")
+DRIFT_STATES: Final = tuple(vocabulary.DriftState)
 """The closed list of `ownership_drift.state`."""
 
-DRIFT_CAUSES: Final = (
-    "group_offline",
-    "route_missing",
-    "mixed_request_modes",
-    "duplicate_client_id",
-    "server_load_balancer_off",
-    "room_without_clients",
-    "not_in_config_list",
-    "config_list_overlap",
-    "queue_not_in_route",
-    "subscriptions_differ",
-    "mixed_strategies",
-    "mixed_clients",
-    "mixed_parameters",
-    "old_machine_room",
-    "member_lists_differ",
-    "route_views_differ",
-    "not_yet_rebalanced",
-    "parameters_differ",
-)
+DRIFT_CAUSES: Final = tuple(vocabulary.DriftCause)
 """The closed list of `ownership_drift.likely_cause`."""
 
-SOURCE_CAUSES: Final = ("permission_denied", "connection_failed", "timed_out")
+SOURCE_CAUSES: Final = tuple(vocabulary.SourceCause)
 """Why a source did not answer."""
 
 FINDING_CAUSES: Final = (*DRIFT_CAUSES, "more_clients_than_queues", *SOURCE_CAUSES)
 """The closed list of `finding.likely_cause`: idle clients and failed sources have causes too, and no queue is amiss for them."""
 
-DRIFT_UNKNOWN_REASONS: Final = (
-    "route_unknown",
-    "members_unknown",
-    "client_unreachable",
-    "pull_consumer_reports_no_queues",
-    "assigned_by_hand",
-    "strategy_not_reported",
-    "process_count_unknown",
-    "settings_missing",
-    "strategy_unknown",
-    "member_strategy_unknown",
-    "release_unknown",
-    "strategy_failed",
-    "may_be_behind_a_proxy",
-    *DIVISION_REASONS,
-)
+DRIFT_UNKNOWN_REASONS: Final = tuple(vocabulary.UnknownReason)
 """The closed list of `ownership_drift.unknown_reason`."""
 
 UNKNOWN_RULE_REASONS: Final = (
@@ -325,10 +293,10 @@ REASONS_WITH_A_CAUSE: Final = (
 )
 """Reasons of an unowned queue in `queue_assignment` that are themselves evidence of a cause."""
 
-REQUEST_MODES: Final = ("POP", "PULL", "CLIENT")
+REQUEST_MODES: Final = tuple(vocabulary.RequestMode)
 """The closed list of `queue_sharing.request_mode`."""
 
-REQUEST_MODE_SOURCES: Final = ("entry", "broker_default", "retry_rule", "server_off")
+REQUEST_MODE_SOURCES: Final = tuple(vocabulary.RequestModeSource)
 """The closed list of `queue_sharing.request_mode_source`."""
 
 NON_ASCII_PATTERN: Final = r"[^\x00-\x7F]"
@@ -337,17 +305,10 @@ NON_ASCII_PATTERN: Final = r"[^\x00-\x7F]"
 GRPC_CLIENT_ID_PATTERN: Final = r"^.+@\d+@\d+@-?[0-9a-z]+$"
 """The form of the ids of gRPC clients, which cannot be asked for a process table."""
 
-GROUP_STATES: Final = ("online", "broadcasting", "offline", "unknown")
+GROUP_STATES: Final = tuple(vocabulary.GroupState)
 """The closed list of `group_state`."""
 
-GROUP_STATE_REASONS: Final = (
-    "broker_not_asked",
-    "online_at_other_brokers",
-    "may_be_behind_a_proxy",
-    "pop_retry_topic_exists",
-    "messages_in_flight",
-    "offsets_moved",
-)
+GROUP_STATE_REASONS: Final = tuple(vocabulary.GroupStateReason)
 """The closed list of `group_state_reason`, which says why the state is unknown."""
 
 PROXY_HEARTBEAT_GROUP: Final = "CID_DefaultHeartBeatSyncerTopic"
@@ -374,34 +335,13 @@ SYSTEM_GROUPS: Final = (
 )
 """The others of them, of all releases from 4.7.1 to 5.5.0."""
 
-OFFSET_FILE_STATES: Final = (
-    "ok",
-    "recovered_from_bak",
-    "corrupt_both",
-    "empty",
-    "missing",
-    "stale",
-    "orphan_dir",
-    "shared_file",
-    "clustering_group_with_file",
-    "unknown",
-)
+OFFSET_FILE_STATES: Final = tuple(vocabulary.OffsetFileState)
 """The closed list of `broadcast_offset_file.state`."""
 
 UNREAD_OFFSET_FILE_STATES: Final = ("orphan_dir", "clustering_group_with_file")
 """Those of files that no client reads."""
 
-BROADCAST_OFFSET_STATES: Final = (
-    "ok",
-    "regressed",
-    "behind_min",
-    "ahead_of_max",
-    "orphan_queue",
-    "stale",
-    "no_offset",
-    "unused",
-    "unknown",
-)
+BROADCAST_OFFSET_STATES: Final = tuple(vocabulary.BroadcastOffsetState)
 """The closed list of `broadcast_offset.state`."""
 
 RESTARTS_WITH_STORED_OFFSET: Final = (
@@ -446,22 +386,10 @@ BROADCAST_FINDING_KINDS: Final[dict[str, str]] = {
 REBALANCE_GRACE_MS: Final = 60_000
 """How young a client may be for its start to be the cause of a difference: three rounds of rebalance, 20 s each."""
 
-ROUTE_DIFFERENCES: Final = (
-    "broker_missing",
-    "read_queues",
-    "write_queues",
-    "perm",
-    "order_conf",
-    "addresses",
-    "config_read_queues",
-    "config_write_queues",
-    "config_perm",
-    "not_configured",
-    "not_routed",
-)
+ROUTE_DIFFERENCES: Final = tuple(vocabulary.RouteDifference)
 """The closed list of the elements of `route_divergence.differences`."""
 
-DIVERGENCE_STATES: Final = ("same", "differs", "unknown")
+DIVERGENCE_STATES: Final = tuple(vocabulary.DivergenceState)
 """The closed list of `route_divergence.state`."""
 
 FINDING_KINDS_WITHOUT_SUBJECT: Final = ("record_rejected", "record_repeated", "source_failed")

@@ -65,7 +65,7 @@ def sentence_of(result: dict[str, Any], evaluation: Evaluation) -> str:
     if evaluation.excused:
         told += f"; beside these, {waiver_text(evaluation)}"
     for waiver in evaluation.ended:
-        told += f"; the waiver by {one_line(waiver.who)} expired on {waiver.until} ({one_line(waiver.why)})"
+        told += f"; the waiver by {one_line(waiver.approved_by)} expired on {waiver.expires_on} ({one_line(waiver.reason)})"
     return f"{result['table_name']} fails {result['expectation_id']} ({result['expectation'].rstrip('.')}): {found}{told}"
 
 
@@ -81,7 +81,7 @@ def left_out_sentence(row: dict[str, Any]) -> str:
 def waiver_text(evaluation: Evaluation) -> str | None:
     """Who excuses how much until when and why, in one line; None where nothing is excused."""
     texts = [
-        f"{amount:g} waived until {waiver.until} by {one_line(waiver.who)}: {one_line(waiver.why)}"
+        f"{amount:g} waived until {waiver.expires_on} by {one_line(waiver.approved_by)}: {one_line(waiver.reason)}"
         for waiver, amount in evaluation.excused
     ]
     return "; ".join(texts) or None
@@ -92,7 +92,7 @@ def idle_sentence(waiver: Waiver) -> str:
     named = {"group": waiver.consumer_group, "topic": waiver.topic, "broker": waiver.broker_name}
     subject = "".join(f", {what} {one_line(name)}" for what, name in named.items() if name is not None)
     return (
-        f"the waiver of {waiver.expectation or waiver.finding}{subject} by {one_line(waiver.who)} until {waiver.until} "
+        f"the waiver of {waiver.expectation or waiver.finding}{subject} by {one_line(waiver.approved_by)} until {waiver.expires_on} "
         "excuses nothing on this day; remove it from the settings if it is no longer needed"
     )
 

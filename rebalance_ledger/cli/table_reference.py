@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rebalance_ledger.tables import Table
+    from rebalance_ledger.tables.model import Column
 
 PATH = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 
@@ -71,13 +72,13 @@ def _section(table: Table) -> Iterator[str]:
     yield f"One row per {table.grain}."
     yield f"Key: {', '.join(f'`{name}`' for name in ('cluster', 'ds', *table.key))}."
     yield ""
-    yield "| column | type | null | meaning | judged by |"
-    yield "|---|---|---|---|---|"
+    yield "| column | type | unit | null | meaning | judged by |"
+    yield "|---|---|---|---|---|---|"
     judges = judges_by_column()
     for column in table.all_columns:
         null = "yes" if column.nullable else "no"
         judged = _judged(table, column.name, judges)
-        yield f"| `{column.name}` | {_type(column.type)} | {null} | {_cell(column.comment)} | {judged} |"
+        yield f"| `{column.name}` | {_type(column.type)} | {column.unit or ''} | {null} | {_cell(_meaning(column))} | {judged} |"
     yield ""
 
 
@@ -86,6 +87,12 @@ def _judged(table: Table, column: str, judges: Mapping[str, tuple[str, ...]]) ->
     if name in NOT_JUDGED:
         return f"nothing: {NOT_JUDGED[name]}"
     return ", ".join(f"`{judge.removeprefix(f'{table.name}.')}`" for judge in judges[name])
+
+
+def _meaning(column: Column) -> str:
+    """The comment, and those values of the closed list that it does not explain."""
+    unnamed = [value for value in column.values if f"`{value}`" not in column.comment]
+    return column.comment + (f" Values: {', '.join(f'`{value}`' for value in unnamed)}." if unnamed else "")
 
 
 def _type(column_type: str) -> str:

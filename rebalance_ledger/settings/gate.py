@@ -107,9 +107,9 @@ class Waiver(Strict):
         consumer_group: only offenders of this group are excused.
         topic: only offenders of this topic.
         broker_name: only offenders of this broker.
-        until: the last day (`ds`) that is excused.
-        who: who answers for it.
-        why: for what reason.
+        expires_on: the last day (`ds`) that is excused.
+        approved_by: Who approved it.
+        reason: For what reason.
     """
 
     expectation: str | None = None
@@ -117,9 +117,9 @@ class Waiver(Strict):
     consumer_group: str | None = Field(default=None, min_length=1)
     topic: str | None = Field(default=None, min_length=1)
     broker_name: str | None = Field(default=None, min_length=1)
-    until: date
-    who: str = Field(min_length=1)
-    why: str = Field(min_length=1)
+    expires_on: date
+    approved_by: str = Field(min_length=1)
+    reason: str = Field(min_length=1)
 
     @field_validator("expectation")
     @classmethod

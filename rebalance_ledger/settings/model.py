@@ -20,18 +20,20 @@ class RoomRule(Strict):
     Attributes:
         names: the room of each name, for example `{broker-a: hz}`.
         prefixes: the room of the longest prefix that the name begins with, for example `{"10.1.": hz}`.
-        before: the room is the part of the name before this separator, for example `"@"` for `hz@broker-a`.
+        separator: the room is the part of the name before it, for example `"@"` for `hz@broker-a`.
     """
 
     names: dict[str, str] | None = None
     prefixes: dict[str, str] | None = None
-    before: str | None = Field(default=None, min_length=1)
+    separator: str | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _exactly_one_way(self) -> RoomRule:
-        ways = [way for way in ("names", "prefixes", "before") if getattr(self, way) is not None]
+        ways = [way for way in ("names", "prefixes", "separator") if getattr(self, way) is not None]
         if len(ways) != 1:
-            raise ValueError(f"give exactly one of names, prefixes, before; got {', '.join(ways) or 'none'}")
+            raise ValueError(
+                f"give exactly one of names, prefixes, separator; got {', '.join(ways) or 'none'}"
+            )
         return self
 
     def room(self, name: str) -> str | None:
@@ -41,7 +43,7 @@ class RoomRule(Strict):
         if self.prefixes is not None:
             fitting = [prefix for prefix in self.prefixes if name.startswith(prefix)]
             return self.prefixes[max(fitting, key=len)] if fitting else None
-        room, separator, _ = name.partition(self.before or "")
+        room, separator, _ = name.partition(self.separator or "")
         return room if separator else None
 
 

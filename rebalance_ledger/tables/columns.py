@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rebalance_ledger.tables.model import Column
+from rebalance_ledger.tables.vocabulary import GroupStateReason, StrategySource
 
 CONSUMER_GROUP = Column("consumer_group", "string", "The consumer group.", nullable=False)
 BROKER_NAME = Column("broker_name", "string", "The broker name.", nullable=False)
@@ -24,6 +25,7 @@ STRATEGY_SOURCE = Column(
     "string",
     "`observed`: the members report it; `configured`: the settings file says so, for at least one of the members; `hypothetical`: computed to compare.",
     nullable=False,
+    values=tuple(StrategySource),
 )
 IS_EFFECTIVE = Column(
     "is_effective",
@@ -35,6 +37,7 @@ GROUP_STATE_REASON = Column(
     "group_state_reason",
     "string",
     "Why `group_state` is `unknown`: `broker_not_asked`; `online_at_other_brokers` (at none of the topic's route); or every broker says that nobody is connected, and yet: `may_be_behind_a_proxy` (proxies exist, and not all of them answered), `pop_retry_topic_exists` (the group has consumed by POP, as clients of proxies do, and no proxy was asked), `messages_in_flight` (messages are handed out that are not consumed), `offsets_moved` (since the baseline day). Null for every other state.",
+    values=tuple(GroupStateReason),
 )
 RUN_ID = Column(
     "run_id",

@@ -34,12 +34,23 @@ TABLE_VERSION_FIELDS: tuple[tuple[str, ColumnType], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its Spark SQL type and a comment that gives the unit and the meaning."""
+    """One column of a table.
+
+    Attributes:
+        name: Of the column.
+        type: Spark SQL's name of its type.
+        comment: Its meaning.
+        nullable: Whether it may be null, which always means unknown or not applicable.
+        values: The closed list of its values, or of its elements; empty for an open domain. See `vocabulary`.
+        unit: What its numbers count or measure; None for other types and for plain numbers.
+    """
 
     name: str
     type: ColumnType
     comment: str
     nullable: bool = True
+    values: tuple[str, ...] = ()
+    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def test_without_the_setting_the_whole_day_is_refused(tuesday: Day) -> None:
 
 def test_a_waiver_keeps_the_group_in_without_another_build(tuesday: Day) -> None:
     waived = "".join(
-        f"{{expectation: {name}, until: 2026-12-01, who: ana, why: known}}, "
+        f"{{expectation: {name}, expires_on: 2026-12-01, approved_by: ana, reason: known}}, "
         for name in {row["expectation_id"] for row in quarantined(tuesday)}
     )
     assert tuesday.settings_file is not None

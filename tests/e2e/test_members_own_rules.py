@@ -33,7 +33,7 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
     "go-nearby": {
         "strategy": "MACHINE_ROOM_NEARBY",
         "inner": {"strategy": "AVG_BY_CIRCLE"},
-        "broker_room": {"before": "@"},
+        "broker_room": {"separator": "@"},
         "consumer_room": {"prefixes": {"": "hz"}},
     },
     "go-room": {"strategy": "MACHINE_ROOM", "consumer_idcs": ["sh"]},

@@ -59,8 +59,8 @@ def result(verdict: Verdict, expectation_id: str) -> Row:
     return next(row for row in verdict.results if row["expectation_id"] == expectation_id)
 
 
-def waiver(until: date = DS, **what: str) -> Row:
-    return {"until": until, "who": "ana", "why": "ticket 7"} | what
+def waiver(expires_on: date = DS, **what: str) -> Row:
+    return {"expires_on": expires_on, "approved_by": "ana", "reason": "ticket 7"} | what
 
 
 TWO_OWNERS = measures(queue_assignment__one_owner=[offender("a", 2), offender("b", 3)])
@@ -241,7 +241,7 @@ def test_a_waiver_of_a_finding_excuses_the_kind() -> None:
 
 def test_an_ended_waiver_excuses_nobody_and_the_sentence_says_that_it_expired() -> None:
     verdict = judged(
-        TWO_OWNERS, waivers=[waiver(until=date(2026, 11, 15), expectation=ONE_OWNER, consumer_group="a")]
+        TWO_OWNERS, waivers=[waiver(expires_on=date(2026, 11, 15), expectation=ONE_OWNER, consumer_group="a")]
     )
 
     assert verdict.verdict == "refused"
@@ -252,7 +252,7 @@ def test_an_ended_waiver_excuses_nobody_and_the_sentence_says_that_it_expired() 
 @pytest.mark.parametrize("until", [DS, date(2026, 11, 15)])
 @pytest.mark.parametrize("rows", [measures(), measures(queue_assignment__one_owner=[offender("b")])])
 def test_a_waiver_that_excuses_nobody_is_told(until: date, rows: list[Row]) -> None:
-    verdict = judged(rows, waivers=[waiver(until=until, expectation=ONE_OWNER, consumer_group="a")])
+    verdict = judged(rows, waivers=[waiver(expires_on=until, expectation=ONE_OWNER, consumer_group="a")])
 
     [note] = verdict.notes
     assert note == (
@@ -292,6 +292,6 @@ def test_a_part_that_is_told_of_nobody_stays_whoever_is_excused() -> None:
 
 
 def test_words_of_a_waiver_are_one_line() -> None:
-    verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER) | {"why": "two\nlines\x1b[31m"}])
+    verdict = judged(TWO_OWNERS, waivers=[waiver(expectation=ONE_OWNER) | {"reason": "two\nlines\x1b[31m"}])
 
     assert result(verdict, ONE_OWNER)["waiver"].endswith("two\\nlines\\x1b[31m")

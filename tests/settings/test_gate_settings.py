@@ -16,7 +16,7 @@ from rebalance_ledger.settings import ClusterSettings, GateSettings, SettingsErr
 if TYPE_CHECKING:
     from pathlib import Path
 
-WAIVER = {"until": date(2026, 12, 1), "who": "ana", "why": "known"}
+WAIVER = {"expires_on": date(2026, 12, 1), "approved_by": "ana", "reason": "known"}
 
 
 def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
@@ -52,10 +52,14 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
         ({"max_over_mean": {"warn": 3, "block": 2}}, "gate.max_over_mean", "warn (3) is above block (2)"),
         ({"max_over_mean": {"warn": 0.5}}, "gate.max_over_mean.warn", "greater than or equal to 1"),
         ({"waivers": [WAIVER]}, "gate.waivers.0", "give either expectation or finding"),
-        ({"waivers": [WAIVER | {"finding": "unowned", "who": ""}]}, "gate.waivers.0.who", "at least 1"),
         (
-            {"waivers": [{"finding": "unowned", "who": "a", "why": "b"}]},
-            "gate.waivers.0.until",
+            {"waivers": [WAIVER | {"finding": "unowned", "approved_by": ""}]},
+            "gate.waivers.0.approved_by",
+            "at least 1",
+        ),
+        (
+            {"waivers": [{"finding": "unowned", "approved_by": "a", "reason": "b"}]},
+            "gate.waivers.0.expires_on",
             "required",
         ),
         ({"waivers": [WAIVER | {"expectation": "a.b"}]}, "gate.waivers.0.expectation", "is no expectation"),

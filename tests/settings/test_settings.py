@@ -45,7 +45,7 @@ def test_a_member_with_other_parameters_has_the_rest_of_its_group() -> None:
     nearby = {
         "strategy": "MACHINE_ROOM_NEARBY",
         "inner": {"strategy": "AVG"},
-        "broker_room": {"before": "@"},
+        "broker_room": {"separator": "@"},
         "consumer_room": {"prefixes": {"10.1.": "hz"}},
     }
     other = {"prefixes": {"10.1.": "sh"}}
@@ -198,9 +198,9 @@ def test_an_absent_file_is_named_with_the_option_to_give(tmp_path: Path) -> None
         ({"names": {"hz@broker": "hz"}}, None),
         ({"prefixes": {"hz": "wrong", "hz@broker-": "hz", "x": "wrong"}}, "hz"),
         ({"prefixes": {"sh": "sh"}}, None),
-        ({"before": "@"}, "hz"),
-        ({"before": "@broker"}, "hz"),
-        ({"before": "#"}, None),
+        ({"separator": "@"}, "hz"),
+        ({"separator": "@broker"}, "hz"),
+        ({"separator": "#"}, None),
     ],
     ids=str,
 )
@@ -220,7 +220,7 @@ def test_an_empty_prefix_is_a_room_for_all_the_others() -> None:
     ("rule", "got"),
     [
         ({}, "none"),
-        ({"names": {}, "before": "@"}, "names, before"),
+        ({"names": {}, "separator": "@"}, "names, separator"),
         ({"prefixes": {}, "names": {}}, "names, prefixes"),
     ],
     ids=str,
@@ -230,7 +230,7 @@ def test_a_room_is_told_in_exactly_one_way(tmp_path: Path, rule: dict[str, Any],
         "strategy": "MACHINE_ROOM_NEARBY",
         "inner": {"strategy": "AVG"},
         "broker_room": rule,
-        "consumer_room": {"before": "@"},
+        "consumer_room": {"separator": "@"},
     }
 
     sentence = refusal(tmp_path, of_group(nearby))

@@ -29,7 +29,7 @@ GROUPS: dict[str, dict[str, Any]] = {
     "nearby": {
         "strategy": "MACHINE_ROOM_NEARBY",
         "inner": {"strategy": "AVG_BY_CIRCLE"},
-        "broker_room": {"before": "@"},
+        "broker_room": {"separator": "@"},
         "consumer_room": {"prefixes": {"c": "hz", "d": "sh"}},
     },
     "listed": {

@@ -43,7 +43,7 @@ _CONSISTENT_HASH: Final = {"strategy": "CONSISTENT_HASH", "virtual_node_count": 
 _NEARBY: Final = {
     "strategy": "MACHINE_ROOM_NEARBY",
     "inner": {"strategy": "AVG"},
-    "broker_room": {"before": "@"},
+    "broker_room": {"separator": "@"},
     "consumer_room": {"prefixes": {"10.1.": "hz", "10.2.": "sh"}},
 }
 _SECOND_ROOM: Final = {"strategy": "MACHINE_ROOM", "consumer_idcs": ["sh"]}

@@ -354,7 +354,7 @@ def _possible_settings(group: Group) -> Sequence[GroupSettings | None]:
                 MachineRoomNearbyGroup(
                     strategy="MACHINE_ROOM_NEARBY",
                     inner=PlainStrategy(strategy="AVG"),
-                    broker_room=RoomRule(before="@"),
+                    broker_room=RoomRule(separator="@"),
                     consumer_room=RoomRule(prefixes=_ROOM_OF_PREFIX),
                 )
             ]

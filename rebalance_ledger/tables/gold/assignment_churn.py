@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import CONSUMER_GROUP, IS_EFFECTIVE, STRATEGY_SOURCE, TOPIC
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import ChurnState
 
 ASSIGNMENT_CHURN = Table(
     name="assignment_churn",
@@ -29,31 +30,36 @@ ASSIGNMENT_CHURN = Table(
             "string",
             "`compared`; `no_baseline`; `unknown_now` where the topic has no readable queue or its owners cannot be told; `absent_on_baseline` where baseline_ds has no such group, topic or strategy; `unknown_on_baseline` where its owners could not be told then, or that day was published without the group. Every number below is null unless it is `compared`.",
             nullable=False,
+            values=tuple(ChurnState),
         ),
         Column("baseline_strategy", "string", "The strategy of baseline_ds that it is compared with."),
-        Column("baseline_queue_count", "int", "Queues of the topic on baseline_ds."),
-        Column("queue_count", "int", "Queues of the topic now."),
-        Column("added_queue_count", "int", "Queues that are there now and were not."),
-        Column("removed_queue_count", "int", "Queues that were there and are not now."),
+        Column("baseline_queue_count", "int", "Queues of the topic on baseline_ds.", unit="queues"),
+        Column("queue_count", "int", "Queues of the topic now.", unit="queues"),
+        Column("added_queue_count", "int", "Queues that are there now and were not.", unit="queues"),
+        Column("removed_queue_count", "int", "Queues that were there and are not now.", unit="queues"),
         Column(
             "moved_queue_count",
             "int",
             "Queues of both days that have other owners now; from or to nobody counts.",
+            unit="queues",
         ),
         Column(
             "least_move_count",
             "int",
             "The fewest queues of both days that must change owner so that as many queues as now are owned by nobody and the clients' queue counts, whoever has which, are those of now. Null where every member reads every queue, or a queue has several owners.",
+            unit="queues",
         ),
         Column(
             "joined_client_count",
             "int",
             "Client ids of the group that are connected to a broker now and were not.",
+            unit="clients",
         ),
         Column(
             "left_client_count",
             "int",
             "Client ids of the group that were connected to a broker and are not now.",
+            unit="clients",
         ),
         Column(
             "changes",
@@ -69,11 +75,13 @@ ASSIGNMENT_CHURN = Table(
             "observed_queue_count",
             "int",
             "Queues of which it was observed on both days who held them, in the clients' own process tables. It needs no computed owners, so it is given whatever `state` says; null where baseline_ds does not have the group and topic.",
+            unit="queues",
         ),
         Column(
             "observed_moved_queue_count",
             "int",
             "Those of them that other clients held on baseline_ds.",
+            unit="queues",
         ),
     ),
 )

@@ -8,6 +8,7 @@ from rebalance_ledger.tables.columns import (
     TOPIC,
 )
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import GroupState
 
 ASSIGNMENT_FAIRNESS = Table(
     name="assignment_fairness",
@@ -34,41 +35,70 @@ ASSIGNMENT_FAIRNESS = Table(
             "string",
             "`online`, `offline`, `broadcasting`, or `unknown` where the members could not be asked.",
             nullable=False,
+            values=tuple(GroupState),
         ),
         GROUP_STATE_REASON,
-        Column("client_count", "int", "Distinct client ids in the group; null if unknown."),
+        Column("client_count", "int", "Distinct client ids in the group; null if unknown.", unit="clients"),
         Column(
             "reporting_client_count",
             "int",
             "Members whose own process could be asked for its strategy; null if unknown.",
+            unit="clients",
         ),
         Column(
-            "queue_count", "int", "Readable queues of the topic; null if no name server has a route for it."
+            "queue_count",
+            "int",
+            "Readable queues of the topic; null if no name server has a route for it.",
+            unit="queues",
         ),
-        Column("min_queues_per_client", "int", "Least queues that a client owns; null without clients."),
-        Column("max_queues_per_client", "int", "Most queues that a client owns; null without clients."),
+        Column(
+            "min_queues_per_client",
+            "int",
+            "Least queues that a client owns; null without clients.",
+            unit="queues",
+        ),
+        Column(
+            "max_queues_per_client",
+            "int",
+            "Most queues that a client owns; null without clients.",
+            unit="queues",
+        ),
         Column(
             "mean_queues_per_client",
             "double",
             "Owned (queue, client) pairs divided by clients; null without clients.",
+            unit="queues",
         ),
         Column(
             "max_over_mean",
             "double",
             "Most queues of a client divided by the mean: 1 is even; null where the mean is null or 0.",
+            unit="ratio",
         ),
         Column(
             "jain_index",
             "double",
             "Jain's fairness index of the queues per client: 1 is even, 1/clients is one client with all; null where nothing is owned.",
+            unit="fraction",
         ),
-        Column("idle_client_count", "int", "Clients that own no queue of the topic; null if unknown."),
-        Column("unowned_queue_count", "int", "Queues that nobody owns; null if unknown."),
-        Column("multiple_owner_queue_count", "int", "Queues with more than one owner; null if unknown."),
+        Column(
+            "idle_client_count",
+            "int",
+            "Clients that own no queue of the topic; null if unknown.",
+            unit="clients",
+        ),
+        Column("unowned_queue_count", "int", "Queues that nobody owns; null if unknown.", unit="queues"),
+        Column(
+            "multiple_owner_queue_count",
+            "int",
+            "Queues with more than one owner; null if unknown.",
+            unit="queues",
+        ),
         Column(
             "spread_bound",
             "int",
             "The most by which two clients may differ by the strategy's own promise; null where it promises none.",
+            unit="queues",
         ),
         Column(
             "is_within_bound",

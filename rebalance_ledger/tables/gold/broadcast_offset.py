@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import BroadcastOffsetState, RestartReason
 
 BROADCAST_OFFSET = Table(
     name="broadcast_offset",
@@ -27,6 +28,7 @@ BROADCAST_OFFSET = Table(
             "string",
             "`ok`, `regressed`, `behind_min`, `ahead_of_max`, `orphan_queue`, `stale`, `no_offset`, `unused` or `unknown`; see docs/broadcast-offsets.md.",
             nullable=False,
+            values=tuple(BroadcastOffsetState),
         ),
         Column("file_state", "string", "`state` of the files in broadcast_offset_file.", nullable=False),
         Column("start_from", "string", "The file that the offset is from: `main` or `bak`."),
@@ -34,23 +36,37 @@ BROADCAST_OFFSET = Table(
             "stored_offset",
             "bigint",
             "Offset (messages) that the client would read from its file; null where none is stored.",
+            unit="messages",
         ),
         Column(
             "memory_offset",
             "bigint",
             "Offset (messages) that the running client had in memory and would write next; null where it was not asked, did not answer or had none.",
+            unit="messages",
         ),
-        Column("min_offset", "bigint", "Oldest message that the broker keeps; null if it did not say."),
-        Column("max_offset", "bigint", "Offset that the next message gets; null if the broker did not say."),
+        Column(
+            "min_offset",
+            "bigint",
+            "Oldest message that the broker keeps; null if it did not say.",
+            unit="messages",
+        ),
+        Column(
+            "max_offset",
+            "bigint",
+            "Offset that the next message gets; null if the broker did not say.",
+            unit="messages",
+        ),
         Column(
             "lag_message_count",
             "bigint",
             "Messages from `stored_offset` to `max_offset`; negative for `ahead_of_max` only. Null without both, and where the file was written after the broker was asked and is past what it said.",
+            unit="messages",
         ),
         Column(
             "lost_message_count",
             "bigint",
             "Messages that retention removed before they were read: `min_offset` less `stored_offset`, or 0; null without both.",
+            unit="messages",
         ),
         Column("offsets_captured_at", "timestamp", "When the broker was asked for min and max (UTC)."),
         Column("last_stored_at", "timestamp", "When the queue's newest message was stored (UTC)."),
@@ -58,10 +74,14 @@ BROADCAST_OFFSET = Table(
             "highest_earlier_offset",
             "bigint",
             "Greatest offset of the queue in an earlier snapshot of the day; null if there is none.",
+            unit="messages",
         ),
         Column("previous_ds", "date", "Day of the earlier export that `previous_offset` is from."),
         Column(
-            "previous_offset", "bigint", "The offset that a client would have read on that day; null if none."
+            "previous_offset",
+            "bigint",
+            "The offset that a client would have read on that day; null if none.",
+            unit="messages",
         ),
         Column(
             "is_routed",
@@ -77,21 +97,25 @@ BROADCAST_OFFSET = Table(
             "restart_offset",
             "bigint",
             "First offset that a client consumes which starts now; null where it does not start or cannot be told.",
+            unit="messages",
         ),
         Column(
             "restart_reason",
             "string",
             "Why there: `stored`, `default_last`, `default_first`, `default_timestamp`, `corrected_by_broker_to_min`, `corrected_by_broker_to_max`, `fails_to_start`, `queue_left_out` (the stored offset is less than -1), `unknown`; null for files that no client reads and for queues without a route.",
+            values=tuple(RestartReason),
         ),
         Column(
             "skipped_message_count",
             "bigint",
             "Messages from the furthest place that the client was seen at to `restart_offset`, or 0; null where either is unknown.",
+            unit="messages",
         ),
         Column(
             "repeated_message_count",
             "bigint",
             "Messages from `restart_offset` to the furthest place that the client was seen at, or 0; null as above.",
+            unit="messages",
         ),
     ),
 )

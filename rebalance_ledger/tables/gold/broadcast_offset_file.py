@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import OffsetFileState
 
 BROADCAST_OFFSET_FILE = Table(
     name="broadcast_offset_file",
@@ -25,6 +26,7 @@ BROADCAST_OFFSET_FILE = Table(
             "string",
             "`ok`, `recovered_from_bak`, `corrupt_both`, `empty`, `missing`, `stale`, `orphan_dir`, `shared_file`, `clustering_group_with_file` or `unknown`; see docs/broadcast-offsets.md.",
             nullable=False,
+            values=tuple(OffsetFileState),
         ),
         Column("reason", "string", "What the files come to, or why that is not known, in a sentence."),
         Column(
@@ -43,8 +45,8 @@ BROADCAST_OFFSET_FILE = Table(
             "What `offsets.json` (Go: `offset.json`) is to the client: `offsets`, `no_table` (it reads `null`), `empty`, `refused` (reading it throws), `undecided` (more than the bytes and the release decides), `missing`; null where nobody looked.",
         ),
         Column("bak_state", "string", "The same of the `.bak` file beside it."),
-        Column("main_size_bytes", "bigint", "Size of the main file; null if there is none."),
-        Column("bak_size_bytes", "bigint", "Size of the `.bak` file; null if there is none."),
+        Column("main_size_bytes", "bigint", "Size of the main file; null if there is none.", unit="bytes"),
+        Column("bak_size_bytes", "bigint", "Size of the `.bak` file; null if there is none.", unit="bytes"),
         Column(
             "main_modified_at", "timestamp", "When the main file was last written (UTC), by its host's clock."
         ),
@@ -53,18 +55,37 @@ BROADCAST_OFFSET_FILE = Table(
             "timestamp",
             "When the `.bak` file was last written (UTC), by its host's clock.",
         ),
-        Column("main_entry_count", "int", "Queues in the main file; null if it does not hold a table."),
-        Column("bak_entry_count", "int", "Queues in the `.bak` file; null if it does not hold a table."),
+        Column(
+            "main_entry_count",
+            "int",
+            "Queues in the main file; null if it does not hold a table.",
+            unit="queues",
+        ),
+        Column(
+            "bak_entry_count",
+            "int",
+            "Queues in the `.bak` file; null if it does not hold a table.",
+            unit="queues",
+        ),
         Column(
             "age_ms",
             "bigint",
             "From the last write of either file to the snapshot (milliseconds). A running client writes every 5 s.",
+            unit="ms",
         ),
         Column("moment", "int", "Number of the newest snapshot, which this row is of; null without one."),
         Column("captured_at", "timestamp", "When that snapshot was taken (UTC)."),
-        Column("snapshot_count", "int", "Snapshots of the day.", nullable=False),
-        Column("landed_file_count", "int", "Files that landed, over all snapshots.", nullable=False),
-        Column("failed_file_count", "int", "Files that failed to land, over all snapshots.", nullable=False),
+        Column("snapshot_count", "int", "Snapshots of the day.", nullable=False, unit="snapshots"),
+        Column(
+            "landed_file_count", "int", "Files that landed, over all snapshots.", nullable=False, unit="files"
+        ),
+        Column(
+            "failed_file_count",
+            "int",
+            "Files that failed to land, over all snapshots.",
+            nullable=False,
+            unit="files",
+        ),
         Column(
             "earlier_snapshots",
             "array<string>",
@@ -81,8 +102,11 @@ BROADCAST_OFFSET_FILE = Table(
             "process_count",
             "int",
             "Processes behind the client id: as they answered where they were asked themselves, else 1 where a broker lists it once; 0 if it is offline. Null if unknown: several connections may be several processes, or dead ones.",
+            unit="processes",
         ),
-        Column("host_count", "int", "Hosts with files of this client id and group.", nullable=False),
+        Column(
+            "host_count", "int", "Hosts with files of this client id and group.", nullable=False, unit="hosts"
+        ),
         Column("client_language", "string", "The language whose reader was applied."),
         Column("client_version", "string", "The release whose reader was applied."),
         Column(

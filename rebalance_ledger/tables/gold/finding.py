@@ -1,6 +1,7 @@
 """`gold.finding`: what is unwell in the cluster: true, so published, counted and ranked."""
 
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import FindingKind, Severity
 
 FINDING = Table(
     name="finding",
@@ -21,9 +22,14 @@ FINDING = Table(
             "string",
             "`critical`, `warning` or `info`; a finding that another one explains is `info`, and its root as severe as the worst below it.",
             nullable=False,
+            values=tuple(Severity),
         ),
         Column(
-            "kind", "string", "Kind of the problem, from a closed list; see docs/findings/.", nullable=False
+            "kind",
+            "string",
+            "Kind of the problem, from a closed list; see docs/findings/.",
+            nullable=False,
+            values=tuple(FindingKind),
         ),
         Column("consumer_group", "string", "The consumer group concerned, if one is."),
         Column("topic", "string", "The topic concerned, if one is."),
@@ -43,21 +49,22 @@ FINDING = Table(
             "Path in the repository of the page on this kind: how it arises, how to confirm it.",
             nullable=False,
         ),
-        Column("queue_count", "int", "Queues that the problem concerns."),
-        Column("queue_total_count", "int", "Queues of the group and topic in all."),
-        Column("client_count", "int", "Clients that the problem concerns, each id once."),
-        Column("client_total_count", "int", "Members of the group in all, each id once."),
-        Column("process_count", "int", "Processes that share the client id."),
-        Column("group_count", "int", "Consumer groups that the problem concerns."),
-        Column("topic_count", "int", "Topics that the problem concerns."),
-        Column("record_count", "bigint", "Lines of the export that the problem concerns."),
-        Column("max_queues_per_client", "int", "Queues of the client with most."),
-        Column("mean_queues_per_client", "double", "Mean number of queues per client."),
-        Column("min_queues_per_client", "int", "Queues of the client with fewest."),
+        Column("queue_count", "int", "Queues that the problem concerns.", unit="queues"),
+        Column("queue_total_count", "int", "Queues of the group and topic in all.", unit="queues"),
+        Column("client_count", "int", "Clients that the problem concerns, each id once.", unit="clients"),
+        Column("client_total_count", "int", "Members of the group in all, each id once.", unit="clients"),
+        Column("process_count", "int", "Processes that share the client id.", unit="processes"),
+        Column("group_count", "int", "Consumer groups that the problem concerns.", unit="groups"),
+        Column("topic_count", "int", "Topics that the problem concerns.", unit="topics"),
+        Column("record_count", "bigint", "Lines of the export that the problem concerns.", unit="records"),
+        Column("max_queues_per_client", "int", "Queues of the client with most.", unit="queues"),
+        Column("mean_queues_per_client", "double", "Mean number of queues per client.", unit="queues"),
+        Column("min_queues_per_client", "int", "Queues of the client with fewest.", unit="queues"),
         Column(
             "value_count",
             "int",
             "Different values where there should be one: of lists of members, queue sets, strategies, expressions.",
+            unit="values",
         ),
         Column(
             "seen_values",
@@ -88,6 +95,7 @@ FINDING = Table(
             "waiting_message_count",
             "bigint",
             "`unowned`: messages in these queues that the group has not committed, or that the broker keeps where it never committed; queues whose offsets are unknown are not counted. Null where none is known.",
+            unit="messages",
         ),
     ),
 )

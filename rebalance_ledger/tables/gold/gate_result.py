@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import RUN_ID
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import Outcome
 
 GATE_RESULT = Table(
     name="gate_result",
@@ -46,6 +47,7 @@ GATE_RESULT = Table(
             "outcome",
             "string",
             "`passed`; `waived`: what no waiver excuses is in range; `failed`; `skipped`: there is no earlier published day.",
+            values=tuple(Outcome),
         ),
         Column(
             "baseline_ds",

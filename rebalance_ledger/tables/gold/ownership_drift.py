@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, GROUP_STATE_REASON, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import DriftCause, DriftState, GroupState, UnknownReason
 
 OWNERSHIP_DRIFT = Table(
     name="ownership_drift",
@@ -23,16 +24,19 @@ OWNERSHIP_DRIFT = Table(
             "string",
             "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so that nobody owns it, see queue_sharing; `unowned`: nobody holds it (BROADCASTING: a member that answered does not); `multiple_owners`: several processes hold it, or one pulls it while others pop it; `unexpected_owner`: one process holds it, and the strategy did not choose its client; `unknown`: it cannot be told, see `unknown_reason`. See docs/ownership-drift.md.",
             nullable=False,
+            values=tuple(DriftState),
         ),
         Column(
             "likely_cause",
             "string",
             "Why it is not a match, from a closed list, where the columns below are evidence of it; see docs/findings/causes.md. Null for `match` and `unknown`, and where nothing is evidence.",
+            values=tuple(DriftCause),
         ),
         Column(
             "unknown_reason",
             "string",
             "Why the state is `unknown`: `route_unknown`, `members_unknown`, `client_unreachable` (a client that should own it could not be asked), `pull_consumer_reports_no_queues` (`DefaultMQPullConsumer` does not say what it holds), `assigned_by_hand` (the application chooses its queues: `DefaultLitePullConsumer.assign`), `strategy_not_reported` (every member answered, none with a strategy, and no settings say it), `process_count_unknown` (the chosen client holds it, and brokers list several connections of its id: one process or several), `settings_missing`, `strategy_unknown`, `release_unknown`, `member_strategy_unknown`, `strategy_failed`; `may_be_behind_a_proxy` (proxies exist that did not say whether members are theirs, who would read it as well), `pop_mode` (members pop, and none was seen to pop this queue), `mixed_request_modes`, `request_modes_differ`, `request_mode_unknown`, `server_off`, `strategy_unknown_to_broker`: see queue_assignment. Null for every other state.",
+            values=tuple(UnknownReason),
         ),
         Column(
             "strategy",
@@ -60,6 +64,7 @@ OWNERSHIP_DRIFT = Table(
             "int",
             "Processes that were seen to hold it. Processes that share a client id count each where they were asked themselves; an answer through a broker is that of one process. Connections are not counted.",
             nullable=False,
+            unit="processes",
         ),
         Column(
             "is_routed",
@@ -78,50 +83,68 @@ OWNERSHIP_DRIFT = Table(
             "string",
             "`online`, `broadcasting`, `offline` or `unknown`, as in assignment_fairness.",
             nullable=False,
+            values=tuple(GroupState),
         ),
         GROUP_STATE_REASON,
         Column(
-            "client_count", "int", "Members on the list that the ledger takes, each id once; null if unknown."
+            "client_count",
+            "int",
+            "Members on the list that the ledger takes, each id once; null if unknown.",
+            unit="clients",
         ),
         Column(
             "unasked_client_count",
             "int",
             "Those of them that could not be asked what they hold, or whose answer does not say it (pull consumers).",
+            unit="clients",
         ),
         Column(
-            "absent_client_count", "int", "Those of them that another broker says are not connected (ghosts)."
+            "absent_client_count",
+            "int",
+            "Those of them that another broker says are not connected (ghosts).",
+            unit="clients",
         ),
         Column(
             "shared_client_id_count",
             "int",
             "Those of them whose id several processes share, as these answered themselves.",
+            unit="client ids",
         ),
         Column(
             "repeated_client_id_count",
             "int",
             "Those of them that every broker which lists them lists more than once, while no process was asked itself: one process with connections that died, or several.",
+            unit="client ids",
         ),
         Column(
             "unsubscribed_client_count",
             "int",
             "Those of them that do not subscribe to the topic themselves; gRPC clients, which read no `%RETRY%<group>`, are not counted.",
+            unit="clients",
         ),
         Column(
-            "member_list_count", "int", "Different lists of members among the brokers of the topic's route."
+            "member_list_count",
+            "int",
+            "Different lists of members among the brokers of the topic's route.",
+            unit="lists",
         ),
         Column(
             "divergent_broker_count",
             "int",
             "Brokers of the topic whose readable queues differ between name servers; see route_divergence.",
             nullable=False,
+            unit="brokers",
         ),
-        Column("strategy_count", "int", "Different strategies that the members report."),
-        Column("language_count", "int", "Different languages of the members' clients."),
-        Column("version_count", "int", "Different RocketMQ releases of the members' clients."),
+        Column("strategy_count", "int", "Different strategies that the members report.", unit="strategies"),
+        Column("language_count", "int", "Different languages of the members' clients.", unit="languages"),
+        Column(
+            "version_count", "int", "Different RocketMQ releases of the members' clients.", unit="versions"
+        ),
         Column(
             "newest_client_age_ms",
             "bigint",
             "Milliseconds from the start of the group's youngest member, by its own clock, to its answer; negative if its clock is ahead; null if none says.",
+            unit="ms",
         ),
         Column(
             "is_being_released",

@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import TOPIC
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import PublishSource
 
 PRODUCER_SPREAD = Table(
     name="producer_spread",
@@ -24,26 +25,31 @@ PRODUCER_SPREAD = Table(
             "string",
             "Where producers take their list of queues from: `route` (queue numbers, write permission, masters), `order_configuration` (`orderTopicConf`, whatever the route says), `static_topic` (its logical queues).",
             nullable=False,
+            values=tuple(PublishSource),
         ),
         Column(
             "writable_queue_count",
             "int",
             "The broker's places in the list that a producer goes round; null where the list is unknown.",
+            unit="queues",
         ),
         Column(
             "share",
             "double",
             "Part of the topic's messages that round robin sends here at the first attempt, 0 to 1; null where nobody can write anywhere, or it is unknown.",
+            unit="fraction",
         ),
         Column(
             "share_per_queue",
             "double",
             "`share` of each of its queues, which are all alike; a queue that an order configuration lists twice gets it twice. Null where it has none.",
+            unit="fraction",
         ),
         Column(
             "unread_share",
             "double",
             "Part of the topic's messages, 0 to 1, that goes to queues of this broker that no consumer can read; null where nothing is written or it is unknown.",
+            unit="fraction",
         ),
         Column(
             "is_only_writable_broker",
@@ -54,22 +60,26 @@ PRODUCER_SPREAD = Table(
             "retried_share_while_lost",
             "double",
             "While the broker is down and still in the list: part of the messages whose first attempt fails and whose retry succeeds elsewhere (clients from 4.8.0). Null for the only writable broker, and where unknown.",
+            unit="fraction",
         ),
         Column(
             "largest_share_after_loss",
             "double",
             "Once the broker is out of the list: the largest part of the messages that another broker then gets, 0 to 1; null as above.",
+            unit="fraction",
         ),
         Column(
             "load_ratio_after_loss",
             "double",
             "Once the broker is out of the list: what each other broker gets, divided by what it got before; 1 means no change. Null as above.",
+            unit="ratio",
         ),
         Column(
             "publish_list_count",
             "int",
             "Different publish lists among the name servers that have a route; 2 or more: where a producer writes depends on the one that it asks. This row is of the list that most of them give.",
             nullable=False,
+            unit="lists",
         ),
         Column(
             "reason",

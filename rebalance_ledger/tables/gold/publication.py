@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import RUN_ID
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import GateVerdict
 
 PUBLICATION = Table(
     name="publication",
@@ -18,6 +19,7 @@ PUBLICATION = Table(
             "string",
             "`passed`; `passed_with_warnings` where an expectation of severity `warn` failed; `passed_with_quarantine`, warnings or not, where the day is published without the groups in quarantined_group.",
             nullable=False,
+            values=tuple(GateVerdict),
         ),
         Column(
             "tables",

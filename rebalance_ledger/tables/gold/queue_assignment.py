@@ -40,6 +40,7 @@ QUEUE_ASSIGNMENT = Table(
             "client_connection_count",
             "int",
             "Connections that share this client id; 2 or more: so many processes each believe that they own the queue. Null where nobody owns it or where the connections could not be counted.",
+            unit="connections",
         ),
         Column(
             "reason",

@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import RequestMode, RequestModeSource
 
 QUEUE_SHARING = Table(
     name="queue_sharing",
@@ -22,23 +23,26 @@ QUEUE_SHARING = Table(
             "request_mode",
             "string",
             "How members that leave the division to the broker fetch: `POP` or `PULL`; null where it cannot be told, or where the brokers of the topic differ.",
+            values=tuple(RequestMode),
         ),
         Column(
             "request_mode_source",
             "string",
             "Where that comes from: `entry` (of the group and topic in messageRequestMode.json), `broker_default`, `retry_rule` (retry topics are pulled), `server_off` (`serverLoadBalancerEnable=false`: every client is given every queue). Null where it cannot be told.",
+            values=tuple(RequestModeSource),
         ),
         Column(
             "pop_share_count",
             "int",
             "`popShareQueueNum`: the members beside its own whose queues a member reads too; 0 or less, or nearly as many as members: all queues. Null where members ask no broker.",
+            unit="fraction",
         ),
         Column(
             "expected_reader_ids",
             "array<string>",
             "The members that may pop the queue: by the broker's rule (`allocate4Pop`), or as clients of a proxy, which may all read it. Null where it cannot be told.",
         ),
-        Column("sharing_degree", "int", "The number of expected readers."),
+        Column("sharing_degree", "int", "The number of expected readers.", unit="clients"),
         Column(
             "observed_reader_ids",
             "array<string>",
@@ -48,6 +52,7 @@ QUEUE_SHARING = Table(
             "unobserved_reader_count",
             "int",
             "Expected readers whose table of popped queues is not in the export.",
+            unit="clients",
         ),
         Column(
             "puller_ids",
@@ -56,23 +61,29 @@ QUEUE_SHARING = Table(
             nullable=False,
         ),
         Column(
-            "committed_offset", "bigint", "Offset up to which the group has consumed; null without progress."
+            "committed_offset",
+            "bigint",
+            "Offset up to which the group has consumed; null without progress.",
+            unit="messages",
         ),
         Column(
             "handed_out_offset",
             "bigint",
             "Offset up to which the broker has handed out messages; null where it does not say.",
+            unit="messages",
         ),
         Column(
             "in_flight_count_at_most",
             "bigint",
             "Messages handed out and not consumed, at most: handed_out_offset less committed_offset. Some of them may be acknowledged.",
+            unit="messages",
         ),
-        Column("ready_count", "bigint", "Messages that wait to be handed out."),
+        Column("ready_count", "bigint", "Messages that wait to be handed out.", unit="messages"),
         Column(
             "retry_backlog_count",
             "bigint",
             "Messages that wait in the group's POP retry topics of this topic, V1 and V2 together, the same for all queues; null where there is none.",
+            unit="messages",
         ),
         Column(
             "order_blocked_until",
@@ -83,6 +94,7 @@ QUEUE_SHARING = Table(
             "redelivery_count",
             "int",
             "FIFO: how often the first message that is handed out and not acknowledged was handed out before. Null where there is none, or where the export does not have that file.",
+            unit="deliveries",
         ),
     ),
 )

@@ -2,6 +2,7 @@
 
 from rebalance_ledger.tables.columns import BROKER_NAME, NAMESERVER, TOPIC
 from rebalance_ledger.tables.model import Column, Table
+from rebalance_ledger.tables.vocabulary import DivergenceState, RouteDifference
 
 ROUTE_DIVERGENCE = Table(
     name="route_divergence",
@@ -21,12 +22,14 @@ ROUTE_DIVERGENCE = Table(
             "string",
             "`same`: this name server says what the others and the broker say; `differs`: see `differences`; `unknown`: this name server could not be asked.",
             nullable=False,
+            values=tuple(DivergenceState),
         ),
         Column(
             "differences",
             "array<string>",
             "What differs, in a closed list. Between the name servers that answered, and so the same for each of them: `broker_missing`, `read_queues`, `write_queues`, `perm`, `order_conf`, `addresses`. Between this name server and the broker's own topic configuration: `config_read_queues`, `config_write_queues`, `config_perm`, `not_configured` (the broker has no such topic), `not_routed` (the broker has the topic, this name server does not send there).",
             nullable=False,
+            values=tuple(RouteDifference),
         ),
         Column(
             "is_read_affected",
@@ -40,10 +43,13 @@ ROUTE_DIVERGENCE = Table(
             "Whether this name server sends clients of the topic to this broker; null if unknown.",
         ),
         Column("perm", "int", "Permission bits in this name server's route."),
-        Column("read_queue_count", "int", "`readQueueNums` in this name server's route."),
-        Column("write_queue_count", "int", "`writeQueueNums` in this name server's route."),
+        Column("read_queue_count", "int", "`readQueueNums` in this name server's route.", unit="queues"),
+        Column("write_queue_count", "int", "`writeQueueNums` in this name server's route.", unit="queues"),
         Column(
-            "subscribe_queue_count", "int", "Queues that a consumer balances by this name server's route."
+            "subscribe_queue_count",
+            "int",
+            "Queues that a consumer balances by this name server's route.",
+            unit="queues",
         ),
         Column("order_topic_conf", "string", "`orderTopicConf` of this name server's route."),
         Column(
@@ -55,13 +61,30 @@ ROUTE_DIVERGENCE = Table(
             "is_config_known", "boolean", "Whether the broker told its topic configurations.", nullable=False
         ),
         Column("config_perm", "int", "Permission bits in the broker's own configuration of the topic."),
-        Column("config_read_queue_count", "int", "`readQueueNums` in the broker's own configuration."),
-        Column("config_write_queue_count", "int", "`writeQueueNums` in the broker's own configuration."),
-        Column("nameserver_count", "int", "Name servers that answered for this topic.", nullable=False),
+        Column(
+            "config_read_queue_count",
+            "int",
+            "`readQueueNums` in the broker's own configuration.",
+            unit="queues",
+        ),
+        Column(
+            "config_write_queue_count",
+            "int",
+            "`writeQueueNums` in the broker's own configuration.",
+            unit="queues",
+        ),
+        Column(
+            "nameserver_count",
+            "int",
+            "Name servers that answered for this topic.",
+            nullable=False,
+            unit="name servers",
+        ),
         Column(
             "agreeing_nameserver_count",
             "int",
             "Those of them that say the same of this broker as this one, itself included; null if it could not be asked.",
+            unit="name servers",
         ),
     ),
 )

@@ -18,16 +18,18 @@ CONSUME_PROGRESS = Table(
         TOPIC,
         BROKER_NAME,
         QUEUE_ID,
-        Column("broker_offset", "bigint", "Max offset of the queue (messages)."),
+        Column("broker_offset", "bigint", "Max offset of the queue (messages).", unit="messages"),
         Column(
             "consumer_offset",
             "bigint",
             "Committed offset of the group (messages); -1 where the broker has none.",
+            unit="messages",
         ),
         Column(
             "pull_offset",
             "bigint",
             "Offset up to which the broker has handed messages out to the group, consumed or not (messages); null where it does not say.",
+            unit="messages",
         ),
         Column(
             "last_consumed_at", "timestamp", "Store time of the last consumed message (UTC); null if none."

@@ -26,6 +26,7 @@ SELF_DESCRIPTION = (
         "subscription_count",
         "int",
         "Topics that the client subscribes to. A pull consumer (CONSUME_ACTIVELY) with 0 has no strategy: the application chooses its queues (`DefaultLitePullConsumer.assign`).",
+        unit="topics",
     ),
     Column("is_orderly", "boolean", "Whether the listener consumes orderly."),
     Column(

@@ -25,6 +25,7 @@ MEMORY_OFFSET = Table(
             "bigint",
             "Offset (messages) that the client would write to its file next.",
             nullable=False,
+            unit="messages",
         ),
         Column("captured_at", "timestamp", "When the client was asked (UTC).", nullable=False),
     ),

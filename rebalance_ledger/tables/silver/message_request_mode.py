@@ -21,6 +21,7 @@ MESSAGE_REQUEST_MODE = Table(
             "pop_share_queue_count",
             "int",
             "`popShareQueueNum`: how many clients share a queue; 0 or less for all.",
+            unit="queues",
         ),
     ),
 )

@@ -11,7 +11,7 @@ PROCESS_QUEUE = (
         "True for an entry of `mqPopTable` (the client pops, the broker shares).",
         nullable=False,
     ),
-    Column("commit_offset", "bigint", "`commitOffset` of the process queue (messages)."),
+    Column("commit_offset", "bigint", "`commitOffset` of the process queue (messages).", unit="messages"),
     Column("last_pull_at", "timestamp", "When the client last pulled from it (UTC), by its own clock."),
     Column(
         "last_consumed_at",

@@ -23,7 +23,7 @@ OFFSET_FILE = Table(
             nullable=False,
         ),
         Column("path", "string", "Where the file is in the export; null if it failed."),
-        Column("size_bytes", "bigint", "Its size; null if it failed."),
+        Column("size_bytes", "bigint", "Its size; null if it failed.", unit="bytes"),
         Column("modified_at", "timestamp", "When it was last written (UTC), by its host's clock."),
         Column("sha256", "string", "SHA-256 of its bytes, in lower-case hexadecimal digits."),
         Column("captured_at", "timestamp", "When it was read (UTC).", nullable=False),

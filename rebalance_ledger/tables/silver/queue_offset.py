@@ -16,8 +16,14 @@ QUEUE_OFFSET = Table(
         TOPIC,
         BROKER_NAME,
         QUEUE_ID,
-        Column("min_offset", "bigint", "Offset of the oldest message that is kept.", nullable=False),
-        Column("max_offset", "bigint", "Offset that the next message gets.", nullable=False),
+        Column(
+            "min_offset",
+            "bigint",
+            "Offset of the oldest message that is kept.",
+            nullable=False,
+            unit="messages",
+        ),
+        Column("max_offset", "bigint", "Offset that the next message gets.", nullable=False, unit="messages"),
         Column(
             "last_stored_at",
             "timestamp",

@@ -23,18 +23,26 @@ QUEUE_ORDER_LOCK = Table(
             "invisible_ms",
             "bigint",
             "Invisible time of that batch (ms): how long its messages are leased, unless a client changes it.",
+            unit="ms",
         ),
-        Column("in_flight_count", "int", "Messages of the batch that are not acknowledged."),
+        Column("in_flight_count", "int", "Messages of the batch that are not acknowledged.", unit="messages"),
         Column(
             "head_offset",
             "bigint",
             "Offset of the first of them; null where all are acknowledged (messages).",
+            unit="messages",
         ),
-        Column("last_offset", "bigint", "Offset of the last message of the batch, acknowledged or not."),
+        Column(
+            "last_offset",
+            "bigint",
+            "Offset of the last message of the batch, acknowledged or not.",
+            unit="messages",
+        ),
         Column(
             "redelivery_count",
             "int",
             "How often the message at `head_offset` was handed out before; null where all are acknowledged.",
+            unit="deliveries",
         ),
         Column(
             "next_visible_at",

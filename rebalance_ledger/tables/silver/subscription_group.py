@@ -16,7 +16,7 @@ SUBSCRIPTION_GROUP = Table(
         CONSUMER_GROUP,
         Column("is_consume_enabled", "boolean", "`consumeEnable`."),
         Column("is_broadcast_enabled", "boolean", "`consumeBroadcastEnable`."),
-        Column("retry_queue_count", "int", "`retryQueueNums`."),
-        Column("retry_max_count", "int", "`retryMaxTimes`."),
+        Column("retry_queue_count", "int", "`retryQueueNums`.", unit="queues"),
+        Column("retry_max_count", "int", "`retryMaxTimes`.", unit="deliveries"),
     ),
 )

@@ -15,8 +15,8 @@ TOPIC_CONFIG = Table(
         BROKER_NAME,
         TOPIC,
         Column("perm", "int", "Permission bits: 4 read, 2 write, 1 inherit, 8 priority."),
-        Column("read_queue_count", "int", "`readQueueNums`."),
-        Column("write_queue_count", "int", "`writeQueueNums`."),
+        Column("read_queue_count", "int", "`readQueueNums`.", unit="queues"),
+        Column("write_queue_count", "int", "`writeQueueNums`.", unit="queues"),
         Column("is_order", "boolean", "The topic's `order` flag."),
     ),
 )

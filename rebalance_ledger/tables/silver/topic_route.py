@@ -31,6 +31,7 @@ TOPIC_ROUTE = Table(
             "queue_data_count",
             "int",
             "Entries of the broker in `queueDatas` of the route; null as for `perm`. A name server gives one; of several, a client takes all.",
+            unit="entries",
         ),
         Column(
             "perm",
@@ -41,32 +42,38 @@ TOPIC_ROUTE = Table(
             "read_queue_count",
             "int",
             "`readQueueNums` of the route; null as for `perm`. Of several entries, the greatest of those that may be read.",
+            unit="queues",
         ),
         Column(
             "write_queue_count",
             "int",
             "`writeQueueNums` of the route; null as for `perm`. Of several entries, the sum of those that may be written.",
+            unit="queues",
         ),
         Column(
             "subscribe_queue_count",
             "int",
             "Queues that a consumer balances: ids 0 to this number less one. 0 without read permission, and for the physical brokers of a static topic.",
             nullable=False,
+            unit="queues",
         ),
         Column(
             "publish_queue_count",
             "int",
             "Places in the list of queues that a producer goes round: writable queues of a broker with a master, or what the order configuration or a static topic's mapping says instead; a queue that is listed twice has two. Null where the order configuration cannot be read, which makes the client throw.",
+            unit="queues",
         ),
         Column(
             "publish_run_count",
             "int",
             "Runs of neighbouring places of this broker in that list, taken as a circle; null as for `publish_queue_count`.",
+            unit="runs",
         ),
         Column(
             "publish_unread_count",
             "int",
             "Places whose queue no consumer balances, so that nobody reads what is written there; null as for `publish_queue_count`.",
+            unit="places",
         ),
         Column(
             "has_master",
