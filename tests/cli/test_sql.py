@@ -222,7 +222,7 @@ class TestTable:
 
 class TestProcess:
     def test_importing_the_command_imports_no_engine(self) -> None:
-        program = "import sys, ledger.sql; print([m for m in ('duckdb', 'pyarrow', 'deltalake', 'pandas', 'pyspark') if m in sys.modules])"
+        program = "import sys, rebalance_ledger.cli.sql; print([m for m in ('duckdb', 'pyarrow', 'deltalake', 'pandas', 'pyspark') if m in sys.modules])"
 
         done = subprocess.run(
             [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True
@@ -232,7 +232,7 @@ class TestProcess:
 
     def test_a_reader_that_leaves_early_is_no_error(self, shop_warehouse: str) -> None:
         program = (
-            "import sys; from ledger.sql import run_sql; "
+            "import sys; from rebalance_ledger.cli.sql import run_sql; "
             "run_sql('FROM range(3000000)', output_format='csv', warehouse=sys.argv[1])"
         )
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-DEPLOY = COMPOSE_FILE.parent
+ROOT = COMPOSE_FILE.parent
+DEPLOY = ROOT / "deploy"
 SERVICES = sorted(services())
 ENDING = {"airflow-init", "rocketmq-producer"}
 """Services that do their work and end; they are never healthy, only done."""
@@ -66,12 +67,12 @@ def test_no_secret_has_a_default_and_every_one_is_drawn() -> None:
     text = COMPOSE_FILE.read_text(encoding="utf-8")
     named = set(re.findall(r"\$\{(\w*(?:PASSWORD|SECRET|_KEY)\w*)", text))
     assert named <= required_variables()
-    example = (DEPLOY / ".env.example").read_text(encoding="utf-8")
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
     assert set(re.findall(r"^(\w+)=$", example, re.MULTILINE)) == required_variables()
 
 
 def test_what_the_example_shows_is_the_default() -> None:
-    example = (DEPLOY / ".env.example").read_text(encoding="utf-8")
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
     compose = COMPOSE_FILE.read_text(encoding="utf-8")
     shown = re.findall(r"^#(\w+)=(.+)$", example, re.MULTILINE)
     assert shown

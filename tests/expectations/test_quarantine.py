@@ -25,7 +25,7 @@ def at_fault(rows: list[Row], **settings: Any) -> list[Row] | None:
 def test_each_group_is_told_with_each_expectation_that_it_breaks() -> None:
     rows = measures(
         queue_assignment__one_owner=[offender("b", 2), offender("a", 3), offender("b", 4, topic="pay")],
-        finding__words_given=[offender("b", broker="broker-a")],
+        finding__text_fields_not_empty=[offender("b", broker="broker-a")],
     )
 
     found = at_fault(rows)
@@ -52,7 +52,7 @@ def test_one_offence_that_is_no_groups_keeps_all_groups_in() -> None:
     of_a = {"queue_assignment__one_owner": [offender("a")]}
 
     assert at_fault(measures(**of_a, producer_spread__shares_add_up=[offender(None)])) is None
-    assert at_fault(measures(**of_a, finding__words_given=[offender("b"), offender(None)])) is None
+    assert at_fault(measures(**of_a, finding__text_fields_not_empty=[offender("b"), offender(None)])) is None
 
 
 def test_a_number_that_is_told_of_nobody_or_was_not_measured_is_no_groups() -> None:
@@ -122,7 +122,9 @@ def test_a_day_that_is_refused_without_groups_too_leaves_nobody_out() -> None:
 
 
 def test_a_waiver_of_a_group_that_is_left_out_is_not_called_idle() -> None:
-    rows = measures(queue_assignment__one_owner=[offender("a")], finding__words_given=[offender("a")])
+    rows = measures(
+        queue_assignment__one_owner=[offender("a")], finding__text_fields_not_empty=[offender("a")]
+    )
     settings = GateSettings.model_validate({"waivers": [waiver(expectation=ONE_OWNER, consumer_group="a")]})
     found = groups_at_fault(evaluate(rows, Rules(settings, DS), baseline_ds=None))
     assert found is not None

@@ -370,7 +370,7 @@ class TestKilled:
 
     def test_a_process_that_dies_while_writing_leaves_no_manifest(self, directory: Path) -> None:
         program = (
-            "import os, sys; from pathlib import Path; from topology.manifest import seal\n"
+            "import os, sys; from pathlib import Path; from rebalance_ledger.exports.manifest import seal\n"
             "os.fsync = lambda descriptor: os._exit(9)\n"
             "seal(Path(sys.argv[1]))"
         )

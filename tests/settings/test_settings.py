@@ -236,7 +236,7 @@ def test_a_room_is_told_in_exactly_one_way(tmp_path: Path, rule: dict[str, Any],
     sentence = refusal(tmp_path, of_group(nearby))
 
     assert "broker_room" in sentence
-    assert f"give exactly one of names, prefixes, before; got {got}" in sentence
+    assert f"give exactly one of names, prefixes, separator; got {got}" in sentence
 
 
 def test_the_hash_stands_for_what_is_said_and_not_for_how_it_is_written(tmp_path: Path) -> None:
