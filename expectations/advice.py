@@ -1,6 +1,7 @@
-"""What a person can do about an expectation that does not plainly hold.
+"""Advice on expectations that failed, were waived or were not compared.
 
-What belongs here: advice, by what came of an expectation. What does not: advice on findings (`rebalance_ledger.tables.finding_advice`).
+What belongs here: advice by the outcome of an expectation. What does not: advice on findings
+(`rebalance_ledger.tables.finding_advice`).
 """
 
 from __future__ import annotations
@@ -21,19 +22,21 @@ def advice_on(row: Mapping[str, Any]) -> str:
     kind = kind_of(expectation) if expectation else None
     outcome = outcome_of(row)
     if outcome == "quarantined" and kind is None:
-        return "The ledger may be wrong about this group: ask the stage, repair the export or the code, and run the day again; it is whole then."
+        return "The ledger may be wrong about this group: query the staged tables, fix the export or the code, and run the day again."
     if outcome == "waived":
-        return "Nothing before the waiver ends; then repair what it excuses, or renew it."
+        return "No action until the waiver expires; then fix the cause or renew the waiver."
     if outcome == "skipped":
-        return "Nothing, if this is the first day; else publish the earlier day and judge this one again."
+        return (
+            "No action if this is the first day; otherwise publish the baseline day and judge this day again."
+        )
     if row["observed"] is None:
-        return "Build the day again: the stage was measured by other code, or not to its end."
+        return "Build the day again: the staged day was measured by other code, or the measurement did not finish."
     if kind is not None:
-        return f"Repair the cluster (docs/findings/{kind}.md); waive the finding if it is known, or take it out of `gate.findings`."
+        return f"Fix the cause in the cluster (docs/findings/{kind}.md); waive a known finding, or remove its kind from `gate.findings`."
     if expectation is not None and expectation.is_of_two_days:
-        return "Hold the two exports side by side. A true change needs nothing, or a waiver where it blocks; a poor export is landed again."
+        return "Compare the two exports. A real change needs no action, or a waiver if it blocks; land a defective export again."
     if expectation is not None and expectation.is_each_limited:
-        return "Compare the strategies in assignment_fairness; a group that is uneven by design gets a limit of its own."
+        return "Compare the strategies in assignment_fairness; set a separate limit for a group that is uneven by design."
     if row["severity"] == "warn":
-        return "Look at the examples; raise the limit in the settings if this is usual for the cluster."
-    return "The ledger may be wrong: ask the stage, repair the export or the code, and run the day again. A waiver lets it pass, knowingly."
+        return "Check the examples; raise the limit in the settings if this is normal for the cluster."
+    return "The ledger may be wrong: query the staged tables, fix the export or the code, and run the day again. A waiver accepts the violation."

@@ -1,11 +1,11 @@
-"""What must hold of `gold.assignment_churn`: plain SQL over both days' assignments comes to the same.
+"""Expectations for `gold.assignment_churn`: plain SQL over the assignments of both days gives the same values.
 
-What belongs here: the expectations of this table, and the counts that it is held to. What does not: whether so much churn
-is well (`finding`). The views `before_<table>` are the rows of the day that the build read; `run.baseline_ds` says which, and is
-null where there was none.
+What belongs here: the expectations of this table and their recomputed counts. What does not: whether the churn is a problem
+(`finding`). The views `before_<table>` hold the rows of the baseline day that the build read; `run.baseline_ds` is that day, or
+null without a baseline.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -17,7 +17,8 @@ from rebalance_ledger.tables import ASSIGNMENT_CHURN
 ROWS_EQUAL_FAIRNESS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "rows_equal_fairness",
-    "There is a row for each group, topic and strategy of assignment_fairness, of the same source, and no other.",
+    "Every group, topic and strategy of assignment_fairness has a row with the same source; there "
+    "are no other rows.",
     judges=(
         "consumer_group",
         "topic",
@@ -31,7 +32,8 @@ ROWS_EQUAL_FAIRNESS: Final = Expectation(
 STATE_FOLLOWS_DAYS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "state_follows_days",
-    "Day, state and earlier strategy are what plain SQL finds in the assignments of both days.",
+    "Baseline day, state and baseline strategy equal what plain SQL computes from the assignments "
+    "of both days.",
     judges=(
         "baseline_ds",
         "state",
@@ -41,7 +43,8 @@ STATE_FOLLOWS_DAYS: Final = Expectation(
 COUNTS_EQUAL_DAYS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "counts_equal_days",
-    "Every count of queues and clients is exactly what plain SQL counts in both days; unknown is null and not 0.",
+    "Every count of queues and clients equals the count that plain SQL computes from both days; "
+    "unknown counts are null, not 0.",
     judges=(
         "baseline_queue_count",
         "queue_count",
@@ -55,20 +58,22 @@ COUNTS_EQUAL_DAYS: Final = Expectation(
 LEAST_MOVES_RECOMPUTED: Final = Expectation(
     ASSIGNMENT_CHURN,
     "least_moves_recomputed",
-    "The least number of moves is what another count gives, and is never more than what moved.",
+    "The minimum number of moves equals an independent computation and is no more than the number "
+    "of moved queues.",
     judges=("least_move_count",),
 )
 CHANGES_FOLLOW_COUNTS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "changes_follow_counts",
-    "The changes that are named are those that the counts show.",
+    "The listed changes are exactly those that the counts show.",
     judges=("changes",),
 )
 
 OBSERVED_MOVES_EQUAL_DAYS: Final = Expectation(
     ASSIGNMENT_CHURN,
     "observed_moves_equal_days",
-    "The strategy of the earlier day and the queues that were seen to move are what plain SQL finds in the drift of both days.",
+    "The baseline strategy and the observed queue moves equal what plain SQL computes from the "
+    "drift of both days.",
     judges=(
         "baseline_effective_strategy",
         "observed_queue_count",
@@ -97,8 +102,8 @@ _OWNERS: Final = (
     f"    struct(count(client_id), coalesce(bit_xor({_CLIENT}), 0L)) AS owners"
 )
 
-# The earlier day's rows are given the strategy that today's row is compared with: today's effective one with the one
-# that was effective then, every other with itself.
+# Baseline rows get the strategy of the row that they are compared with: today's effective strategy is compared with the
+# effective strategy of the baseline, every other strategy with itself.
 _PAIRED_QUEUE: Final = f"""
 WITH now_strategy AS (
   SELECT consumer_group, topic, strategy, is_effective FROM gold_assignment_fairness
@@ -161,8 +166,8 @@ counted_churn AS (
 ),
 now_member AS (SELECT DISTINCT consumer_group, client_id FROM silver_consumer_connection),
 old_member AS (SELECT DISTINCT consumer_group, client_id FROM baseline_consumer_connection),
--- For each n: how many clients have n queues or more. The queues that can stay are the least of both days, added up over
--- all n: the part that two staircases have in common.
+-- For each n: the number of clients with n queues or more. The number of queues that can stay is the minimum of both days,
+-- summed over all n: the common part of two staircases.
 step AS (
   SELECT
     consumer_group, topic, strategy, place,
@@ -283,7 +288,7 @@ _CHANGES: Final = {
 
 
 def _differences(expected_of: dict[str, str]) -> str:
-    """SQL string that names each differing column with both its values; null where none differs."""
+    """Return a SQL string that names each differing column with both values; null if none differs."""
     named = ", ".join(
         f"IF(given.{column} <=> {expected}, NULL, concat('{column} is ', {text_or_null(f'given.{column}')}, "
         f"', expected ', {text_or_null(expected)}))"
@@ -293,7 +298,7 @@ def _differences(expected_of: dict[str, str]) -> str:
 
 
 def _breach(expectation: Expectation, differences: str) -> Violation:
-    """What differs, in rows that both sides have."""
+    """Return the violation for differences in rows that both sides have."""
     return Violation(
         expectation,
         f"given IS NOT NULL AND expected IS NOT NULL AND {differences} IS NOT NULL",

@@ -1,6 +1,6 @@
-"""What must hold of `gold.assignment_fairness`: it says what the assignment says, and nothing where nothing is known.
+"""Expectations for `gold.assignment_fairness`: it follows from the assignment, and unknown values are null.
 
-What belongs here: the expectations of this table and the rows that break them. What does not: the recomputation
+What belongs here: the expectations of this table and the rows that violate them. What does not: the recomputation
 (`recomputed`).
 """
 
@@ -16,7 +16,7 @@ from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS
 ROWS_EQUAL_ASSIGNMENT: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "rows_equal_assignment",
-    "There is a row for each group, topic and strategy of queue_assignment; any other row has no queue.",
+    "Every group, topic and strategy of queue_assignment has a row; every other row has no queues.",
     judges=(
         "consumer_group",
         "topic",
@@ -27,7 +27,8 @@ ROWS_EQUAL_ASSIGNMENT: Final = Expectation(
 COUNTS_EQUAL_ASSIGNMENT: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "counts_equal_assignment",
-    "Every count is exactly what plain SQL counts in queue_assignment and in the brokers' member lists.",
+    "Every count equals the count that plain SQL computes from queue_assignment and the brokers' "
+    "member lists.",
     judges=(
         "client_count",
         "queue_count",
@@ -43,7 +44,7 @@ COUNTS_EQUAL_ASSIGNMENT: Final = Expectation(
 RATIOS_EQUAL_ASSIGNMENT: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "ratios_equal_assignment",
-    f"Every ratio is within {RATIO_TOLERANCE:g} of what plain SQL finds in queue_assignment.",
+    f"Every ratio is within {RATIO_TOLERANCE:g} of the ratio that plain SQL computes from queue_assignment.",
     judges=(
         "mean_queues_per_client",
         "max_over_mean",
@@ -53,22 +54,23 @@ RATIOS_EQUAL_ASSIGNMENT: Final = Expectation(
 UNKNOWN_IS_NULL: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "unknown_is_null",
-    "Where nobody can say who owns the queues, the numbers are null and not zero.",
+    "Where the owners of the queues are unknown, every number is null, not 0.",
 )
 JAIN_IN_RANGE: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "jain_in_range",
-    "Jain's index is above 0 and at most 1.",
+    "Jain's index is greater than 0 and at most 1.",
 )
 BOUND_KEPT: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "bound_kept",
-    "No row says that a strategy broke its own bound, where no client id is duplicated.",
+    "No row reports that a strategy violates its own bound, unless a client id is duplicated.",
 )
 EVEN_ENOUGH: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "even_enough",
-    "No group shares a topic less evenly than its settings allow, where a difference of one queue is always allowed.",
+    "No group shares a topic less evenly than its settings allow; a difference of one queue is "
+    "always allowed.",
     severity=None,
     is_each_limited=True,
 )
@@ -96,23 +98,23 @@ _OF_OWNERS: Final = (
     "unowned_queue_count",
     "multiple_owner_queue_count",
 )
-"""Columns that say who owns what, so that they are null where nobody can."""
+"""Columns that depend on the owners, and are null where the owners are unknown."""
 
 
 def _differs(column: str, expected: str, excuse: str) -> str:
-    """SQL boolean: the count is neither the expected one nor, with an excuse, null."""
+    """Return a SQL boolean: the count is neither the expected one nor an excused null."""
     return f"NOT fairness.{column} <=> {expected} AND NOT (fairness.{column} IS NULL AND {excuse})"
 
 
 def _ratio_differs(column: str, expected: str) -> str:
-    """SQL boolean: the ratio is neither within tolerance of the expected one nor, where in doubt, null."""
+    """Return a SQL boolean: the ratio is neither within tolerance of the expected one nor an excused null."""
     is_near = f"abs(fairness.{column} - {expected}) <= {RATIO_TOLERANCE!r} * greatest(1, abs({expected}))"
     is_null = f"fairness.{column} IS NULL AND ({expected} IS NULL OR is_doubtful)"
     return f"NOT coalesce({is_near}, {is_null})"
 
 
 def _differences(differences: dict[str, tuple[str, str]]) -> str:
-    """SQL string that names each differing column with both its values; '' where none differs."""
+    """Return a SQL string that names each differing column with both values; '' if none differs."""
     named = ", ".join(
         f"IF({differs}, concat('{column} is ', {text_or_null(f'fairness.{column}')}, "
         f"', expected ', {text_or_null(expected)}), NULL)"
@@ -123,12 +125,12 @@ def _differences(differences: dict[str, tuple[str, str]]) -> str:
 
 _NO_CLIENTS = "coalesce(client_count, 0) = 0"
 
-# Column -> (expected value, when its value is wrong).
+# Column -> (expected value, SQL boolean for a wrong value).
 _COUNTS: Final = {
     "client_count": (
         "array_join(client_counts, ' or ')",
         (
-            # All members of one broker's list, or fewer where not all of them say that they subscribe.
+            # All members of one broker's list, or fewer if not all of them report a subscription.
             "fairness.group_state IN ('online', 'broadcasting') "
             "AND NOT coalesce(exists(client_counts, listed_count -> "
             "client_count BETWEEN least(subscriber_count, listed_count) AND listed_count), FALSE) "
@@ -184,7 +186,7 @@ JUDGED_COLUMNS: Final = f"""
     {_differences(_COUNTS)} AS count_differences,
     {_differences(_RATIOS)} AS ratio_differences,
     {_GIVEN_OF_OWNERS} AS given_of_owners"""
-"""SQL columns that say in words what differs, over the columns of `recomputed`'s `judged`."""
+"""SQL columns that describe the differences, over the columns of `recomputed`'s `judged`."""
 
 _IS_RATED = "fairness IS NOT NULL"
 
@@ -207,7 +209,7 @@ JUDGED_BREACHES: Final = (
     Violation(
         UNKNOWN_IS_NULL,
         "is_unknown AND (given_of_owners <> '' OR fairness.group_state = 'unknown' AND client_count IS NOT NULL)",
-        f"concat({STRATEGY_SUBJECT}, ': the owners are unknown, yet given are ', "
+        f"concat({STRATEGY_SUBJECT}, ': the owners are unknown, but not null are ', "
         f"concat_ws(', ', IF(fairness.group_state = 'unknown' AND client_count IS NOT NULL, 'client_count', NULL), nullif(given_of_owners, '')))",
     ),
     Violation(
@@ -221,7 +223,7 @@ JUDGED_BREACHES: Final = (
         f"concat({STRATEGY_SUBJECT}, ': clients own ', {text_or_null('fairness.min_queues_per_client')}, ' to ', "
         f"{text_or_null('fairness.max_queues_per_client')}, ' queues, promised to differ by at most ', promised_bound)",
     ),
-    # Not a violation as yet: which of them is one, the limits of the group say, when the day is judged.
+    # Not yet a violation: the limits of the group decide that when the day is judged.
     Violation(
         EVEN_ENOUGH,
         "fairness.is_effective AND fairness.max_over_mean > 1 "
@@ -231,4 +233,4 @@ JUDGED_BREACHES: Final = (
         "fairness.max_over_mean",
     ),
 )
-"""What can be seen of a group, topic and strategy, over the columns of `recomputed`'s `judged`."""
+"""Violations per group, topic and strategy, over the columns of `recomputed`'s `judged`."""

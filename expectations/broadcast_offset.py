@@ -1,10 +1,10 @@
-"""What must hold of the offset files of broadcasting clients: each landed file once, and no number out of nothing.
+"""Expectations for the offset files of broadcasting clients: every landed file once, and every number has a source.
 
-What belongs here: the expectations of `broadcast_offset_file` and `broadcast_offset`, worked out again from silver and from
-the rows' own columns. What does not: what a file says, which only its client's reader can tell.
+What belongs here: the expectations of `broadcast_offset_file` and `broadcast_offset`, recomputed from silver and from the
+rows' own columns. What does not: the content of a file, which only the reader of its client library determines.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -26,7 +26,7 @@ from rebalance_ledger.tables import BROADCAST_OFFSET, BROADCAST_OFFSET_FILE, FIN
 LINES_ACCOUNTED: Final = Expectation(
     OFFSET_FILE,
     "lines_accounted",
-    "Each line of the index of offset files that could be read stands here once, and no other.",
+    "Every readable line of the offset file index has exactly one row; there are no other rows.",
     judges=(
         "line_number",
         "state",
@@ -35,7 +35,8 @@ LINES_ACCOUNTED: Final = Expectation(
 FILES_ACCOUNTED: Final = Expectation(
     BROADCAST_OFFSET_FILE,
     "files_accounted",
-    "Each landed file, and each that failed to land, is counted in exactly one row: that of its host, client and group.",
+    "Every landed file, and every file that failed to land, is counted in exactly one row: that "
+    "of its host, client and group.",
     judges=(
         "host",
         "client_id",
@@ -50,21 +51,22 @@ FILES_ACCOUNTED: Final = Expectation(
 FILE_STATE_KNOWN: Final = Expectation(
     BROADCAST_OFFSET_FILE,
     "state_known",
-    "The state is on the closed list.",
+    "The state is from the closed list.",
     judges=("state",),
 )
 FILE_STATE_FOLLOWS: Final = Expectation(
     BROADCAST_OFFSET_FILE,
     "state_follows_evidence",
-    "The state is what the row's own evidence gives: what the files come to, processes, hosts, age.",
+    "The state follows from the row's own evidence: the content of the files, processes, hosts and age.",
 )
 OFFSET_STATE_KNOWN: Final = Expectation(
-    BROADCAST_OFFSET, "state_known", "The state is on the closed list.", judges=("state",)
+    BROADCAST_OFFSET, "state_known", "The state is from the closed list.", judges=("state",)
 )
 OFFSET_HAS_FILE: Final = Expectation(
     BROADCAST_OFFSET,
     "offset_has_file",
-    "Each queue has a row of the same host, client and group in broadcast_offset_file; each offset a file to be read from.",
+    "Every queue has a row of the same host, client and group in broadcast_offset_file; every "
+    "offset has a file as its source.",
     judges=(
         "host",
         "client_id",
@@ -75,7 +77,8 @@ OFFSET_HAS_FILE: Final = Expectation(
 BOUNDS_EQUAL_BROKER: Final = Expectation(
     BROADCAST_OFFSET,
     "bounds_equal_broker",
-    "Least and greatest offset are those that the queue's broker said; null where it said nothing.",
+    "Minimum and maximum offset equal those of the queue's broker, and are null where the broker "
+    "reported none.",
     judges=(
         "topic",
         "broker_name",
@@ -87,13 +90,14 @@ BOUNDS_EQUAL_BROKER: Final = Expectation(
 MEMORY_EQUALS_CLIENT: Final = Expectation(
     BROADCAST_OFFSET,
     "memory_equals_client",
-    "The offset in memory is what the client said; null where it said nothing.",
+    "The offset in memory equals the client's report, and is null where the client reported none.",
     judges=("memory_offset",),
 )
 NUMBERS_FOLLOW: Final = Expectation(
     BROADCAST_OFFSET,
     "lag_consistent_with_bounds",
-    "Lag and lost messages follow from offset and bounds; none is negative but the lag of `ahead_of_max`.",
+    "Lag and lost messages follow from offset and bounds; no number is negative, except the lag "
+    "of `ahead_of_max`.",
     judges=(
         "lag_message_count",
         "lost_message_count",
@@ -102,17 +106,18 @@ NUMBERS_FOLLOW: Final = Expectation(
 STATE_FOLLOWS_OFFSETS: Final = Expectation(
     BROADCAST_OFFSET,
     "state_follows_offsets",
-    "No offset is `ok` that is missing, outside of the log, gone back or without a bound to compare with.",
+    "No offset with state `ok` is missing, outside of the log, gone back or without a bound to compare with.",
 )
 RESTART_FOLLOWS: Final = Expectation(
     BROADCAST_OFFSET,
     "restart_follows",
-    "The restart is from the closed list, goes with the stored offset, and skips or repeats what it must.",
+    "The restart is from the closed list and matches the stored offset, and its skipped and "
+    "repeated messages follow from the offsets.",
 )
 BROADCAST_TOLD: Final = Expectation(
     FINDING,
     "broadcast_told",
-    "Each client whose files or queues are amiss has a finding of it, and no other has one.",
+    "Every client with a problem in its offset files or queues has a finding of it; no other client has one.",
 )
 
 SUITE: Final = Suite(
@@ -137,7 +142,7 @@ _FILES = "coalesce(host, 'unknown host'), ', client ', client_id, ', group ', co
 _FILE_NAME = f"concat('host ', {_FILES})"
 _QUEUE_NAME = f"concat('host ', {_FILES}, ', queue ', coalesce(topic, 'null'), '/', coalesce(broker_name, 'null'), '/', queue_id)"
 
-# Over a row of `broadcast_offset_file`: state -> what its evidence must be.
+# State -> SQL boolean over a row of `broadcast_offset_file` for its evidence.
 _EVIDENCE: Final = {
     "ok": "start_outcome = 'stored' AND start_from = 'main' AND process_count <= host_count IS NOT FALSE",
     "recovered_from_bak": "start_outcome = 'stored' AND start_from = 'bak'",
@@ -192,7 +197,7 @@ indexed_line AS (
     coalesce(consumer_group, given_group) AS consumer_group
   FROM (
     SELECT line_number, consumer_group, 1 AS there, IF(state = 'error', 'failed', 'landed') AS state
-    -- The export's lines stay whole on a day that is judged without some groups.
+    -- The table of export lines stays complete on a day that is judged without some groups.
     FROM silver_export_record LEFT ANTI JOIN excluded_group USING (consumer_group)
     WHERE kind = 'offset_file' AND state <> 'rejected'
   )
@@ -305,12 +310,12 @@ QUERIES: Final = (
                 BOUNDS_EQUAL_BROKER,
                 "NOT min_offset <=> told_min OR NOT max_offset <=> told_max",
                 f"concat({_QUEUE_NAME}, ': ', {text_or_null('min_offset')}, ' to ', {text_or_null('max_offset')}, "
-                f"', the broker said ', {text_or_null('told_min')}, ' to ', {text_or_null('told_max')})",
+                f"', the broker reports ', {text_or_null('told_min')}, ' to ', {text_or_null('told_max')})",
             ),
             Violation(
                 MEMORY_EQUALS_CLIENT,
                 "NOT memory_offset <=> told_memory",
-                f"concat({_QUEUE_NAME}, ': ', {text_or_null('memory_offset')}, ', the client said ', "
+                f"concat({_QUEUE_NAME}, ': ', {text_or_null('memory_offset')}, ', the client reports ', "
                 f"{text_or_null('told_memory')})",
             ),
             Violation(
@@ -362,10 +367,10 @@ QUERIES: Final = (
                 BROADCAST_TOLD,
                 "is_there <> is_told",
                 "concat('group ', consumer_group, ', client ', client_id, coalesce(concat(', topic ', topic), ''), ': ', kind, "
-                "IF(is_told, ' is told and not there', ' is there and not told'))",
+                "IF(is_told, ' has a finding but no evidence', ' has no finding'))",
             ),
         ),
         ("consumer_group", "topic"),
     ),
 )
-"""What is seen of each table."""
+"""Violations of each table."""

@@ -1,4 +1,4 @@
-"""What the settings say of strategies, as plain rows beside the tables: the gate works owners out from them apart from `strategies`."""
+"""The strategy settings as plain rows, from which the gate recomputes owners without `strategies`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CONFIGURED_RULE_SCHEMA: Final = (
     f"inner_strategy string, broker_room {_ROOM_RULE}, consumer_room {_ROOM_RULE}, "
     "lists_of_clients array<struct<client_id: string, topic: string, broker_name: string, queue_ids: array<int>>>"
 )
-"""What is said of a group; without a group, of a strategy that is tried for every group. What is not said is null."""
+"""The settings of a group or, if the group is null, of a strategy that is computed for every group; unset values are null."""
 
 
 def configured_rules(settings: ClusterSettings) -> list[dict[str, Any]]:

@@ -1,10 +1,10 @@
-"""How Great Expectations measures and shows one of our expectations.
+"""Validation and rendering of an expectation in Great Expectations.
 
-What belongs here: the expectation class for a number that Spark measured, and what Data Docs say of it. What does not:
-which expectations there are, and the verdict (`gate`).
+What belongs here: the expectation class for a number that Spark measured, and its text in Data Docs. What does not: the list
+of expectations (`suites`) and the verdict (`gate`).
 
-Names in examples come from clusters: a client id may be any text. Data Docs put templates into pages unescaped but
-escape the parameters of a template, so whatever is not written in this file is given as a parameter.
+Names in examples come from clusters: a client id may be any text. Data Docs do not escape templates, but they escape
+template parameters, so every text from outside this file is a parameter.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _ON_FAILURE: Final = {
 }
 
 
-# Great Expectations ships no types, so to mypy its classes and decorators are Any.
+# Great Expectations ships no types, so mypy treats its classes and decorators as Any.
 class ExpectMeasureToBeBetween(ExpectColumnMaxToBeBetween):  # type: ignore[misc]
-    """Expects the only value of a column, a number measured in Spark, to be in a range.
+    """Expect the single value of a column, a number measured in Spark, to be in a range.
 
-    A null or a missing column fails. The class adds nothing but words to its parent: Data Docs show the sentence of
-    the expectation and its examples instead of "maximum value must be …".
+    A null or a missing column fails. The class changes only the text of its parent: Data Docs show the sentence of the
+    expectation and its examples instead of "maximum value must be …".
     """
 
     @classmethod
@@ -68,7 +68,7 @@ class ExpectMeasureToBeBetween(ExpectColumnMaxToBeBetween):  # type: ignore[misc
 
 
 def gx_expectation(evaluation: Evaluation) -> ExpectMeasureToBeBetween:
-    """A evaluation, over the column named by its expectation's id, with what Data Docs say of it."""
+    """Return the Great Expectations expectation for the column that is named by the expectation id."""
     waiver = waiver_text(evaluation)
     observed = "not measured" if evaluation.observed is None else f"{evaluation.observed:g}"
     return ExpectMeasureToBeBetween(
@@ -87,9 +87,9 @@ def gx_expectation(evaluation: Evaluation) -> ExpectMeasureToBeBetween:
 
 
 class SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
-    """A page that loads nothing: Great Expectations' own pages take scripts and styles from public servers.
+    """A page without external resources; Great Expectations' own pages load scripts and styles from public servers.
 
-    Whoever reads about a private cluster should not tell four companies so, and the pages must be whole without a network.
+    Readers of a private cluster's pages must not send requests to third parties, and the pages must work without a network.
     """
 
     _template = "self_contained_page.j2"
@@ -97,13 +97,13 @@ class SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
     def __init__(
         self, custom_styles_directory: str | None = None, custom_views_directory: str | None = None
     ) -> None:
-        """The parameters are those by which Great Expectations makes views; none of them is used."""
+        """Accept the parameters that Great Expectations passes to views."""
         super().__init__(custom_styles_directory, custom_views_directory)
         self.env.loader = ChoiceLoader([FileSystemLoader(_PAGES), self.env.loader])
 
 
 def add_site(context: gx.data_context.EphemeralDataContext, directory: str) -> str:
-    """Adds Data Docs in a local directory to a context; gives the site's name."""
+    """Add Data Docs in a local directory to a context and return the site's name."""
     context.add_data_docs_site(
         site_name="gate",
         site_config={
@@ -121,7 +121,7 @@ def add_site(context: gx.data_context.EphemeralDataContext, directory: str) -> s
 
 
 def drop_unused_files(site: Path) -> None:
-    """Removes the fonts, pictures and styles that Great Expectations puts beside its own pages: 4 MB that ours never load."""
+    """Remove the fonts, pictures and styles of Great Expectations' own pages: 4 MB that our pages never load."""
     shutil.rmtree(site / "static", ignore_errors=True)
 
 

@@ -1,12 +1,13 @@
-"""What is odd beside the newest earlier published day: rows, groups, brokers and topics that are gone, and less evenness.
+"""Comparison with the baseline day: rows, groups, brokers and topics that are gone, and less evenness.
 
-What belongs here: these expectations and their SQL, for duckdb, over the views `staged_<layer>_<table>` and
-`earlier_<layer>_<table>`, each of one day. What does not: which day that is and where its rows are (`warehouse`).
+What belongs here: these expectations and their duckdb SQL over the views `staged_<layer>_<table>` and
+`earlier_<layer>_<table>`, each with one day. What does not: the choice of the baseline day and the location of its rows
+(`warehouse`).
 
-All of it warns unless settings raise it: clusters change, and a change is no fault of the ledger.
+All of these expectations warn unless settings raise them: clusters change, and a change is not an error of the ledger.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
@@ -34,8 +35,9 @@ _ROW_COUNTS: Final = {
     table: Expectation(
         table,
         "row_count_like_day_before",
-        f"The smaller of the row counts of {table.qualified_name} on this and the earlier day is a good part of the "
-        f"larger; below {LEAST_COMPARED_ROW_COUNT} rows, and from none to some, anything goes.",
+        f"The row counts of {table.qualified_name} on this day and the baseline day differ by no more "
+        f"than the limit; below {LEAST_COMPARED_ROW_COUNT} rows, and from none to some, any change is "
+        "allowed.",
         severity="warn",
         threshold_min=LEAST_ROW_COUNT_LIKENESS,
         threshold_max=None,
@@ -50,20 +52,25 @@ def _warning(table: Table, rule: str, sentence: str) -> Expectation:
 
 
 GROUPS_STILL_THERE: Final = _warning(
-    GROUP_PRESENCE, "groups_still_there", "Each group that a broker knew on the earlier day is known to one."
+    GROUP_PRESENCE,
+    "groups_still_there",
+    "Every group that a broker knew on the baseline day is still known to a broker.",
 )
 BROKERS_STILL_THERE: Final = _warning(
-    BROKER, "brokers_still_there", "Each broker that a name server listed on the earlier day is listed."
+    BROKER,
+    "brokers_still_there",
+    "Every broker that a name server listed on the baseline day is still listed.",
 )
 TOPICS_STILL_THERE: Final = _warning(
     TOPIC_ROUTE,
     "topics_still_there",
-    "Each topic of an application that had a route on the earlier day has one.",
+    "Every topic of an application that had a route on the baseline day still has one.",
 )
 EVENNESS_STILL_THERE: Final = _warning(
     ASSIGNMENT_FAIRNESS,
     "evenness_still_there",
-    f"No group shares a topic {UNEVENNESS_JUMP:g} times as unevenly as on the earlier day, by max_over_mean.",
+    f"No group shares a topic {UNEVENNESS_JUMP:g} times as unevenly as on the baseline day, by "
+    "max_over_mean.",
 )
 
 SUITE: Final = Suite(
@@ -78,7 +85,7 @@ SUITE: Final = Suite(
 )
 
 COMPARED_TABLES: Final = STAGED_TABLES
-"""The tables of which both days are read."""
+"""The tables that are read for both days."""
 
 
 def _row_count(table: Table) -> str:
@@ -126,11 +133,11 @@ WHERE here.is_effective AND earlier.is_effective
   AND here.max_over_mean >= {UNEVENNESS_JUMP!r} * earlier.max_over_mean""",
     )
 )
-"""duckdb SQL: a row for each offender, and one for each row count, with the columns of `model.violations_in`."""
+"""duckdb SQL with one row per violation and one per row count, with the columns of `model.violations_in`."""
 
 
 def measures(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """The rows of `STATEMENT` as measures, one for each expectation of the suite; see `model.METRIC_SCHEMA`."""
+    """Return the rows of `STATEMENT` as metrics, one per expectation of the suite; see `model.METRIC_SCHEMA`."""
     offenders: dict[str, list[dict[str, Any]]] = {
         expectation.expectation_id: [] for expectation in SUITE.expectations
     }
@@ -147,9 +154,9 @@ def measures(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [
         {
             "expectation_id": expectation_id,
-            "observed": sum(offender["amount"] for offender in found),
-            "examples": sorted(offender["examples"][0] for offender in found)[:MOST_EXAMPLES],
-            "offenders": found,
+            "observed": sum(offender["amount"] for offender in subjects),
+            "examples": sorted(offender["examples"][0] for offender in subjects)[:MOST_EXAMPLES],
+            "offenders": subjects,
         }
-        for expectation_id, found in offenders.items()
+        for expectation_id, subjects in offenders.items()
     ]

@@ -1,7 +1,7 @@
-"""What remains of a measured number once severities, limits and waivers of the settings are counted in.
+"""Evaluation of metrics: apply the severities, limits and waivers of the settings.
 
-What belongs here: taking apart what was measured, by whom it concerns. What does not: holding the number that remains
-against its range and telling of it (`gate`), measuring (`measures`, `day_over_day`).
+What belongs here: splitting a metric by the subjects that it affects. What does not: comparing the remaining number with its
+range and reporting it (`gate`), measuring (`metrics`, `day_over_day`).
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from rebalance_ledger.settings import Severity, Waiver
 
 _MOST_EXAMPLE_CHARACTERS: Final = 500
-_LEAST_UNTOLD: Final = 1e-9
-"""The least part of a number, of the larger of 1 and the number, that is more than rounding."""
+_MIN_UNASSIGNED: Final = 1e-9
+"""The smallest difference, relative to the larger of 1 and the number, that is more than rounding."""
 
 
 class MeasureError(ValueError):
-    """The measures are not what the gate declares, so nothing can be judged by them."""
+    """The metrics do not match the declared expectations, so the gate cannot judge them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AffectedSubject:
-    """Whom a part of a number concerns; null where it is nobody in particular.
+    """A subject that accounts for a part of a metric; its columns are None where no subject is known.
 
     Attributes:
-        consumer_group: the group, if one is concerned.
-        topic: the topic.
-        broker_name: the broker.
-        amount: the part of the number.
-        examples: the first offences, each as one line.
-        severity: what it comes to; None where nobody minds.
+        consumer_group: Affected group, if any.
+        topic: Affected topic, if any.
+        broker_name: Affected broker, if any.
+        amount: Part of the number.
+        examples: First violations, one line each.
+        severity: Severity, or None if the policy ignores it.
     """
 
     consumer_group: str | None
@@ -54,20 +54,20 @@ class AffectedSubject:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One expectation on one day, before its number is held against its range.
+    """One expectation on one day, before its number is compared with its range.
 
     Attributes:
-        expectation: what must hold.
-        severity: what a failure does: the severest of the offenders that remain.
-        threshold_min: least number allowed; None for no lower limit.
-        threshold_max: greatest number allowed; None for no upper limit.
-        is_comparable: False for a comparison of two days where there is no earlier one: it neither holds nor fails.
-        observed: the number of all whom the rules mind; None if it was not measured.
-        remaining: the part of it that no waiver excuses; None if it was not measured.
-        offenders: who remains.
-        examples: the first offences: of who remains, or where nobody does, of who is excused.
-        excused: waivers in force that excuse somebody, each with its part of the number.
-        ended: waivers that would have excused somebody who remains, had they not ended.
+        expectation: Expectation to judge.
+        severity: Effect of a failure: the highest severity of the remaining subjects.
+        threshold_min: Minimum number allowed; None for no lower limit.
+        threshold_max: Maximum number allowed; None for no upper limit.
+        is_comparable: False for a comparison of two days without a baseline: it neither passes nor fails.
+        observed: Number over all subjects that the policy judges; None if it was not measured.
+        remaining: Part of `observed` that no waiver excuses; None if it was not measured.
+        offenders: Remaining subjects.
+        examples: First violations of the remaining subjects or, if none remains, of the excused ones.
+        excused: Waivers in force that excuse a subject, each with its part of the number.
+        ended: Expired waivers that name a remaining subject.
     """
 
     expectation: Expectation
@@ -84,13 +84,13 @@ class Evaluation:
 
     @property
     def is_held(self) -> bool:
-        """Whether what remains is in range; what was not measured is not."""
+        """Return whether the remaining number is in range; a number that was not measured is not."""
         return is_in_range(self.remaining, self.threshold_min, self.threshold_max)
 
 
 @dataclass(frozen=True, slots=True)
 class _Measure:
-    """What was measured for one expectation."""
+    """The metric of one expectation."""
 
     observed: float
     examples: tuple[str, ...]
@@ -100,16 +100,15 @@ class _Measure:
 def evaluate(
     measures: Iterable[Mapping[str, Any]], rules: Rules, *, baseline_ds: date | None
 ) -> list[Evaluation]:
-    """What remains of each expectation that somebody asks for, in the order of the suites.
+    """Evaluate every expectation that the policy judges, in the order of the suites.
 
     Args:
-        measures: rows of `measures.METRIC_SCHEMA`. Where `offenders` is missing or null, nobody in particular is
-            concerned.
-        rules: what counts on this day.
-        baseline_ds: the earlier day that the measures compare with; None if there is none.
+        measures: Rows of `model.METRIC_SCHEMA`. Where `offenders` is missing or null, no subject is known.
+        rules: Policy of the cluster on this day.
+        baseline_ds: Baseline day of the metrics; None if there is none.
 
     Raises:
-        MeasureError: a measure that no expectation declares, or two for one expectation.
+        MeasureError: A metric belongs to no expectation, or an expectation has two metrics.
     """
     measured = _by_expectation(measures)
     evaluations = []
@@ -125,14 +124,14 @@ def evaluate(
         elif measure is None:
             evaluations.append(Evaluation(expectation, severity, *rules.thresholds(expectation)))
         elif expectation.threshold_min is not None:
-            evaluations.append(_of_wanted(expectation, severity, measure, rules))
+            evaluations.append(_evaluate_minimum(expectation, severity, measure, rules))
         else:
-            evaluations.append(_of_unwanted(expectation, severity, measure, rules))
+            evaluations.append(_evaluate_maximum(expectation, severity, measure, rules))
     return evaluations
 
 
 def idle_waivers(evaluations: Iterable[Evaluation], rules: Rules) -> list[Waiver]:
-    """The waivers that excuse nobody on this day, and would not if they had not ended."""
+    """Return the waivers that excuse nothing on this day and would excuse nothing if still in force."""
     used: list[Waiver] = []
     for evaluation in evaluations:
         used += [waiver for waiver, _ in evaluation.excused]
@@ -143,12 +142,14 @@ def idle_waivers(evaluations: Iterable[Evaluation], rules: Rules) -> list[Waiver
 
 
 def is_in_range(number: float | None, least: float | None, most: float | None) -> bool:
-    """Whether a number is allowed; none is not."""
+    """Return whether a number is in range; None is not."""
     return number is not None and (least is None or number >= least) and (most is None or number <= most)
 
 
-def _of_wanted(expectation: Expectation, severity: Severity, measure: _Measure, rules: Rules) -> Evaluation:
-    """An expectation that asks for enough of something: nobody in particular offends, all of it is excused or nothing."""
+def _evaluate_minimum(
+    expectation: Expectation, severity: Severity, measure: _Measure, rules: Rules
+) -> Evaluation:
+    """Evaluate an expectation with a minimum: it has no subjects, so a waiver excuses all of it or nothing."""
     least, most = rules.thresholds(expectation)
     excused: list[tuple[Waiver, float]] = []
     ended: list[Waiver] = []
@@ -173,12 +174,14 @@ def _of_wanted(expectation: Expectation, severity: Severity, measure: _Measure, 
     )
 
 
-def _of_unwanted(expectation: Expectation, severity: Severity, measure: _Measure, rules: Rules) -> Evaluation:
-    """An expectation that asks for no more than so much: who offends can be minded, or excused, one by one."""
+def _evaluate_maximum(
+    expectation: Expectation, severity: Severity, measure: _Measure, rules: Rules
+) -> Evaluation:
+    """Evaluate an expectation with a maximum: each affected subject is judged, or excused, on its own."""
     least, most = rules.thresholds(expectation)
-    minded = _minded(expectation, measure, rules)
-    observed = _total(minded)
-    remaining = minded
+    judged = _judged_subjects(expectation, measure, rules)
+    observed = _total(judged)
+    remaining = judged
     excused: list[tuple[Waiver, float]] = []
     ended: list[Waiver] = []
     if not is_in_range(observed, least, most):
@@ -192,7 +195,7 @@ def _of_unwanted(expectation: Expectation, severity: Severity, measure: _Measure
             for waiver in rules.waivers(expectation)
             if not rules.is_in_force(waiver) and any(_names(waiver, offender) for offender in remaining)
         ]
-    severities = {offender.severity for offender in remaining or minded}
+    severities = {offender.severity for offender in remaining or judged}
     return Evaluation(
         expectation,
         "block" if "block" in severities else "warn" if "warn" in severities else severity,
@@ -203,14 +206,14 @@ def _of_unwanted(expectation: Expectation, severity: Severity, measure: _Measure
         offenders=tuple(remaining),
         examples=measure.examples
         if len(remaining) == len(measure.offenders)
-        else first_examples(remaining or minded),
+        else first_examples(remaining or judged),
         excused=tuple(excused),
         ended=tuple(ended),
     )
 
 
-def _minded(expectation: Expectation, measure: _Measure, rules: Rules) -> list[AffectedSubject]:
-    """The offenders that somebody minds, with what each comes to."""
+def _judged_subjects(expectation: Expectation, measure: _Measure, rules: Rules) -> list[AffectedSubject]:
+    """Return the affected subjects that the policy judges, with their severities."""
     if expectation.is_each_limited:
         return [limited for offender in measure.offenders if (limited := _above_limit(offender, rules))]
     return [
@@ -221,23 +224,23 @@ def _minded(expectation: Expectation, measure: _Measure, rules: Rules) -> list[A
 
 
 def _above_limit(offender: AffectedSubject, rules: Rules) -> AffectedSubject | None:
-    """An offender of amount 1 if its number is above the limit of its group."""
+    """Return the subject with amount 1 if its number is above the limit of its group, else None."""
     limits = rules.max_over_mean(offender.consumer_group)
     if limits is None:
         return None
-    asked: tuple[tuple[Severity, float | None], ...] = (("block", limits.block), ("warn", limits.warn))
-    for severity, limit in asked:
+    levels: tuple[tuple[Severity, float | None], ...] = (("block", limits.block), ("warn", limits.warn))
+    for severity, limit in levels:
         if limit is not None and offender.amount > limit:
-            said = offender.examples or (_subject(offender),)
-            told = tuple(
-                f"{example}: {offender.amount:.2f} times as many, allowed {limit:g}" for example in said
+            texts = offender.examples or (_subject(offender),)
+            examples = tuple(
+                f"{example}: {offender.amount:.2f} times as many, allowed {limit:g}" for example in texts
             )
-            return replace(offender, amount=1.0, examples=told, severity=severity)
+            return replace(offender, amount=1.0, examples=examples, severity=severity)
     return None
 
 
 def _names(waiver: Waiver, offender: AffectedSubject) -> bool:
-    """Whether a waiver excuses an offender: in each column that it names."""
+    """Return whether a waiver excuses a subject: every column that the waiver names must match."""
     return all(
         named is None or named == concerned
         for named, concerned in (
@@ -257,7 +260,7 @@ def _total(offenders: Iterable[AffectedSubject]) -> float:
 
 
 def first_examples(offenders: Iterable[AffectedSubject]) -> tuple[str, ...]:
-    """The first offences of some offenders, in the order of their text."""
+    """Return the first violations of the subjects, in the order of their text."""
     texts = sorted(text for offender in offenders for text in offender.examples or (_subject(offender),))
     return tuple(one_line(text) for text in texts[:MOST_EXAMPLES])
 
@@ -271,20 +274,20 @@ def _subject(offender: AffectedSubject) -> str:
 
 
 def _by_expectation(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Measure]:
-    """The measure of every expectation that was measured."""
+    """Return the metrics by expectation id."""
     measured: dict[str, _Measure] = {}
     for row in rows:
         expectation_id, observed = row["expectation_id"], row["observed"]
         if expectation_id not in EXPECTATIONS:
             raise MeasureError(
-                f"The measure {expectation_id} belongs to no expectation: "
+                f"The metric {expectation_id} belongs to no expectation: "
                 "declare it in a suite of expectations/, or stop measuring it."
             )
         if expectation_id in measured:
             raise MeasureError(
-                f"The measure {expectation_id} is there twice: let one statement of expectations/metrics.py give it."
+                f"The metric {expectation_id} occurs twice: compute it in one statement of expectations/metrics.py only."
             )
-        # A number that is none was not measured; a range would let an infinity pass on one side.
+        # NaN and infinity count as not measured; a range with one limit would accept an infinity.
         if observed is not None and math.isfinite(observed):
             examples = tuple(row["examples"] if row["examples"] is not None else ())
             measured[expectation_id] = _Measure(
@@ -300,8 +303,8 @@ def _by_expectation(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Measure]:
 def _offenders(
     row: Mapping[str, Any], observed: float, examples: tuple[str, ...], *, is_sum: bool
 ) -> tuple[AffectedSubject, ...]:
-    """Whom a number concerns; a part that is not told of anybody concerns nobody in particular, and stays."""
-    given = row.get("offenders")
+    """Return the affected subjects of a metric; a part without a subject remains as a subject without names."""
+    subjects = row.get("offenders")
     offenders = [
         AffectedSubject(
             each["consumer_group"],
@@ -310,16 +313,16 @@ def _offenders(
             each["amount"],
             tuple(each["examples"]),
         )
-        for each in (given if given is not None else ())
+        for each in (subjects if subjects is not None else ())
     ]
-    untold = observed - _total(offenders)
-    if is_sum and untold > _LEAST_UNTOLD * max(1.0, observed):
-        offenders.append(AffectedSubject(None, None, None, untold, () if offenders else examples))
+    unassigned = observed - _total(offenders)
+    if is_sum and unassigned > _MIN_UNASSIGNED * max(1.0, observed):
+        offenders.append(AffectedSubject(None, None, None, unassigned, () if offenders else examples))
     return tuple(offenders)
 
 
 def one_line(text: str) -> str:
-    """A text with what would break a line, move a cursor or turn the direction of writing spelt out; cut if long."""
+    """Return a text on one line: escape line breaks, control and direction characters, and truncate a long text."""
     shown = "".join(
         character.encode("unicode_escape").decode("ascii")
         if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"}

@@ -1,9 +1,9 @@
-"""What must hold of every staged table: rows of one cluster and one day, and one row for each key.
+"""Expectations for every staged table: rows of one cluster and one day, and one row per key.
 
-What belongs here: what follows from a table's definition alone. What does not: anything about its meaning.
+What belongs here: expectations that follow from a table's definition alone. What does not: the meaning of its columns.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -23,12 +23,12 @@ _ONE_DAY: Final = tuple(
     Expectation(
         table,
         "one_cluster_and_day",
-        f"Every row of {table.qualified_name} is of this run's cluster and day.",
+        f"Every row of {table.qualified_name} belongs to this run's cluster and day.",
         judges=("cluster", "ds"),
     )
     for table in STAGED_TABLES
 )
-# The largest tables have the same check in their own suites, where their rows are grouped by their key anyway.
+# The largest tables have this check in their own suites, which group their rows by the key anyway.
 _KEYED_TABLES: Final = tuple(
     table for table in STAGED_TABLES if table not in {QUEUE_ASSIGNMENT, OWNERSHIP_DRIFT}
 )
@@ -46,7 +46,7 @@ SUITE: Final = Suite("every_table", (*_ONE_DAY, *_ONE_ROW))
 
 def _rows_of(table: Table) -> str:
     key = f"to_json(struct({', '.join(table.key)}))" if table in _KEYED_TABLES else "CAST(NULL AS STRING)"
-    # Rows of another day concern all of it, so that the group is asked for with the key alone.
+    # Rows of another day affect the whole day, so only the key check selects the group.
     has_group = table in _KEYED_TABLES and "consumer_group" in table.key
     group = "consumer_group" if has_group else "CAST(NULL AS STRING)"
     return (
@@ -56,12 +56,12 @@ def _rows_of(table: Table) -> str:
 
 
 _MOST_TASKS: Final = 16
-"""Tasks that read all tables: each is sent the plan of all of them, which on a small day takes longer than reading."""
+"""Number of tasks that read all tables. Each task receives the plan of all tables; on a small day that takes longer than reading."""
 
 _UNION = "\nUNION ALL\n".join(map(_rows_of, STAGED_TABLES))
 
-# LEFT JOIN: if the view `run` were empty, every row would be a stranger, and not every row at home. The hint says which
-# side is the small one: Spark knows no size of a view of rows, and would carry every table's keys to every task.
+# LEFT JOIN: with an empty view `run` every row violates the expectation. The hint names the small side: Spark does not
+# know the size of a view of local rows, and would send every table's keys to every task.
 COMMON_TABLES: Final = f"""
 keyed AS (
   SELECT table_name, cluster, ds, key, consumer_group, count(*) AS row_count

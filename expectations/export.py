@@ -1,10 +1,10 @@
-"""What must hold of the silver tables together: nothing of the export is lost on its way in.
+"""Expectations for the silver tables together: no line of the export is lost on the way in.
 
-What belongs here: counts against the export's manifest, and facts that must have a source. What does not: whether the
-export itself is whole, which its manifest's hashes say before anything is read.
+What belongs here: counts compared with the export's manifest, and facts that must have a source. What does not: the
+integrity of the export itself, which the hashes in its manifest prove before anything is read.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -19,29 +19,31 @@ from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
 LINES_EQUAL_MANIFEST: Final = Expectation(
     EXPORT_RECORD,
     "lines_equal_manifest",
-    "Each file of the manifest has as many lines here as the manifest says, and no other file has any.",
+    "Every file of the manifest has as many lines in the table as the manifest states; no other "
+    "file has lines.",
     judges=("file",),
 )
 ERRORS_EQUAL_MANIFEST: Final = Expectation(
     EXPORT_RECORD,
     "errors_equal_manifest",
-    "Each file of the manifest has as many failed sources here as the manifest says.",
+    "Every file of the manifest has as many failed sources in the table as the manifest states.",
 )
 REJECTED_HAS_TEXT: Final = Expectation(
     EXPORT_RECORD,
     "rejected_has_text",
-    "Each line that could not be read stands in rejected_record with its text.",
+    "Every unreadable line is in rejected_record with its text.",
 )
 COUNTED_LINE_ANSWERS: Final = Expectation(
     EXPORT_RECORD,
     "counted_line_answers",
-    "A line that does not count names another line of its file, which answers the same question and names none itself.",
+    "Every line that does not count names another line of its file, which answers the same "
+    "request and names none itself.",
     judges=("counted_line",),
 )
 REJECTED_IS_LINE: Final = Expectation(
     REJECTED_RECORD,
     "is_line_of_export",
-    "Each rejected record is a line in export_record.",
+    "Every rejected record is a line in export_record.",
     judges=(
         "file",
         "line_number",
@@ -50,14 +52,14 @@ REJECTED_IS_LINE: Final = Expectation(
 REJECTED_ARE_FEW: Final = Expectation(
     REJECTED_RECORD,
     "count_within_limit",
-    "The share of the export's lines that could not be read is small.",
+    "The share of unreadable export lines is within the limit.",
     severity="warn",
     threshold_max=MOST_REJECTED_RATIO,
 )
 OWNER_ANSWERED: Final = Expectation(
     OBSERVED_OWNER,
     "client_answered",
-    "Whoever was seen to own a queue is a client that answered.",
+    "Every client that was observed to own a queue is one that answered.",
     judges=(
         "consumer_client.consumer_group",
         "consumer_client.client_id",
@@ -170,4 +172,4 @@ SELECT DISTINCT
 FROM silver_group_presence
 WHERE state = 'online'""",
 )
-"""What is seen here; the last two give a share and a count and not violations."""
+"""The queries of this suite; the last two return a share and a count instead of violations."""

@@ -1,19 +1,20 @@
-r"""What must hold of silver tables and the export: their rows are what a second reader finds in the sealed lines.
+r"""Comparison of silver tables with the export: a second reader finds the same rows in the sealed lines.
 
-The build reads the lines with a parser of its own (`topology`). This reads the same text apart from it, in Spark SQL alone: maps whose
-keys are queues are cut out by a regular expression and become plain JSON. On both sides each row becomes a number that depends on
-all its values, and the numbers of a group, client or topic are added: a lost row, one twice, or another value makes a difference.
+The build reads the lines with a parser of its own (`topology`). This module reads the same text independently, in Spark SQL alone: a
+regular expression cuts out maps whose keys are queues and turns them into plain JSON. On both sides each row becomes a number that
+depends on all its values, and the numbers of a group, client or topic are added: a lost row, a repeated row or another value changes
+the sum.
 
-Where this reader cannot be sure of a line, it says nothing of the line's group, client or topic: a name with a brace or a backslash, a
-reference, one queue or connection twice, several answers to one question (`counted_line`), a line that the build rejected, a text that
-tables have redacted. `lines_compared` tells where that is often.
+The reader skips the group, client or topic of a line that it cannot read with certainty: a name with a brace or a backslash, a
+reference, one queue or connection twice, several answers to one request (`counted_line`), a line that the build rejected, a text that
+the tables redact. `lines_compared` fails if that happens often.
 
 It reads `export_line` (kind string, value string): the lines of the export's files of `KINDS`.
 
-What belongs here: which text becomes which column. What does not: how the build does it, and what a value means.
+What belongs here: the mapping from text to columns. What does not: the build's parser, and the meaning of a value.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 import re
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
     from rebalance_ledger.tables import Table
 
 _LAST_MS: Final = 253_402_300_799_999
-"""The last instant of the year 9999; a later one is no time of a table, and 0 or less means never."""
+"""The last instant of the year 9999, the maximum of a timestamp column; 0 or less means never."""
 
 _REDACTED: Final = "<redacted>"
-"""What stands in tables in the place of a secret."""
+"""The replacement of a secret in tables."""
 
 _ENVELOPE: Final = "kind string, nameserver string, proxy string, broker string, `group` string, topic string, client_id string, process string, payload string"
 
-# What RocketMQ's JSON has beside plain JSON, but for maps whose keys are objects. No text of an export is too long.
+# The extensions of RocketMQ's JSON to plain JSON, except maps whose keys are objects. No length limit, because export texts may be long.
 _JSON_OPTIONS: Final = (
     "map('allowUnquotedFieldNames', 'true', 'allowUnquotedControlChars', 'true', 'maxStringLen', '300000000')"
 )
@@ -81,7 +82,7 @@ _GROUPS: Final = (
 _MODES: Final = "messageRequestModeMap map<string, map<string, struct<mode: string, popShareQueueNum: int>>>"
 _BROKERS: Final = "brokerAddrTable map<string, struct<cluster: string, brokerAddrs: map<string, string>>>"
 _IS_OF_DAY: Final = "NOT array_contains(excluded_groups, {group})"
-# Of two entries of one broker name producers take the first.
+# Of two entries with one broker name producers use the first.
 _ADDRESSES: Final = "get(filter(route.brokerDatas, b -> b.brokerName = r.brokerName), 0).brokerAddrs"
 _PERM_READ: Final = 4
 """The bit of `perm` that lets consumers read (`PermName.PERM_READ`)."""
@@ -89,16 +90,16 @@ _PERM_READ: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How lines of a kind become rows of a table.
+    """The mapping from lines of one kind to rows of a table.
 
     Attributes:
-        table: the table.
-        kind: of which lines.
-        rows: SQL array over a line: one element `r` for each row.
-        pairs: for each value that is compared, SQL of it over `r` and the line, and over the table's row.
-        total: the number whose sum the sentence tells, of both sides alike; None if only rows are told.
-        of: the columns that say whose rows are added: of `_SUBJECT`.
-        where: SQL over the table's row: which rows lines give as they are; others are put together by the build.
+        table: Table.
+        kind: Kind of the lines.
+        rows: SQL array over a line, with one element `r` per row.
+        pairs: For each compared value, its SQL over `r` and the line, and its SQL over the table's row.
+        total: Number whose sum the example shows for both sides; None to show only row counts.
+        of: The columns of `_SUBJECT` by which rows are summed.
+        where: SQL over the table's row that selects the rows taken directly from lines; the build derives the others.
     """
 
     table: Table
@@ -114,13 +115,14 @@ class _Reading:
         return Expectation(
             self.table,
             "equals_export",
-            f"The rows of a {_WHOSE[self.of]} are those that a second reader finds in the lines of the export, where it can read them.",
+            f"The rows of every {_SUBJECT_NAMES[self.of]} equal those that a second reader finds in the export "
+            "lines, where it can read them.",
             judges=self.columns,
         )
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The table's columns that are compared."""
+        """The compared columns of the table."""
         compared = " ".join((*self.of, *(value for _, value in self.pairs)))
         return tuple(
             column.name for column in self.table.columns if re.search(rf"\b{column.name}\b", compared)
@@ -132,7 +134,7 @@ _OF_CLIENT: Final = ("consumer_group", "client_id")
 _OF_TOPIC: Final = ("topic",)
 _OF_BROKER: Final = ("broker_name",)
 _OF_NAMESERVER: Final = ("nameserver",)
-_WHOSE: Final = {
+_SUBJECT_NAMES: Final = {
     _OF_GROUP: "group",
     _OF_CLIENT: "client of a group",
     _OF_TOPIC: "topic",
@@ -295,12 +297,12 @@ _READINGS: Final = (
 )
 
 KINDS: Final = tuple(dict.fromkeys(reading.kind for reading in _READINGS))
-"""The kinds of lines that are read here; the others are not held against the export."""
+"""The kinds of lines that are read here; tables of other kinds are not compared with the export."""
 
 LINES_COMPARED: Final = Expectation(
     EXPORT_RECORD,
     "lines_compared",
-    "Of the answers that tables are held against, the second reader can read most.",
+    "The second reader can read most of the answers that the tables are compared with.",
     severity="warn",
     threshold_max=MOST_NOT_COMPARED_RATIO,
 )
@@ -313,13 +315,13 @@ def _replaced(text: str, pattern: str, replacement: str) -> str:
 
 
 def _cut(text: str, join: str) -> str:
-    """SQL for the entries of the maps in a text whose keys are queues: of each one object with the fields of key and value."""
+    """Return SQL for the entries of all maps with queues as keys: one object per entry, with the fields of key and value."""
     found = f"array_join(regexp_extract_all({text}, {quoted(_ENTRY)}, 0), ',')"
     return _replaced(found, _BETWEEN, join)
 
 
 def _part(begin: str, other: str) -> str:
-    """SQL for the payload from one place on, up to the other one if that comes behind; nothing without the place."""
+    """Return SQL for the payload from one marker up to the other if that follows; empty without the first marker."""
     return (
         f"CASE WHEN {begin} = 0 THEN '' WHEN {other} > {begin} "
         f"THEN substring(payload, {begin}, {other} - {begin}) ELSE substring(payload, {begin}) END"
@@ -327,7 +329,7 @@ def _part(begin: str, other: str) -> str:
 
 
 def _number_of_row(values: tuple[str, ...]) -> str:
-    """SQL for the number of a row: 32 bits, so that no sum of rows is too large. A null counts as a value of its own."""
+    """Return SQL for the number of a row: 32 bits, so that no sum overflows. A null counts as a distinct value."""
     texts = ", ".join(f"coalesce(CAST({value} AS STRING), '(null)')" for value in values)
     return f"(xxhash64({texts}) & 4294967295L)"
 
@@ -335,12 +337,12 @@ def _number_of_row(values: tuple[str, ...]) -> str:
 _SUBJECT: Final = ("consumer_group", "topic", "client_id", "broker_name", "nameserver")
 
 
-def _whose(reading: _Reading) -> str:
+def _subject_columns(reading: _Reading) -> str:
     return ", ".join(name if name in reading.of else f"CAST(NULL AS STRING) AS {name}" for name in _SUBJECT)
 
 
-def _told_by_line(reading: _Reading) -> str:
-    """What a line has of a table."""
+def _rows_of_line(reading: _Reading) -> str:
+    """Return SQL for the rows that a line contributes to a table."""
     number = _number_of_row(tuple(raw for raw, _ in reading.pairs))
     total = (
         f"coalesce(aggregate({reading.rows}, 0D, (done, r) -> done + coalesce(CAST({reading.total[0]} AS DOUBLE), 0D)), 0D)"
@@ -348,30 +350,30 @@ def _told_by_line(reading: _Reading) -> str:
         else "0D"
     )
     return f"""struct(
-    {quoted(reading.table.name)} AS table_name, {_whose(reading)}, CAST(coalesce(size({reading.rows}), 0) AS BIGINT) AS line_row_count,
+    {quoted(reading.table.name)} AS table_name, {_subject_columns(reading)}, CAST(coalesce(size({reading.rows}), 0) AS BIGINT) AS line_row_count,
     coalesce(aggregate({reading.rows}, 0L, (done, r) -> done + {number}), 0L) AS number, {total} AS line_total,
     question, is_sure)"""
 
 
 _NOTHING: Final = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in _SUBJECT)
 _ALL_LINES: Final = "lines"
-"""In place of a table: how many lines there are, and as their number, how many of them the second reader cannot read."""
+"""In place of a table: the number of lines and, as their sum, the number of lines that the second reader cannot read."""
 
 _TOLD_BY_LINES: Final = "\n".join(
-    f"WHEN {quoted(kind)} THEN array({', '.join(_told_by_line(reading) for reading in _READINGS if reading.kind == kind)})"
+    f"WHEN {quoted(kind)} THEN array({', '.join(_rows_of_line(reading) for reading in _READINGS if reading.kind == kind)})"
     for kind in KINDS
 )
 
 
-def _told_by_table(reading: _Reading) -> str:
-    """What a table has: a row for each row. Its numbers count below zero, so that equal sides add up to nothing."""
+def _rows_of_table(reading: _Reading) -> str:
+    """Return SQL for the rows of a table. Their numbers are negative, so that equal sides add up to zero."""
     values = tuple(value for _, value in reading.pairs)
     number = _number_of_row(values)
     total = f"coalesce(CAST({reading.total[1]} AS DOUBLE), 0D)" if reading.total else "0D"
-    # An export of a release that did not redact has more than tables may have.
+    # An export of a release without redaction contains secrets that tables do not.
     is_whole = f"NOT array_contains(array({', '.join(f'CAST({value} AS STRING)' for value in values)}), {quoted(_REDACTED)})"
     return f"""SELECT
-  {quoted(reading.table.name)} AS table_name, {_whose(reading)}, 0L AS line_row_count, 1L AS table_row_count, -{number} AS number,
+  {quoted(reading.table.name)} AS table_name, {_subject_columns(reading)}, 0L AS line_row_count, 1L AS table_row_count, -{number} AS number,
   0D AS line_total, {total} AS table_total, CAST(NULL AS STRING) AS question, coalesce({is_whole}, TRUE) AS is_sure
 FROM {reading.table.layer}_{reading.table.name}
 WHERE {reading.where}"""
@@ -380,7 +382,7 @@ WHERE {reading.where}"""
 _REJECTED_OF: Final = " ".join(
     f"WHEN {quoted(kind)} THEN array("
     + ", ".join(
-        f"struct({quoted(reading.table.name)} AS table_name, {_whose(reading)})"
+        f"struct({quoted(reading.table.name)} AS table_name, {_subject_columns(reading)})"
         for reading in _READINGS
         if reading.kind == kind
     )
@@ -389,7 +391,7 @@ _REJECTED_OF: Final = " ".join(
 )
 _TOLD: Final = "\nUNION ALL\n".join(
     (
-        *map(_told_by_table, _READINGS),
+        *map(_rows_of_table, _READINGS),
         f"""SELECT
   told.table_name, {", ".join(f"told.{name}" for name in _SUBJECT)}, told.line_row_count, 0L, told.number, told.line_total, 0D,
   told.question, told.is_sure
@@ -398,7 +400,7 @@ LATERAL VIEW explode(concat(
   CASE kind {_TOLD_BY_LINES} END,
   array(struct({quoted(_ALL_LINES)} AS table_name, {_NOTHING}, 1L AS line_row_count, IF(is_sure, 0L, 1L) AS number, 0D AS line_total,
     CAST(NULL AS STRING) AS question, FALSE AS is_sure)))) AS told""",
-        # Lines that the build could not read, or does not count: of whom they are, nothing can be said.
+        # Lines that the build could not read, or does not count: their subjects are not compared.
         f"""SELECT
   told.table_name, {", ".join(f"told.{name}" for name in _SUBJECT)}, 0L, 0L, 0L, 0D, 0D, CAST(NULL AS STRING), FALSE
 FROM silver_export_record
@@ -415,17 +417,17 @@ _NAME_COUNT: Final = f"regexp_count(cut, {quoted(_NAME_OF_QUEUE)})"
 
 
 def _parsed(schema: str, *kinds: str) -> str:
-    """SQL for the payload of lines of these kinds, whose maps have plain keys; null for others."""
+    """Return SQL for the payload of lines of these kinds, whose maps have plain keys; null for others."""
     return f"IF(kind IN {quoted_list(kinds)}, from_json(payload, {quoted(schema)}, {_JSON_OPTIONS}), NULL)"
 
 
 def _has_each_key_once(entries: str) -> str:
-    """SQL for whether no two entries of a map have the same key; null where there is no map."""
+    """Return a SQL boolean: no two entries of a map have the same key; null without a map."""
     return f"size({entries}) = size(array_distinct(map_keys({entries})))"
 
 
 def _differ(elements: str, *values: str) -> str:
-    """SQL for whether no two elements of an array have the same values."""
+    """Return a SQL boolean: no two elements of an array have the same values."""
     names = f"transform({elements}, r -> xxhash64({', '.join(values)}))"
     return f"size(array_distinct({names})) = size({elements})"
 
@@ -516,7 +518,7 @@ compared_with_rest AS (
   ) AS may_be_rejected
   FROM compared
 )"""
-"""`may_be_rejected`: a line of the kind was rejected, and nobody knows whose it is: an answer may be missing as a whole."""
+"""`may_be_rejected`: a rejected line of the kind has no known subject, so a whole answer may be missing."""
 
 _ROWS: Final = (
     "concat('group ', consumer_group), concat('topic ', topic), concat('client ', client_id), concat('broker ', broker_name), "

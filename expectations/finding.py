@@ -1,9 +1,9 @@
-"""What must hold of `gold.finding`: closed lists, a subject, evidence, words to act on; and that no drift goes untold.
+"""Expectations for `gold.finding`: closed lists, a subject, evidence and advice; every ownership mismatch has a finding.
 
-What does not belong here: whether a finding is bad news. It is, and it is published.
+What does not belong here: judging the cluster. Findings report its problems and are published.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -36,50 +36,54 @@ from rebalance_ledger.tables import FINDING
 SEVERITY_KNOWN: Final = Expectation(
     FINDING,
     "severity_known",
-    f"The severity is one of {', '.join(FINDING_SEVERITIES)}.",
+    f"Every severity is one of {', '.join(FINDING_SEVERITIES)}.",
     judges=("severity",),
 )
-KIND_KNOWN: Final = Expectation(FINDING, "kind_known", "The kind is on the closed list.", judges=("kind",))
+KIND_KNOWN: Final = Expectation(
+    FINDING, "kind_known", "Every kind is from the closed list.", judges=("kind",)
+)
 SUBJECT_GIVEN: Final = Expectation(
     FINDING,
     "subject_given",
-    "A finding names a group, topic, broker, queue or client, except where a name server or a file is concerned.",
+    "Every finding names a group, topic, broker, queue or client, unless it is about a name "
+    "server or a file.",
 )
 WORDS_GIVEN: Final = Expectation(
     FINDING,
     "text_fields_not_empty",
-    "A finding has evidence, advice, and the page of its kind.",
+    "Every finding has evidence, advice and the page of its kind.",
     judges=("page",),
 )
 EVIDENCE_GIVEN: Final = Expectation(
-    FINDING, "evidence_given", "A finding has its evidence in at least one column, and not in words only."
+    FINDING, "evidence_given", "Every finding has its evidence in at least one column, not only in text."
 )
 CAUSE_KNOWN: Final = Expectation(
-    FINDING, "cause_known", "The likely cause is on the closed list.", judges=("likely_cause",)
+    FINDING, "cause_known", "Every likely cause is from the closed list.", judges=("likely_cause",)
 )
 DRIFT_TOLD: Final = Expectation(
     FINDING,
     "drift_has_finding",
-    "Each group and topic with queues that are not owned as they should be has a finding of it for each cause, with "
-    "their number, and no other has one; an offline group has its own.",
+    "Every ownership mismatch has exactly one finding per group, topic and cause, with the number "
+    "of queues; there are no others; an offline group has its own finding.",
     judges=("queue_count",),
 )
 DIVERGENCE_TOLD: Final = Expectation(
     FINDING,
     "divergence_told",
-    "Each topic whose readable queues or order configuration differ between name servers has a finding, and no other.",
+    "Every topic whose readable queues or order configuration differ between name servers has a "
+    "finding; no other topic has one.",
     judges=("route_divergence.is_read_affected",),
 )
 ORDER_BLOCK_TOLD: Final = Expectation(
     FINDING,
     "order_block_told",
-    "Each group and topic with FIFO queues whose head was handed out again and is not committed while messages wait behind it has "
-    "a finding with their number, and no other has one.",
+    "Every group and topic with FIFO queues whose head was redelivered and is not committed while "
+    "messages wait behind it has a finding with the number of queues; no other has one.",
 )
 ID_FOLLOWS_KEY: Final = Expectation(
     FINDING,
     "id_follows_key",
-    "The id of a finding is the hash of its kind, subject and likely cause.",
+    "Every finding id is the hash of kind, subject and likely cause.",
     judges=(
         "kind",
         "consumer_group",
@@ -93,7 +97,8 @@ ID_FOLLOWS_KEY: Final = Expectation(
 ROOT_EXISTS: Final = Expectation(
     FINDING,
     "root_exists",
-    "A finding that another one explains names it and the root above it; both are in the table, and the root is explained by none.",
+    "Every finding that another one explains names it and the root above it; both are in the "
+    "table, and no finding explains the root.",
     judges=(
         "parent_finding_id",
         "root_finding_id",
@@ -102,21 +107,23 @@ ROOT_EXISTS: Final = Expectation(
 EXPLAINED_BY_RULE: Final = Expectation(
     FINDING,
     "explained_by_rule",
-    "What explains a finding is of a kind that may, and has its subject and cause.",
+    "Every parent of a finding is of a kind that may explain it, and has its subject and cause.",
 )
 EXPLAINED_WHERE_POSSIBLE: Final = Expectation(
-    FINDING, "explained_where_possible", "No finding that another one of the day explains is a root."
+    FINDING, "explained_where_possible", "No root finding can be explained by another finding of the day."
 )
 WAITING_COUNTED: Final = Expectation(
     FINDING,
     "waiting_counted",
-    "The messages that wait in queues without an owner are those between the group's offset, or the oldest message, and the end.",
+    "The waiting messages of queues without an owner are those between the group's offset, or the "
+    "oldest message, and the end of the queue.",
     judges=("waiting_message_count",),
 )
 SEVERITY_FOLLOWS: Final = Expectation(
     FINDING,
     "severity_follows",
-    "A finding that another one explains is info; a root is as severe as its kind and as the worst finding below it.",
+    "Every finding that another one explains is info; every root is as severe as its kind and as "
+    "the worst finding below it.",
     judges=("severity",),
 )
 
@@ -124,7 +131,7 @@ _ABSENT: Final = {
     kind: Expectation(FINDING, f"no_{kind}", f"The cluster has no finding {kind}.", severity=None)
     for kind in FINDING_KINDS
 }
-"""Kind -> that there is none of it: judged only where settings raise the kind, for a finding is no fault of the ledger."""
+"""Kind -> expectation of its absence. Judged only if settings raise the kind, because a finding is not an error of the ledger."""
 
 SUITE: Final = Suite(
     "finding",
@@ -152,7 +159,7 @@ _KIND_OF: Final = {expectation.expectation_id: kind for kind, expectation in _AB
 
 
 def kind_of(expectation: Expectation) -> str | None:
-    """The kind of finding whose absence is expected; None for any other expectation."""
+    """Return the kind of finding whose absence is expected; None for any other expectation."""
     return _KIND_OF.get(expectation.expectation_id)
 
 
@@ -204,16 +211,16 @@ def _key(number: int, columns: tuple[str, ...]) -> str:
     return f"to_json(array('{number}', {', '.join(columns)}))"
 
 
-def _given(columns: tuple[str, ...]) -> str:
+def _not_null(columns: tuple[str, ...]) -> str:
     return " AND ".join(f"{column} IS NOT NULL" for column in columns)
 
 
-_WANTED = ",\n    ".join(
-    f"IF(kind IN {quoted_list(kinds)} AND {_given(columns)} AND {condition}, {_key(number, columns)}, NULL)"
+_PARENT_KEYS = ",\n    ".join(
+    f"IF(kind IN {quoted_list(kinds)} AND {_not_null(columns)} AND {condition}, {_key(number, columns)}, NULL)"
     for number, (_, kinds, columns, condition) in enumerate(FINDING_EXPLANATIONS)
 )
-_OFFERED = ",\n    ".join(
-    f"IF(kind = {quoted(kind)} AND {_given(columns)}, {_key(number, columns)}, NULL)"
+_OWN_KEYS = ",\n    ".join(
+    f"IF(kind = {quoted(kind)} AND {_not_null(columns)}, {_key(number, columns)}, NULL)"
     for number, (kind, _, columns, _) in enumerate(FINDING_EXPLANATIONS)
 )
 _KINDS_OF_QUEUES = [
@@ -221,10 +228,10 @@ _KINDS_OF_QUEUES = [
 ]
 
 
-def _ranks(place: int) -> str:
-    """SQL for the severity that a finding has by itself, as a number: the worst (0) or the mildest (-1) that it may have."""
+def _ranks(index: int) -> str:
+    """Return SQL for the severity rank of a finding by itself: the worst (0) or the mildest (-1) that its kind allows."""
     by_kind = " ".join(
-        f"WHEN {quoted(kind)} THEN {FINDING_SEVERITIES.index(sorted(own, key=FINDING_SEVERITIES.index)[place])}"
+        f"WHEN {quoted(kind)} THEN {FINDING_SEVERITIES.index(sorted(own, key=FINDING_SEVERITIES.index)[index])}"
         for kind, own in FINDING_KIND_SEVERITIES.items()
     )
     return (
@@ -296,19 +303,19 @@ cause_source AS (
 ),
 wanted_finding AS (
   SELECT finding_id, explode(array_compact(array(
-    {_WANTED}))) AS key
+    {_PARENT_KEYS}))) AS key
   FROM gold_finding
   UNION ALL
   SELECT f.finding_id, to_json(array(c.parent_kind, c.broker_name, c.cause))
   FROM gold_finding AS f
   JOIN cause_source AS c
     ON f.kind = c.kind AND f.consumer_group <=> c.consumer_group AND f.topic <=> c.topic AND f.broker_name <=> c.of_broker
-    -- Whose members are unknown for another reason is not explained by a broker that did not answer.
+    -- An unreachable broker does not explain members that are unknown for another reason.
     AND (f.kind <> 'members_unknown' OR f.seen_values <=> array('broker_not_asked'))
 ),
 offered_finding AS (
   SELECT finding_id AS parent_id, explode(array_compact(array(
-    {_OFFERED},
+    {_OWN_KEYS},
     IF(kind = 'broker_missing_on_nameserver', to_json(array(kind, broker_name, NULL)), NULL),
     IF(kind = 'source_failed', to_json(array(kind, broker_name, likely_cause)), NULL)))) AS key
   FROM gold_finding
@@ -346,7 +353,7 @@ judged_finding AS (
     p.shared_cause <=> f.shared_cause AND f.shared_cause IS NOT NULL AND p.finding_id <> f.finding_id AS has_same_cause,
     r.finding_id AS known_root,
     coalesce(e.parents, array()) AS parents,
-    -- A topic without a route is held by groups that the day may be published without.
+    -- The groups of a topic without a route may be quarantined.
     f.kind <> 'route_missing' OR h.topic IS NOT NULL AS is_complete
   FROM placed_finding AS f
   LEFT JOIN (SELECT DISTINCT finding_id, root_finding_id, shared_cause FROM placed_finding) AS p
@@ -387,7 +394,7 @@ _EXPLAINED_BREACHES = violations_in(
         Violation(
             SEVERITY_FOLLOWS,
             "IF(parent_finding_id IS NOT NULL, severity <> 'info', "
-            # What is below a root without a group may be in groups that the day is published without.
+            # The findings below a root without a group may belong to quarantined groups.
             "rank > mildest_rank OR rank < worst_rank AND consumer_group IS NOT NULL)",
             f"concat({_SUBJECT}, ': severity ', severity)",
         ),
@@ -480,7 +487,7 @@ QUERIES: Final = (
             Violation(
                 DIVERGENCE_TOLD,
                 "is_there <> is_told",
-                "concat('topic ', topic, ': ', kind, IF(is_told, ' is told and not there', ' is there and not told'))",
+                "concat('topic ', topic, ': ', kind, IF(is_told, ' has a finding but no evidence', ' has no finding'))",
             )
         ],
         ("topic",),
@@ -511,7 +518,7 @@ QUERIES: Final = (
         ("consumer_group", "topic"),
     ),
 )
-"""What is seen of each finding, and of the drift and the divergence that findings tell of."""
+"""Violations of each finding, and of the drift and divergence that findings report."""
 
 ABSENCE_QUERY: Final = f"""
 SELECT
@@ -520,4 +527,4 @@ SELECT
   {subject_columns(("consumer_group", "topic", "broker_name"))}
 FROM gold_finding
 WHERE kind IN {quoted_list(FINDING_KINDS)}"""
-"""Every finding, as a violation of the expectation that there is none of its kind."""
+"""Every finding, as a violation of the expectation that its kind is absent."""

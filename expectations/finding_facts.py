@@ -1,10 +1,10 @@
-"""What must hold between `gold.finding` and the facts: which findings there are, how bad, with which numbers, and in which words.
+"""Expectations that compare `gold.finding` with the facts: existence, severity, numbers and evidence of findings.
 
-What belongs here: the comparison of the findings that are published with those that the facts give (`finding_sources`). What does not:
-findings on the queues of groups, on topics and on offset files, of which `finding.py` and `broadcast_offset.py` say the same.
+What belongs here: the comparison of the published findings with those recomputed from facts (`finding_sources`). What does not:
+findings on the queues of groups, on topics and on offset files, which `finding.py` and `broadcast_offset.py` compare.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -25,17 +25,19 @@ from rebalance_ledger.tables.finding_advice import (
 COMPLETE: Final = Expectation(
     FINDING,
     "complete",
-    "Each problem that other tables show of a group, its members and load, of routes, brokers and the export has its finding.",
+    "Every problem that other tables show for a group, its members and load, or for routes, "
+    "brokers and the export has its finding.",
 )
 NONE_BESIDES: Final = Expectation(
     FINDING,
     "none_besides",
-    "No finding on a group, its members and load, on routes, brokers or the export is there that other tables do not show.",
+    "No finding on a group, its members and load, or on routes, brokers and the export lacks "
+    "proof in other tables.",
 )
 NUMBERS_EXACT: Final = Expectation(
     FINDING,
     "numbers_exact",
-    "The numbers of these findings are those that plain SQL counts.",
+    "The numbers of these findings equal those that plain SQL computes.",
     judges=(
         "queue_count",
         "queue_total_count",
@@ -54,25 +56,27 @@ NUMBERS_EXACT: Final = Expectation(
 SEVERITY_OF_FACTS: Final = Expectation(
     FINDING,
     "severity_of_facts",
-    "A root whose kind has several severities is as severe as the facts say, unless what is below it is worse.",
+    "Every root of a kind with several severities is as severe as the facts require, unless a "
+    "finding below it is worse.",
 )
 EVIDENCE_FOLLOWS: Final = Expectation(
     FINDING,
     "evidence_follows",
-    "The evidence of a finding is the sentence of its kind, with the numbers and names of its row.",
+    "The evidence of every finding is the sentence of its kind, with the numbers and names of its row.",
     judges=("evidence", "examples", "seen_values"),
 )
 
 ADVICE_OF_KIND: Final = Expectation(
     FINDING,
     "advice_of_kind",
-    "The advice is one that the kind has; where the likely cause has its own, that.",
+    "Every advice is one of its kind, or that of the likely cause if the cause has its own.",
     judges=("advice",),
 )
 DELETION_PROVEN: Final = Expectation(
     FINDING,
     "deletion_proven",
-    "Deleting a group is advised exactly where it was offline on the earlier day too and none of its offsets has moved since.",
+    "Deleting a group is advised exactly where it was also offline on the baseline day and none "
+    "of its offsets has moved since.",
 )
 
 SUITE: Final = Suite(
@@ -91,7 +95,7 @@ SUITE: Final = Suite(
 _FACTS: Final = {kind: fact for source in SOURCES for kind, fact in source.facts.items()}
 
 KINDS_RECOMPUTED: Final = tuple(_FACTS)
-"""Kinds of which this module finds all findings again."""
+"""Kinds whose findings this module recomputes completely."""
 
 _KEY: Final = ", ".join((*SUBJECT, "kind", "likely_cause"))
 _PUBLISHED_NUMBERS: Final = (
@@ -183,7 +187,7 @@ QUERIES: Final = (
             ),
             Violation(
                 NONE_BESIDES,
-                # A topic that only groups subscribe to without which the day is published.
+                # The topic may have only quarantined subscribers.
                 "NOT is_fact AND NOT (kind = 'route_missing' AND has_left_out_groups)",
                 f"concat({_SUBJECT}, ' is not in the facts: ', array_join(published, ', '))",
             ),

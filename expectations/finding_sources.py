@@ -1,10 +1,10 @@
-"""The findings that the facts give, worked out in plain SQL from silver and from the gold tables that are judged by themselves.
+"""Findings recomputed in plain SQL from silver and from gold tables that have their own expectations.
 
-What belongs here: for each kind, the relation that has a row for each of its findings, and the numbers that a row gives. What does not:
-the comparison with `gold.finding` (`finding_facts`), and the words of a finding (`finding_text`).
+What belongs here: for each kind, the relation with one row per finding, and the numbers of a row. What does not: the comparison
+with `gold.finding` (`finding_facts`), and the text of a finding (`finding_text`).
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from expectations.model import quoted, quoted_list
 from expectations.thresholds import GRPC_CLIENT_ID_PATTERN
 
 SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
-"""The columns that say whom a finding is about."""
+"""The subject columns of a finding."""
 
 _UNEVEN_FROM: Final = 2.0
-"""The ratio of the largest load to the mean from which a load is unfair."""
+"""The minimum ratio of the largest load to the mean for a load imbalance."""
 
 _STALLED_AFTER_MS: Final = 600_000
-"""How long messages wait, and their client consumes nothing, before its queues are stalled."""
+"""The time that messages wait without consumption by their client before its queues count as stalled."""
 
 _RETRY: Final = "%RETRY%"
 
@@ -32,19 +32,19 @@ _REASONS_OF_FETCHING: Final = (
     "server_off",
     "strategy_unknown_to_broker",
 )
-"""Why the queues of a topic are left open although its members are known; one may stand before another."""
+"""Reasons for undetermined owners of a topic whose members are known; one may take precedence over another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """When a row of a relation is a finding of one kind.
+    """The condition under which a row of a relation is a finding of one kind.
 
     Attributes:
         when: SQL boolean over the row.
-        numbers: columns of `finding` -> SQL of the number.
-        is_certain: SQL boolean: the finding must be there, with these numbers. Where it does not hold, the finding may be there.
+        numbers: Column of `finding` -> SQL of the number.
+        is_certain: SQL boolean: the finding must exist with these numbers. Where it is false, the finding may exist.
         severity: SQL of the severity, if the kind has several.
-        likely_cause: SQL of the cause, if the kind is told by cause.
+        likely_cause: SQL of the cause, if the kind has one finding per cause.
     """
 
     when: str
@@ -54,7 +54,7 @@ class Fact:
     likely_cause: str = "CAST(NULL AS STRING)"
 
     def struct_of(self, kind: str) -> str:
-        """SQL of the finding, null where the row is none."""
+        """Return SQL of the finding; null if the row is no finding."""
         return (
             f"IF({self.when}, named_struct('kind', {quoted(kind)}, 'likely_cause', {self.likely_cause}, "
             f"'is_certain', {self.is_certain}, 'severity', {self.severity}, 'numbers', {numbers_of(self.numbers)}), NULL)"
@@ -63,12 +63,12 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A relation that is read once for all kinds that its rows give.
+    """A relation that is read once for all kinds of findings in its rows.
 
     Attributes:
-        relation: its name, perhaps with a condition.
-        subject: those of `SUBJECT` that it has.
-        facts: kind -> when a row is a finding of it.
+        relation: Name of the relation, optionally with a condition.
+        subject: Columns of `SUBJECT` that it has.
+        facts: Kind -> condition for a finding of it.
     """
 
     relation: str
@@ -76,7 +76,7 @@ class Source:
     facts: dict[str, Fact]
 
     def query(self) -> str:
-        """A query with the columns of `SUBJECT`, kind, likely_cause, is_certain, severity, numbers (JSON, in the order of their names)."""
+        """Return a query with `SUBJECT`, kind, likely_cause, is_certain, severity and numbers (JSON, in the order of their names)."""
         subject = ", ".join(
             name if name in self.subject else f"CAST(NULL AS STRING) AS {name}" for name in SUBJECT
         )
@@ -85,7 +85,7 @@ class Source:
 
 
 def numbers_of(numbers: dict[str, str]) -> str:
-    """SQL of numbers as JSON, null if there are none; whole ones of one type, so that they compare as text."""
+    """Return SQL of numbers as JSON, null without numbers; integers have one type, so that they compare as text."""
     if not numbers:
         return "CAST(NULL AS STRING)"
     fields = (
@@ -100,7 +100,7 @@ def _same(*names: str) -> dict[str, str]:
 
 
 def _of_reason(reason: str, *, least_members: int = 1, is_counted: bool = True) -> Fact:
-    """A finding on how members fetch, where that is why the queues of a topic are left open."""
+    """Return a finding on how members fetch, if that is the reason for undetermined owners of a topic."""
     return Fact(
         f"is_open AND (reason <=> {quoted(reason)} AND client_count >= {least_members} OR is_hidden)",
         {"client_total_count": "client_count"} if is_counted else {},
@@ -201,7 +201,7 @@ SOURCES: Final = (
             "server_load_balancer_off": _of_reason("server_off", least_members=2),
             "strategy_unknown_to_broker": _of_reason("strategy_unknown_to_broker"),
             "request_modes_differ": _of_reason("request_modes_differ"),
-            # Beside the members at brokers, proxies have some of these.
+            # Proxies may list such members in addition to the brokers.
             "mixed_request_modes": _of_reason("mixed_request_modes", is_counted=False),
         },
     ),
@@ -221,7 +221,7 @@ SOURCES: Final = (
     Source(
         "lost_topic",
         ("topic",),
-        # Groups that the day is published without may subscribe to it too.
+        # Quarantined groups may also subscribe to it.
         {"route_missing": Fact("TRUE", _same("group_count"), is_certain="NOT has_left_out_groups")},
     ),
     Source(
@@ -259,7 +259,7 @@ SOURCES: Final = (
         {"source_failed": Fact("TRUE", _same("record_count"), likely_cause="cause")},
     ),
 )
-"""What gives all findings of the kinds that it has."""
+"""The sources of all findings of their kinds."""
 
 _USUAL_ANSWERS: Final = (
     "(coalesce(error_code IN (17, 26, 206, 213), FALSE) "
@@ -267,7 +267,7 @@ _USUAL_ANSWERS: Final = (
     "OR coalesce(contains(error_message, '> not online'), FALSE) OR error_type <=> 'NotAsked')"
 )
 
-# A slave that acts as master is routed without its writing: that is told of the broker.
+# A slave that acts as master has a route without write permission: that is a finding of the broker.
 _DIFFERS_FROM_CONFIG: Final = (
     "NOT (coalesce(is_headless, FALSE) AND size(array_except(differences, array('config_perm', 'config_write_queues'))) = 0) "
     "AND (array_contains(differences, 'not_configured') "
@@ -282,7 +282,7 @@ _IS_GRPC: Final = f"(client_id RLIKE {quoted(GRPC_CLIENT_ID_PATTERN)} AND size(s
 FACT_TABLES: Final = f"""state_of_group AS (
   SELECT
     consumer_group, collect_set(group_state) AS states, count(DISTINCT topic) AS topic_count,
-    -- Where the numbers of a topic are known, no way to fetch it leaves its owners open.
+    -- Where the numbers of a topic are known, its owners are determined.
     bool_or(is_effective AND group_state = 'online' AND strategy <> 'POP' AND max_queues_per_client IS NOT NULL) AS is_divided
   FROM gold_assignment_fairness
   GROUP BY consumer_group
@@ -381,7 +381,7 @@ unanswered AS (
   WHERE kind <> 'consumer_running_info' OR cause <=> 'permission_denied'
   GROUP BY broker_name, cause
 ),
--- What members say: of a client id with several processes, each.
+-- The reports of members; each process of a client id counts.
 report AS (
   SELECT
     consumer_group, client_id, collect_set(strategy) AS strategies,
@@ -407,7 +407,7 @@ report AS (
 listed_id AS (
   SELECT consumer_group, broker_name, client_id FROM silver_consumer_connection
   UNION ALL
-  -- Proxies tell each other of their clients: what they list is one list.
+  -- Proxies synchronise their client lists, so their lists count as one.
   SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id FROM silver_proxy_connection
 ),
 list_of_group AS (
@@ -424,7 +424,7 @@ list_of_group AS (
   ) USING (consumer_group)
   GROUP BY consumer_group
 ),
--- Each member of a list once; where the lists are different ones, whoever is on one.
+-- Each member of a list once; if the lists differ, every member of any list.
 member AS (
   SELECT
     consumer_group, client_id, is_one_list, is_proxied, broker_list_count, route_list_count,
@@ -452,12 +452,12 @@ members_of_group AS (
 members_of_topic AS (
   SELECT
     *, group_state = 'online' AND NOT startswith(topic, '{_RETRY}') AS is_open,
-    -- Another reason may stand before it, and a topic without a queue has no reason.
+    -- Another reason may take precedence, and a topic without a queue has no reason.
     topic_of_drift IS NULL OR reason IN {quoted_list(_REASONS_OF_FETCHING)} OR reason IS NULL AND is_told_by_others AS is_hidden
   FROM (
     SELECT
       consumer_group, topic, any_value(group_state) AS group_state, any_value(is_one_list) AS is_one_list,
-      -- A member that could not be asked is taken to subscribe; gRPC clients subscribe to no more than they read.
+      -- A member that could not be queried counts as subscribed; gRPC clients subscribe only to what they read.
       count_if(NOT array_contains(topics, topic) AND NOT {_IS_GRPC}) AS unsubscribed_count,
       count(client_id) AS member_count,
       coalesce(bool_or(is_asking OR is_proxied OR {_IS_GRPC}), FALSE) AS is_told_by_others
@@ -493,7 +493,7 @@ untold_rule AS (
         WHEN strategy IS NULL AND group_state = 'online' AND is_routed
           AND (unknown_reason <=> 'strategy_not_reported' OR state = 'unowned' AND unasked_client_count = 0)
           THEN 'strategy_not_reported'
-        -- Several strategies in one group have a finding of their own.
+        -- Mixed strategies have their own finding.
         WHEN expected_reason = 'member_strategy_unknown' AND coalesce(strategy, 'MIXED') = 'MIXED' THEN NULL
         WHEN expected_reason IN (
           'settings_missing', 'strategy_unknown', 'release_unknown', 'strategy_not_reported', 'member_strategy_unknown'
@@ -541,7 +541,7 @@ lost_topic AS (
   ) USING (topic)
   LEFT ANTI JOIN (SELECT topic FROM silver_topic_route WHERE is_in_route) USING (topic)
   CROSS JOIN (SELECT count(*) > 0 AS has_left_out_groups FROM excluded_group)
-  -- Retry topics of POP are subscribed to and may never have been made.
+  -- POP retry topics have subscriptions and may never have been created.
   WHERE NOT (startswith(topic, '{_RETRY}') AND topic <> concat('{_RETRY}', consumer_group))
   GROUP BY topic
 )"""

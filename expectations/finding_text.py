@@ -1,7 +1,7 @@
-"""The evidence of every kind of finding: a sentence made of fixed words and of the row's own numbers and names.
+"""The evidence of every kind of finding: a sentence of fixed words and of the row's own numbers and names.
 
-What belongs here: for each kind, the words that its sentence has, and the columns that stand between them. What does not: whether
-the numbers are right (`finding.py`, and the suites of the tables that they come from).
+What belongs here: for each kind, the fixed words of its sentence and the columns between them. What does not: the correctness of
+the numbers (`finding.py`, and the suites of their source tables).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final
 from expectations.model import quoted
 
 _MOST_LISTED: Final = 5
-"""Names that a sentence and `examples` or `seen_values` list."""
+"""Maximum number of names in a sentence and in `examples` or `seen_values`."""
 
 _QUOTE: Final = "\\Q"
 _UNQUOTE: Final = "\\E"
 
 _ANYTHING: Final = quoted(".*")
-"""What the columns of `finding` do not have: a message of a source, a second list, a sum."""
+"""Text without a column in `finding`: a message of a source, a second list, a sum."""
 
 
 def _words(text: str) -> str:
@@ -25,7 +25,7 @@ def _words(text: str) -> str:
 
 
 def _column(value: str) -> str:
-    """SQL for a regular expression that matches a text and nothing else, whatever characters a name has."""
+    """Return SQL for a regular expression that matches exactly a text, for any characters in a name."""
     inner = f"replace({value}, {quoted(_UNQUOTE)}, {quoted(_UNQUOTE + chr(92) * 2 + 'E' + _QUOTE)})"
     return f"concat({quoted(_QUOTE)}, {inner}, {quoted(_UNQUOTE)})"
 
@@ -35,19 +35,19 @@ def _number(column: str) -> str:
 
 
 def _counted(column: str, singular: str, plural: str) -> str:
-    # concat_ws leaves out a number that is null.
+    # concat_ws skips a null number.
     noun = f"IF({column} = 1, {quoted(singular)}, {quoted(plural)})"
     return _column(f"concat_ws(' ', CAST({column} AS STRING), {noun})")
 
 
 def _names(column: str, total: str) -> str:
-    """The list, and how many of how many it has where it is cut."""
+    """Return SQL for the list, with its length and the total if it is truncated."""
     cut = f"IF({total} > {_MOST_LISTED}, concat(' ({_MOST_LISTED} of ', {total}, ')'), '')"
     return _column(f"concat(array_join({column}, ', '), {cut})")
 
 
 def _first_names(column: str) -> str:
-    """The list where the row does not have its length."""
+    """Return SQL for a list whose total length is not a column of the row."""
     return f"concat({_column(f'''array_join({column}, ', ')''')}, {quoted(f'( [(]{_MOST_LISTED} of [0-9]+[)])?')})"
 
 
@@ -335,7 +335,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
         _ANYTHING,
     ),
 }
-"""Kind -> SQL of the regular expressions that its evidence consists of, in order."""
+"""Kind -> SQL of the regular expressions that form its evidence, in order."""
 
 KINDS_WITH_SENTENCE: Final = frozenset(_SENTENCES)
 

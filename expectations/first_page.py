@@ -1,9 +1,9 @@
-"""The first page of Data Docs: the verdict, what failed and what to do about it, then every suite with its numbers.
+"""The first page of Data Docs: verdict, failures with advice, and every suite with its numbers.
 
-What belongs here: what stands on that page. What does not: the pages behind it (`data_docs`), the verdict (`gate`).
+What belongs here: the content of that page. What does not: the pages behind it (`data_docs`), the verdict (`gate`).
 """
 
-# ruff: noqa: S608 - the SQL is shown to people, who ask it or not.
+# ruff: noqa: S608 - the SQL is displayed, not executed.
 from __future__ import annotations
 
 import shlex
@@ -53,7 +53,7 @@ class _Row:
 
     @classmethod
     def of(cls, result: dict[str, Any]) -> _Row:
-        """The row for a row of `gate_result`."""
+        """Return the page row for a row of `gate_result`."""
         observed = result["observed"]
         return cls(
             expectation_id=result["expectation_id"],
@@ -72,7 +72,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _SuiteOfDay:
-    """A suite on the page, with the pages of Great Expectations behind it; None where there is none."""
+    """A suite on the page, with links to the pages of Great Expectations; None where a page does not exist."""
 
     name: str
     counts: dict[Outcome, int]
@@ -82,15 +82,15 @@ class _SuiteOfDay:
 
 
 def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) -> None:
-    """Write `index.html` in place of the bare list of suites that Great Expectations puts there.
+    """Write `index.html`; it replaces the list of suites that Great Expectations writes there.
 
-    The page loads nothing, and says so to the browser. The day's report is linked where it lies beside the page.
+    The page loads nothing, and its content security policy enforces that. It links the day's report if that is in the same directory.
 
     Args:
-        directory: the Data Docs of one cluster and day, with the pages of the suites.
-        cluster: the cluster's name.
-        ds: the UTC day.
-        verdict: what the gate says.
+        directory: Data Docs of one cluster and day, with the pages of the suites.
+        cluster: Cluster name.
+        ds: UTC day.
+        verdict: Verdict of the gate.
     """
     rows = [_Row.of(result) for result in verdict.results]
     failed = [row for row in rows if row.outcome == "failed"]
@@ -113,7 +113,7 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
         blocking=[row for row in failed if row.severity == "block"],
         warning=[row for row in failed if row.severity == "warn"],
         waived=[row for row in rows if row.outcome == "waived"],
-        excluded_groups=[
+        quarantined=[
             row
             | {
                 "consumer_group": one_line(row["consumer_group"]),
@@ -124,7 +124,7 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
         suites=list(_suites(directory, rows)),
         outcomes=_OUTCOMES,
         arguments=arguments,
-        # For names that mean nothing to a shell, the form that people read and type.
+        # Names without shell metacharacters get the more readable double quotes.
         query=f'"{query}"' if shlex.quote(name) == name else shlex.quote(query),
         has_report=(directory / "report.html").is_file(),
     )

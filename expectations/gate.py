@@ -1,7 +1,7 @@
-"""The gate: numbers that Spark measured on the staged tables go in, a verdict comes out.
+"""Judge the metrics of a staged day with Great Expectations.
 
-What belongs here: the evaluation, by Great Expectations over one small frame. What does not: measuring (`measures`),
-publishing or refusing (`warehouse`, `ledger`).
+What belongs here: validation of the metrics in one small data frame. What does not: measuring (`metrics`), publishing or
+refusing (`warehouse`, `ledger`).
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ def judge(
     baseline_ds: date | None = None,
     quarantined: Sequence[dict[str, Any]] = (),
 ) -> Verdict:
-    """Judges one staged day of one cluster.
+    """Judge one staged day of one cluster.
 
     Args:
-        measures: rows of `measures.METRIC_SCHEMA`: expectation_id, observed, examples, offenders.
-        cluster: the cluster's name, for the Data Docs.
-        ds: the UTC day, by which waivers end.
-        run_id: the computation's identity, for `gate_result`.
-        data_docs_dir: where to write Data Docs as HTML, a directory of its own; pages of the same cluster and day
-            are written over. None writes none.
-        settings: severities, limits and waivers of the cluster; None for the gate's own.
-        baseline_ds: the earlier day that the measures compare with; None if there is none.
-        quarantined: own columns of `gold.quarantined_group`: whom the measures are without, and why.
+        measures: Rows of `model.METRIC_SCHEMA`: expectation_id, observed, examples, offenders.
+        cluster: Cluster name, for the Data Docs.
+        ds: UTC day; waivers expire by it.
+        run_id: Id of the computation, for `gate_result`.
+        data_docs_dir: Dedicated directory for the HTML Data Docs; pages of the same cluster and day are overwritten. None
+            writes no Data Docs.
+        settings: Severities, limits and waivers of the cluster; None for the defaults.
+        baseline_ds: Baseline day of the metrics; None if there is none.
+        quarantined: Columns of `gold.quarantined_group`: the groups that the metrics exclude, and why.
 
     Returns:
-        The verdict. An expectation without a measure has failed.
+        The verdict. An expectation without a metric has failed.
 
     Raises:
-        MeasureError: a measure that no expectation declares, or two for one expectation.
+        MeasureError: A metric belongs to no expectation, or an expectation has two metrics.
     """
     rules = Rules(settings or GateSettings(), ds)
     rows = (
@@ -78,21 +78,21 @@ def judge(
     evaluations = evaluate(rows, rules, baseline_ds=baseline_ds)
     is_success = _validate(evaluations, cluster, ds, data_docs_dir)
     results: list[dict[str, Any]] = []
-    told: dict[str, list[str]] = {"block": [], "warn": []}
+    messages: dict[str, list[str]] = {"block": [], "warn": []}
     for evaluation in evaluations:
-        # Twice sure: what was not measured, or not judged, does not hold.
+        # Fail closed: an expectation without a metric or without a validation result fails.
         is_held = evaluation.is_held and is_success.get(evaluation.expectation.expectation_id, False)
         result = _result(evaluation, run_id, baseline_ds, is_held=is_held)
         results.append(result)
         if result["outcome"] == "failed":
-            told[evaluation.severity].append(sentence_of(result, evaluation))
+            messages[evaluation.severity].append(sentence_of(result, evaluation))
     verdict: VerdictName = (
         "refused"
-        if told["block"]
+        if messages["block"]
         else "passed_with_quarantine"
         if quarantined
         else "passed_with_warnings"
-        if told["warn"]
+        if messages["warn"]
         else "passed"
     )
     excluded_groups = names(quarantined)
@@ -103,8 +103,8 @@ def judge(
         verdict=verdict,
         results=results,
         quarantined=list(quarantined) if verdict == "passed_with_quarantine" else [],
-        reasons=told["block"],
-        warnings=told["warn"],
+        reasons=messages["block"],
+        warnings=messages["warn"],
         notes=list(map(idle_sentence, idle)),
         data_docs_index=None if data_docs_dir is None else data_docs_dir / "index.html",
     )
@@ -116,13 +116,13 @@ def judge(
 def _validate(
     evaluations: Iterable[Evaluation], cluster: str, ds: date, data_docs_dir: Path | None
 ) -> dict[str, bool]:
-    """Lets Great Expectations judge, and gives what held by expectation id."""
-    # It reports its own progress; ours is told by whoever runs the gate.
+    """Validate the metrics with Great Expectations and return success by expectation id."""
+    # The caller of the gate reports progress; Great Expectations' own messages would duplicate it.
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     context = gx.get_context(
         mode="ephemeral",
         project_config=DataContextConfig(
-            # Nothing is kept but what is asked for: no site in a temporary folder, no bars on the terminal.
+            # No site in a temporary folder and no progress bars on the terminal.
             store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
             progress_bars=ProgressBarsConfig(globally=False),
         ),
@@ -138,7 +138,7 @@ def _validate(
     )
     source = context.data_sources.add_pandas("staged")
     if data_docs_dir is None:
-        # A checkpoint stores every suite, and compares what it stored several times over, for pages that nobody wants.
+        # Without Data Docs no checkpoint is needed: it would store every suite and compare the stored copies several times.
         batch = source.add_dataframe_asset("day").add_batch_definition_whole_dataframe("day")
         suite = gx.ExpectationSuite(name="day", expectations=list(map(gx_expectation, judged.values())))
         return _held([batch.get_batch({"dataframe": frame}).validate(suite)])
@@ -152,7 +152,7 @@ def _validate(
         if not of_suite:
             continue
         batch = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("day")
-        # Whole suites: adding expectations to a stored suite one by one would store it as often.
+        # Each suite is added whole, because adding expectations one by one would store the suite each time.
         gx_suite = context.suites.add(
             gx.ExpectationSuite(
                 name=suite.name,
@@ -170,7 +170,7 @@ def _validate(
     )
     outcome = checkpoint.run(
         batch_parameters={"dataframe": frame},
-        # Pages are named by these: the day itself instead of the clock lets a rerun write over its own.
+        # Page names contain these values: with the day instead of the current time, a rerun overwrites its own pages.
         run_id=gx.RunIdentifier(run_name=_page_name(cluster, ds), run_time=datetime.combine(ds, time(), UTC)),
     )
     drop_unused_files(data_docs_dir)
@@ -178,7 +178,7 @@ def _validate(
 
 
 def _held(validations: Iterable[ExpectationSuiteValidationResult]) -> dict[str, bool]:
-    """What Great Expectations says of each expectation, by its id."""
+    """Return the success of each expectation by its id."""
     return {
         result.expectation_config.kwargs["column"]: bool(result.success)
         for validation in validations
@@ -187,14 +187,14 @@ def _held(validations: Iterable[ExpectationSuiteValidationResult]) -> dict[str, 
 
 
 def _page_name(cluster: str, ds: date) -> str:
-    """A name for the day's pages that means nothing to a browser or a file system, whatever the cluster is called."""
+    """Return a page name for the day that is safe in URLs and file systems for any cluster name."""
     return f"{re.sub(r'[^A-Za-z0-9_-]', '_', cluster)}-{ds.isoformat()}"
 
 
 def _result(
     evaluation: Evaluation, run_id: str, baseline_ds: date | None, *, is_held: bool
 ) -> dict[str, Any]:
-    """The own columns of a row of `gold.gate_result`."""
+    """Return a row of `gold.gate_result` without the partition columns."""
     expectation = evaluation.expectation
     outcome: Outcome = (
         "skipped"

@@ -1,7 +1,7 @@
-"""Which columns of which tables the gate judges, and which it does not, with the reason.
+"""The columns that the gate judges, and the reason for each one that it does not.
 
-What belongs here: the list of columns that nothing judges, which a test keeps complete and true. What does not: which expectation
-judges which column; each one says so itself (`Expectation.judges`).
+What belongs here: the list of columns that no expectation judges; a test keeps it complete. What does not: the columns of an
+expectation, which are in `Expectation.judges`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from expectations.suites import EXPECTATIONS
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
 
 _AFTER: Final = "written from the verdict, after the day was judged"
-_READ_ONCE: Final = "the build alone reads it from the export"
-_OF_ENVELOPE: Final = "the build alone reads it from the line's envelope"
-_DERIVED: Final = "the build derives it; no rule finds it again"
-_OF_FILES: Final = "what a client's library makes of an offset file, no SQL reads again"
-_OF_EARLIER_DAY: Final = "taken from an earlier export, which the gate does not see"
-_FOR_PEOPLE: Final = "evidence beside a judged state or number; no rule counts it again"
+_READ_ONCE: Final = "only the build reads it from the export"
+_OF_ENVELOPE: Final = "only the build reads it from the line's envelope"
+_DERIVED: Final = "the build derives it; no expectation recomputes it"
+_OF_FILES: Final = "how a client's library reads an offset file; no SQL recomputes it"
+_OF_EARLIER_DAY: Final = "taken from an earlier export, which the gate does not read"
+_FOR_PEOPLE: Final = "evidence for a judged state or number; no expectation recomputes it"
 
 _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
     (
@@ -27,7 +27,7 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
         _OF_ENVELOPE,
     ),
     ("export_record", "is_repeat", _DERIVED),
-    ("export_record", "state", "only how many lines failed is held against the manifest"),
+    ("export_record", "state", "only the number of failed lines is compared with the manifest"),
     ("rejected_record", "kind reason text", _OF_ENVELOPE),
     ("broker_setting", "broker_name setting value", _READ_ONCE),
     (
@@ -107,9 +107,9 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "broadcast_offset",
         "restart_offset restart_reason skipped_message_count repeated_message_count",
-        "held against each other and the stored offset only where the reason says how",
+        "compared with each other and the stored offset only where the reason determines how",
     ),
-    ("finding", "queue_id", "no finding has one as yet"),
+    ("finding", "queue_id", "always null"),
     *(
         (table.name, " ".join(column.name for column in table.all_columns), _AFTER)
         for table in (QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)
@@ -119,13 +119,13 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
 NOT_JUDGED: Final[dict[str, str]] = {
     f"{table}.{column}": reason for table, columns, reason in _NOT_JUDGED for column in columns.split()
 }
-"""`table.column` -> why nothing judges it. A wrong value in it is published, and nobody is told."""
+"""`table.column` -> why no expectation judges it. A wrong value in such a column is published unnoticed."""
 
 
 def judges_by_column() -> dict[str, tuple[str, ...]]:
-    """`table.column` -> ids of the expectations that a wrong value in it breaks, in the order of the suites."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Return `table.column` -> ids of the expectations that a wrong value violates, in the order of the suites."""
+    expectation_ids: dict[str, list[str]] = defaultdict(list)
     for expectation_id, expectation in EXPECTATIONS.items():
         for column in expectation.judged_columns:
-            found[column].append(expectation_id)
-    return {column: tuple(ids) for column, ids in found.items()}
+            expectation_ids[column].append(expectation_id)
+    return {column: tuple(ids) for column, ids in expectation_ids.items()}

@@ -1,17 +1,17 @@
-"""The SQL that measures the staged tables, for the Spark session that staged them.
+"""SQL that measures the staged tables, for the Spark session that staged them.
 
 It reads views named `<layer>_<table>` over the staged tables, `run` (one row: cluster string, ds date, baseline_ds
 date), `baseline_queue_assignment`, `baseline_consumer_connection`, `baseline_ownership_drift`, `baseline_quarantined_group` and
-`baseline_consume_progress` (the rows of baseline_ds that the build read, without any if it is null), `manifest_file` (path string,
-kind string, line_count bigint, error_count bigint: what the export's manifest says), `export_line` (kind string, value string: the
+`baseline_consume_progress` (the rows of baseline_ds that the build read, empty if it is null), `manifest_file` (path string,
+kind string, line_count bigint, error_count bigint: from the export's manifest), `export_line` (kind string, value string: the
 lines of the export's files of `export_comparison.KINDS`), `configured_rule` (see its module) and `excluded_group` (consumer_group
-string: whose rows the other views are without).
+string: the groups whose rows the other views exclude).
 
-What belongs here: how violations are put together into few statements, because each statement costs a start. What does
-not: anything that needs Spark or Great Expectations to be imported; this is text.
+What belongs here: how violations are combined into few statements, because each statement has a startup cost. What does
+not: anything that imports Spark or Great Expectations; this module builds text.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -41,10 +41,10 @@ from expectations.recomputed import judged_tables
 __all__ = ["METRIC_SCHEMA", "METRIC_STATEMENTS", "SHARED_VIEWS"]
 
 SHARED_VIEWS: Final = assignment_churn.SHARED_VIEWS | ownership_drift.SHARED_VIEWS
-"""Name -> Spark SQL of the views that statements read several times."""
+"""View name -> Spark SQL of the views that statements read several times."""
 
 METRIC_STATEMENTS: Final[tuple[str, ...]] = (
-    # Assignment and fairness together: both are judged by the same counts over the largest table.
+    # One statement for assignment and fairness: both use the same counts over the largest table.
     metric_statement(
         (*queue_assignment.SUITE.expectations, *assignment_fairness.SUITE.expectations),
         (
@@ -106,4 +106,4 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
         f"{every_table.COMMON_TABLES},{finding.COMMON_TABLES}",
     ),
 )
-"""Spark SQL statements that together give one row per expectation: `METRIC_SCHEMA`."""
+"""Spark SQL statements that together return one row per expectation, with the columns of `METRIC_SCHEMA`."""

@@ -1,9 +1,9 @@
-"""What an expectation is, and how rows that break it become one number and a few examples.
+"""The types of expectations, and the SQL that reduces violations to one number and a few examples.
 
-What belongs here: the shapes that every suite uses, and the SQL around them. What does not: any single expectation.
+What belongs here: the types that every suite uses, and the SQL around them. What does not: any single expectation.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from rebalance_ledger.tables import Table
 
 SUBJECT_COLUMNS: Final = ("consumer_group", "topic", "broker_name")
-"""What an offender may concern: what rules of groups and waivers go by. Null where it concerns none in particular."""
+"""The subject columns of a violation, by which group rules and waivers select; null where no subject is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One thing that must hold, and the range in which its number must be.
+    """A condition on a table, and the range that its number must be in.
 
     Attributes:
-        table: the table judged.
-        rule: the rule's name; with the table's it is the expectation's stable id.
-        sentence: what must hold, in one sentence.
-        severity: what a failure does; None for an expectation that is judged only where settings ask for it.
-        threshold_min: least number allowed; None for no lower limit.
-        threshold_max: greatest number allowed; None for no upper limit. Mostly 0: the number counts violations.
-        is_each_limited: whether what is measured is a number of each subject, for which settings have limits of groups;
-            the number judged is then the count of the subjects above theirs.
-        is_of_two_days: whether the day is compared with an earlier one; without one there is nothing to judge.
-        judges: columns in which a wrong value breaks it, `column` of its own table or `table.column`. Not what it reads to know
-            what is right, and not a wrong value that it may or may not see.
+        table: Table to judge.
+        rule: Name of the rule; with the table name it is the stable id.
+        sentence: The condition in one sentence.
+        severity: Effect of a failure; None for an expectation that is judged only if the settings enable it.
+        threshold_min: Minimum number allowed; None for no lower limit.
+        threshold_max: Maximum number allowed; None for no upper limit. Mostly 0: the number counts violations.
+        is_each_limited: Whether the metric is a number per subject with limits per group in the settings; the judged number
+            is then the count of subjects above their limit.
+        is_of_two_days: Whether the day is compared with a baseline; without one the expectation is not judged.
+        judges: Columns in which every wrong value violates it, `column` of its own table or `table.column`; without the columns
+            that it only reads for comparison, and those in which it detects only some wrong values.
     """
 
     table: Table
@@ -51,7 +51,7 @@ class Expectation:
 
     @property
     def judged_columns(self) -> tuple[str, ...]:
-        """What it judges, each as `table.column`."""
+        """The judged columns, each as `table.column`."""
         return tuple(name if "." in name else f"{self.table.name}.{name}" for name in self.judges)
 
     @property
@@ -61,19 +61,19 @@ class Expectation:
 
     @property
     def has_limit(self) -> bool:
-        """Whether its limit is a matter of degree, and not just that there be no violation."""
+        """Whether it has a limit other than zero violations."""
         return bool(self.threshold_min or self.threshold_max)
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """How to see, in a row of some relation, that an expectation is broken.
+    """A condition on the rows of a relation that detects violations of an expectation.
 
     Attributes:
-        expectation: what is broken.
+        expectation: Violated expectation.
         when: SQL boolean over the relation's row; null counts as false.
-        example: SQL string that names the offender.
-        count: SQL number of violations that the row stands for.
+        example: SQL string that describes the violation.
+        count: SQL number of violations that the row represents.
     """
 
     expectation: Expectation
@@ -84,11 +84,11 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The expectations that are judged and shown together.
+    """A set of expectations that are judged and shown together.
 
     Attributes:
-        name: the name of the page in Data Docs.
-        expectations: what must hold.
+        name: Name of the page in Data Docs.
+        expectations: Expectations of the suite.
     """
 
     name: str
@@ -96,37 +96,37 @@ class Suite:
 
 
 def quoted(text: str) -> str:
-    """A text as a Spark SQL string literal."""
+    """Return a text as a Spark SQL string literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def quoted_list(texts: Iterable[str]) -> str:
-    """Texts as a parenthesised list for `IN`."""
+    """Return texts as a parenthesised list for `IN`."""
     return f"({', '.join(map(quoted, texts))})"
 
 
 def text_or_null(value: str) -> str:
-    """SQL for any value as text, with the word `null` for a null."""
+    """Return SQL for a value as text, with `null` for a null."""
     return f"coalesce(CAST({value} AS STRING), 'null')"
 
 
 def subject_columns(known: Collection[str] = ()) -> str:
-    """SQL columns of what an offender concerns: those that the relation knows, and null for the others."""
+    """Return the SQL subject columns: those that the relation has, and null for the others."""
     return ", ".join(name if name in known else f"CAST(NULL AS STRING) AS {name}" for name in SUBJECT_COLUMNS)
 
 
 def violations_in(relation: str, violations: Iterable[Violation], subject: Collection[str] = ()) -> str:
-    """A query over `relation` with one row per violation: expectation_id, amount, example, and `SUBJECT_COLUMNS`.
+    """Return a query over `relation` with one row per violation: expectation_id, amount, example, `SUBJECT_COLUMNS`.
 
-    All violations of a relation are seen in one pass over it.
+    The query detects all violations in one pass over the relation.
 
     Args:
-        relation: what is looked at.
-        violations: what may be wrong with one of its rows.
-        subject: those of `SUBJECT_COLUMNS` that it has and that say whom a violation concerns.
+        relation: Relation to check.
+        violations: Conditions on its rows.
+        subject: The `SUBJECT_COLUMNS` of the relation that identify the affected subject.
     """
-    seen = ",\n    ".join(
+    structs = ",\n    ".join(
         f"IF({violation.when}, named_struct('expectation_id', {quoted(violation.expectation.expectation_id)}, "
         f"'amount', CAST({violation.count} AS DOUBLE), 'example', {violation.example}), NULL)"
         for violation in violations
@@ -134,31 +134,31 @@ def violations_in(relation: str, violations: Iterable[Violation], subject: Colle
     return f"""SELECT violation.*, {subject_columns(subject)}
 FROM {relation}
 LATERAL VIEW explode(array_compact(array(
-    {seen}))) AS violation"""
+    {structs}))) AS violation"""
 
 
 _MOST_EXAMPLES_OF_SUBJECTS: Final = 1000
-"""Examples that are kept for one expectation, over all that it concerns."""
+"""Maximum number of examples that are kept for one expectation, over all subjects."""
 
 METRIC_SCHEMA: Final = (
     "expectation_id string, observed double, examples array<string>, offenders array<struct<"
     "consumer_group: string, topic: string, broker_name: string, amount: double, examples: array<string>>>"
 )
-"""The columns of every statement's result, as Spark DDL."""
+"""Columns of every statement's result, as Spark DDL."""
 
 
 def metric_statement(expectations: Iterable[Expectation], queries: Iterable[str], common_tables: str) -> str:
-    """One statement that gives every expectation its number, its first examples, and whom it concerns.
+    """Return one statement that computes number, first examples and affected subjects of every expectation.
 
-    The number is the sum of the amounts that the queries give, mostly 1 for each violation, and 0 without any. Whom it
-    concerns is complete: each subject once, with its part of the number and its own first examples. Memory
-    is bounded whatever is wrong with the data: examples are cut to the first few by a running row number before they
-    are collected, and to the first thousand of an expectation.
+    The number is the sum of the amounts that the queries return, mostly 1 for each violation, and 0 without any. The list
+    of subjects is complete: each subject once, with its part of the number and its own first examples. Memory is bounded
+    for any data: before they are collected, examples are limited by a running row number to the first few, and to the
+    first thousand of an expectation.
 
     Args:
-        expectations: what is measured.
-        queries: queries with the columns of `violations_in`, in that order.
-        common_tables: `name AS (…), …` that the queries use.
+        expectations: Expectations to measure.
+        queries: Queries with the columns of `violations_in`, in that order.
+        common_tables: Common table expressions of the queries, `name AS (…), …`.
 
     Returns:
         Spark SQL with the columns of `METRIC_SCHEMA`.

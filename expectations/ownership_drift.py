@@ -1,10 +1,10 @@
-"""What must hold of `gold.ownership_drift`: every queue once, its owners as the sources say, its state as its owners say.
+"""Expectations for `gold.ownership_drift`: every queue once, owners as in the sources, states that follow from owners.
 
-What belongs here: owners, states and evidence of causes, worked out again in plain SQL. What does not: who should own a
-queue, which `queue_assignment` is judged for; whether a state is good news.
+What belongs here: owners, states and evidence of causes, recomputed in plain SQL. What does not: the expected owner of a
+queue, which the suite of `queue_assignment` judges; whether a state is a problem.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -27,12 +27,13 @@ from rebalance_ledger.tables import OWNERSHIP_DRIFT
 from rebalance_ledger.tables.silver.process_owner import PROCESS_OWNER
 
 ONE_ROW_PER_QUEUE: Final = Expectation(
-    OWNERSHIP_DRIFT, "one_row_per_queue", "A queue of a group and topic stands in one row only."
+    OWNERSHIP_DRIFT, "one_row_per_queue", "Every queue of a group and topic is in one row only."
 )
 QUEUES_ACCOUNTED: Final = Expectation(
     OWNERSHIP_DRIFT,
     "queues_accounted",
-    "Every queue that queue_assignment shares out, or that a client was seen to hold, is there, and no other.",
+    "Every queue that queue_assignment assigns or that a client was observed to hold has a row; "
+    "there are no other rows.",
     judges=(
         "consumer_group",
         "topic",
@@ -43,8 +44,8 @@ QUEUES_ACCOUNTED: Final = Expectation(
 WORDS_KNOWN: Final = Expectation(
     OWNERSHIP_DRIFT,
     "words_known",
-    "State, cause and reason are on their closed lists; a cause stands only where something is amiss, a reason "
-    "exactly where the state is unknown.",
+    "State, cause and reason are from their closed lists; only a problem has a cause, and exactly "
+    "the unknown states have a reason.",
     judges=(
         "state",
         "likely_cause",
@@ -55,7 +56,8 @@ WORDS_KNOWN: Final = Expectation(
 OWNERS_EQUAL_SOURCES: Final = Expectation(
     OWNERSHIP_DRIFT,
     "owners_equal_sources",
-    "The expected clients are those of queue_assignment, the observed ones those whose process tables have the queue.",
+    "The expected clients are those of queue_assignment; the observed clients are those whose "
+    "process tables contain the queue.",
     judges=(
         "expected_client_ids",
         "observed_client_ids",
@@ -67,21 +69,22 @@ OWNERS_EQUAL_SOURCES: Final = Expectation(
 STATE_FOLLOWS_OWNERS: Final = Expectation(
     OWNERSHIP_DRIFT,
     "state_follows_owners",
-    "The state is the one that plain SQL finds from the owners; a client that could not be asked makes no queue unowned.",
+    "Every state equals the one that plain SQL derives from the owners; a client that could not "
+    "be queried makes no queue unowned.",
     judges=("state",),
 )
 CAUSE_HAS_EVIDENCE: Final = Expectation(
-    OWNERSHIP_DRIFT, "cause_has_evidence", "Each cause has its evidence in the silver tables."
+    OWNERSHIP_DRIFT, "cause_has_evidence", "Every cause has its evidence in the silver tables."
 )
 CAUSE_GIVEN: Final = Expectation(
     OWNERSHIP_DRIFT,
     "cause_given",
-    "A queue that the assignment leaves to nobody for a known reason has a cause.",
+    "Every queue that the assignment leaves without an owner for a known reason has a cause.",
 )
 PROCESS_ANSWERED: Final = Expectation(
     PROCESS_OWNER,
     "process_answered",
-    "Whichever process was seen to own a queue is one that answered.",
+    "Every process that was observed to own a queue is one that answered.",
     judges=(
         "consumer_group",
         "client_id",
@@ -109,7 +112,7 @@ SUITE: Final = Suite(
 
 
 def _rows(columns: dict[str, str], relation: str, **given: str) -> str:
-    """A query of some columns, null of their type where not given, so that queries of one shape can be put together."""
+    """Return a query with all columns, null of their type by default, so that queries can be combined with UNION."""
     shown = (f"{given.get(name, f'CAST(NULL AS {kind})')} AS {name}" for name, kind in columns.items())
     return f"\n  SELECT {', '.join(shown)}\n  FROM {relation}"
 
@@ -131,10 +134,10 @@ _JUDGED = (
 )
 
 
-def _of_suspects(table: str) -> str:
-    """The rows of a table that are of a group with a queue that numbers alone do not tell.
+def _suspect_rows(table: str) -> str:
+    """Return SQL for the rows of a table that belong to a group with a queue that counts alone do not judge.
 
-    Groups are few, so they go to every task instead of all rows to them.
+    The list of these groups is small, so it is broadcast and the rows are not shuffled.
     """
     return f"(SELECT /*+ BROADCAST(suspect) */ * FROM {table} LEFT SEMI JOIN suspect USING (consumer_group))"
 
@@ -146,18 +149,18 @@ _FACT = {
 }
 _HOLDER = "IF(coalesce(is_dropped, FALSE), NULL, client_id)"
 _POPPED = "is_pop AND NOT coalesce(is_dropped, FALSE)"
-# Where processes of a client answered themselves, they speak and not the one that a broker found.
+# If processes of a client answered directly, their answers replace that of the process that a broker reached.
 _BY_BROKER = (
-    f"(SELECT * FROM {_of_suspects('silver_observed_owner')} "
+    f"(SELECT * FROM {_suspect_rows('silver_observed_owner')} "
     "LEFT ANTI JOIN (SELECT * FROM answer WHERE process_count > 0) USING (consumer_group, client_id))"
 )
 
-# A queue that is being given up is there too, held by nobody; a pop of all queues of a broker is no queue.
+# A queue that is being released has a row without a holder; a pop of all queues of a broker is not a queue.
 _FACTS: Final = "\n  UNION ALL".join(
     (
         _rows(
             _FACT,
-            f"{_of_suspects('gold_queue_assignment')} LEFT JOIN answer USING (consumer_group, client_id) "
+            f"{_suspect_rows('gold_queue_assignment')} LEFT JOIN answer USING (consumer_group, client_id) "
             "WHERE is_effective OR strategy = 'AVG'",
             **_QUEUE,
             chosen="IF(is_effective AND NOT reason <=> 'route_missing', client_id, NULL)",
@@ -178,18 +181,18 @@ _FACTS: Final = "\n  UNION ALL".join(
         ),
         _rows(
             _FACT,
-            f"{_of_suspects('silver_process_owner')} WHERE NOT is_pop",
+            f"{_suspect_rows('silver_process_owner')} WHERE NOT is_pop",
             **_QUEUE,
             holder=_HOLDER,
             process="IF(coalesce(is_dropped, FALSE), NULL, process)",
             is_source="TRUE",
         ),
-        _rows(_FACT, _of_suspects("gold_ownership_drift"), **_QUEUE, drift=f"struct({', '.join(_JUDGED)})"),
+        _rows(_FACT, _suspect_rows("gold_ownership_drift"), **_QUEUE, drift=f"struct({', '.join(_JUDGED)})"),
     )
 ).replace("CAST(NULL AS BOOLEAN) AS drift", "NULL AS drift")
 
-# Nearly every queue has one chosen client, who holds it and of whom the table says just that. Such queues are told by
-# numbers alone, which is ten times cheaper; only the others are looked at.
+# Nearly every queue has one expected client that holds it and that the table shows. Counts alone judge such queues,
+# which is ten times cheaper; only the others are examined in detail.
 _NUMBERS = {
     **dict.fromkeys(_QUEUE, "STRING"),
     **dict.fromkeys(("chosen", "holder", "told", "strategy", "told_strategy"), "BIGINT"),
@@ -247,7 +250,7 @@ _KEEPS_ROOMS_APART = (
     f">= array{MACHINE_ROOM_ONE_OWNER_SINCE}"
 )
 
-_OF_MEMBERS = _of_suspects("silver_consumer_connection")
+_OF_MEMBERS = _suspect_rows("silver_consumer_connection")
 _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
     (
         _rows(
@@ -259,7 +262,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
         ),
         _rows(
             _TOLD,
-            # A member's own word on its release goes before what brokers list, as in the build.
+            # The release that a member reports takes precedence over the one that brokers list, as in the build.
             "(SELECT consumer_group, client_id, max(client_language) AS client_language, "
             "coalesce(max(own_version), max(client_version)) AS client_version, max(state) AS state, "
             "bool_or(is_puller) AS is_puller "
@@ -283,7 +286,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
         ),
         _rows(
             _TOLD,
-            _of_suspects("silver_client_subscription"),
+            _suspect_rows("silver_client_subscription"),
             consumer_group="consumer_group",
             client_id="client_id",
         ),
@@ -291,7 +294,7 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
 )
 
 _REPEATED: Final = """
--- Ids that every broker which lists them lists more than once: several processes, or one and connections that died.
+-- Ids that every listing broker lists more than once: several processes, or one process with dead connections.
 repeated AS (
   SELECT consumer_group, client_id, TRUE AS is_repeated
   FROM (
@@ -299,7 +302,7 @@ repeated AS (
     FROM silver_consumer_connection
     GROUP BY consumer_group, broker_name, client_id
     UNION ALL
-    -- Proxies tell each other of their clients: whatever they list is one connection.
+    -- Proxies synchronise their client lists, so their entries count as one connection.
     SELECT consumer_group, client_id, 1 FROM silver_proxy_connection
   )
   GROUP BY consumer_group, client_id
@@ -308,7 +311,7 @@ repeated AS (
 
 _HIDDEN_GROUPS: Final = f"""
 {PROXY_TABLES},
--- Groups of which a proxy did not say whether it has members: these may read any queue as well.
+-- Groups without an answer of some proxy about members: such members may read any queue as well.
 hidden_group AS (
   SELECT consumer_group, TRUE AS is_hidden
   FROM (SELECT DISTINCT consumer_group FROM gold_assignment_fairness WHERE group_state = 'online')
@@ -328,7 +331,7 @@ SELECT
 FROM (
   SELECT
     consumer_group, client_id, state, is_process, reports_queues, client_version, is_client_rebalance,
-    -- What pulls by itself has a strategy set, and never asks it.
+    -- A pull consumer has a strategy set but never uses it.
     IF(reports_queues AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
       coalesce(strategy, strategy_class), NULL) AS strategy,
     consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0 AS is_by_hand,
@@ -354,7 +357,7 @@ FROM (
   GROUP BY {_KEY}
   HAVING NOT coalesce({_PLAIN_QUEUE}, FALSE)
 )
--- Where a client's processes were asked themselves, they may say other than the broker's row that numbers go by.
+-- Processes that were queried directly may differ from the broker's row that the counts use.
 UNION
 SELECT consumer_group FROM silver_client_process WHERE {USERS_GROUP}
 UNION
@@ -363,7 +366,7 @@ UNION
 SELECT consumer_group FROM hidden_group
 """,
 }
-"""Name -> Spark SQL of the views that the statement reads many times; written first, they are planned and computed once."""
+"""View name -> Spark SQL of the views that the statement reads many times; materialised first, they are computed once."""
 
 COMMON_TABLES: Final = f"""
 answer AS (SELECT * FROM drift_answer),
@@ -383,7 +386,7 @@ queue AS (
   FROM fact
   GROUP BY {_KEY}
 ),
--- The members of a group and topic that hold another queue than the one they should, or lack one.
+-- The members of a group and topic that hold an unexpected queue or lack an expected one.
 mismatch AS (
   SELECT consumer_group, topic, collect_set(client_id) AS mismatched
   FROM queue
@@ -403,7 +406,7 @@ group_fact AS (
   )
   GROUP BY consumer_group
 ),
--- What is told of a topic: its readable queues, whether name servers differ in them, and whether any answered.
+-- Route facts of a topic: its readable queues, whether name servers differ in them, and whether any answered.
 topic_fact AS (
   SELECT
     topic, max(most_queues) AS most_queues, sum(nameserver_count) AS nameserver_count,
@@ -426,10 +429,10 @@ subscription_fact AS (
     flatten(collect_list(pops)) AS pops
   FROM (
     SELECT consumer_group, topic, group_state, NULL AS subscriber_count, NULL AS pops
-    FROM {_of_suspects("gold_assignment_fairness")}
+    FROM {_suspect_rows("gold_assignment_fairness")}
     UNION ALL
     SELECT consumer_group, topic, NULL, count(*), NULL
-    FROM {_of_suspects("silver_client_subscription")}
+    FROM {_suspect_rows("silver_client_subscription")}
     GROUP BY consumer_group, topic
     UNION ALL
     SELECT consumer_group, topic, NULL, NULL, collect_set(struct(broker_name, queue_id, client_id))
@@ -468,7 +471,7 @@ gathered AS (
     FROM silver_broker_setting WHERE setting = 'serverLoadBalancerEnable' GROUP BY broker_name
   ) USING (broker_name)
 ),
--- A group of which no member reports a strategy, and no settings say one.
+-- A group whose members report no strategy, and whose settings name none.
 met AS (
   SELECT
     *,
@@ -498,7 +501,7 @@ supposed AS (
         WHEN greatest(seen_process_count, size(holders)) > 1
           OR size(holders) > 0 AND size(pops_of_queue) > 0 THEN 'multiple_owners'
         WHEN size(pops_of_queue) > 0 OR coalesce(unobserved_reader_count, 0) > 0 THEN 'shared'
-        -- Members on a list that the ledger did not take may be silent, and do not count then.
+        -- Members on a list that the ledger did not use may not have answered, and do not count then.
         WHEN sharing_degree = 0 AND size(holders) = 0
           AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)) THEN 'unowned'
         ELSE 'unknown' END
@@ -508,7 +511,7 @@ supposed AS (
         WHEN size(array_intersect(missing, silent)) > 0 THEN 'unknown'
         ELSE 'match' END
       WHEN seen_process_count > 1 THEN 'multiple_owners'
-      -- Members on a list that the ledger did not take may be silent, and do not count then.
+      -- Members on a list that the ledger did not use may not have answered, and do not count then.
       WHEN is_untold THEN IF(
         size(clients) = 0
           AND (coalesce(reason IN {quoted_list(UNKNOWN_RULE_REASONS)}, FALSE) OR is_strategy_open)
@@ -554,19 +557,19 @@ _HAS_EVIDENCE: Final[dict[str, str]] = {
     "AND drift.deviating_parameters IS NOT NULL AND list_count = 1 AND NOT coalesce(has_other_view, FALSE) "
     "AND NOT coalesce(has_ghost OR has_silent_member OR has_doubled_id, FALSE)",
 }
-"""Cause -> SQL over a row of `judged` that is true where the sources have evidence of it."""
+"""Cause -> SQL over a row of `judged` that is true if the sources have evidence of it."""
 
 _EVIDENCE = " ".join(f"WHEN {quoted(cause)} THEN {sql}" for cause, sql in _HAS_EVIDENCE.items())
 _WRONG_STATES = quoted_list(DRIFT_FINDING_KINDS)
-_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', queue ', broker_name, '/', queue_id, ': ', {said})"
+_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', queue ', broker_name, '/', queue_id, ': ', {details})"
 _OWNERS = (
     "'expected ', coalesce(concat('[', array_join({chosen}, ' '), ']'), 'null'), ', observed [', "
     "array_join({seen}, ' '), ']'"
 )
 
 
-def _example(said: str) -> str:
-    return _SUBJECT.format(said=said)
+def _example(details: str) -> str:
+    return _SUBJECT.format(details=details)
 
 
 VIOLATION_QUERIES: Final = (
@@ -644,4 +647,4 @@ VIOLATION_QUERIES: Final = (
         ("consumer_group",),
     ),
 )
-"""What is seen of each queue, and of each process."""
+"""Violations of each queue and of each process."""

@@ -1,7 +1,7 @@
-"""What a cluster's settings ask of the gate, joined with what the gate asks by itself.
+"""The gate policy of a cluster: its settings over the defaults of the gate.
 
-What belongs here: which severity, limit and waiver counts for an expectation and a group on a day. What does not: the
-file's form (`settings`), the evaluation (`evaluation`).
+What belongs here: which severity, limit and waiver applies to an expectation and a group on a day. What does not: the
+format of the file (`settings`), the evaluation (`evaluation`).
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ GATE_NAMES: Final = GateNames(
     limited=frozenset(name for name, expectation in EXPECTATIONS.items() if expectation.has_limit),
     findings=frozenset(FINDING_KINDS),
 )
-"""What a settings file may name."""
+"""The names that a settings file may contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What counts for one cluster on one day.
+    """The policy of one cluster on one day.
 
     Attributes:
-        settings: the gate's part of the cluster's settings.
-        ds: the day that is judged; waivers end by it and not by a clock, so that a re-run says the same.
+        settings: Gate section of the cluster's settings.
+        ds: Day that is judged. Waivers expire by it and not by the clock, so that a rerun gives the same verdict.
     """
 
     settings: GateSettings
     ds: date
 
     def severity(self, expectation: Expectation, consumer_group: str | None = None) -> Severity | None:
-        """What an offender of a group, or one of no group, comes to; None where nobody minds."""
+        """Return the severity for a group, or for no group; None if the policy ignores it."""
         return self._severity_by(self.settings.of_group(consumer_group), expectation)
 
     def severest(self, expectation: Expectation) -> Severity | None:
-        """The severest that counts for any group; None for an expectation that nobody asks for."""
+        """Return the highest severity for any group; None if the policy ignores the expectation."""
         rules = (self.settings, *self.settings.groups.values())
-        found = {self._severity_by(rule, expectation) for rule in rules}
-        return "block" if "block" in found else "warn" if "warn" in found else None
+        severities = {self._severity_by(rule, expectation) for rule in rules}
+        return "block" if "block" in severities else "warn" if "warn" in severities else None
 
     def _severity_by(self, rule: GateRule, expectation: Expectation) -> Severity | None:
-        """What one rule makes of an expectation; what it leaves out, the cluster says, and then the expectation."""
+        """Return the severity by one rule, with the cluster's rule and the expectation itself as fallbacks."""
         cluster = self.settings
         kind = kind_of(expectation)
         if kind is not None:
-            asked = rule.findings.get(kind) or cluster.findings.get(kind)
-            return None if asked == "ignore" else asked
+            level = rule.findings.get(kind) or cluster.findings.get(kind)
+            return None if level == "ignore" else level
         if expectation is EVEN_ENOUGH:
             limits = rule.max_over_mean or cluster.max_over_mean
             return None if limits is None else "warn" if limits.block is None else "block"
@@ -68,18 +68,18 @@ class Rules:
         return rule.severities.get(name) or cluster.severities.get(name) or expectation.severity
 
     def thresholds(self, expectation: Expectation) -> tuple[float | None, float | None]:
-        """Least and greatest number allowed; the settings' limit takes the place of the one that there is."""
+        """Return the minimum and maximum number allowed; a limit of the settings replaces the default."""
         limit = self.settings.limits.get(expectation.expectation_id)
         if limit is None:
             return expectation.threshold_min, expectation.threshold_max
         return (limit, None) if expectation.threshold_min is not None else (None, limit)
 
     def max_over_mean(self, consumer_group: str | None) -> FairnessLimits | None:
-        """How uneven a group may be."""
+        """Return the fairness limits of a group."""
         return self.settings.of_group(consumer_group).max_over_mean or self.settings.max_over_mean
 
     def waivers(self, expectation: Expectation) -> list[Waiver]:
-        """The waivers of an expectation, ended ones too."""
+        """Return the waivers of an expectation, including expired ones."""
         kind = kind_of(expectation)
         return [
             waiver
@@ -89,5 +89,5 @@ class Rules:
         ]
 
     def is_in_force(self, waiver: Waiver) -> bool:
-        """Whether a waiver counts on the day that is judged; its last day is one of them."""
+        """Return whether a waiver is in force on the judged day; its last day is included."""
         return self.ds <= waiver.expires_on

@@ -1,10 +1,10 @@
-"""What must hold of `group_state`: nobody is called offline without proof, and every state has its evidence.
+"""Expectations for `group_state`: no group is offline without proof, and every state has its evidence.
 
-What belongs here: the answers and traces of a group, worked out again in plain SQL from silver. What does not: who the
-members are (`recomputed`).
+What belongs here: the answers about a group and its traces, recomputed in plain SQL from silver. What does not: its members
+(`recomputed`).
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -22,7 +22,7 @@ from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS, BROADCAST_OFFSET_FILE, 
 STATE_KNOWN: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "group_state_known",
-    "group_state and its reason are on their closed lists; a reason stands exactly where the state is unknown.",
+    "group_state and its reason are from their closed lists; exactly the unknown states have a reason.",
     judges=(
         "group_state",
         "group_state_reason",
@@ -31,36 +31,37 @@ STATE_KNOWN: Final = Expectation(
 ABSENCE_PROVEN: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "absence_proven",
-    "A group is offline only where every registered broker and every proxy said so, and nothing shows that it consumes.",
+    "Every offline group is reported offline by every registered broker and every proxy, and "
+    "nothing shows that it consumes.",
 )
 STATE_HAS_EVIDENCE: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "group_state_has_evidence",
-    "A group is online where a broker or proxy lists it, and unknown for a reason that silver shows.",
+    "A group is online if a broker or proxy lists it, and unknown for a reason that silver shows.",
     judges=("group_state_reason",),
 )
 STATE_SAME: Final = Expectation(
     OWNERSHIP_DRIFT,
     "group_state_same",
-    "group_state and its reason are those of assignment_fairness.",
+    "group_state and its reason equal those of assignment_fairness.",
     judges=(
         "group_state",
         "group_state_reason",
     ),
 )
 NO_SYSTEM_GROUP: Final = Expectation(
-    ASSIGNMENT_FAIRNESS, "users_groups_only", "No row is about a group that RocketMQ keeps for itself."
+    ASSIGNMENT_FAIRNESS, "users_groups_only", "No row is about a RocketMQ system group."
 )
 NO_SYSTEM_GROUP_IN_DRIFT: Final = Expectation(
-    OWNERSHIP_DRIFT, "users_groups_only", "No row is about a group that RocketMQ keeps for itself."
+    OWNERSHIP_DRIFT, "users_groups_only", "No row is about a RocketMQ system group."
 )
 NO_SYSTEM_GROUP_IN_OFFSET_FILES: Final = Expectation(
-    BROADCAST_OFFSET_FILE, "users_groups_only", "No row is about a group that RocketMQ keeps for itself."
+    BROADCAST_OFFSET_FILE, "users_groups_only", "No row is about a RocketMQ system group."
 )
 NO_SYSTEM_GROUP_IN_FINDING: Final = Expectation(
     FINDING,
     "users_groups_only",
-    "No finding but those of rejected and repeated records is about a group that RocketMQ keeps for itself.",
+    "No finding is about a RocketMQ system group, except those on rejected and repeated records.",
 )
 
 SUITE: Final = Suite(
@@ -81,7 +82,7 @@ USERS_GROUP: Final = (
     f"(NOT consumer_group IN {quoted_list(SYSTEM_GROUPS)} "
     f"AND NOT startswith(consumer_group, {quoted(SYSTEM_GROUP_PREFIX)}))"
 )
-"""SQL boolean: the row's group is one of applications."""
+"""SQL boolean: the row's group is an application group."""
 
 _SYNCER: Final = f"consumer_group = {quoted(PROXY_HEARTBEAT_GROUP)}"
 
@@ -97,7 +98,7 @@ proxies AS (
   SELECT
     greatest(
       (SELECT count(DISTINCT proxy) FROM silver_proxy_presence),
-      -- Proxies of one host have one client id, and each has one connection to a broker.
+      -- Proxies of one host share a client id, and each has one connection to a broker.
       (SELECT coalesce(max(connection_count), 0) FROM (
         SELECT count(*) AS connection_count FROM silver_consumer_connection WHERE {_SYNCER} GROUP BY broker_name
       ))
@@ -110,7 +111,7 @@ proxies AS (
       )
     ) > 0 AS is_unfound
 )"""
-"""`name AS (…), …`: which proxies there are, and how many of them answered about each group."""
+"""`name AS (…), …`: the proxies, and how many of them answered about each group."""
 
 COMMON_TABLES: Final = f"""
 stated_group AS (
@@ -119,7 +120,7 @@ stated_group AS (
   GROUP BY consumer_group, topic
 ),
 registered_broker AS (SELECT DISTINCT broker_name FROM silver_broker WHERE broker_name IS NOT NULL),
--- A broker of which a group has no answer, unless it has no configuration of the group and so cannot have it.
+-- A broker without an answer about the group, unless it has no configuration of the group and so cannot have its members.
 unanswered AS (
   SELECT consumer_group, TRUE AS is_unanswered
   FROM (SELECT DISTINCT consumer_group FROM stated_group) CROSS JOIN registered_broker
@@ -273,9 +274,9 @@ QUERIES: Final = (
     _system_groups("gold_assignment_fairness", NO_SYSTEM_GROUP),
     _system_groups("gold_ownership_drift", NO_SYSTEM_GROUP_IN_DRIFT),
     _system_groups("gold_broadcast_offset_file", NO_SYSTEM_GROUP_IN_OFFSET_FILES),
-    # That a record could not be read is true of any group.
+    # A record of any group can be unreadable.
     _system_groups(
         "gold_finding", NO_SYSTEM_GROUP_IN_FINDING, "kind NOT IN ('record_rejected', 'record_repeated')"
     ),
 )
-"""What is seen of each group's state."""
+"""Violations of each group's state."""

@@ -1,10 +1,10 @@
-"""What must hold of `gold.producer_spread`, and of the publish side in silver: worked out again from the routes.
+"""Expectations for `gold.producer_spread` and the publish side in silver, recomputed from the routes.
 
-What belongs here: the expectations of this table, and the SQL that reads permissions, masters and order
-configurations for itself. What does not: which name server's route is taken where they differ; any of them will do.
+What belongs here: the expectations of this table, and the SQL that reads permissions, masters and order configurations
+independently. What does not: the choice of a name server's route where they differ; any of them is accepted.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
@@ -28,7 +28,8 @@ _PERM_WRITE: Final = 2
 PUBLISH_SIDE_EQUALS_ROUTE: Final = Expectation(
     TOPIC_ROUTE,
     "publish_side_equals_route",
-    "What producers write is what permission, master, queue numbers and order configuration of the same row give.",
+    "The queues that producers write to follow from permission, master, queue numbers and order "
+    "configuration of the same row.",
     judges=(
         "publish_queue_count",
         "publish_run_count",
@@ -38,7 +39,7 @@ PUBLISH_SIDE_EQUALS_ROUTE: Final = Expectation(
 BROKERS_EQUAL_ROUTE: Final = Expectation(
     PRODUCER_SPREAD,
     "brokers_equal_route",
-    "The brokers of a topic are exactly those of one name server's route and order configuration.",
+    "The brokers of every topic are exactly those of one name server's route and order configuration.",
     judges=(
         "topic",
         "broker_name",
@@ -47,12 +48,13 @@ BROKERS_EQUAL_ROUTE: Final = Expectation(
 TOPICS_OF_APPLICATIONS: Final = Expectation(
     PRODUCER_SPREAD,
     "topics_of_applications",
-    "No topic that RocketMQ keeps for itself is there: retry, dead letters, system topics.",
+    "No row is about a RocketMQ topic of its own: retry, dead letters, system topics.",
 )
 COUNTS_EQUAL_ROUTE: Final = Expectation(
     PRODUCER_SPREAD,
     "counts_equal_route",
-    "Queues, their source and the reason for having none are those of that route; unknown is null and not 0.",
+    "Queue counts, their source and the reason for having none equal those of that route; unknown "
+    "counts are null, not 0.",
     judges=(
         "publish_source",
         "writable_queue_count",
@@ -63,7 +65,8 @@ COUNTS_EQUAL_ROUTE: Final = Expectation(
 NUMBERS_EQUAL_COUNTS: Final = Expectation(
     PRODUCER_SPREAD,
     "numbers_equal_counts",
-    f"Every share, and what losing a broker does, is within {RATIO_TOLERANCE:g} of what plain SQL finds.",
+    f"Every share, and every effect of losing a broker, is within {RATIO_TOLERANCE:g} of what "
+    "plain SQL computes.",
     judges=(
         "share",
         "share_per_queue",
@@ -76,13 +79,13 @@ NUMBERS_EQUAL_COUNTS: Final = Expectation(
 LISTS_COUNTED: Final = Expectation(
     PRODUCER_SPREAD,
     "lists_counted",
-    "The number of different publish lists is that of the name servers' routes.",
+    "The number of distinct publish lists equals that of the name servers' routes.",
     judges=("publish_list_count",),
 )
 SHARES_ADD_UP: Final = Expectation(
     PRODUCER_SPREAD,
     "shares_add_up",
-    "The known shares of a topic are between 0 and 1, and their sum is 1.",
+    "The known shares of a topic are between 0 and 1, and add up to 1.",
 )
 
 SUITE: Final = Suite(
@@ -106,7 +109,7 @@ _IS_OWN_TOPIC = " OR ".join(
     )
 )
 
-# Column of a row of `gold_producer_spread` -> what it must be, over the columns of `shared_route`.
+# Column of `gold_producer_spread` -> SQL of its expected value, over the columns of `shared_route`.
 _COUNTS: Final = {
     "publish_source": "IF(is_ordered, 'order_configuration', IF(is_static, 'static_topic', 'route'))",
     "writable_queue_count": "place_count",
@@ -128,7 +131,7 @@ _NUMBERS: Final = {
 
 
 def _is_near(column: str, expected: str) -> str:
-    """SQL boolean: the given number is the expected one, or both are null."""
+    """Return a SQL boolean: the number is near the expected one, or both are null."""
     return (
         f"coalesce(abs(given.{column} - {expected}) <= {RATIO_TOLERANCE!r} * greatest(1, {expected}), "
         f"given.{column} IS NULL AND {expected} IS NULL)"
@@ -136,7 +139,7 @@ def _is_near(column: str, expected: str) -> str:
 
 
 def _differences(expected: dict[str, str], is_equal: Callable[[str, str], str]) -> str:
-    """SQL string that names each differing column of a broker with both its values; null where none differs."""
+    """Return a SQL string that names each differing column of a broker with both values; null if none differs."""
     named = ", ".join(
         f"IF({is_equal(column, f'expected.{column}')}, NULL, concat('{column} is ', {text_or_null(f'given.{column}')}, "
         f"', expected ', {text_or_null(f'expected.{column}')}))"
@@ -150,7 +153,7 @@ def _columns(expected: dict[str, str]) -> str:
 
 
 COMMON_TABLES: Final = f"""
--- Brokers and clusters have topics of their own name.
+-- Every broker and cluster has a topic of its own name.
 own_name AS (
   SELECT DISTINCT explode(array(
     broker_name, broker_cluster_name, concat(broker_cluster_name, {quoted(REPLY_TOPIC_SUFFIX)}))) AS own_name
@@ -200,7 +203,7 @@ shared_route AS (
         WHEN is_ordered THEN aggregate(
           filter(parts, part -> part.broker_name = listed_route.broker_name),
           0, (sum, part) -> sum + greatest(part.count - subscribe_queue_count, 0))
-        -- Of several entries only the sum is known: each has its first queues in common with what is read.
+        -- Of several entries only the sum is known: each shares its first queues with the readable ones.
         WHEN queue_data_count > 1 THEN greatest(
           least(publish_unread_count, greatest(place_count - subscribe_queue_count, 0)),
           place_count - queue_data_count * subscribe_queue_count, 0)
@@ -239,7 +242,7 @@ compared_route AS (
   FROM (
     SELECT
       topic, nameserver, broker_name, place_count, given,
-      -- A logical broker is no broker where producers do not go by it.
+      -- A logical broker does not count where producers do not use it.
       IF(NOT is_logical OR place_count > 0, named_struct({_columns(_COUNTS)}, {_columns(_NUMBERS)}), NULL) AS expected,
       IF(
         publish_queue_count <=> place_count AND publish_unread_count <=> unread_count
@@ -264,7 +267,7 @@ judged_topic AS (
       topic,
       size(collect_set(answer)) AS list_count,
       flatten(collect_list(silver_differences)) AS silver_differences,
-      -- Of the name servers' routes the one that the given rows fit best.
+      -- The name server's route that fits the rows best.
       min_by(
         struct(broker_count, found_count, missing, count_differences, number_differences),
         struct(broker_count - found_count, size(count_differences), size(number_differences), nameserver)) AS best

@@ -1,7 +1,7 @@
-"""Which groups a day could be published without, where they alone keep it from being published.
+"""Selection of the groups to quarantine when they alone block a day.
 
-What belongs here: that decision, from evaluations. What does not: measuring the rest of the day (`spark_jobs`), leaving the rows
-out (`warehouse`).
+What belongs here: that decision, from evaluations. What does not: measuring the day without these groups (`spark_jobs`),
+excluding their rows (`warehouse`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def blocking(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
-    """The evaluations that keep a day from being published."""
+    """Return the evaluations that block publication of the day."""
     return [
         evaluation
         for evaluation in evaluations
@@ -27,13 +27,13 @@ def blocking(evaluations: Iterable[Evaluation]) -> list[Evaluation]:
 
 
 def groups_at_fault(evaluations: Iterable[Evaluation]) -> list[dict[str, Any]] | None:
-    """The groups without which nothing is known that would keep the day from being published.
+    """Return the groups whose exclusion removes every known blocking violation.
 
     Returns:
-        The own columns of rows of `gold.quarantined_group`, by group; none where nothing blocks. None where something blocks
-        that is no group's: a number that was not measured, or whose offenders are not all told by their groups.
+        Rows of `gold.quarantined_group` without the partition columns, ordered by group; empty if nothing blocks. None if
+        a blocking violation belongs to no group: the number was not measured, or a subject has no group.
     """
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for evaluation in blocking(evaluations):
         offenders_of: defaultdict[str, list[AffectedSubject]] = defaultdict(list)
         for offender in evaluation.offenders:
@@ -44,7 +44,7 @@ def groups_at_fault(evaluations: Iterable[Evaluation]) -> list[dict[str, Any]] |
             offenders_of[offender.consumer_group].append(offender)
         if not offenders_of:
             return None
-        found += [
+        rows += [
             {
                 "consumer_group": group,
                 "expectation_id": evaluation.expectation.expectation_id,
@@ -55,9 +55,9 @@ def groups_at_fault(evaluations: Iterable[Evaluation]) -> list[dict[str, Any]] |
             }
             for group, offenders in offenders_of.items()
         ]
-    return sorted(found, key=lambda row: (row["consumer_group"], row["expectation_id"]))
+    return sorted(rows, key=lambda row: (row["consumer_group"], row["expectation_id"]))
 
 
 def names(rows: Iterable[dict[str, Any]]) -> tuple[str, ...]:
-    """The groups of rows of `gold.quarantined_group`, each once, sorted."""
+    """Return the distinct groups of rows of `gold.quarantined_group`, sorted."""
     return tuple(sorted({row["consumer_group"] for row in rows}))

@@ -1,9 +1,9 @@
-"""What must hold of `gold.quarantined_group`: that few groups are left out of a day.
+"""Expectation for `gold.quarantined_group`: the share of quarantined groups is limited.
 
-What belongs here: the expectation and how it is measured. What does not: which groups are left out (`quarantine`).
+What belongs here: the expectation and its SQL. What does not: the selection of the groups (`quarantine`).
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -15,7 +15,7 @@ from rebalance_ledger.tables import QUARANTINED_GROUP
 LEFT_OUT_ARE_FEW: Final = Expectation(
     QUARANTINED_GROUP,
     "count_within_limit",
-    "The share of the cluster's groups that the day is published without is small.",
+    "The share of quarantined groups is within the limit.",
     threshold_max=MOST_QUARANTINED_RATIO,
 )
 
@@ -30,4 +30,4 @@ SELECT
   concat('group ', consumer_group) AS example,
   {subject_columns(("consumer_group",))}
 FROM excluded_group"""
-"""Each group that is left out, as its part of all groups."""
+"""Each quarantined group, as its share of all groups."""

@@ -1,10 +1,10 @@
-"""What must hold of `gold.queue_assignment`: nothing doubled, nothing dropped, nobody foreign.
+"""Expectations for `gold.queue_assignment`: no duplicate rows, no missing queues, no owners that are not members.
 
-What belongs here: the expectations of this table and the rows that break them. What does not: the counting
+What belongs here: the expectations of this table and the rows that violate them. What does not: the counting
 (`recomputed`), the one-day and one-row-per-key checks that every table shares (`every_table`).
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -33,41 +33,42 @@ from rebalance_ledger.tables import QUEUE_ASSIGNMENT
 ONE_ROW_PER_OWNER: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "one_row_per_owner",
-    "A queue, a strategy and an owner stand in one row only; members that share a client id share the row.",
+    "Every queue, strategy and owner is in one row only; members with the same client id share that row.",
 )
 ONE_OWNER: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "one_owner",
-    "A strategy that promises one owner never gives a queue to two clients of one language with the same parameters; "
-    "MACHINE_ROOM promises it from Java 4.8.0.",
+    "No strategy that guarantees one owner assigns a queue to two clients of one language with "
+    "the same parameters; MACHINE_ROOM guarantees it from Java 4.8.0.",
 )
 OWNED_OR_UNOWNED: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "owned_or_unowned",
-    "A queue with an owner has no row without one, for the same strategy.",
+    "No queue with an owner has a row without an owner for the same strategy.",
 )
 REASON_GIVEN: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "reason_given",
-    "A queue that nobody owns says why.",
+    "Every queue without an owner has a reason.",
     judges=("reason",),
 )
 NO_REASON_FOR_OWNER: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "no_reason_for_owner",
-    f"A queue with an owner has no reason, except {KEPT}.",
+    "No queue with an owner has a reason, except route_missing.",
     judges=("reason",),
 )
 COVERED: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "no_uncovered_queue",
-    "A strategy that promises to cover every queue leaves none unowned, where the group is online and clustering, "
-    "no client id is duplicated and the reason is no excuse.",
+    "No strategy that guarantees full coverage leaves a queue unowned in an online clustering "
+    "group, unless a client id is duplicated or the reason is an accepted exception.",
 )
 SOURCE_KNOWN: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "source_known",
-    "A strategy of a group and topic has one source, from the closed list, and is effective in all rows or in none.",
+    "Every strategy of a group and topic has one source, from the closed list, and is effective "
+    "in all of its rows or in none.",
     judges=(
         "strategy_source",
         "is_effective",
@@ -76,13 +77,14 @@ SOURCE_KNOWN: Final = Expectation(
 ONE_EFFECTIVE_STRATEGY: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "one_effective_strategy",
-    "A group shares a topic by one effective strategy at most.",
+    "No group has more than one effective strategy for a topic.",
     judges=("is_effective",),
 )
 QUEUES_EQUAL_ROUTE: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "queues_equal_route",
-    "The queues of a group, topic and strategy are exactly the readable queues in the route of one name server.",
+    "The queues of every group, topic and strategy are exactly the readable queues in the route "
+    "of one name server.",
     judges=(
         "consumer_group",
         "topic",
@@ -93,23 +95,25 @@ QUEUES_EQUAL_ROUTE: Final = Expectation(
 SAME_QUEUES: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "same_queues",
-    "All strategies of a group and topic cover the same queues.",
+    "Every strategy of a group and topic covers the same queues.",
 )
 SUBSCRIBED_TOPIC_PRESENT: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "subscribed_topic_present",
-    "Each topic that a group subscribes to, and that has readable queues on every name server, is there.",
+    "Every topic that a group subscribes to and that has readable queues on every name server has rows.",
 )
 OWNER_IS_MEMBER: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "owner_is_member",
-    "An owner is connected as a member of the group, or, where it keeps a queue without a route, was seen to hold it.",
+    "Every owner is connected as a member of the group or, for a queue kept without a route, was "
+    "observed to hold it.",
     judges=("client_id",),
 )
 SPREAD_WITHIN_BOUND: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "spread_within_bound",
-    "The queue counts of two members differ by no more than the strategy promises, where no client id is duplicated.",
+    "The queue counts of any two members differ by no more than the bound of the strategy, unless "
+    "a client id is duplicated.",
 )
 
 SUITE: Final = Suite(
@@ -140,7 +144,7 @@ QUEUE_BREACHES: Final = (
     Violation(
         OWNED_OR_UNOWNED,
         "owner_count > 0 AND unowned_row_count > 0",
-        f"concat({_OWNED_BY}, ' and by nobody')",
+        f"concat({_OWNED_BY}, ' and no owner')",
     ),
     Violation(REASON_GIVEN, "unowned_row_count > 0 AND unowned_reason IS NULL", f"concat({_QUEUE})"),
     Violation(
@@ -154,13 +158,13 @@ QUEUE_BREACHES: Final = (
         f"concat({_QUEUE}, ' is unowned with the reason ', coalesce(unowned_reason, 'null'))",
     ),
 )
-"""What can be seen of one queue and strategy, over the columns of `recomputed`'s `queue`."""
+"""Violations per queue and strategy, over the columns of `recomputed`'s `queue`."""
 
-# The condition under which a violation that was seen of a queue counts: the rest of the condition is of the group.
+# The group's part of the condition under which a violation of a queue counts.
 _COUNTED_WHERE: Final = {
     ONE_OWNER.rule: f"strategy IN {quoted_list(names_in_table(ONE_OWNER_STRATEGIES))} "
     "AND (strategy <> 'MACHINE_ROOM' OR keeps_rooms_apart) "
-    # Go has another ring than Java, and takes AVG for rooms nearby. What is tried is tried with one rule for all.
+    # Go has a different ring than Java, and uses AVG within nearby rooms. A hypothetical strategy uses one rule for all members.
     "AND (first_source = 'hypothetical' OR NOT has_member_parameters "
     f"AND (has_one_language OR strategy IN {quoted_list(SPREAD_BOUND)} AND has_one_order))",
     COVERED.rule: f"strategy IN {quoted_list(names_in_table(COVERING_STRATEGIES))} "
@@ -169,7 +173,7 @@ _COUNTED_WHERE: Final = {
 
 
 def _of_group(violation: Violation) -> Violation:
-    """A violation of queues as a violation of the `judged` row that carries their count and first example."""
+    """Return a violation of queues as a violation of the `judged` row with their count and first example."""
     rule = violation.expectation.rule
     return Violation(
         violation.expectation,
@@ -222,7 +226,7 @@ JUDGED_BREACHES: Final = (
         f"concat({STRATEGY_SUBJECT}, ': two clients differ by ', spread, ' queues, promised ', promised_bound)",
     ),
 )
-"""What can be seen of a group, topic and strategy, over the columns of `recomputed`'s `judged`."""
+"""Violations per group, topic and strategy, over the columns of `recomputed`'s `judged`."""
 
 OTHER_BREACH_QUERIES: Final = (
     f"""
@@ -244,7 +248,7 @@ WHERE fewest_routed_queues > 0""",
             Violation(
                 OWNER_IS_MEMBER,
                 "TRUE",
-                f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'nobody'), ' was not seen to hold ', "
+                f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'no client'), ' was not observed to hold ', "
                 "broker_name, '/', queue_id)",
             )
         ],
@@ -275,15 +279,15 @@ WHERE fewest_routed_queues > 0""",
             Violation(
                 OWNER_IS_MEMBER,
                 "NOT is_member",
-                f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'nobody'), ' not connected')",
+                f"concat({STRATEGY_SUBJECT}, ': ', coalesce(client_id, 'no client'), ' not connected')",
             ),
             Violation(
                 QUEUES_EQUAL_ROUTE,
                 "is_routed OR NOT is_effective OR NOT strategy IN ('CONFIG', 'MIXED')",
-                f"concat({STRATEGY_SUBJECT}, ': ', broker_name, '/', queue_id, ' is said to be in no route')",
+                f"concat({STRATEGY_SUBJECT}, ': ', broker_name, '/', queue_id, ' is marked as in no route')",
             ),
         ],
         ("consumer_group", "topic", "broker_name"),
     ),
 )
-"""What can only be seen against another table."""
+"""Violations that require a comparison with another table."""

@@ -1,10 +1,10 @@
-"""What must hold of `gold.queue_sharing`: readers by the broker's rule, and offsets and modes as the sources say.
+"""Expectations for `gold.queue_sharing`: readers by the broker's rule, offsets and modes as in the sources.
 
-What belongs here: the rule of `allocate4Pop` and of proxies, worked out again in plain SQL. What does not: the state of a queue
+What belongs here: the rule of `allocate4Pop` and of proxies, recomputed in plain SQL. What does not: the state of a queue
 (`ownership_drift`).
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -16,7 +16,8 @@ from rebalance_ledger.tables import QUEUE_SHARING
 SHARED_QUEUES_PRESENT: Final = Expectation(
     QUEUE_SHARING,
     "shared_queues_present",
-    "Each queue that the assignment leaves to members that pop is there; any other one was seen to be popped.",
+    "Every queue that the assignment leaves to POP members has a row; every other row is a queue "
+    "that was observed to be popped.",
     judges=(
         "consumer_group",
         "topic",
@@ -27,19 +28,21 @@ SHARED_QUEUES_PRESENT: Final = Expectation(
 READERS_FOLLOW_RULE: Final = Expectation(
     QUEUE_SHARING,
     "readers_follow_rule",
-    "The expected readers are those that plain SQL finds by allocate4Pop from the members that one broker lists, and all clients of a proxy.",
+    "The expected readers equal those that plain SQL computes by allocate4Pop from one broker's "
+    "member list, and all clients of a proxy.",
     judges=("expected_reader_ids",),
 )
 READERS_SEEN: Final = Expectation(
     QUEUE_SHARING,
     "readers_seen",
-    "Each observed reader has the queue, or all of its broker, in its table of popped queues.",
+    "Every observed reader has the queue, or all queues of its broker, in its table of popped queues.",
     judges=("observed_reader_ids",),
 )
 MODE_FOLLOWS_SOURCES: Final = Expectation(
     QUEUE_SHARING,
     "mode_follows_sources",
-    "The request mode and its source are on their closed lists, and what each broker's entry or default says.",
+    "The request mode and its source are from their closed lists and equal the entry or default "
+    "of each broker.",
     judges=(
         "request_mode",
         "request_mode_source",
@@ -49,7 +52,8 @@ MODE_FOLLOWS_SOURCES: Final = Expectation(
 NUMBERS_EQUAL_SOURCES: Final = Expectation(
     QUEUE_SHARING,
     "numbers_equal_sources",
-    "The sharing degree counts the readers; offsets are the broker's, and what is in flight or ready is their difference; what blocks a FIFO queue is as its broker's file says.",
+    "The sharing degree is the number of readers; offsets equal the broker's; in-flight and ready "
+    "counts are their differences; FIFO blocks equal the broker's file.",
     judges=(
         "sharing_degree",
         "committed_offset",
@@ -95,7 +99,7 @@ proxied AS (
   JOIN silver_proxy_subscription USING (consumer_group, proxy)
   LEFT SEMI JOIN shared_group USING (consumer_group)
 ),
--- One row for each list of members that a broker gives, in Java's order; the proxies' own where no broker has one.
+-- One row per member list of a broker, in Java's order; the proxies' list if no broker has one.
 member_list AS (
   SELECT DISTINCT consumer_group, members FROM (
     SELECT consumer_group, source,
@@ -122,7 +126,7 @@ member_answer AS (
   LEFT SEMI JOIN shared_group USING (consumer_group)
   GROUP BY consumer_group, client_id
 ),
--- Members that pop all queues, and those that pop what the broker gives them, of each group and topic.
+-- Per group and topic: the members that pop all queues, and those that pop what the broker assigns to them.
 popping AS (
   SELECT
     consumer_group, topic,
@@ -300,7 +304,7 @@ QUERIES: Final = (
   LEFT ANTI JOIN (SELECT * FROM gold_queue_assignment WHERE is_effective AND reason = 'pop_mode') USING ({_QUEUE})
   LEFT ANTI JOIN popped USING (consumer_group, topic)
 )""",
-        [Violation(SHARED_QUEUES_PRESENT, "TRUE", f"concat({_SUBJECT}, ': nobody pops the topic')")],
+        [Violation(SHARED_QUEUES_PRESENT, "TRUE", f"concat({_SUBJECT}, ': no client pops the topic')")],
         _TOPIC,
     ),
     violations_in(
@@ -335,7 +339,7 @@ QUERIES: Final = (
                 "OR (request_mode IS NULL) <> (request_mode_source IS NULL) "
                 "OR request_mode IS NOT NULL AND ((request_mode = 'POP') <> coalesce(mode_of_broker = 'POP', FALSE) "
                 "OR request_mode = 'POP' AND NOT pop_share_count <=> share_of_broker "
-                # Brokers may agree on the mode for reasons of their own.
+                # Brokers may have the same mode from different sources.
                 "OR request_mode_source = 'server_off' AND source_of_broker <> 'server_off')",
                 f"concat({_SUBJECT}, ': ', concat_ws(' ', request_mode, pop_share_count, request_mode_source), ', where the broker has ', "
                 "concat_ws(' ', mode_of_broker, share_of_broker, source_of_broker))",
@@ -349,4 +353,4 @@ QUERIES: Final = (
         _TOPIC,
     ),
 )
-"""What is seen of each queue that is shared."""
+"""Violations of each shared queue."""

@@ -1,11 +1,11 @@
-"""What the staged assignment should look like, worked out again in plain SQL from the staged rows themselves.
+"""Counts of the staged assignment, recomputed in plain SQL from the staged rows.
 
-The build shares queues out with `strategies`; here they are only counted, from `silver_*` views of the export and
-the `gold_*` views under evaluation. What belongs here: those counts, one row per group, topic and strategy. What does
-not: whether a count is good (`queue_assignment`, `assignment_fairness`).
+The build assigns queues with `strategies`; this module only counts them, from `silver_*` views of the export and the judged
+`gold_*` views. What belongs here: those counts, one row per group, topic and strategy. What does not: the evaluation of a
+count (`queue_assignment`, `assignment_fairness`).
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ STRATEGY_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', strat
 """SQL that names the group, topic and strategy of a row of `judged`."""
 
 NOT_IN_ROUTE = "queue_not_in_route"
-"""The reason of a queue that a list of CONFIG names and no route has. It is in no count."""
+"""The reason of a queue that a CONFIG list names and no route has. No count includes it."""
 
 KEPT = "route_missing"
 """The reason of a queue that is in no route and that a client keeps."""
@@ -38,7 +38,7 @@ SPREAD_BOUND_OF_STRATEGY = (
     + " ".join(f"WHEN '{name}' THEN {bound}" for name, bound in SPREAD_BOUND.items())
     + " END"
 )
-"""SQL for the bound that the row's strategy promises; null where it promises none."""
+"""SQL for the bound that the row's strategy guarantees; null without a guarantee."""
 
 
 def _in(reasons: Iterable[str]) -> str:
@@ -46,11 +46,11 @@ def _in(reasons: Iterable[str]) -> str:
 
 
 def judged_tables(queue_breaches: Iterable[Violation]) -> str:
-    """The common tables up to `judged`: one row per (group, topic, strategy) of the assignment or of the fairness.
+    """Return the common tables up to `judged`: one row per (group, topic, strategy) of assignment or fairness.
 
     Args:
-        queue_breaches: what can be wrong with one queue, over the columns of `queue`. Each becomes two columns of
-            `judged`, `<rule>_count` and `<rule>_example`, so that queues are passed over once.
+        queue_breaches: Violations of one queue, over the columns of `queue`. Each becomes two columns of `judged`,
+            `<rule>_count` and `<rule>_example`, so that queues are read once.
 
     Returns:
         `name AS (…), …` for a WITH clause.
@@ -61,7 +61,7 @@ def judged_tables(queue_breaches: Iterable[Violation]) -> str:
         for violation in queue_breaches
     )
     return f"""
--- Every further grouping is within a group and topic, so the largest table is moved and sorted once.
+-- Every further grouping is within a group and topic, so the largest table is shuffled and sorted once.
 placed_row AS (
   SELECT
     *,
@@ -91,7 +91,7 @@ queue AS (
 counted AS (
   SELECT
     consumer_group, topic, strategy,
-    -- Kept queues are in no route, so they are not among the queues that were shared out.
+    -- Kept queues are in no route, so they are not among the assigned queues.
     count_if(NOT is_kept) AS queue_count,
     count_if(is_kept) AS kept_queue_count,
     coalesce(bit_xor(IF(is_kept, NULL, xxhash64(broker_name, queue_id))), 0L) AS queue_hash,
@@ -124,7 +124,7 @@ load AS (
   )
   GROUP BY consumer_group, topic, strategy
 ),
--- The assignment, its clients' loads and the published fairness of one key, side by side.
+-- The assignment, its clients' loads and the published fairness, joined by key.
 matched AS (
   SELECT
     consumer_group, topic, strategy,
@@ -138,7 +138,7 @@ matched AS (
   )
   GROUP BY consumer_group, topic, strategy
 ),
--- Brokers may list different members; a client balances over the list of one of them.
+-- Brokers may list different members; a client rebalances over the list of one of them.
 group_on_broker AS (
   SELECT
     consumer_group, broker_name,
@@ -148,7 +148,7 @@ group_on_broker AS (
     SELECT consumer_group, broker_name, client_id, FALSE AS is_online_clustering
     FROM silver_consumer_connection
     UNION ALL
-    -- Proxies tell each other of their clients: what they list is one list.
+    -- Proxies synchronise their client lists, so their lists count as one.
     SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id, FALSE
     FROM silver_proxy_connection
     UNION ALL
@@ -167,7 +167,7 @@ seen_group AS (
   FROM group_on_broker
   GROUP BY consumer_group
 ),
--- A member's own word on its release goes before what brokers list, as in the build.
+-- The release that a member reports takes precedence over the one that brokers list, as in the build.
 group_client AS (
   SELECT
     consumer_group,
@@ -199,7 +199,7 @@ group_client AS (
   WHERE is_listed
   GROUP BY consumer_group
 ),
--- Name servers may disagree; the queues of a topic must be those that one of them gives.
+-- Name servers may differ; the queues of a topic must be those of one of them.
 topic_queues AS (
   SELECT
     topic,
@@ -221,7 +221,7 @@ topic_queues AS (
   )
   GROUP BY topic
 ),
--- Members that say of themselves that they subscribe; one that could not be asked is not among them.
+-- Members that report a subscription; a member that could not be queried is not among them.
 subscriber AS (
   SELECT consumer_group, topic, count(DISTINCT client_id) AS subscriber_count
   FROM silver_client_subscription
@@ -264,7 +264,7 @@ judged AS (
     *,
     fairness.group_state = 'unknown'
       OR coalesce(unknown_queue_count > 0, FALSE) AS is_unknown,
-    -- A part of it is known, or nothing is shared: a count may be given or left null.
+    -- A part is known, or nothing is shared: a count may be set or null.
     NOT is_assigned OR doubtful_queue_count > 0 AS is_doubtful,
     coalesce(has_duplicate_id, FALSE) OR coalesce(kept_queue_count, 0) > 0
       OR coalesce(not_subscribed_queue_count, 0) > 0 OR coalesce(unknown_queue_count, 0) > 0

@@ -1,15 +1,15 @@
-"""Who owns each queue, worked out again in plain SQL from silver: what each strategy, broadcasting and reports give.
+"""Queue owners, recomputed in plain SQL from silver: by each strategy, by broadcasting and by reports.
 
 What belongs here: owners by even shares, rooms and lists, readers of broadcasting groups, which strategy is in effect and why, and
-whether a reason for having no owner can be true. What does not: rings and mixed groups (`recomputed_rings`), counts (`recomputed`), and
-the code of `strategies`, which this must not read.
+whether a reason for a missing owner can be true. What does not: rings and mixed groups (`recomputed_rings`), counts (`recomputed`), and
+the code of `strategies`, which this module must not use.
 
 Source of the rules: `AllocateMessageQueueAveragely`, `AllocateMessageQueueAveragelyByCircle`, `AllocateMessageQueueByConfig` and
 `AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0), `AllocateMessageQueueByMachineRoom` (Java from 4.8.0),
 `RebalanceImpl.rebalanceByTopic` (broadcasting members read every queue; both lists are sorted before they are divided).
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -28,32 +28,35 @@ from rebalance_ledger.tables import QUEUE_ASSIGNMENT
 OWNERS_RECOMPUTED: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "owners_recomputed",
-    "By each of RocketMQ's strategies, effective or not, and in a mixed group, each queue has the owner that plain SQL gives it from "
-    "the list of members of one broker.",
+    "Every queue has the owner that plain SQL computes from one broker's member list, for every "
+    "RocketMQ strategy, effective or not, and for mixed groups.",
     judges=("client_id", "queue_id"),
 )
 EVERY_MEMBER_READS: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "every_member_reads",
-    "In a broadcasting group each member on one broker's list that subscribes to the topic has each of its queues.",
+    "In a broadcasting group, every member on one broker's list that subscribes to the topic has "
+    "all of its queues.",
 )
 STRATEGIES_COMPLETE: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "strategies_complete",
-    "A strategy that is computed for every group is there for each group and topic with queues, except broadcasting groups.",
+    "Every strategy that is computed for all groups has rows for every group and topic with "
+    "queues, except broadcasting groups.",
     judges=("strategy",),
 )
 STRATEGY_FOLLOWS_REPORTS: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "strategy_follows_reports",
-    "The effective strategy is the one that the members report, MIXED where they report several, and none where nobody reports one "
-    "and no settings give it; a configured one is what the settings say.",
+    "The effective strategy is the one that the members report: MIXED if they report several, "
+    "none if no member reports one and the settings name none; a configured strategy equals the "
+    "settings.",
     judges=("strategy_source", "is_effective"),
 )
 REASON_TRUE: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "reason_true",
-    "A reason for having no owner is one that the strategy can have, and silver shows its condition.",
+    "Every reason for a missing owner is possible for its strategy, and silver shows its condition.",
 )
 
 SUITE: Final = Suite(
@@ -67,15 +70,15 @@ _NEARBY: Final = "MACHINE_ROOM_NEARBY"
 _LISTED: Final = "CONFIG"
 _RETRY: Final = "%RETRY%"
 
-# `room@broker` as Java splits it: two parts, whatever empty ones are behind them.
+# `room@broker` as Java splits it: two parts, ignoring empty parts at the end.
 _ROOM_AND_BROKER: Final = r"\A[^@]*@[^@]+@*\z"
 _RELEASE_OF_ROOMS: Final = r"^(4[.]([89]|[1-9][0-9])|[5-9]|[1-9][0-9])[.]"
-"""From 4.8.0 on, MACHINE_ROOM divides the queues of its rooms and no others."""
+"""The release from which MACHINE_ROOM divides only the queues of its rooms."""
 
 
 def _room(rule: str, name: str) -> str:
-    """SQL of the machine room of a name by a `RoomRule`; null where the rule does not tell."""
-    # Of prefixes of one name the longest is the greatest.
+    """Return SQL of the machine room of a name by a `RoomRule`; null if the rule does not determine it."""
+    # Among prefixes of one name the longest sorts last, so array_max selects it.
     prefix = f"array_max(filter(map_keys({rule}.prefixes), prefix -> startswith({name}, prefix)))"
     return (
         f"nullif(CASE WHEN {rule}.names IS NOT NULL THEN try_element_at({rule}.names, {name}) "
@@ -91,7 +94,7 @@ _IS_INSIDE: Final = (
 _QUEUE_ROOM: Final = _room("broker_room", "queue.broker_name")
 _CLIENT_ROOM: Final = _room("consumer_room", "slot.client_id")
 _NOBODY: Final = "filter(slots, slot -> FALSE)"
-# What is divided, and between whom: a room's queues between its clients, those of a room without clients between all.
+# Queues and their clients: a room's queues are divided between its clients, those of a room without clients between all.
 _DIVISIONS: Final = f"""CASE
         WHEN strategy = '{_ROOM}' THEN array(
           struct(filter(queues, queue -> {_IS_INSIDE}) AS queues, slots),
@@ -115,7 +118,7 @@ _SLOT: Final = (
     f"WHEN '{_ROOM}' THEN IF(place < {_N} - {_N} % {_C}, place div greatest({_N} div {_C}, 1), place - {_N} + {_N} % {_C}) "
     f"ELSE place % {_C} END"
 )
-# A client id that stands several times takes the share of its first slot only.
+# A duplicate client id takes the share of its first slot only.
 _OWNER: Final = (
     "IF(placed.slot > 0 AND get(division.slots, placed.slot - 1).client_id = get(division.slots, placed.slot).client_id, "
     "NULL, get(division.slots, placed.slot).client_id)"
@@ -125,7 +128,7 @@ _HELD: Final = f"""flatten(transform({_DIVISIONS}, division ->
           division.queues, (queue, place) -> struct(queue, CAST({_SLOT} AS INT) AS slot)),
           placed -> struct(placed.queue AS queue, {_OWNER} AS owner))))"""
 
-# What clients on a broker's list take by their own lists, and what they are given.
+# The queues that clients on a broker's list take by their own lists, and the queues assigned to them.
 _OF_LISTS: Final = """flatten(transform(
         filter(lists_of_clients, part -> part.topic = topic AND exists(slots, slot -> slot.client_id = part.client_id)
           AND NOT array_contains(unsubscribed, part.client_id)),
@@ -184,14 +187,14 @@ list_of_members AS (
     FROM (
       SELECT consumer_group, broker_name, client_id FROM silver_consumer_connection
       UNION ALL
-      -- Proxies tell each other of their clients: what they list is one list.
+      -- Proxies synchronise their client lists, so their lists count as one.
       SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id FROM silver_proxy_connection
     )
     GROUP BY consumer_group, broker_name
   )
   GROUP BY consumer_group
 ),
--- What each member that a broker or proxy lists is and says.
+-- Properties and reports of each member that a broker or proxy lists.
 told_of_group AS (
   SELECT
     consumer_group, count(*) AS member_count, count(told_strategy) AS told_count, collect_set(told_strategy) AS told,
@@ -284,7 +287,7 @@ held_against_lists AS (
 judged_owners AS (
   SELECT
     *,
-    -- The list that explains the rows best; of several as good the first.
+    -- The list that explains the rows best; the first of several equal ones.
     array_min(transform(faults_by_list, (faults, place) -> struct(size(faults) AS fault_count, place))) AS best
   FROM held_against_lists
 )"""
@@ -301,7 +304,7 @@ BREACHES: Final = (
         OWNERS_RECOMPUTED,
         "best.fault_count > 0",
         f"concat({STRATEGY_SUBJECT}, ': queue ', {_FIRST_FAULT}.queue.broker_name, '/', {_FIRST_FAULT}.queue.queue_id, ' is given to ', "
-        f"coalesce({_FIRST_FAULT}.queue.client_id, 'nobody'), ', expected ', coalesce({_FIRST_FAULT}.owner, 'nobody'), "
+        f"coalesce({_FIRST_FAULT}.queue.client_id, 'no client'), ', expected ', coalesce({_FIRST_FAULT}.owner, 'no client'), "
         "IF(best.fault_count > 1, concat(' (and ', best.fault_count - 1, ' more)'), ''))",
         "best.fault_count",
     ),
@@ -363,6 +366,6 @@ BREACHES: Final = (
         }.items()
     ),
 )
-"""What can be seen of a group, topic and strategy, over the columns of `judged_owners`."""
+"""Violations per group, topic and strategy, over the columns of `judged_owners`."""
 
 QUERY: Final = violations_in("judged_owners", BREACHES, ("consumer_group", "topic"))

@@ -1,14 +1,14 @@
-"""Who owns each queue by CONSISTENT_HASH and in groups of several strategies, worked out again in plain SQL.
+"""Queue owners by CONSISTENT_HASH and in groups with mixed strategies, recomputed in plain SQL.
 
-What belongs here: rings, with hashes of their own, and the shares of members that report different strategies. What does not: every
-other owner (`recomputed_owners`, whose lists of members this reads), and the code of `strategies`, which this must not read.
+What belongs here: rings with their hashes, and the assignments of members that report different strategies. What does not: every
+other owner (`recomputed_owners`, whose member lists this module reads), and the code of `strategies`, which it must not use.
 
 Source of the rules: `AllocateMessageQueueConsistentHash` and `ConsistentHashRouter` (Java, the same from 4.1.0 to 5.5.0),
 `AllocateByConsistentHash` over `stathat.com/c/consistent` 1.0.0 (Go); `RebalanceImpl.rebalanceByTopic` (each member takes what its own
 strategy gives it).
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -21,7 +21,7 @@ from expectations.thresholds import DIVISION_REASONS, REASONS_OF_RULES
 _HASH: Final = "CONSISTENT_HASH"
 _DEFAULT_NODE_COUNT: Final = 10
 
-# The first four bytes of the MD5 hash as a number; in Go the CRC-32. A second connection's nodes are numbered on.
+# The first four bytes of the MD5 hash as a number; in Go the CRC-32. The nodes of a second connection continue the numbering.
 _JAVA_NODE: Final = "concat(client_id, '-', node + node_count * (slot - array_position(ids, client_id) + 1))"
 _NODE_HASH: Final = f"IF(is_go, crc32(encode(concat(node, client_id), 'UTF-8')), conv(substr(md5({_JAVA_NODE}), 1, 8), 16, 10))"
 _QUEUE_TEXT: Final = (
@@ -30,11 +30,11 @@ _QUEUE_TEXT: Final = (
 _QUEUE_HASH: Final = (
     f"IF(is_go, crc32(encode({_QUEUE_TEXT}, 'UTF-8')), conv(substr(md5({_QUEUE_TEXT}), 1, 8), 16, 10))"
 )
-# From the end of the ring: a node that is met before a queue is one that follows it. In Java a node follows its own hash as well.
+# The scan starts at the end of the ring: a node met before a queue follows it. In Java a node also follows its own hash.
 _FROM_THE_END: Final = "PARTITION BY consumer_group, is_own, list ORDER BY hash DESC, turn, slot, node"
 
 COMMON_TABLES: Final = f"""
--- A ring for each list of members: by the group's own settings, and as it is tried for every group.
+-- A ring for each member list: by the group's own settings, and with the hypothetical settings of every group.
 ring AS (
   SELECT consumer_group, FALSE AS is_own, FALSE AS is_go, lists, coalesce(tried_count, {_DEFAULT_NODE_COUNT}) AS node_count
   FROM list_of_members
@@ -99,11 +99,11 @@ ring_fault AS (
     USING (consumer_group, topic, owner)
   WHERE topic IS NOT NULL AND NOT client_id <=> owner
     AND NOT (is_own AND coalesce(reason IN {quoted_list(REASONS_OF_RULES)}, FALSE))
-    -- Of whom no subscription is known, that it has none cannot be denied: such a client id is one of a proxy.
+    -- A client without a known subscription may have none: such a client id belongs to a proxy.
     AND NOT (reason <=> 'owner_not_subscribed' AND is_subscribed IS NULL
       AND (is_known OR topic = concat('%RETRY%', consumer_group)))
 ),
--- Topics of which no list of members explains all owners.
+-- Topics for which no member list explains all owners.
 wrong_ring AS (
   SELECT
     consumer_group, topic, count(*) div count(DISTINCT list) AS fault_count,
@@ -112,7 +112,7 @@ wrong_ring AS (
   GROUP BY consumer_group, topic
   HAVING count(DISTINCT list) = max(list_count)
 ),
--- What members of a mixed group that report a strategy of known parameters are given, and what those strategies give them.
+-- Members of a mixed group that report a strategy with known parameters: their queues, and the queues by that strategy.
 mixed_share AS (
   SELECT
     consumer_group, topic,
@@ -153,7 +153,7 @@ QUERIES: Final = (
                 OWNERS_RECOMPUTED,
                 "TRUE",
                 f"{_SUBJECT}{_HASH}: queue ', first_fault.broker_name, '/', first_fault.queue_id, ' is given to ', "
-                "coalesce(first_fault.client_id, 'nobody'), ', expected ', coalesce(first_fault.owner, 'nobody'), "
+                "coalesce(first_fault.client_id, 'no client'), ', expected ', coalesce(first_fault.owner, 'no client'), "
                 "IF(fault_count > 1, concat(' (and ', fault_count - 1, ' more)'), ''))",
                 "fault_count",
             ),

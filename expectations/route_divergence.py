@@ -1,9 +1,9 @@
-"""What must hold of `gold.route_divergence`: every answer compared once, and differences exactly where answers differ.
+"""Expectations for `gold.route_divergence`: every answer compared once, differences exactly where answers differ.
 
-What does not belong here: whether a difference is bad news.
+What does not belong here: whether a difference is a problem.
 """
 
-# ruff: noqa: S608 - the SQL is put together from this package's own constants; no name from outside gets in.
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
 from typing import Final
@@ -15,7 +15,8 @@ from rebalance_ledger.tables import ROUTE_DIVERGENCE
 ANSWERS_ACCOUNTED: Final = Expectation(
     ROUTE_DIVERGENCE,
     "answers_accounted",
-    "Each broker that a route or a configuration of the topic names has a row for each name server that was asked.",
+    "Every broker that a route or configuration of the topic names has a row for every name "
+    "server that was queried.",
     judges=(
         "topic",
         "broker_name",
@@ -25,13 +26,14 @@ ANSWERS_ACCOUNTED: Final = Expectation(
 WORDS_KNOWN: Final = Expectation(
     ROUTE_DIVERGENCE,
     "words_known",
-    "State and differences are on their closed lists; the state is differs exactly where there is a difference.",
+    "State and differences are from their closed lists; the state is differs exactly where there "
+    "is a difference.",
     judges=("state",),
 )
 ANSWERS_EQUAL_SOURCES: Final = Expectation(
     ROUTE_DIVERGENCE,
     "answers_equal_sources",
-    "What a row shows of route and configuration is what the silver tables have of them.",
+    "The route and configuration in every row equal those in the silver tables.",
     judges=(
         "perm",
         "read_queue_count",
@@ -48,7 +50,7 @@ ANSWERS_EQUAL_SOURCES: Final = Expectation(
 DIFFERENCES_FOLLOW_ANSWERS: Final = Expectation(
     ROUTE_DIVERGENCE,
     "differences_follow_answers",
-    "The differences are those that plain SQL finds between the answers.",
+    "The differences equal those that plain SQL computes between the answers.",
     judges=("differences",),
 )
 
@@ -67,7 +69,7 @@ _CONFIG_COLUMNS = ("perm", "read_queue_count", "write_queue_count")
 
 
 def _varies(column: str) -> str:
-    """Whether routes of a topic to a broker differ in a column; that one has none counts as a value."""
+    """Return SQL for whether routes of a topic to a broker differ in a column; a missing route counts as a value."""
     return (
         f"min({column}) OVER of_broker <> max({column}) OVER of_broker "
         f"OR count({column}) OVER of_broker NOT IN (0, count(route_broker) OVER of_broker)"
@@ -104,7 +106,7 @@ named_broker AS (
   SELECT topic, broker_name FROM silver_topic_route WHERE is_in_route
   UNION SELECT topic, broker_name FROM silver_topic_config
 ),
--- A broker whose addresses, as one name server lists them, another one does not list in the same way.
+-- A broker whose addresses differ between name servers.
 listed_broker AS (
   SELECT broker_name, count(DISTINCT addresses) > 1 AS has_other_address
   FROM (
@@ -141,7 +143,7 @@ divergence AS (
   USING (topic, broker_name, nameserver)
 )"""
 
-_SUBJECT = "concat('topic ', topic, ', broker ', broker_name, ', name server ', nameserver, ': ', {said})"
+_SUBJECT = "concat('topic ', topic, ', broker ', broker_name, ', name server ', nameserver, ': ', {details})"
 _SHOWN = {
     **{name: f"found.{name}" for name in (*_ROUTE_COLUMNS, *(f"config_{name}" for name in _CONFIG_COLUMNS))},
     "is_routed": "IF(found.is_answer, found.route_broker IS NOT NULL, NULL)",
@@ -154,7 +156,7 @@ VIOLATION_QUERY: Final = violations_in(
         Violation(
             ANSWERS_ACCOUNTED,
             "found IS NULL OR divergence IS NULL",
-            _SUBJECT.format(said="IF(found IS NULL, 'in no source', 'no row')"),
+            _SUBJECT.format(details="IF(found IS NULL, 'in no source', 'no row')"),
         ),
         Violation(
             WORDS_KNOWN,
@@ -163,7 +165,7 @@ VIOLATION_QUERY: Final = violations_in(
             " OR (divergence.state = 'differs') <> (size(divergence.differences) > 0)"
             " OR found IS NOT NULL AND (divergence.state = 'unknown') = found.is_answer",
             _SUBJECT.format(
-                said="concat(divergence.state, ' [', array_join(divergence.differences, ' '), ']')"
+                details="concat(divergence.state, ' [', array_join(divergence.differences, ' '), ']')"
             ),
         ),
         Violation(
@@ -173,18 +175,18 @@ VIOLATION_QUERY: Final = violations_in(
                 ", ".join(f"{sql} AS {name}" for name, sql in _SHOWN.items()),
             ),
             _SUBJECT.format(
-                said="'the row says otherwise of perm, numbers of queues, order configuration or whether it is there'"
+                details="'the row differs in perm, queue numbers, order configuration or existence'"
             ),
         ),
         Violation(
             DIFFERENCES_FOLLOW_ANSWERS,
             "found IS NOT NULL AND array_sort(divergence.differences) <> array_sort(found.differences)",
             _SUBJECT.format(
-                said="concat('[', array_join(divergence.differences, ' '), '] where [', "
+                details="concat('[', array_join(divergence.differences, ' '), '] where [', "
                 "array_join(found.differences, ' '), '] follows')"
             ),
         ),
     ),
     ("topic", "broker_name"),
 )
-"""What is seen of each topic, broker and name server."""
+"""Violations per topic, broker and name server."""

@@ -1,4 +1,7 @@
-"""All suites. A new one is a module of this package and a line here, and in `measures` the SQL that measures it."""
+"""All suites.
+
+A new suite needs a module of this package, a line here, and its SQL in `metrics`.
+"""
 
 from __future__ import annotations
 
@@ -51,4 +54,4 @@ SUITES: Final[tuple[Suite, ...]] = (
 EXPECTATIONS: Final[dict[str, Expectation]] = {
     expectation.expectation_id: expectation for suite in SUITES for expectation in suite.expectations
 }
-"""Every expectation by its id."""
+"""Expectations by id."""

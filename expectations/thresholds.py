@@ -1,7 +1,7 @@
-"""The numbers and closed lists that the gate judges by.
+"""The thresholds and closed lists of the gate.
 
-Written down here and not imported from `strategies`, so that a slip there cannot move the bar with it; a test outside
-this package holds the two equal. What does not belong here: how a number is measured.
+They are not imported from `strategies`, so that an error there cannot change the gate too; a test outside this package
+keeps the two equal. What does not belong here: how a number is measured.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Final
 from rebalance_ledger.tables import vocabulary
 
 SPREAD_BOUND: Final[dict[str, int]] = {"AVG": 1, "AVG_BY_CIRCLE": 1, "MACHINE_ROOM": 1}
-"""Strategy -> the most by which the queue counts of two clients of a group may differ, within one topic.
+"""Strategy -> maximum difference between the queue counts of two clients of a group, within one topic.
 
-A strategy that is not named promises no bound: a hash ring and a list are uneven by nature, rooms differ in size.
+Other strategies guarantee no bound: a hash ring and a list are uneven by design, and rooms differ in size.
 """
 
 ONE_OWNER_STRATEGIES: Final = frozenset(
     {"AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY", "CONSISTENT_HASH"}
 )
-"""Strategies that never give a queue to two clients with different ids. `CONFIG` may: lists can overlap."""
+"""Strategies that never assign a queue to two clients with different ids. `CONFIG` may: lists can overlap."""
 
 MACHINE_ROOM_ONE_OWNER_SINCE: Final = (4, 8, 0)
-"""The Java release from which `MACHINE_ROOM` keeps that promise.
+"""The Java release from which `MACHINE_ROOM` keeps that guarantee.
 
 Up to 4.7.1 `AllocateMessageQueueByMachineRoom` takes a client's first queues from the whole list and the rest from
-the rooms, so two clients can get the same; the Go client copies that.
+the rooms, so two clients can get the same queues; the Go client copies that.
 """
 
 COVERING_STRATEGIES: Final = frozenset({"AVG", "AVG_BY_CIRCLE", "MACHINE_ROOM_NEARBY", "CONSISTENT_HASH"})
-"""Strategies that give every queue to somebody. `MACHINE_ROOM` leaves out the rooms that it does not serve."""
+"""Strategies that assign every queue. `MACHINE_ROOM` does not assign the queues of rooms that it does not serve."""
 
 DIVISION_REASONS: Final = (
     "pop_mode",
@@ -39,7 +39,7 @@ DIVISION_REASONS: Final = (
     "server_off",
     "strategy_unknown_to_broker",
 )
-"""Reasons that lie in how members fetch, and not in their strategy."""
+"""Reasons caused by how members fetch, not by their strategy."""
 
 EXCUSED_UNOWNED_REASONS: Final = (
     "members_unknown",
@@ -54,10 +54,10 @@ EXCUSED_UNOWNED_REASONS: Final = (
     "release_unknown",
     "mixed_parameters",
 )
-"""Reasons with which even a covering strategy may leave a queue to nobody.
+"""Reasons with which even a covering strategy may leave a queue without an owner.
 
-Either nobody can say who owns it, or the strategy gave it to somebody who does not read it, or members follow its rules
-of different languages, versions or parameters, or its parameters (no virtual nodes) leave everything out.
+The owner is unknown, or the strategy assigned the queue to a member that does not read it, or members follow the rules of
+different languages, versions or parameters, or the parameters (no virtual nodes) assign no queue at all.
 """
 
 UNKNOWN_OWNER_REASONS: Final = (
@@ -79,7 +79,7 @@ REASONS_OF_RULES: Final = (
     "mixed_parameters",
     *DIVISION_REASONS,
 )
-"""Reasons that members' own rules give: never where a strategy is tried with one rule for all members."""
+"""Reasons that follow from members' own rules; never those of a strategy that is computed with one rule for all members."""
 
 STRATEGIES_OF_REASON: Final[dict[str, tuple[str, ...]]] = {
     "not_in_config_list": ("CONFIG",),
@@ -88,13 +88,13 @@ STRATEGIES_OF_REASON: Final[dict[str, tuple[str, ...]]] = {
     "mixed_strategies": ("MIXED",),
     "pop_mode": ("POP",),
 }
-"""Reason -> the strategies that alone can have it."""
+"""Reason -> the only strategies that can have it."""
 
 STRATEGIES_THAT_LEAVE_NOTHING_OUT: Final = ("AVG", "AVG_BY_CIRCLE", "BROADCASTING", "POP")
-"""Strategies that give every queue to a member."""
+"""Strategies that assign every queue to a member."""
 
 DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "strategy_failed")
-"""Reasons under which a count over the topic may be given or null: a part of it is known."""
+"""Reasons with which a count over the topic may be set or null, because a part of it is known."""
 
 STRATEGY_SOURCES: Final = tuple(vocabulary.StrategySource)
 """The closed list of `strategy_source`."""
@@ -163,7 +163,7 @@ FINDING_KINDS: Final = tuple(vocabulary.FindingKind)
 """The closed list of `finding.kind`."""
 
 PASSING_CAUSES: Final = ("not_yet_rebalanced",)
-"""Causes that pass without intervention: a critical kind is a warning with one of them."""
+"""Causes that disappear without intervention; they reduce a critical kind to a warning."""
 
 _IS_ENOUGH: Final = "client_total_count <= queue_total_count"
 
@@ -226,7 +226,7 @@ FINDING_EXPLANATIONS: Final[tuple[tuple[str, tuple[str, ...], tuple[str, ...], s
 )
 """Kind, the kinds that it explains, the columns that are equal in both, and a condition on the explained finding.
 
-What findings on brokers explain is decided by other tables and stands in `finding.py`.
+`finding.py` decides what findings on brokers explain, from other tables.
 """
 
 FINDING_CAUSES_OF_GROUPS: Final = (
@@ -242,21 +242,21 @@ FINDING_CAUSES_OF_GROUPS: Final = (
     "parameters_differ",
     "not_yet_rebalanced",
 )
-"""Causes with which the findings on queues of a group, in all of its topics, are one problem."""
+"""Causes that make the findings on queues of a group, over all of its topics, one problem."""
 
 FINDING_KINDS_OF_CLIENTS: Final = (
     "broadcast_messages_lost",
     "broadcast_offset_regressed",
     "broadcast_client_stuck",
 )
-"""Kinds that are one problem in all topics of a client."""
+"""Kinds that are one problem over all topics of a client."""
 
 DRIFT_FINDING_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "unowned": ("unowned", "broadcast_queue_not_consumed"),
     "multiple_owners": ("multiple_owners",),
     "unexpected_owner": ("unexpected_owner", "assignment_stale"),
 }
-"""State of `ownership_drift` -> the kinds of which one tells a person."""
+"""State of `ownership_drift` -> kinds of finding, of which one reports it."""
 
 DRIFT_STATES: Final = tuple(vocabulary.DriftState)
 """The closed list of `ownership_drift.state`."""
@@ -265,10 +265,10 @@ DRIFT_CAUSES: Final = tuple(vocabulary.DriftCause)
 """The closed list of `ownership_drift.likely_cause`."""
 
 SOURCE_CAUSES: Final = tuple(vocabulary.SourceCause)
-"""Why a source did not answer."""
+"""Causes of a source that did not answer."""
 
 FINDING_CAUSES: Final = (*DRIFT_CAUSES, "more_clients_than_queues", *SOURCE_CAUSES)
-"""The closed list of `finding.likely_cause`: idle clients and failed sources have causes too, and no queue is amiss for them."""
+"""The closed list of `finding.likely_cause`, including the causes of idle clients and failed sources, which affect no queue."""
 
 DRIFT_UNKNOWN_REASONS: Final = tuple(vocabulary.UnknownReason)
 """The closed list of `ownership_drift.unknown_reason`."""
@@ -280,7 +280,7 @@ UNKNOWN_RULE_REASONS: Final = (
     "release_unknown",
     "strategy_failed",
 )
-"""Those under which a queue is unowned all the same where every member answered and none holds it."""
+"""Reasons with which a queue is still unowned if every member answered and none holds it."""
 
 REASONS_WITH_A_CAUSE: Final = (
     "room_without_clients",
@@ -291,7 +291,7 @@ REASONS_WITH_A_CAUSE: Final = (
     "owner_not_subscribed",
     "duplicate_client_id",
 )
-"""Reasons of an unowned queue in `queue_assignment` that are themselves evidence of a cause."""
+"""Reasons of an unowned queue in `queue_assignment` that are evidence of a cause by themselves."""
 
 REQUEST_MODES: Final = tuple(vocabulary.RequestMode)
 """The closed list of `queue_sharing.request_mode`."""
@@ -300,22 +300,22 @@ REQUEST_MODE_SOURCES: Final = tuple(vocabulary.RequestModeSource)
 """The closed list of `queue_sharing.request_mode_source`."""
 
 NON_ASCII_PATTERN: Final = r"[^\x00-\x7F]"
-"""Characters that Java, and a client that sorts names by byte, may put in different orders."""
+"""Characters that Java and clients that sort names by byte may order differently."""
 
 GRPC_CLIENT_ID_PATTERN: Final = r"^.+@\d+@\d+@-?[0-9a-z]+$"
-"""The form of the ids of gRPC clients, which cannot be asked for a process table."""
+"""The id pattern of gRPC clients, which have no process table to query."""
 
 GROUP_STATES: Final = tuple(vocabulary.GroupState)
 """The closed list of `group_state`."""
 
 GROUP_STATE_REASONS: Final = tuple(vocabulary.GroupStateReason)
-"""The closed list of `group_state_reason`, which says why the state is unknown."""
+"""The closed list of `group_state_reason`: why the state is unknown."""
 
 PROXY_HEARTBEAT_GROUP: Final = "CID_DefaultHeartBeatSyncerTopic"
 """The group whose members are the proxies."""
 
 SYSTEM_GROUP_PREFIX: Final = "CID_RMQ_SYS_"
-"""How groups begin that RocketMQ keeps for itself."""
+"""Prefixes of RocketMQ system groups."""
 
 SYSTEM_GROUPS: Final = (
     PROXY_HEARTBEAT_GROUP,
@@ -333,13 +333,13 @@ SYSTEM_GROUPS: Final = (
     "TOOLS_CONSUMER",
     "__MONITOR_CONSUMER",
 )
-"""The others of them, of all releases from 4.7.1 to 5.5.0."""
+"""RocketMQ system groups without such a prefix, of all releases from 4.7.1 to 5.5.0."""
 
 OFFSET_FILE_STATES: Final = tuple(vocabulary.OffsetFileState)
 """The closed list of `broadcast_offset_file.state`."""
 
 UNREAD_OFFSET_FILE_STATES: Final = ("orphan_dir", "clustering_group_with_file")
-"""Those of files that no client reads."""
+"""States of files that no client reads."""
 
 BROADCAST_OFFSET_STATES: Final = tuple(vocabulary.BroadcastOffsetState)
 """The closed list of `broadcast_offset.state`."""
@@ -350,7 +350,7 @@ RESTARTS_WITH_STORED_OFFSET: Final = (
     "corrected_by_broker_to_max",
     "queue_left_out",
 )
-"""Reasons in `broadcast_offset.restart_reason` that need a stored offset."""
+"""Reasons in `broadcast_offset.restart_reason` that require a stored offset."""
 
 RESTARTS_WITHOUT_STORED_OFFSET: Final = (
     "default_last",
@@ -358,7 +358,7 @@ RESTARTS_WITHOUT_STORED_OFFSET: Final = (
     "default_timestamp",
     "fails_to_start",
 )
-"""Those that need that there is none."""
+"""Reasons that require that there is no stored offset."""
 
 OFFSET_FILE_FINDING_KINDS: Final[dict[str, str]] = {
     "corrupt_both": "offset_files_corrupt",
@@ -370,10 +370,10 @@ OFFSET_FILE_FINDING_KINDS: Final[dict[str, str]] = {
     "orphan_dir": "offset_file_unused",
     "clustering_group_with_file": "offset_file_unused",
 }
-"""State of `broadcast_offset_file` -> the kind that tells a person."""
+"""State of `broadcast_offset_file` -> kind of finding that reports it."""
 
 UNDECIDED_OFFSET_FILE_KIND: Final = "offset_file_undecided"
-"""The kind that tells of a file of state `unknown` whose bytes and release do not decide what a client makes of it."""
+"""The kind that reports a file of state `unknown` whose bytes and release do not determine how a client reads it."""
 
 BROADCAST_FINDING_KINDS: Final[dict[str, str]] = {
     "behind_min": "broadcast_messages_lost",
@@ -381,10 +381,10 @@ BROADCAST_FINDING_KINDS: Final[dict[str, str]] = {
     "regressed": "broadcast_offset_regressed",
     "stale": "broadcast_client_stuck",
 }
-"""State of `broadcast_offset` -> the kind that tells a person."""
+"""State of `broadcast_offset` -> kind of finding that reports it."""
 
 REBALANCE_GRACE_MS: Final = 60_000
-"""How young a client may be for its start to be the cause of a difference: three rounds of rebalance, 20 s each."""
+"""Maximum age of a client whose start may cause a difference: three rebalance rounds of 20 s each."""
 
 ROUTE_DIFFERENCES: Final = tuple(vocabulary.RouteDifference)
 """The closed list of the elements of `route_divergence.differences`."""
@@ -393,10 +393,10 @@ DIVERGENCE_STATES: Final = tuple(vocabulary.DivergenceState)
 """The closed list of `route_divergence.state`."""
 
 FINDING_KINDS_WITHOUT_SUBJECT: Final = ("record_rejected", "record_repeated", "source_failed")
-"""Kinds that may concern a name server or a file, for which `finding` has no subject column."""
+"""Kinds that may affect a name server or a file, for which `finding` has no subject column."""
 
 OWN_TOPIC_PREFIXES: Final = ("%RETRY%", "%DLQ%", "rmq_sys_")
-"""How topics begin that RocketMQ writes for itself: retries, dead letters, system topics."""
+"""Prefixes of RocketMQ's own topics: retries, dead letters, system topics."""
 
 SYSTEM_TOPICS: Final = (
     "BenchmarkTest",
@@ -412,41 +412,41 @@ SYSTEM_TOPICS: Final = (
     "TBW102",
     "TRANS_CHECK_MAX_TIME_TOPIC",
 )
-"""The names that `TopicValidator` reserves, of all releases from 4.7.1 to 5.5.0."""
+"""Names that `TopicValidator` reserves, of all releases from 4.7.1 to 5.5.0."""
 
 REPLY_TOPIC_SUFFIX: Final = "_REPLY_TOPIC"
-"""After a cluster's name, its topic for replies. Cluster and brokers have topics of their own name, too."""
+"""Suffix of a cluster's reply topic, after the cluster name. Cluster and brokers also have topics of their own name."""
 
 RATIO_TOLERANCE: Final = 1e-9
-"""How far a published ratio may be from its recomputation, relative to the larger of 1 and the ratio."""
+"""Maximum difference between a published ratio and its recomputation, relative to the larger of 1 and the ratio."""
 
 MOST_REJECTED_RATIO: Final = 0.01
-"""The share of an export's lines that may be unreadable before the gate warns."""
+"""Maximum share of unreadable lines in an export; above it the gate warns."""
 
 MOST_NOT_COMPARED_RATIO: Final = 0.5
-"""The share of the answers of a kind that tables may be silently held against nothing before the gate warns."""
+"""Maximum share of the answers of a kind that the tables are not compared with; above it the gate warns."""
 
 LEAST_ROW_COUNT_LIKENESS: Final = 0.5
-"""The smaller of a table's row counts on two days, divided by the larger, before the gate warns."""
+"""Minimum ratio of the smaller to the larger row count of a table on two days; below it the gate warns."""
 
 LEAST_COMPARED_ROW_COUNT: Final = 100
-"""Tables with fewer rows on both days come and go without a word: a few rows more are soon twice as many."""
+"""Row counts below this on both days are not compared, because a few rows more can double them."""
 
 UNEVENNESS_JUMP: Final = 1.5
-"""How many times as great max_over_mean may be as on the earlier day before the gate warns."""
+"""Ratio of max_over_mean to that of the baseline day from which the gate warns."""
 
 MOST_QUARANTINED_RATIO: Final = 0.25
-"""The share of the groups that a day may be published without: what is wrong with more of them is no fault of theirs."""
+"""Maximum share of quarantined groups; an error in more of them is an error of the whole day."""
 
 MOST_EXAMPLES: Final = 10
-"""Offenders that are kept for each expectation, the first in the order of their text."""
+"""Maximum number of examples per expectation, the first in the order of their text."""
 
 
 def names_in_table(strategies: frozenset[str]) -> tuple[str, ...]:
-    """A set of strategies as the `strategy` column names them, sorted.
+    """Return the names of a set of strategies in the `strategy` column, sorted.
 
-    `MACHINE_ROOM_NEARBY` stands there as `MACHINE_ROOM_NEARBY-<inner>` (`AllocateMachineRoomNearby.getName()`) and
-    keeps a promise only where its inner strategy does.
+    The column has `MACHINE_ROOM_NEARBY` as `MACHINE_ROOM_NEARBY-<inner>` (`AllocateMachineRoomNearby.getName()`), which
+    keeps a guarantee only if its inner strategy does.
     """
     names = set(strategies)
     if "MACHINE_ROOM_NEARBY" in strategies:

@@ -1,7 +1,7 @@
-"""What the gate says, and how it is told to people.
+"""The verdict of the gate and its text form.
 
-What belongs here: the verdict's shape and its words. What does not: how it is reached (`gate`), where it is written
-(`warehouse`), colours (`ledger`). Importing it costs nothing.
+What belongs here: the verdict's type and its sentences. What does not: how it is reached (`gate`), where it is written
+(`warehouse`), colours (`ledger`). This module is cheap to import.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "refused"]
 
 Outcome = Literal["passed", "waived", "failed", "skipped"]
-"""What came of one expectation."""
+"""The outcome of one expectation."""
 
-_TOLD_EXAMPLES: Final = 3
-"""Examples in a sentence; `gate_result` and Data Docs have the others."""
+_MAX_SENTENCE_EXAMPLES: Final = 3
+"""Maximum number of examples in a sentence; `gate_result` and Data Docs have the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Verdict:
     Attributes:
         verdict: `refused` if an expectation of severity `block` failed, else `passed_with_quarantine` if the day was judged
             without some groups, else `passed_with_warnings` if one of severity `warn` failed, else `passed`.
-        results: one row per expectation with the own columns of `gold.gate_result`, in the order of the suites.
-        quarantined: own columns of `gold.quarantined_group`: the groups without which the day passed, and why.
-        reasons: one sentence for each failed expectation of severity `block`.
-        warnings: one sentence for each failed expectation of severity `warn`.
-        notes: what else is to be known: one sentence for each waiver that excuses nothing, why no group is left out.
-        data_docs_index: the first page of the Data Docs, if they were written.
+        results: One row of `gold.gate_result` per expectation, without the partition columns, in the order of the suites.
+        quarantined: Rows of `gold.quarantined_group` without the partition columns: the excluded groups, and why.
+        reasons: One sentence for each failed expectation of severity `block`.
+        warnings: One sentence for each failed expectation of severity `warn`.
+        notes: Further sentences: each waiver that excuses nothing, and why no group was quarantined.
+        data_docs_index: First page of the Data Docs, if they were written.
     """
 
     verdict: VerdictName
@@ -52,34 +52,36 @@ class Verdict:
 
 
 def sentence_of(result: dict[str, Any], evaluation: Evaluation) -> str:
-    """A failed row of `gate_result` in one sentence: table, expectation, number, examples, waivers."""
+    """Return a failed row of `gate_result` as one sentence: table, expectation, number, examples, waivers."""
     remaining = evaluation.remaining
-    found = (
+    measured = (
         "it was not measured" if remaining is None else f"found {remaining:g}, allowed {allowed(evaluation)}"
     )
     if result["baseline_ds"] is not None:
-        found += f" (compared with {result['baseline_ds']})"
-    told = ""
+        measured += f" (compared with {result['baseline_ds']})"
+    details = ""
     if evaluation.examples:
-        told = f"; for example: {' | '.join(evaluation.examples[:_TOLD_EXAMPLES])}"
+        details = f"; for example: {' | '.join(evaluation.examples[:_MAX_SENTENCE_EXAMPLES])}"
     if evaluation.excused:
-        told += f"; beside these, {waiver_text(evaluation)}"
+        details += f"; in addition, {waiver_text(evaluation)}"
     for waiver in evaluation.ended:
-        told += f"; the waiver by {one_line(waiver.approved_by)} expired on {waiver.expires_on} ({one_line(waiver.reason)})"
-    return f"{result['table_name']} fails {result['expectation_id']} ({result['expectation'].rstrip('.')}): {found}{told}"
+        details += f"; the waiver by {one_line(waiver.approved_by)} expired on {waiver.expires_on} ({one_line(waiver.reason)})"
+    return f"{result['table_name']} fails {result['expectation_id']} ({result['expectation'].rstrip('.')}): {measured}{details}"
 
 
-def left_out_sentence(row: dict[str, Any]) -> str:
-    """A row of `quarantined_group` in one sentence: group, table, expectation, number, examples."""
-    told = f"; for example: {' | '.join(row['examples'][:_TOLD_EXAMPLES])}" if row["examples"] else ""
+def quarantined_sentence(row: dict[str, Any]) -> str:
+    """Return a row of `quarantined_group` as one sentence: group, table, expectation, number, examples."""
+    examples = (
+        f"; for example: {' | '.join(row['examples'][:_MAX_SENTENCE_EXAMPLES])}" if row["examples"] else ""
+    )
     return (
         f"group {one_line(row['consumer_group'])}: {row['table_name']} fails {row['expectation_id']} "
-        f"({row['expectation'].rstrip('.')}): found {row['observed']:g} of this group{told}"
+        f"({row['expectation'].rstrip('.')}): found {row['observed']:g} of this group{examples}"
     )
 
 
 def waiver_text(evaluation: Evaluation) -> str | None:
-    """Who excuses how much until when and why, in one line; None where nothing is excused."""
+    """Return the applied waivers in one line: amount, expiry, approver and reason; None without one."""
     texts = [
         f"{amount:g} waived until {waiver.expires_on} by {one_line(waiver.approved_by)}: {one_line(waiver.reason)}"
         for waiver, amount in evaluation.excused
@@ -88,7 +90,7 @@ def waiver_text(evaluation: Evaluation) -> str | None:
 
 
 def idle_sentence(waiver: Waiver) -> str:
-    """What to say of a waiver that excuses nothing."""
+    """Return the note on a waiver that excuses nothing."""
     named = {"group": waiver.consumer_group, "topic": waiver.topic, "broker": waiver.broker_name}
     subject = "".join(f", {what} {one_line(name)}" for what, name in named.items() if name is not None)
     return (
@@ -98,17 +100,17 @@ def idle_sentence(waiver: Waiver) -> str:
 
 
 def outcome_of(row: Mapping[str, Any]) -> str:
-    """What came of an expectation by its row of `gate_result`; rows of the first releases say only whether it held."""
+    """Return the outcome in a row of `gate_result`; rows of the first releases have only `is_success`."""
     return row.get("outcome") or ("passed" if row["is_success"] else "failed")
 
 
 def allowed(evaluation: Evaluation) -> str:
-    """The range of an expectation in words."""
+    """Return the allowed range of an expectation as text."""
     return allowed_range(evaluation.threshold_min, evaluation.threshold_max)
 
 
 def allowed_range(least: float | None, most: float | None) -> str:
-    """A range in words, for example `0`, `at most 0.01`, `at least 1`."""
+    """Return a range as text, for example `0`, `at most 0.01`, `at least 1`."""
     if least is None and most == 0:
         return "0"
     limits = [f"at least {least:g}"] if least is not None else []
@@ -117,7 +119,7 @@ def allowed_range(least: float | None, most: float | None) -> str:
 
 
 def explain(verdict: Verdict) -> str:
-    """The verdict as plain text of a few lines, for a terminal, a log or a run's note."""
+    """Return the verdict as a few lines of plain text, for a terminal, a log or the note of a run."""
     judged = [result for result in verdict.results if result["outcome"] != "skipped"]
     held = sum(result["is_success"] for result in judged)
     headline = {
@@ -128,7 +130,7 @@ def explain(verdict: Verdict) -> str:
     }[verdict.verdict]
     lines = [f"{headline}: {held} of {len(judged)} expectations hold."]
     lines += [f"- {reason}" for reason in verdict.reasons]
-    lines += [f"- left out: {left_out_sentence(row)}" for row in verdict.quarantined]
+    lines += [f"- quarantined: {quarantined_sentence(row)}" for row in verdict.quarantined]
     lines += [f"- warning: {warning}" for warning in verdict.warnings]
     lines += [
         f"- waived: {result['table_name']} fails {result['expectation_id']}: {result['waiver']}"
@@ -138,8 +140,8 @@ def explain(verdict: Verdict) -> str:
     lines += [f"- note: {note}" for note in verdict.notes]
     if len(judged) < len(verdict.results):
         lines.append(
-            f"- note: {len(verdict.results) - len(judged)} expectations compare with an earlier day, "
-            "and there is no earlier published day: they were not compared"
+            f"- note: {len(verdict.results) - len(judged)} expectations were not compared: "
+            "there is no baseline day"
         )
     if verdict.data_docs_index is not None:
         lines.append(f"All results: {verdict.data_docs_index}")

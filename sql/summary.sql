@@ -1,5 +1,5 @@
--- One row per published day: how much there is, and how well.
--- problems: findings that no other finding of the day explains; critical: those of them that are critical.
+-- One row per published day: numbers of groups, queues, assignments and problems.
+-- problems: findings that no other finding of the day explains; critical: the critical ones among them.
 SELECT
     p.cluster,
     p.ds,

@@ -1,7 +1,7 @@
--- What would each broadcasting client skip or repeat if it were restarted now?
+-- Which messages would each broadcasting client skip or repeat after a restart?
 --
 -- One row per client x host x topic of the newest published day of each cluster. skipped_messages and repeated_messages
--- are sums over the queues of which it can be told; undetermined_queue_count are the others.
+-- are sums over the queues where this is known; undetermined_queue_count counts the others.
 SELECT
     cluster,
     ds,

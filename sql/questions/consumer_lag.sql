@@ -1,8 +1,8 @@
--- Which groups are behind, and where?
+-- Which groups have unconsumed messages, and in which topics?
 --
--- One row per group x topic of the newest published day of each cluster with messages left to consume, the most first.
--- waiting_count: messages that wait, in queues with a committed offset (lag_count) and in those that nobody ever read, of which
--- never_read_queue_count says how many. unknown_queue_count: queues whose backlog cannot be told; they are in no sum.
+-- One row per group x topic of the newest published day of each cluster with unconsumed messages, the most first.
+-- waiting_count: waiting messages in queues with a committed offset (lag_count) and in queues that were never read
+-- (never_read_queue_count). unknown_queue_count: queues with an unknown backlog; no sum includes them.
 SELECT
     cluster,
     ds,

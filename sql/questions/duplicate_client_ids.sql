@@ -1,10 +1,9 @@
--- Which client ids are shared by several processes, or may be?
+-- Which client ids are, or may be, shared by several processes?
 --
 -- One row per group x client id of the newest published day of each cluster; certain ones first. process_count: processes with
--- this id that answered when they were asked themselves: two of them consume the same queues, and others have no owner. It is null
--- where no process was asked and every broker that lists the id lists it several times: that is several processes, or one with
--- connections that died unnoticed, which a broker forgets after two minutes. least_connection_count: connections of the id at the
--- broker that lists fewest.
+-- this id that answered a direct query: two of them consume the same queues, and other queues have no owner. It is null if no process
+-- was queried and every listing broker lists the id several times: several processes, or one process with dead connections, which a
+-- broker removes after two minutes. least_connection_count: minimum number of connections of the id over the listing brokers.
 WITH connections AS (
     SELECT cluster, ds, consumer_group, client_id, broker_name, count(*) AS connection_count
     FROM latest.consumer_connection

@@ -1,8 +1,8 @@
--- What could not be asked, or not be read, when the export was taken?
+-- Which sources failed or could not be read during the export?
 --
--- One row per kind of record, source and error of the newest published day of each cluster. What depends on such a
--- source is unknown in the tables, never zero. An error code of 206 for a group on a broker is normal:
--- nobody of the group is connected to that broker.
+-- One row per kind of record, source and error of the newest published day of each cluster. Values that depend on such
+-- a source are unknown in the tables, never zero. Error code 206 for a group on a broker is normal: no member of the group is
+-- connected to that broker.
 SELECT
     cluster,
     ds,

@@ -1,7 +1,7 @@
--- Where would another strategy share a topic more evenly than the one in effect?
+-- Which strategies would share a topic more evenly than the effective one?
 --
 -- One row per group x topic x better strategy of the newest published day of each cluster, the largest gain first.
--- Spread: queues of the client with most less queues of the client with least. It says nothing of what a change would move.
+-- Spread: maximum minus minimum queue count of a client. Queue moves by such a change are not considered.
 SELECT
     cluster,
     effective.ds,

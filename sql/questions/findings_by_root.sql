@@ -1,7 +1,7 @@
--- Which findings have the same root, and how does each follow from it?
+-- Which findings have the same root finding, and through which chain of explanation?
 --
--- One row per finding of the newest published day of each cluster, below the root that explains it; the worst roots first.
--- level: 0 for the root, 1 for what it explains directly, 2 for what follows from that. parent_kind: the kind of the finding
+-- One row per finding of the newest published day of each cluster, grouped by the root that explains it; the worst roots first.
+-- level: 0 for the root, 1 for findings that it explains directly, 2 for findings below those. parent_kind: kind of the finding
 -- that explains this one directly.
 WITH RECURSIVE placed AS (
     SELECT *, 0 AS level, severity AS root_severity, finding_id AS root_id, CAST(NULL AS VARCHAR) AS parent_kind

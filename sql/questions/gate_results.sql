@@ -1,7 +1,7 @@
--- Which expectations failed, and was the day published all the same?
+-- Which expectations failed, and was the day published?
 --
 -- One row per failed expectation, newest day first: `published` for those that only warn or are waived, `refused` for
--- days that the gate kept out of the published tables.
+-- days that the gate refused to publish.
 SELECT 'published' AS outcome, cluster, ds, expectation_id, severity, expectation, observed, threshold_min, threshold_max, examples, waiver
 FROM gold.gate_result
 WHERE NOT is_success

@@ -1,7 +1,7 @@
--- Which clients carry more than their share over all topics of their group?
+-- Which clients have more than their fair share of queues over all topics of their group?
 --
--- One row per group x client of the newest published day of each cluster that was seen to own something, the largest share
--- above the fair one first; clients whose share cannot be told last. fair_share: one divided by the members of the group.
+-- One row per group x client that was observed to own queues, on the newest published day of each cluster. The largest excess
+-- over the fair share first, clients with an unknown share last. fair_share: 1 / number of members of the group.
 SELECT
     cluster,
     ds,

@@ -1,9 +1,9 @@
--- Which groups moved more queues than they had to, and what changed?
+-- Which groups moved more queues than necessary, and what changed?
 --
--- One row per group x topic of each cluster's newest published day that moved queues, the most needless first.
--- moved_queue_count: by the strategies in effect; observed_moved_queue_count: as clients were seen to hold them, which is known
--- also where owners cannot be computed. needless_move_count: queues that changed owner and need not have for the clients' queue
--- counts of now; null where every member reads every queue or a queue has several owners.
+-- One row per group x topic of each cluster's newest published day that moved queues, the most unnecessary moves first.
+-- moved_queue_count: by the effective strategies. observed_moved_queue_count: by the observed holders, known even where owners
+-- cannot be computed. needless_move_count: queues that changed owner although the clients' current queue counts did not require
+-- it; null if every member reads every queue or a queue has several owners.
 SELECT
     cluster,
     consumer_group,

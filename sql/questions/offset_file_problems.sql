@@ -1,4 +1,4 @@
--- Which broadcasting clients have offset files that are not in order, and what would happen at a restart?
+-- Which broadcasting clients have defective offset files, and what would a restart do?
 --
 -- One row per host x client x group of the newest published day of each cluster whose files are not ok, the worst first.
 SELECT

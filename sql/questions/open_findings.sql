@@ -1,7 +1,7 @@
 -- Which problems does each cluster have, the worst first?
 --
 -- One row per root finding of the newest published day of each cluster: a problem that no other finding of the day explains.
--- findings_below: how many findings it explains (findings_by_root.sql lists them). page: the page of its kind.
+-- findings_below: number of findings that it explains (findings_by_root.sql lists them). page: documentation of its kind.
 WITH below AS (
     SELECT cluster, ds, root_finding_id, count(*) AS findings_below
     FROM latest.finding

@@ -1,8 +1,8 @@
--- Which queues changed hands, came or went since the published day before?
+-- Which queues changed owner, appeared or disappeared since the previous published day?
 --
--- One row per group x topic x queue of each cluster with two published days, the newest two compared. Owners are those that
--- were observed: clients that had the queue in their own process table. A queue whose owner was not observed on either day is
--- not listed, nor is a group that one of the days was published without (quarantined_group): whether it moved is unknown.
+-- One row per group x topic x queue of each cluster with two published days, the newest two compared. Owners are observed
+-- owners: clients that had the queue in their own process table. Queues whose owner was not observed on either day, and groups
+-- quarantined on one of the days (quarantined_group), are not listed: whether they moved is unknown.
 SELECT
     cluster,
     before.ds AS ds_before,

@@ -1,8 +1,8 @@
--- Which queues are not owned as they should be, and why?
+-- Which queues have an ownership mismatch, and why?
 --
 -- One row per group x topic x state x cause of the newest published day of each cluster, the worst first. Groups that are
--- offline as a whole are left out: `open_findings.sql` says that in one row. evidence_*: what the likely cause rests on;
--- docs/findings/causes.md explains each. The queues themselves are rows of ownership_drift.
+-- completely offline are not listed: `open_findings.sql` has one row for each. evidence_*: evidence of the likely cause;
+-- docs/findings/causes.md explains each cause. The queues themselves are rows of ownership_drift.
 SELECT
     cluster,
     ds,

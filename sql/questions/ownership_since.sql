@@ -1,8 +1,8 @@
--- Since when has each client owned the queues that it owns?
+-- Since when has each client owned its queues?
 --
--- One row per queue and owner of each cluster's newest published day, those that changed hands last first. owned_from is the first
--- day of the unbroken stretch of published days; where `begins` is not `changed`, the client may have owned the queue longer:
--- is_owner_before_gap says whether it did when it was last seen.
+-- One row per queue and owner of each cluster's newest published day, the most recent change of owner first. owned_from is the first
+-- day of the unbroken run of published days; if `begins` is not `changed`, the client may have owned the queue longer:
+-- is_owner_before_gap is whether it did when it was last observed.
 SELECT
     cluster,
     consumer_group,

@@ -1,7 +1,7 @@
--- How evenly is each topic written, and do its messages arrive where somebody reads?
+-- How evenly is each topic written, and which messages have no reader?
 --
--- One row per topic of the newest published day of each cluster, the worst first: messages that fail or that nobody reads,
--- then the most uneven. max_over_even_share: the largest share divided by an even one over all brokers of the route; 1 is even.
+-- One row per topic of the newest published day of each cluster, the worst first: messages that fail or have no reader,
+-- then the most uneven topics. max_over_even_share: the largest share divided by an even one over all brokers of the route; 1 is even.
 -- failing_share: first attempts at brokers that only an order configuration still names. A null share is unknown.
 SELECT
     cluster,

@@ -1,7 +1,7 @@
--- Which groups were days published without, and why?
+-- Which groups were quarantined on which day, and why?
 --
--- One row per group and expectation that it breaks, newest day first. Only where the settings have `gate.quarantine_groups`; every
--- other table has no row of these groups on that day, which says nothing of them.
+-- One row per group and violated expectation, newest day first. Only with `gate.quarantine_groups` in the settings. The other tables
+-- have no rows of these groups on that day, so their state is unknown.
 SELECT cluster, ds, consumer_group, expectation_id, table_name, expectation, observed, examples
 FROM quarantined_group
 ORDER BY ds DESC, cluster, consumer_group, expectation_id

@@ -1,7 +1,7 @@
--- Of which queues can nobody say whether they are owned as they should be, and why?
+-- Which queues have unknown ownership, and why?
 --
--- One row per group x reason of the newest published day of each cluster. Unknown is neither good nor bad news: a source
--- failed, a client could not be asked, or nobody told the ledger the parameters of a strategy.
+-- One row per group x reason of the newest published day of each cluster. Unknown is neither correct nor wrong: a source
+-- failed, a client could not be queried, or the settings have no parameters for a strategy.
 SELECT
     cluster,
     ds,

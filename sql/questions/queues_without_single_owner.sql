@@ -1,8 +1,8 @@
--- Which queues have no owner, or more than one, and why?
+-- Which queues have no owner or several owners, and why?
 --
--- One row per group x topic x queue of the newest published day of each cluster. observed_owners: the clients that were seen
--- to hold it; expected_owners: those that the strategy in effect chose. Groups that are offline as a whole are not listed: none
--- of their queues has an owner, which `open_findings.sql` says in one row.
+-- One row per group x topic x queue of the newest published day of each cluster. observed_owners: the clients that were
+-- observed to hold it; expected_owners: those that the effective strategy assigns. Groups that are completely offline are not
+-- listed: none of their queues has an owner, and `open_findings.sql` has one row for each.
 SELECT
     cluster,
     ds,

@@ -1,8 +1,8 @@
--- Which topics do the name servers describe differently, among themselves or than the broker itself?
+-- Which routes differ between name servers, or between a name server and the broker?
 --
--- One row per topic x broker of the newest published day of each cluster with a difference; `differences` is explained in
--- docs/tables.md. Clients ask one name server at random: where is_read_affected, members of a group may share different
--- sets of queues. answers: what each name server says; its addresses of the broker are in route_divergence.
+-- One row per topic x broker of the newest published day of each cluster with a difference; docs/tables.md explains
+-- `differences`. Clients query one name server at random: with is_read_affected, members of a group may divide different sets
+-- of queues. answers: the answer of each name server; its addresses of the broker are in route_divergence.
 SELECT
     cluster,
     ds,

@@ -1,8 +1,8 @@
--- Which topics could nobody write any more if one broker died?
+-- Which topics cannot be written if one broker fails?
 --
 -- One row per topic of the newest published day of each cluster that has a single broker to write to. Other brokers of
--- its route, and why they take nothing, are in brokers_that_take_nothing. Static topics are left out: what a broker's
--- loss does to them depends on where their logical queues are.
+-- its route that accept no messages, and the reason, are in brokers_that_take_nothing. Static topics are excluded: the effect of
+-- losing a broker depends on where their logical queues are.
 SELECT
     cluster,
     ds,

@@ -1,7 +1,7 @@
--- What would a group gain by another strategy over all its topics, and how many queues would change hands once?
+-- What would a group gain by another strategy over all its topics, and how many queues would move once?
 --
--- One row per group x other strategy of the newest published day of each cluster, the fewest moves first; a number is null
--- where it cannot be told.
+-- One row per group x other strategy of the newest published day of each cluster, the fewest moves first; an unknown
+-- number is null.
 SELECT
     cluster,
     effective.ds,

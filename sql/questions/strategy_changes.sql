@@ -1,7 +1,7 @@
--- Which groups share their queues by another strategy than the published day before, and how many queues moved?
+-- Which groups changed their strategy since the baseline day, and how many queues moved?
 --
--- One row per group x topic of each cluster's newest published day. observed_moved_queue_count: of observed_queue_count queues whose
--- owner was observed on both days, those that have another one now; it needs no computed owners.
+-- One row per group x topic of each cluster's newest published day. observed_moved_queue_count: the queues with a
+-- different owner, of the observed_queue_count queues whose owner was observed on both days; it needs no computed owners.
 SELECT
     cluster,
     ds,

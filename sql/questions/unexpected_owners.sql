@@ -1,8 +1,8 @@
--- Which queues are held by a client that the group's strategy would not have chosen?
+-- Which queues are held by a client that the group's strategy does not assign them to?
 --
--- One row per group x topic x queue of the newest published day of each cluster, whether the chosen client holds the queue
--- too or not. Only queues of which can be told who should own them: elsewhere a difference would say nothing. Right after
--- a change of members or routes differences are normal for some seconds.
+-- One row per group x topic x queue of the newest published day of each cluster, whether or not the expected client also
+-- holds the queue. Only queues with a known expected owner. Differences are normal for some seconds after a change of members
+-- or routes.
 SELECT
     cluster,
     ds,

@@ -1,7 +1,7 @@
 -- Which groups share a topic unevenly, and by how much?
 --
 -- One row per group x topic of the newest published day of each cluster, the most uneven first. A difference of one
--- queue between two clients is as even as it gets when the queues do not divide by the clients.
+-- queue between two clients is the optimum if the number of clients does not divide the number of queues.
 SELECT
     cluster,
     ds,

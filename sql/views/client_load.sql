@@ -1,10 +1,10 @@
--- One row per group x client of a day: what the client was seen to carry over all topics of its group, beside what it should.
--- Members that own nothing are there with 0 queues; a client of which a broker says that it is not connected is no member.
+-- One row per group x client of a day: observed and expected load of the client over all topics of its group.
+-- Members that own nothing have 0 queues; a client that a broker reports as not connected is no member.
 -- observed_queue_count: queues in its own process table, null for a client that did not answer; expected_queue_count: queues that
--- the strategies in effect give it. queue_share: of all that the members of the group own, a queue once for each owner;
--- load_rank: 1 owns most, and who owns as much has the same rank. Both are null where undetermined_topic_count is not 0: of so
--- many topics of the group it cannot be told which client owns which queue, or clients pop from the same queues.
--- lag_count: messages that wait in its queues; null where a broker does not tell this of each, lag_unknown_queue_count of how many.
+-- the effective strategies assign to it. queue_share: share of all queues that the members of the group own, counting a queue once
+-- per owner; load_rank: 1 owns most, equal loads have equal ranks. Both are null if undetermined_topic_count is not 0: the number of
+-- topics of the group whose owners are unknown or whose queues several clients pop.
+-- lag_count: messages that wait in its queues; null if unknown for some queue, of which lag_unknown_queue_count is the number.
 WITH held AS (
     SELECT cluster, ds, consumer_group, topic, broker_name, queue_id, unnest(observed_client_ids) AS client_id
     FROM ownership_drift

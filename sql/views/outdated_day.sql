@@ -1,8 +1,8 @@
--- One row per published day that was compared with an earlier one which is no longer what it was: what it says of changes
--- since then is out of date, all else holds. `ledger backfill` computes such days again.
--- reasons: `earlier_day_changed` (the rows that were read of baseline_ds are others now); `newer_baseline_available` (a newer day
--- than baseline_ds was published before this one); `earlier_day_gone`; and for offset files `earlier_export_changed` and
--- `earlier_export_appeared`, likewise, as far as those exports' days are published. earlier_ds: the newest earlier published day.
+-- One row per published day whose baseline has changed: its values for changes since the baseline are outdated, all others are
+-- valid. `ledger backfill` recomputes such days.
+-- reasons: `earlier_day_changed` (the rows that were read from baseline_ds have changed); `newer_baseline_available` (a day between
+-- baseline_ds and this one was published); `earlier_day_gone`; and for offset files `earlier_export_changed` and
+-- `earlier_export_appeared`, if the days of those exports are published. earlier_ds: the newest earlier published day.
 WITH published AS (
     SELECT
         cluster,
@@ -22,7 +22,7 @@ export_changed AS (
         ON earlier.cluster = day.cluster AND earlier.ds::VARCHAR = split_part(day.compared_export, '=', 1)
     WHERE earlier.manifest_sha256 <> split_part(day.compared_export, '=', 2)
 ),
--- The newest three exports before the day are looked at (spark_jobs/silver/offset_file_snapshots.py).
+-- The build reads the newest three exports before the day (spark_jobs/silver/offset_file_snapshots.py).
 export_appeared AS (
     SELECT DISTINCT day.cluster, day.ds
     FROM published AS day

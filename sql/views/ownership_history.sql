@@ -1,11 +1,11 @@
--- One row per queue, owner and unbroken stretch of days: since when a client was seen to own a queue (it had the queue in its own
--- process table), and until when. A day without a publication, or published without the group (quarantined_group), ends a stretch,
--- because nobody knows who owned the queue on it; so does a day on which the owner was not observed (queue_ownership: `unknown`).
--- begins: `changed` (the day before is published, and the client did not own the queue on it); `first_day` (what is known of the
--- queue begins there: it may have owned it longer); `after_gap` (the day before is not published, without the group, or does not
--- say who owned the queue). missing_day_count: such days right before the stretch. is_owner_before_gap: whether the client owned
+-- One row per queue, owner and unbroken run of days on which the client was observed to own the queue (it had the queue in its own
+-- process table). A day without a publication, or with the group quarantined (quarantined_group), ends a run, because the owner on
+-- that day is unknown; so does a day on which the owner was not observed (queue_ownership: `unknown`).
+-- begins: `changed` (the day before is published, and the client did not own the queue on it); `first_day` (the first known day of
+-- the queue: the client may have owned it longer); `after_gap` (the day before is not published, has the group quarantined, or has
+-- no observed owner). missing_day_count: such days right before the run. is_owner_before_gap: whether the client owned
 -- the queue on the last day before them; null without a gap.
--- is_latest: whether the stretch goes on to the newest published day of the cluster.
+-- is_latest: whether the run extends to the newest published day of the cluster.
 WITH published AS (
     SELECT
         cluster,
@@ -26,7 +26,7 @@ queue_with_gap AS (
     FROM ownership_drift
     SEMI JOIN quarantined_group USING (cluster, consumer_group)
 ),
--- The published days that say who owned the queue, for those queues of which some day does not.
+-- The published days with an observed owner, for queues without one on some day.
 day_of_queue AS (
     SELECT
         cluster,

@@ -1,8 +1,8 @@
--- One row per group x queue of a day: how many messages the group has yet to consume, as the queue's broker says.
+-- One row per group x queue of a day: the messages that the group has yet to consume, by the queue's broker.
 -- lag_count: messages after the group's committed offset; null where the broker has none.
--- waiting_count: messages that the broker keeps and the group has not committed. Where the broker answered that the group has no
--- committed offset, nobody has read the queue and all that it keeps waits (is_never_read). Null where that cannot be told: the
--- broker did not answer, the group keeps its offsets elsewhere (BROADCASTING, pull consumers), or it is offline.
+-- waiting_count: messages that the broker keeps and the group has not committed. If the broker reports no committed offset of
+-- the group, the queue was never read and all of its messages wait (is_never_read). Null if unknown: the broker did not answer, the
+-- group keeps its offsets elsewhere (BROADCASTING, pull consumers), or it is offline.
 WITH answered AS (
     SELECT DISTINCT cluster, ds, consumer_group, broker_name
     FROM export_record

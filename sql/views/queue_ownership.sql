@@ -1,9 +1,9 @@
--- One row per group x topic x queue of a day: who was seen to own the queue, beside who should.
--- observed_owners: the clients that have the queue in their own process table; expected_owners: those that the strategy in
--- effect chose, null where that cannot be computed. observed_process_count counts processes, never connections.
--- ownership says what was observed: `owned` by one process; `multiple_owners` by several; `unowned`: nobody has it; `broadcast`: every
--- member reads it; `shared`: several clients pop from it; `unknown`: the export does not say, see reason. Only `unowned` means
--- nobody. state and likely_cause, as in ownership_drift, say whether that is as expected.
+-- One row per group x topic x queue of a day: observed and expected owners of the queue.
+-- observed_owners: the clients that have the queue in their own process table; expected_owners: those that the effective
+-- strategy assigns, null if that cannot be computed. observed_process_count counts processes, never connections.
+-- ownership, as observed: `owned` by one process; `multiple_owners` by several; `unowned`: no process has it; `broadcast`: every member
+-- reads it; `shared`: several clients pop from it; `unknown`: not in the export, see reason. Only `unowned` means no owner. state and
+-- likely_cause are those of ownership_drift.
 SELECT
     cluster,
     ds,

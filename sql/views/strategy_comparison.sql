@@ -1,9 +1,9 @@
--- One row per group x strategy of a day: how the strategy shares all topics of the group, beside the one in effect.
--- is_effective: in effect for all of these topics; topic_count: topics that it was computed for. moved_queue_count: queues that
--- would have other owners than by the strategy in effect. Loads count a queue once for each owner; members that own nothing count:
--- client_count is of the member lists that the ledger takes.
--- A number is null where it cannot be told: of undetermined_topic_count topics this strategy's owners are not known, of
--- untold_effective_topic_count topics (for moved_queue_count) those in effect.
+-- One row per group x strategy of a day: the distribution of all topics of the group by the strategy, compared with the effective one.
+-- is_effective: effective for all of these topics; topic_count: topics that it was computed for. moved_queue_count: queues whose
+-- owners would differ from those of the effective strategy. Loads count a queue once per owner; members that own nothing count:
+-- client_count is from the member lists that the ledger uses.
+-- Unknown numbers are null: undetermined_topic_count topics have unknown owners by this strategy, and untold_effective_topic_count topics
+-- (for moved_queue_count) by the effective one.
 WITH owners AS (
     SELECT
         cluster,

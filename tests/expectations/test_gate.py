@@ -65,10 +65,7 @@ def test_a_day_in_order_passes() -> None:
     of_one_day = len([name for name in ASKED_FOR if not EXPECTATIONS[name].is_of_two_days])
     assert explain(verdict).splitlines() == [
         f"The gate passed: {of_one_day} of {of_one_day} expectations hold.",
-        (
-            f"- note: {len(ASKED_FOR) - of_one_day} expectations compare with an earlier day, and there is no earlier "
-            "published day: they were not compared"
-        ),
+        (f"- note: {len(ASKED_FOR) - of_one_day} expectations were not compared: there is no baseline day"),
     ]
 
 
@@ -81,7 +78,7 @@ def test_there_is_a_row_of_gate_result_for_each_expectation() -> None:
         "run_id": "run-1",
         "expectation_id": FEW_REJECTED,
         "table_name": "silver.rejected_record",
-        "expectation": "The share of the export's lines that could not be read is small.",
+        "expectation": "The share of unreadable export lines is within the limit.",
         "severity": "warn",
         "is_success": True,
         "observed": 0.0,
@@ -113,8 +110,9 @@ def test_a_broken_blocking_expectation_refuses_the_day_and_is_named_with_its_exa
     assert verdict.verdict == "refused"
     [reason] = verdict.reasons
     assert reason == (
-        "gold.queue_assignment fails queue_assignment.one_owner (A strategy that promises one owner never gives a "
-        "queue to two clients of one language with the same parameters; MACHINE_ROOM promises it from Java 4.8.0): found 2, allowed 0; for example: queue a/0 | queue a/1"
+        "gold.queue_assignment fails queue_assignment.one_owner (No strategy that guarantees one owner assigns a "
+        "queue to two clients of one language with the same parameters; MACHINE_ROOM guarantees it from Java 4.8.0): "
+        "found 2, allowed 0; for example: queue a/0 | queue a/1"
     )
     assert not result(verdict, ONE_OWNER)["is_success"]
     assert sum(not row["is_success"] for row in verdict.results) == 1
@@ -165,13 +163,13 @@ def test_a_measure_that_belongs_to_no_expectation_is_an_error() -> None:
     stray = {"expectation_id": "queue_assignment.made_up", "observed": 0.0, "examples": []}
 
     with pytest.raises(
-        MeasureError, match=r"^The measure queue_assignment\.made_up belongs to no expectation"
+        MeasureError, match=r"^The metric queue_assignment\.made_up belongs to no expectation"
     ):
         judged([*measures(), stray])
 
 
 def test_two_measures_of_one_expectation_are_an_error() -> None:
-    with pytest.raises(MeasureError, match=r"^The measure queue_assignment\.one_owner is there twice"):
+    with pytest.raises(MeasureError, match=r"^The metric queue_assignment\.one_owner occurs twice"):
         judged([*measures(), {"expectation_id": ONE_OWNER, "observed": 0.0, "examples": []}])
 
 
@@ -292,15 +290,15 @@ def test_the_first_page_of_a_refused_day_says_what_failed_and_what_to_do_before_
         "Cluster shop's, day 2026-11-16",
         "Refused: the day is not published",
         "What failed",
-        "A strategy that promises one owner",
+        "No strategy that guarantees one owner",
         "found 2, allowed 0",
         "queue a/0",
         "What to do: The ledger may be wrong",
         "ledger run --cluster",
         "Warnings",
-        "The share of the export's lines",
+        "The share of unreadable export lines",
         "found 0.25, allowed at most 0.01",
-        "What to do: Look at the examples",
+        "What to do: Check the examples",
         "All expectations",
         "queue_assignment 1 failed 12 held",
     ]

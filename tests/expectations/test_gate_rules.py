@@ -202,7 +202,7 @@ def test_a_waiver_of_a_group_excuses_that_group_and_the_rest_is_judged() -> None
 
     assert verdict.verdict == "refused"
     assert (
-        "found 3, allowed 0; for example: group b of orders; beside these, 2 waived until"
+        "found 3, allowed 0; for example: group b of orders; in addition, 2 waived until"
         in verdict.reasons[0]
     )
     assert result(verdict, ONE_OWNER)["examples"] == ["group b of orders"]

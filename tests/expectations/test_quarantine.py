@@ -105,7 +105,7 @@ def test_a_day_that_passes_without_groups_says_so_whatever_it_warns_of() -> None
     headline, excluded_groups, *_ = explain(verdict).splitlines()
     assert headline.startswith("The gate passed, without some groups: ")
     assert excluded_groups.startswith(
-        "- left out: group a\\x1b[31m: gold.queue_assignment fails queue_assignment.one_owner ("
+        "- quarantined: group a\\x1b[31m: gold.queue_assignment fails queue_assignment.one_owner ("
     )
     assert excluded_groups.endswith("found 2 of this group; for example: group a\\x1b[31m of orders")
 

@@ -88,7 +88,7 @@ def test_a_refusal_is_shown_with_examples_waivers_and_what_to_do(
     assert "docs/findings/unowned.md" in told
     assert "waived (block): finding.kind_known" in told
     assert "waiver: 2 waived until 2026-12-01 by ana: ticket 7" in told
-    assert "what to do: Hold the two exports side by side" in told
+    assert "what to do: Compare the two exports" in told
     assert "Not compared: 1" in told
 
 
