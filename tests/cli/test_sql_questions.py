@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from rebalance_ledger.cli.app import app
 from rebalance_ledger.warehouse.query import header_comment, query, views
 
 QUESTIONS = sorted((Path(__file__).resolve().parents[2] / "sql" / "questions").glob("*.sql"))
@@ -44,7 +47,12 @@ def test_a_view_begins_with_what_a_row_is(name: str) -> None:
 
 
 def test_who_owned_this_queue_since_when(shop_warehouse: str) -> None:
-    newest, before = answer(shop_warehouse, "queue_history")
+    newest, before = (
+        row
+        for row in answer(shop_warehouse, "queue_history")
+        if (row["cluster"], row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"])
+        == ("shop-prod", "order-service", "order-events", "hz@broker-a", 3)
+    )
 
     assert (str(newest["ds"]), newest["should_own"], newest["did_own"]) == (
         "2026-11-18",
@@ -185,3 +193,73 @@ def test_what_a_restart_repeats_is_summed_over_queues(shop_warehouse: str) -> No
     (row, *_) = answer(shop_warehouse, "broadcast_restart_effects")
 
     assert (row["skipped_messages"], row["repeated_messages"], row["undetermined_queue_count"]) == (0, 8, 0)
+
+
+class TestAsk:
+    def test_without_a_name_every_question_is_listed_with_its_sentence(self) -> None:
+        listed = CliRunner().invoke(app, ["ask"]).stdout.splitlines()
+
+        assert [line.split()[0] for line in listed] == [path.stem for path in QUESTIONS]
+        assert all(line.endswith("?") for line in listed)
+
+    def test_options_restrict_the_answer_and_keep_its_order(self, shop_warehouse: str) -> None:
+        words = [
+            "--group",
+            "order-service",
+            "--topic",
+            "order-events",
+            "--broker",
+            "hz@broker-a",
+            "--queue",
+            "3",
+        ]
+        rows = asked(shop_warehouse, "queue_history", "--cluster", "shop-prod", *words)
+
+        assert [row["ds"] for row in rows] == ["2026-11-18", "2026-11-17"]
+
+    def test_a_day_replaces_the_newest_one(self, shop_warehouse: str) -> None:
+        days = {row["ds"] for row in asked(shop_warehouse, "open_findings", "--ds", "2026-11-17")}
+
+        assert days == {"2026-11-17"}
+
+    def test_a_misspelt_question_names_its_neighbours(self) -> None:
+        ended = CliRunner().invoke(app, ["ask", "consumer_leg"])
+
+        assert "did you mean consumer_lag" in str(ended.exception)
+
+    def test_an_option_without_a_column_says_which_columns_there_are(self, shop_warehouse: str) -> None:
+        ended = CliRunner().invoke(
+            app, ["ask", "consumer_lag", "--client", "c", "--warehouse", shop_warehouse]
+        )
+
+        assert "The answer has no column client_id" in str(ended.exception)
+        assert "consumer_group" in str(ended.exception)
+
+    def test_a_value_is_no_sql(self, shop_warehouse: str) -> None:
+        assert asked(shop_warehouse, "consumer_lag", "--group", "x' OR '1'='1") == []
+
+    @pytest.mark.parametrize(
+        ("words", "hint"),
+        [
+            (
+                ["--cluster", "shop-prd"],
+                "no day of cluster 'shop-prd' is published. Did you mean 'shop-prod'?",
+            ),
+            (["--ds", "2020-01-01"], "2020-01-01 is not published. There are"),
+            (["--group", "nobody"], "No rows in 3 published days of pay-prod, shop-prod"),
+        ],
+        ids=["cluster", "day", "group"],
+    )
+    def test_no_rows_say_what_is_published(self, shop_warehouse: str, words: list[str], hint: str) -> None:
+        ended = CliRunner().invoke(app, ["ask", "consumer_lag", *words, "--warehouse", shop_warehouse])
+
+        assert ended.exit_code == 0
+        assert hint in ended.stderr
+
+
+def asked(warehouse: str, question: str, *words: str) -> list[dict[str, Any]]:
+    """The rows of a question, as the command line gives them to programs."""
+    ended = CliRunner().invoke(app, ["ask", question, *words, "--warehouse", warehouse, "--format", "json"])
+    assert ended.exit_code == 0, ended.stderr
+    rows: list[dict[str, Any]] = json.loads(ended.stdout)
+    return rows

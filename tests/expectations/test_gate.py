@@ -300,7 +300,7 @@ def test_the_first_page_of_a_refused_day_says_what_failed_and_what_to_do_before_
         "found 0.25, allowed at most 0.01",
         "What to do: Check the examples",
         "All expectations",
-        "queue_assignment 1 failed 12 held",
+        "queue_assignment 1 failed 12 passed",
     ]
     places = [text.find(part) for part in told]
     assert -1 not in places, dict(zip(told, places, strict=True))
