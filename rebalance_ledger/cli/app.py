@@ -53,8 +53,30 @@ exports_app = typer.Typer(
     help="Exports: collect a live cluster, seal what was collected, verify what is sealed, remove what is old.",
 )
 app.add_typer(exports_app, name="exports")
+settings_app = typer.Typer(no_args_is_help=True, help="The settings file.")
+app.add_typer(settings_app, name="settings")
 gate_app = typer.Typer(no_args_is_help=True, help="The gate: what it said of a day, and what to do about it.")
 app.add_typer(gate_app, name="gate")
+
+
+def _show_version(is_wanted: bool) -> None:  # noqa: FBT001  # Typer passes the option's value
+    if is_wanted:
+        from rebalance_ledger.warehouse.identity import code_version
+
+        typer.echo(f"rebalance-ledger {code_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    del version
+
 
 _told = Console(stderr=True, highlight=False, markup=False)
 
@@ -121,6 +143,7 @@ def run(
 ) -> None:
     """Compute, judge and publish one day: the stages of the DAG in one Spark application, without a scheduler."""
     day = _day(cluster, ds, exports, warehouse, settings)
+    stages.check_writable(day.warehouse)
     with _step("verify the export"):
         stages.verify(day)
     with _step("build: silver and gold, staged"):
@@ -136,6 +159,7 @@ def run(
         f"{cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
         f"{changed} tables changed."
     )
+    _tell_problems(day)
     _warn_of_stale_days(day.warehouse, cluster, day.exports)
 
 
@@ -219,9 +243,14 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
 
 
 @app.command()
-def tables(warehouse: WarehouseLocation = _WAREHOUSE) -> None:
-    """What can be asked: tables, columns, views, published days."""
-    show_tables(warehouse)
+def tables(
+    name: Annotated[
+        str | None, typer.Argument(help="This table or view alone, for example queue_assignment.")
+    ] = None,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+) -> None:
+    """List tables with their columns, views, and published days."""
+    show_tables(warehouse, name)
 
 
 @app.command()
@@ -306,6 +335,7 @@ def backfill(
         raise typer.BadParameter(f"--from {first.date()} is after --to {last.date()}: exchange them.")
     day = _day(cluster, first, exports, warehouse, settings)
     _ = day.settings  # A wrong file would fail every day alike.
+    stages.check_writable(day.warehouse)
     outcomes = list(outcomes_of(day, first.date(), last.date(), is_reversed=is_reversed, run=run_in_process))
     for outcome in outcomes:
         typer.echo(f"{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
@@ -318,6 +348,20 @@ def backfill(
         )
     if code:
         raise typer.Exit(code)
+
+
+@settings_app.command("check")
+def check_settings(
+    settings: Annotated[
+        Path, typer.Option("--settings", envvar="LEDGER_SETTINGS", help="The settings file (YAML).")
+    ] = Path("conf/ledger.yaml"),
+) -> None:
+    """Check the settings file and list its clusters; every error is named."""
+    from expectations.policy import GATE_NAMES
+    from rebalance_ledger.settings import load_settings
+
+    clusters = load_settings(settings, GATE_NAMES).clusters
+    typer.echo(f"{settings} is valid. Clusters: {', '.join(sorted(clusters)) or 'none'}.")
 
 
 @gate_app.command("show")
@@ -646,6 +690,24 @@ def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Location | 
             f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds}` computes them again.",
             soft_wrap=True,
         )
+
+
+def _tell_problems(day: stages.Day) -> None:
+    """Write how many problems the published day has, and the command that shows them."""
+    from rebalance_ledger.warehouse.query import query
+
+    counted = (
+        "SELECT severity, count(*) FROM latest.finding WHERE root_finding_id IS NULL GROUP BY severity "
+        "ORDER BY list_position(['critical', 'warning', 'info'], severity)"
+    )
+    with query(day.warehouse.root, counted, conditions={}, as_of=day.ds) as result:
+        counts = list(result.rows)
+    found = ", ".join(f"{count} {severity}" for severity, count in counts) or "none"
+    _told.print(
+        f"Problems of the day: {found}. Show them: ledger ask open_findings --cluster {quote(day.cluster)} --ds {day.ds} "
+        f"--warehouse {quote(day.warehouse.root)}",
+        soft_wrap=True,
+    )
 
 
 @contextmanager

@@ -101,15 +101,16 @@ def published_days_hint(warehouse: str, cluster: object = None, ds: date | None 
     return f"No rows in {span}."
 
 
-def show_tables(warehouse: str) -> None:
-    """Write what can be asked on standard output: tables, their columns, the views, and what is published.
+def show_tables(warehouse: str, wanted: str | None = None) -> None:
+    """Write tables, their columns, the views, and what is published on standard output.
 
     Args:
         warehouse: the warehouse's root, a local path or a URI; where there is none yet, the tables are shown
             without what is published.
+        wanted: Name of one table or view, with or without its layer; None for all.
 
     Raises:
-        QueryError: there is a warehouse and its publications cannot be read.
+        QueryError: there is a warehouse and its publications cannot be read, or there is no such table.
     """
     from rich.console import Console
     from rich.text import Text
@@ -124,10 +125,18 @@ def show_tables(warehouse: str) -> None:
     except NoWarehouseError as error:
         row_counts, status = {}, str(error)
 
+    names = [*(table.name for table in (*GOLD_TABLES, *SILVER_TABLES)), *views()]
+    if wanted is not None and wanted.rpartition(".")[2] not in names:
+        near = get_close_matches(wanted.rpartition(".")[2], names, n=2, cutoff=0.5)
+        meant = f": did you mean {' or '.join(near)}?" if near else ": `ledger tables` lists them."
+        raise QueryError(f"There is no table or view {wanted!r}{meant}")
+
     # Beside a terminal lines stay whole, so that they can be searched.
     console = Console(width=None if sys.stdout.isatty() else sys.maxsize, highlight=False, markup=False)
     with console.capture() as written:
         for table in (*GOLD_TABLES, *SILVER_TABLES):
+            if wanted not in {None, table.name, table.qualified_name}:
+                continue
             published = _published(row_counts.get(table.qualified_name, {}))
             console.print(
                 Text.assemble(
@@ -142,6 +151,8 @@ def show_tables(warehouse: str) -> None:
                 console.print(Text("\n".join(lines)))
             console.print()
         for name, text in views().items():
+            if wanted not in {None, name, f"gold.{name}"}:
+                continue
             console.print(Text.assemble((f"gold.{name}", "bold"), f" (view): {header_comment(text)}"))
         console.print(Text(f"\n{status}"))
     with _until_the_reader_leaves():

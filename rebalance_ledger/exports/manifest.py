@@ -19,6 +19,7 @@ import stat
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -55,6 +56,7 @@ MAX_PROBLEM_COUNT: Final = 20
 """How many problems are collected before a directory is refused."""
 
 _MAX_PROBLEM_COUNT_OF_FILE: Final = 5
+_MAX_NEIGHBOURS: Final = 5
 _MAX_MANIFEST_BYTES: Final = 256 * 1024 * 1024
 
 # Half-written manifests of seals that were killed; they are no part of an export.
@@ -356,9 +358,8 @@ def load_manifest(directory: Location) -> Manifest:
     summary = f"{directory} is not an export"
     try:
         if not directory.is_dir():
-            raise ExportError(
-                summary, ["there is no such directory; collect the cluster on that day, or copy its export"]
-            )
+            problem = "there is no such directory; collect the cluster on that day, or copy its export"
+            raise ExportError(summary, [problem + _neighbours(directory)])
         with _open_regular(directory / MANIFEST_NAME) as file:
             content = file.read(_MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
@@ -371,6 +372,22 @@ def load_manifest(directory: Location) -> Manifest:
     except _ManifestError as error:
         problem = f"{MANIFEST_NAME}: {error}; verify the files' origin and seal them again"
         raise ExportError(summary, [problem]) from error
+
+
+def _neighbours(directory: Location) -> str:
+    """Return what there is beside a missing `<exports>/<cluster>/<ds>` on a disk: clusters, or days of the cluster."""
+    if not isinstance(directory, Path):
+        return ""
+    of_cluster = directory.parent.is_dir()
+    folder = directory.parent if of_cluster else directory.parent.parent
+    if not folder.is_dir():
+        return ""
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    wanted = directory.name if of_cluster else directory.parent.name
+    near = get_close_matches(wanted, names, n=1, cutoff=0.6)
+    meant = f"; did you mean {near[0]}?" if near and not of_cluster else ""
+    listed = ", ".join(names[-_MAX_NEIGHBOURS:]) or "none"
+    return f" ({'newest days' if of_cluster else 'clusters'} in {folder}: {listed}){meant}"
 
 
 @dataclass(slots=True)

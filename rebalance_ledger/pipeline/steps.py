@@ -69,6 +69,33 @@ class Day:
         return load_settings(self.settings_file, GATE_NAMES).clusters.get(self.cluster, ClusterSettings())
 
 
+def check_writable(warehouse: Warehouse) -> None:
+    """Check, before Spark starts, that tables can be written on this disk; an object store is checked when it is written.
+
+    Raises:
+        WriteError: The warehouse, or the folder in which it would be created, cannot be written.
+    """
+    from rebalance_ledger.storage.location import is_object_store
+    from rebalance_ledger.warehouse.errors import WriteError
+
+    if is_object_store(warehouse.root):
+        return
+    folder = Path(warehouse.root)
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    reason = (
+        f"{folder} is not a folder"
+        if not folder.is_dir()
+        else f"{folder} is read-only for this user"
+        if not os.access(folder, os.W_OK | os.X_OK)
+        else None
+    )
+    if reason is not None:
+        raise WriteError(
+            f"The warehouse {warehouse.root} cannot be written: {reason}. Name another with --warehouse, or change the folder."
+        )
+
+
 def verify(day: Day) -> Manifest:
     """Check the day's export against its manifest, byte for byte.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 import yaml
 from pydantic import ValidationError
@@ -13,11 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
     from pathlib import Path
 
+    from pydantic_core import ErrorDetails
+
     from rebalance_ledger.settings.gate import GateNames
 
 
+_MAX_PROBLEMS: Final = 20
+"""How many errors of a file are listed."""
+
+
 class SettingsError(ValueError):
-    """The settings file cannot be used. `str()` is one sentence for a person."""
+    """The settings file cannot be used. `str()` names each key that is wrong, and what is wrong with it."""
 
 
 class _OneMeaningLoader(yaml.SafeLoader):
@@ -59,8 +67,34 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
     try:
         return LedgerSettings.model_validate({} if document is None else document, context=names)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the whole file"
-        raise SettingsError(
-            f"In the settings file {path}, {key}: {first['msg']}; correct it or see docs/settings.md."
-        ) from error
+        raise SettingsError(_sentence(path, error)) from error
+
+
+def _sentence(path: Path, error: ValidationError) -> str:
+    """Return every error of the file: where it is, what is wrong, and for an unknown key the nearest known one."""
+    problems = [
+        f"{'.'.join(str(part) for part in one['loc']) or 'the whole file'}: {_problem(one)}"
+        for one in error.errors(include_url=False)
+    ]
+    if len(problems) == 1:
+        return f"In the settings file {path}, {problems[0]}; correct it or see docs/settings.md."
+    listed = "".join(f"\n  {problem}" for problem in problems[:_MAX_PROBLEMS])
+    more = f"\n  and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
+    return f"The settings file {path} has {len(problems)} errors; correct them or see docs/settings.md:{listed}{more}"
+
+
+def _problem(error: ErrorDetails) -> str:
+    if error["type"] == "extra_forbidden":
+        near = get_close_matches(str(error["loc"][-1]), _known_keys(), n=2)
+        return "there is no such setting" + (f"; did you mean {' or '.join(near)}?" if near else "")
+    if error["type"] == "missing":
+        return "is missing"
+    return error["msg"].removeprefix("Value error, ")
+
+
+@cache
+def _known_keys() -> tuple[str, ...]:
+    """Return the names of all settings, of all models."""
+    schema = LedgerSettings.model_json_schema()
+    models = [schema, *schema.get("$defs", {}).values()]
+    return tuple(sorted({key for model in models for key in model.get("properties", {})}))
