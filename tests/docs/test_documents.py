@@ -25,6 +25,7 @@ DOCUMENTS = sorted(
         *ROOT.glob("*.md"),
         *DOCS.rglob("*.md"),
         ROOT / "samples" / "README.md",
+        ROOT / "tests" / "README.md",
         ROOT / "tests" / "golden" / "README.md",
     ]
 )
