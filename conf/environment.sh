@@ -47,7 +47,7 @@ if [[ -z "${AIRFLOW_CONN_SPARK_DEFAULT:-}" ]]; then
   export AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}'
 fi
 
-# Loopback is never asked of a proxy, and nobody is told that we run.
+# Loopback bypasses proxies. Usage analytics of the dependencies are off.
 export NO_PROXY="127.0.0.1,localhost${NO_PROXY:+,$NO_PROXY}"
 export no_proxy="$NO_PROXY"
 export GX_ANALYTICS_ENABLED=false

@@ -93,7 +93,7 @@ SUITE: Final = Suite(
     ),
 )
 
-_UNTOLD = quoted_list((*DOUBTFUL_OWNER_REASONS, "route_missing"))
+_UNDETERMINED = quoted_list((*DOUBTFUL_OWNER_REASONS, "route_missing"))
 
 # Clients are 64-bit hashes: Spark aggregates numbers in a hash table, texts and sets by sorting all rows of the assignment.
 _CLIENT: Final = "IF(client_id IS NULL, NULL, xxhash64(client_id))"
@@ -112,7 +112,7 @@ now_queue AS (
   SELECT
     consumer_group, topic, strategy, broker_name, queue_id,
     {_OWNERS},
-    bool_or(coalesce(reason IN {_UNTOLD}, FALSE)) AS is_untold
+    bool_or(coalesce(reason IN {_UNDETERMINED}, FALSE)) AS is_undetermined
   FROM gold_queue_assignment
   GROUP BY consumer_group, topic, strategy, broker_name, queue_id
 ),
@@ -121,7 +121,7 @@ old_queue AS (
     now_strategy.consumer_group, now_strategy.topic, now_strategy.strategy, broker_name, queue_id,
     min(old.strategy) AS old_strategy,
     {_OWNERS},
-    bool_or(coalesce(reason IN {_UNTOLD}, FALSE)) AS is_untold
+    bool_or(coalesce(reason IN {_UNDETERMINED}, FALSE)) AS is_undetermined
   FROM now_strategy
   JOIN baseline_queue_assignment AS old
     ON old.consumer_group = now_strategy.consumer_group AND old.topic = now_strategy.topic
@@ -134,7 +134,7 @@ old_queue AS (
     now_queue.owners AS owners, old_queue.owners AS old_owners,
     now_queue.owner AS owner, old_queue.owner AS old_owner,
     now_queue.owner_count AS owner_count, old_queue.owner_count AS old_owner_count,
-    now_queue.is_untold AS is_untold, old_queue.is_untold AS is_old_untold, old_strategy
+    now_queue.is_undetermined AS is_undetermined, old_queue.is_undetermined AS is_old_undetermined, old_strategy
   FROM now_queue
   FULL JOIN old_queue USING (consumer_group, topic, strategy, broker_name, queue_id)"""
 
@@ -158,8 +158,8 @@ counted_churn AS (
     count_if(is_now AND is_old AND old_owner_count = 0) AS nobodys_before,
     coalesce(max(greatest(owner_count, old_owner_count)), 0) > 1
       OR strategy = 'BROADCASTING' OR coalesce(max(old_strategy) = 'BROADCASTING', FALSE) AS is_read_by_many,
-    coalesce(bool_or(is_untold), FALSE) AS is_untold,
-    coalesce(bool_or(is_old_untold), FALSE) AS is_old_untold,
+    coalesce(bool_or(is_undetermined), FALSE) AS is_undetermined,
+    coalesce(bool_or(is_old_undetermined), FALSE) AS is_old_undetermined,
     max(old_strategy) AS old_strategy
   FROM churn_queue
   GROUP BY consumer_group, topic, strategy
@@ -232,10 +232,10 @@ expected_churn AS (
     consumer_group, topic, strategy, strategy_source, is_effective, baseline_ds,
     CASE
       WHEN baseline_ds IS NULL THEN 'no_baseline'
-      WHEN coalesce(queue_count, 0) = 0 OR is_untold THEN 'unknown_now'
+      WHEN coalesce(queue_count, 0) = 0 OR is_undetermined THEN 'unknown_now'
       WHEN is_left_out_before THEN 'unknown_on_baseline'
       WHEN baseline_queue_count = 0 THEN 'absent_on_baseline'
-      WHEN is_old_untold THEN 'unknown_on_baseline'
+      WHEN is_old_undetermined THEN 'unknown_on_baseline'
       ELSE 'compared'
     END AS state,
     old_strategy, queue_count, baseline_queue_count, added_queue_count, removed_queue_count, moved_queue_count,

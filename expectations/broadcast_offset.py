@@ -114,9 +114,9 @@ RESTART_FOLLOWS: Final = Expectation(
     "The restart is from the closed list and matches the stored offset, and its skipped and "
     "repeated messages follow from the offsets.",
 )
-BROADCAST_TOLD: Final = Expectation(
+BROADCAST_REPORTED: Final = Expectation(
     FINDING,
-    "broadcast_told",
+    "broadcast_has_finding",
     "Every client with a problem in its offset files or queues has a finding of it; no other client has one.",
 )
 
@@ -134,7 +134,7 @@ SUITE: Final = Suite(
         NUMBERS_FOLLOW,
         STATE_FOLLOWS_OFFSETS,
         RESTART_FOLLOWS,
-        BROADCAST_TOLD,
+        BROADCAST_REPORTED,
     ),
 )
 
@@ -212,9 +212,9 @@ judged_offset AS (
     o.*,
     f.state AS state_of_files,
     f.start_from AS source_of_files,
-    b.min_offset AS told_min,
-    b.max_offset AS told_max,
-    m.memory_offset AS told_memory,
+    b.min_offset AS reported_min,
+    b.max_offset AS reported_max,
+    m.memory_offset AS reported_memory,
     greatest(o.highest_earlier_offset, o.previous_offset) AS before,
     greatest(o.stored_offset, o.memory_offset, o.highest_earlier_offset, o.previous_offset) AS reached
   FROM gold_broadcast_offset AS o
@@ -225,12 +225,12 @@ judged_offset AS (
     ON o.consumer_group = m.consumer_group AND o.client_id = m.client_id
     AND o.topic = m.topic AND o.broker_name = m.broker_name AND o.queue_id = m.queue_id
 ),
-told_broadcast AS (
-  SELECT consumer_group, client_id, topic, kind, max(is_there) AS is_there, max(is_told) AS is_told
+reported_broadcast AS (
+  SELECT consumer_group, client_id, topic, kind, max(is_there) AS is_there, max(is_reported) AS is_reported
   FROM (
     SELECT
       consumer_group, client_id, CAST(NULL AS STRING) AS topic, {_KIND_OF_FILES} AS kind,
-      TRUE AS is_there, FALSE AS is_told
+      TRUE AS is_there, FALSE AS is_reported
     FROM gold_broadcast_offset_file
     UNION ALL
     SELECT consumer_group, client_id, topic, CASE state {_KIND_OF_QUEUES} END, TRUE, FALSE
@@ -308,15 +308,15 @@ QUERIES: Final = (
             ),
             Violation(
                 BOUNDS_EQUAL_BROKER,
-                "NOT min_offset <=> told_min OR NOT max_offset <=> told_max",
+                "NOT min_offset <=> reported_min OR NOT max_offset <=> reported_max",
                 f"concat({_QUEUE_NAME}, ': ', {text_or_null('min_offset')}, ' to ', {text_or_null('max_offset')}, "
-                f"', the broker reports ', {text_or_null('told_min')}, ' to ', {text_or_null('told_max')})",
+                f"', the broker reports ', {text_or_null('reported_min')}, ' to ', {text_or_null('reported_max')})",
             ),
             Violation(
                 MEMORY_EQUALS_CLIENT,
-                "NOT memory_offset <=> told_memory",
+                "NOT memory_offset <=> reported_memory",
                 f"concat({_QUEUE_NAME}, ': ', {text_or_null('memory_offset')}, ', the client reports ', "
-                f"{text_or_null('told_memory')})",
+                f"{text_or_null('reported_memory')})",
             ),
             Violation(
                 NUMBERS_FOLLOW,
@@ -361,13 +361,13 @@ QUERIES: Final = (
         ("consumer_group", "topic", "broker_name"),
     ),
     violations_in(
-        "told_broadcast",
+        "reported_broadcast",
         (
             Violation(
-                BROADCAST_TOLD,
-                "is_there <> is_told",
+                BROADCAST_REPORTED,
+                "is_there <> is_reported",
                 "concat('group ', consumer_group, ', client ', client_id, coalesce(concat(', topic ', topic), ''), ': ', kind, "
-                "IF(is_told, ' has a finding but no evidence', ' has no finding'))",
+                "IF(is_reported, ' has a finding but no evidence', ' has no finding'))",
             ),
         ),
         ("consumer_group", "topic"),

@@ -359,7 +359,7 @@ _NOTHING: Final = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in _SUBJE
 _ALL_LINES: Final = "lines"
 """In place of a table: the number of lines and, as their sum, the number of lines that the second reader cannot read."""
 
-_TOLD_BY_LINES: Final = "\n".join(
+_REPORTED_BY_LINES: Final = "\n".join(
     f"WHEN {quoted(kind)} THEN array({', '.join(_rows_of_line(reading) for reading in _READINGS if reading.kind == kind)})"
     for kind in KINDS
 )
@@ -389,22 +389,22 @@ _REJECTED_OF: Final = " ".join(
     + ")"
     for kind in KINDS
 )
-_TOLD: Final = "\nUNION ALL\n".join(
+_REPORTED: Final = "\nUNION ALL\n".join(
     (
         *map(_rows_of_table, _READINGS),
         f"""SELECT
-  told.table_name, {", ".join(f"told.{name}" for name in _SUBJECT)}, told.line_row_count, 0L, told.number, told.line_total, 0D,
-  told.question, told.is_sure
+  compared_part.table_name, {", ".join(f"compared_part.{name}" for name in _SUBJECT)}, compared_part.line_row_count, 0L, compared_part.number, compared_part.line_total, 0D,
+  compared_part.question, compared_part.is_sure
 FROM read_line
 LATERAL VIEW explode(concat(
-  CASE kind {_TOLD_BY_LINES} END,
+  CASE kind {_REPORTED_BY_LINES} END,
   array(struct({quoted(_ALL_LINES)} AS table_name, {_NOTHING}, 1L AS line_row_count, IF(is_sure, 0L, 1L) AS number, 0D AS line_total,
-    CAST(NULL AS STRING) AS question, FALSE AS is_sure)))) AS told""",
+    CAST(NULL AS STRING) AS question, FALSE AS is_sure)))) AS compared_part""",
         # Lines that the build could not read, or does not count: their subjects are not compared.
         f"""SELECT
-  told.table_name, {", ".join(f"told.{name}" for name in _SUBJECT)}, 0L, 0L, 0L, 0D, 0D, CAST(NULL AS STRING), FALSE
+  compared_part.table_name, {", ".join(f"compared_part.{name}" for name in _SUBJECT)}, 0L, 0L, 0L, 0D, 0D, CAST(NULL AS STRING), FALSE
 FROM silver_export_record
-LATERAL VIEW explode(CASE kind {_REJECTED_OF} END) AS told
+LATERAL VIEW explode(CASE kind {_REJECTED_OF} END) AS compared_part
 WHERE state = 'rejected' OR counted_line IS NOT NULL""",
     )
 )
@@ -491,8 +491,8 @@ read_line AS (
     END, FALSE) AS is_sure
   FROM parsed_line
 ),
-told AS (
-{_TOLD}
+compared_parts AS (
+{_REPORTED}
 ),
 -- One row for each question first: sums need no sorting, a set of questions for each subject would.
 compared AS (
@@ -506,7 +506,7 @@ compared AS (
       table_name, {", ".join(_SUBJECT)}, question, count(*) AS answer_count,
       sum(line_row_count) AS line_row_count, sum(table_row_count) AS table_row_count, sum(number) AS difference,
       sum(line_total) AS line_total, sum(table_total) AS table_total, bool_and(is_sure) AS is_sure
-    FROM told
+    FROM compared_parts
     GROUP BY table_name, {", ".join(_SUBJECT)}, question
   )
   GROUP BY table_name, {", ".join(_SUBJECT)}

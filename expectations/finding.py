@@ -60,23 +60,23 @@ EVIDENCE_GIVEN: Final = Expectation(
 CAUSE_KNOWN: Final = Expectation(
     FINDING, "cause_known", "Every likely cause is from the closed list.", judges=("likely_cause",)
 )
-DRIFT_TOLD: Final = Expectation(
+DRIFT_REPORTED: Final = Expectation(
     FINDING,
     "drift_has_finding",
     "Every ownership mismatch has exactly one finding per group, topic and cause, with the number "
     "of queues; there are no others; an offline group has its own finding.",
     judges=("queue_count",),
 )
-DIVERGENCE_TOLD: Final = Expectation(
+DIVERGENCE_REPORTED: Final = Expectation(
     FINDING,
-    "divergence_told",
+    "divergence_has_finding",
     "Every topic whose readable queues or order configuration differ between name servers has a "
     "finding; no other topic has one.",
     judges=("route_divergence.is_read_affected",),
 )
-ORDER_BLOCK_TOLD: Final = Expectation(
+ORDER_BLOCK_REPORTED: Final = Expectation(
     FINDING,
-    "order_block_told",
+    "order_block_has_finding",
     "Every group and topic with FIFO queues whose head was redelivered and is not committed while "
     "messages wait behind it has a finding with the number of queues; no other has one.",
 )
@@ -142,9 +142,9 @@ SUITE: Final = Suite(
         WORDS_GIVEN,
         EVIDENCE_GIVEN,
         CAUSE_KNOWN,
-        DRIFT_TOLD,
-        DIVERGENCE_TOLD,
-        ORDER_BLOCK_TOLD,
+        DRIFT_REPORTED,
+        DIVERGENCE_REPORTED,
+        ORDER_BLOCK_REPORTED,
         ID_FOLLOWS_KEY,
         ROOT_EXISTS,
         EXPLAINED_BY_RULE,
@@ -445,9 +445,9 @@ QUERIES: Final = (
     ),
     violations_in(
         f"""(
-  SELECT consumer_group, topic, state, likely_cause, sum(queue_count) AS queue_count, sum(told_count) AS told_count
+  SELECT consumer_group, topic, state, likely_cause, sum(queue_count) AS queue_count, sum(reported_count) AS reported_count
   FROM (
-    SELECT consumer_group, topic, state, likely_cause, 1 AS queue_count, 0 AS told_count
+    SELECT consumer_group, topic, state, likely_cause, 1 AS queue_count, 0 AS reported_count
     FROM gold_ownership_drift
     WHERE state IN {quoted_list(DRIFT_FINDING_KINDS)} AND NOT likely_cause <=> 'group_offline'
     UNION ALL
@@ -459,19 +459,19 @@ QUERIES: Final = (
 )""",
         [
             Violation(
-                DRIFT_TOLD,
-                "NOT queue_count <=> told_count",
+                DRIFT_REPORTED,
+                "NOT queue_count <=> reported_count",
                 "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are ', state, ' (', "
-                "coalesce(likely_cause, 'no cause'), '), findings tell of ', coalesce(told_count, 0))",
+                "coalesce(likely_cause, 'no cause'), '), findings tell of ', coalesce(reported_count, 0))",
             )
         ],
         ("consumer_group", "topic"),
     ),
     violations_in(
         """(
-  SELECT topic, kind, max(is_there) AS is_there, max(is_told) AS is_told
+  SELECT topic, kind, max(is_there) AS is_there, max(is_reported) AS is_reported
   FROM (
-    SELECT topic, kind, TRUE AS is_there, FALSE AS is_told
+    SELECT topic, kind, TRUE AS is_there, FALSE AS is_reported
     FROM gold_route_divergence
     LATERAL VIEW explode(array_compact(array(
       IF(is_read_affected, 'route_differs', NULL),
@@ -485,18 +485,18 @@ QUERIES: Final = (
 )""",
         [
             Violation(
-                DIVERGENCE_TOLD,
-                "is_there <> is_told",
-                "concat('topic ', topic, ': ', kind, IF(is_told, ' has a finding but no evidence', ' has no finding'))",
+                DIVERGENCE_REPORTED,
+                "is_there <> is_reported",
+                "concat('topic ', topic, ': ', kind, IF(is_reported, ' has a finding but no evidence', ' has no finding'))",
             )
         ],
         ("topic",),
     ),
     violations_in(
         f"""(
-  SELECT consumer_group, topic, sum(queue_count) AS queue_count, sum(told_count) AS told_count
+  SELECT consumer_group, topic, sum(queue_count) AS queue_count, sum(reported_count) AS reported_count
   FROM (
-    SELECT consumer_group, topic, 1 AS queue_count, 0 AS told_count
+    SELECT consumer_group, topic, 1 AS queue_count, 0 AS reported_count
     FROM silver_queue_order_lock AS held
     JOIN silver_consume_progress AS progress USING (consumer_group, topic, broker_name, queue_id)
     WHERE held.redelivery_count >= 1 AND NOT progress.consumer_offset > held.head_offset
@@ -509,10 +509,10 @@ QUERIES: Final = (
 )""",
         [
             Violation(
-                ORDER_BLOCK_TOLD,
-                "NOT queue_count <=> told_count",
+                ORDER_BLOCK_REPORTED,
+                "NOT queue_count <=> reported_count",
                 "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are blocked, findings tell of ', "
-                "coalesce(told_count, 0))",
+                "coalesce(reported_count, 0))",
             )
         ],
         ("consumer_group", "topic"),

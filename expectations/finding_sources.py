@@ -206,7 +206,7 @@ SOURCES: Final = (
         },
     ),
     Source(
-        "untold_rule",
+        "undetermined_rule",
         ("consumer_group",),
         {
             "settings_missing": Fact("NOT is_of_strategy", _same("queue_count", "topic_count")),
@@ -453,14 +453,14 @@ members_of_topic AS (
   SELECT
     *, group_state = 'online' AND NOT startswith(topic, '{_RETRY}') AS is_open,
     -- Another reason may take precedence, and a topic without a queue has no reason.
-    topic_of_drift IS NULL OR reason IN {quoted_list(_REASONS_OF_FETCHING)} OR reason IS NULL AND is_told_by_others AS is_hidden
+    topic_of_drift IS NULL OR reason IN {quoted_list(_REASONS_OF_FETCHING)} OR reason IS NULL AND is_reported_by_others AS is_hidden
   FROM (
     SELECT
       consumer_group, topic, any_value(group_state) AS group_state, any_value(is_one_list) AS is_one_list,
       -- A member that could not be queried counts as subscribed; gRPC clients subscribe only to what they read.
       count_if(NOT array_contains(topics, topic) AND NOT {_IS_GRPC}) AS unsubscribed_count,
       count(client_id) AS member_count,
-      coalesce(bool_or(is_asking OR is_proxied OR {_IS_GRPC}), FALSE) AS is_told_by_others
+      coalesce(bool_or(is_asking OR is_proxied OR {_IS_GRPC}), FALSE) AS is_reported_by_others
     FROM (
       SELECT consumer_group, topic, any_value(group_state) AS group_state FROM gold_assignment_fairness GROUP BY consumer_group, topic
     )
@@ -482,7 +482,7 @@ members_of_topic AS (
     GROUP BY consumer_group, topic
   ) USING (consumer_group, topic)
 ),
-untold_rule AS (
+undetermined_rule AS (
   SELECT
     consumer_group, reason IN ('strategy_unknown', 'release_unknown') AS is_of_strategy, count(*) AS queue_count,
     count(DISTINCT topic) AS topic_count

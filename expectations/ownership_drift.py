@@ -195,7 +195,7 @@ _FACTS: Final = "\n  UNION ALL".join(
 # which is ten times cheaper; only the others are examined in detail.
 _NUMBERS = {
     **dict.fromkeys(_QUEUE, "STRING"),
-    **dict.fromkeys(("chosen", "holder", "told", "strategy", "told_strategy"), "BIGINT"),
+    **dict.fromkeys(("chosen", "holder", "published", "strategy", "published_strategy"), "BIGINT"),
     "is_plain": "BOOLEAN",
 }
 _PLAIN_ROW = (
@@ -203,8 +203,8 @@ _PLAIN_ROW = (
     "AND observed_process_count = 1 AND size(expected_client_ids) = 1 AND expected_client_ids = observed_client_ids"
 )
 _PLAIN_QUEUE = (
-    "count(chosen) = 1 AND count(holder) = 1 AND count(told) = 1 AND bool_and(is_plain) "
-    "AND max(chosen) = max(holder) AND max(chosen) = max(told) AND max(strategy) = max(told_strategy)"
+    "count(chosen) = 1 AND count(holder) = 1 AND count(published) = 1 AND bool_and(is_plain) "
+    "AND max(chosen) = max(holder) AND max(chosen) = max(published) AND max(strategy) = max(published_strategy)"
 )
 _QUEUES_IN_NUMBERS: Final = "\n  UNION ALL".join(
     (
@@ -230,14 +230,14 @@ _QUEUES_IN_NUMBERS: Final = "\n  UNION ALL".join(
             _NUMBERS,
             "gold_ownership_drift",
             **_QUEUE,
-            told="coalesce(xxhash64(get(expected_client_ids, 0)), 0)",
-            told_strategy="xxhash64(strategy)",
+            published="coalesce(xxhash64(get(expected_client_ids, 0)), 0)",
+            published_strategy="xxhash64(strategy)",
             is_plain=f"coalesce({_PLAIN_ROW}, FALSE)",
         ),
     )
 )
 
-_TOLD = {
+_REPORTED = {
     "consumer_group": "STRING",
     **dict.fromkeys(("list", "variant", "strategy", "client_id"), "STRING"),
     **dict.fromkeys(
@@ -251,17 +251,17 @@ _KEEPS_ROOMS_APART = (
 )
 
 _OF_MEMBERS = _suspect_rows("silver_consumer_connection")
-_TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
+_REPORTED_OF_GROUPS: Final = "\n  UNION ALL".join(
     (
         _rows(
-            _TOLD,
+            _REPORTED,
             f"{_OF_MEMBERS} GROUP BY consumer_group, broker_name",
             consumer_group="consumer_group",
             list="array_join(array_sort(collect_list(client_id)), '\\n')",
             is_doubled="count(*) > size(collect_set(client_id))",
         ),
         _rows(
-            _TOLD,
+            _REPORTED,
             # The release that a member reports takes precedence over the one that brokers list, as in the build.
             "(SELECT consumer_group, client_id, max(client_language) AS client_language, "
             "coalesce(max(own_version), max(client_version)) AS client_version, max(state) AS state, "
@@ -275,17 +275,17 @@ _TOLD_OF_GROUPS: Final = "\n  UNION ALL".join(
             is_silent="coalesce(state, 'unknown') = 'unknown' OR coalesce(is_puller, FALSE)",
         ),
         _rows(
-            _TOLD,
+            _REPORTED,
             "answer",
             consumer_group="consumer_group",
-            strategy="told_strategy",
+            strategy="reported_strategy",
             is_doubled="process_count > 1",
             is_new="is_new",
             is_by_hand="is_by_hand",
             is_asking="is_asking",
         ),
         _rows(
-            _TOLD,
+            _REPORTED,
             _suspect_rows("silver_client_subscription"),
             consumer_group="consumer_group",
             client_id="client_id",
@@ -322,7 +322,7 @@ hidden_group AS (
 SHARED_VIEWS: Final[dict[str, str]] = {
     "drift_answer": f"""
 SELECT
-  consumer_group, client_id, min(strategy) AS told_strategy, bool_or(is_new) AS is_new,
+  consumer_group, client_id, min(strategy) AS reported_strategy, bool_or(is_new) AS is_new,
   bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
   bool_or(NOT is_client_rebalance) AS is_asking, max(client_version) AS own_version,
   count_if(is_process AND state = 'online') AS process_count,
@@ -402,7 +402,7 @@ group_fact AS (
     bool_or(is_ghost) AS has_ghost, bool_or(is_silent) AS has_silent_member,
     coalesce(bool_or(is_by_hand), FALSE) AS has_member_by_hand, coalesce(bool_or(is_grpc), FALSE) AS has_grpc,
     bool_or(is_asking) AS has_asking_member
-  FROM ({_TOLD_OF_GROUPS}
+  FROM ({_REPORTED_OF_GROUPS}
   )
   GROUP BY consumer_group
 ),
@@ -490,7 +490,7 @@ compared AS (
       OR group_state = 'unknown'
       OR coalesce(reason IN {quoted_list(DOUBTFUL_OWNER_REASONS)}, FALSE)
       OR has_member_by_hand AND (strategy IS NULL OR strategy = 'BROADCASTING')
-      OR is_unreported AS is_untold
+      OR is_unreported AS is_undetermined
   FROM met
 ),
 supposed AS (
@@ -505,14 +505,14 @@ supposed AS (
         WHEN sharing_degree = 0 AND size(holders) = 0
           AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)) THEN 'unowned'
         ELSE 'unknown' END
-      WHEN strategy <=> 'BROADCASTING' AND NOT is_untold THEN CASE
+      WHEN strategy <=> 'BROADCASTING' AND NOT is_undetermined THEN CASE
         WHEN is_foreign THEN 'unexpected_owner'
         WHEN size(chosen) = 0 OR size(array_except(array_except(missing, silent), absent)) > 0 THEN 'unowned'
         WHEN size(array_intersect(missing, silent)) > 0 THEN 'unknown'
         ELSE 'match' END
       WHEN seen_process_count > 1 THEN 'multiple_owners'
       -- Members on a list that the ledger did not use may not have answered, and do not count then.
-      WHEN is_untold THEN IF(
+      WHEN is_undetermined THEN IF(
         size(clients) = 0
           AND (coalesce(reason IN {quoted_list(UNKNOWN_RULE_REASONS)}, FALSE) OR is_strategy_open)
           AND (drift.state = 'unowned' OR NOT coalesce(has_silent_member, FALSE)),
@@ -601,14 +601,14 @@ VIOLATION_QUERIES: Final = (
             Violation(
                 OWNERS_EQUAL_SOURCES,
                 "row_count > 0 AND has_source AND ("
-                "NOT drift.expected_client_ids <=> IF(is_untold, NULL, chosen)"
+                "NOT drift.expected_client_ids <=> IF(is_undetermined, NULL, chosen)"
                 " OR NOT drift.observed_client_ids <=> clients"
                 " OR NOT drift.is_routed <=> is_routed OR NOT drift.strategy <=> strategy"
                 " OR NOT is_popped AND process_count <> seen_process_count)",
                 _example(
                     f"concat({_OWNERS.format(chosen='drift.expected_client_ids', seen='drift.observed_client_ids')}, "
                     f"' by ', process_count, ' processes; the sources say ', "
-                    f"{_OWNERS.format(chosen='IF(is_untold, NULL, chosen)', seen='clients')})"
+                    f"{_OWNERS.format(chosen='IF(is_undetermined, NULL, chosen)', seen='clients')})"
                 ),
             ),
             Violation(
@@ -625,7 +625,7 @@ VIOLATION_QUERIES: Final = (
             ),
             Violation(
                 CAUSE_GIVEN,
-                f"drift.state = 'unowned' AND NOT is_untold AND reason IN {quoted_list(REASONS_WITH_A_CAUSE)} "
+                f"drift.state = 'unowned' AND NOT is_undetermined AND reason IN {quoted_list(REASONS_WITH_A_CAUSE)} "
                 "AND drift.likely_cause IS NULL",
                 _example("concat(reason, ', and no cause')"),
             ),

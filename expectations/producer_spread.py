@@ -114,19 +114,19 @@ _COUNTS: Final = {
     "publish_source": "IF(is_ordered, 'order_configuration', IF(is_static, 'static_topic', 'route'))",
     "writable_queue_count": "place_count",
     "reason": "reason",
-    "is_only_writable_broker": "IF(is_told, is_only, NULL)",
+    "is_only_writable_broker": "IF(is_known, is_only, NULL)",
 }
 _LEFT = "nullif(total - place_count, 0)"
 _NUMBERS: Final = {
     "share": "IF(is_static AND NOT is_logical, NULL, place_count / nullif(total, 0))",
     "share_per_queue": "IF(place_count > 0, 1 / total, NULL)",
     "unread_share": "IF(reason IS NULL, unread_count / total, NULL)",
-    "retried_share_while_lost": f"IF(is_told AND NOT is_only, run_count / {_LEFT}, NULL)",
+    "retried_share_while_lost": f"IF(is_known AND NOT is_only, run_count / {_LEFT}, NULL)",
     "largest_share_after_loss": (
-        "IF(is_told AND NOT is_only, "
+        "IF(is_known AND NOT is_only, "
         f"IF(place_count = largest_counts[0], get(largest_counts, 1), largest_counts[0]) / {_LEFT}, NULL)"
     ),
-    "load_ratio_after_loss": f"IF(is_told AND NOT is_only, total / {_LEFT}, NULL)",
+    "load_ratio_after_loss": f"IF(is_known AND NOT is_only, total / {_LEFT}, NULL)",
 }
 
 
@@ -194,7 +194,7 @@ shared_route AS (
   SELECT
     *,
     reason IS NULL AND live_count = 1 AS is_only,
-    place_count IS NOT NULL AND NOT is_static AS is_told
+    place_count IS NOT NULL AND NOT is_static AS is_known
   FROM (
     SELECT
       *,

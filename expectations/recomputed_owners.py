@@ -195,9 +195,9 @@ list_of_members AS (
   GROUP BY consumer_group
 ),
 -- Properties and reports of each member that a broker or proxy lists.
-told_of_group AS (
+reported_of_group AS (
   SELECT
-    consumer_group, count(*) AS member_count, count(told_strategy) AS told_count, collect_set(told_strategy) AS told,
+    consumer_group, count(*) AS member_count, count(reported_strategy) AS reported_count, collect_set(reported_strategy) AS reported_strategies,
     count(DISTINCT client_language, coalesce(own_version, listed_version)) > 1
       OR bool_or(client_language IS NULL OR coalesce(own_version, listed_version) IS NULL) AS may_be_mixed,
     NOT coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_other_language, bool_or(process_count > 1) AS has_processes,
@@ -215,7 +215,7 @@ told_of_group AS (
   GROUP BY consumer_group
 ),
 reported_strategy AS (
-  SELECT consumer_group, collect_set(told_strategy) AS reported FROM drift_answer GROUP BY consumer_group
+  SELECT consumer_group, collect_set(reported_strategy) AS reported FROM drift_answer GROUP BY consumer_group
 ),
 subscriber_of_topic AS (
   SELECT consumer_group, topic, collect_set(client_id) AS subscribers FROM silver_client_subscription GROUP BY consumer_group, topic
@@ -229,7 +229,7 @@ of_every_group AS (
 explained_assignment AS (
   SELECT
     assigned.*, group_state, coalesce(lists, array()) AS lists, coalesce(has_repeated_id, FALSE) AS has_repeated_id,
-    coalesce(may_be_mixed, TRUE) AS may_be_mixed, coalesce(reported, array()) AS reported, coalesce(told, array()) AS told,
+    coalesce(may_be_mixed, TRUE) AS may_be_mixed, coalesce(reported, array()) AS reported, coalesce(reported_strategies, array()) AS reported_strategies,
     configured_strategy, coalesce(group_rule.has_member_parameters, FALSE) AS has_member_parameters,
     consumer_idcs, broker_room, consumer_room, lists_of_clients,
     IF(strategy = '{_NEARBY}', inner_strategy, strategy) AS method,
@@ -240,7 +240,7 @@ explained_assignment AS (
       ELSE NOT coalesce(has_other_language OR group_rule.has_member_parameters OR strategy = '{_ROOM}' AND has_old_rooms, TRUE)
     END AND (strategy <> '{_NEARBY}' OR inner_strategy IN {quoted_list(_EVEN)}) AS has_known_rule,
     filter(queues, queue -> queue.client_id IS NOT NULL) AS given_queues,
-    size(lists) = 1 AND told_count = member_count AND NOT has_processes AS is_all_told,
+    size(lists) = 1 AND reported_count = member_count AND NOT has_processes AS is_all_reported,
     -- Clients in Go and C++ sort by byte, which is Java's order for ASCII.
     coalesce(is_odd AND has_other_language AND is_effective, FALSE) AS has_other_order,
     topic = concat('{_RETRY}', consumer_group) AS is_plain_retry,
@@ -253,7 +253,7 @@ explained_assignment AS (
   LEFT JOIN (SELECT consumer_group, topic, strategy, group_state FROM gold_assignment_fairness)
     USING (consumer_group, topic, strategy)
   LEFT JOIN list_of_members USING (consumer_group)
-  LEFT JOIN told_of_group USING (consumer_group)
+  LEFT JOIN reported_of_group USING (consumer_group)
   LEFT JOIN reported_strategy USING (consumer_group)
   LEFT JOIN subscriber_of_topic USING (consumer_group, topic)
   LEFT JOIN subscriber_of_group USING (consumer_group)
@@ -296,7 +296,7 @@ _FIRST_FAULT: Final = "get(get(faults_by_list, best.place), 0)"
 _MISSING_READERS: Final = (
     "array_except(transform(slots, slot -> slot.client_id), array_union(readers, unsubscribed))"
 )
-_HAS_TOLD: Final = "group_state = 'online' AND is_first_strategy AND is_topic_routed"
+_HAS_REPORTED: Final = "group_state = 'online' AND is_first_strategy AND is_topic_routed"
 _TOPIC: Final = "concat('group ', consumer_group, ', topic ', topic, ': effective strategy ', coalesce(effective_strategy, 'none')"
 
 BREACHES: Final = (
@@ -322,12 +322,12 @@ BREACHES: Final = (
     ),
     Violation(
         STRATEGY_FOLLOWS_REPORTS,
-        f"{_HAS_TOLD} AND is_all_told AND NOT coalesce(effective_strategy IN (IF(size(told) > 1, 'MIXED', get(told, 0)), 'POP'), FALSE)",
-        f"{_TOPIC}, ', and all members report ', array_join(array_sort(told), ' and '))",
+        f"{_HAS_REPORTED} AND is_all_reported AND NOT coalesce(effective_strategy IN (IF(size(reported_strategies) > 1, 'MIXED', get(reported_strategies, 0)), 'POP'), FALSE)",
+        f"{_TOPIC}, ', and all members report ', array_join(array_sort(reported_strategies), ' and '))",
     ),
     Violation(
         STRATEGY_FOLLOWS_REPORTS,
-        f"{_HAS_TOLD} AND size(reported) = 0 AND configured_strategy IS NULL AND effective_strategy <> 'POP'",
+        f"{_HAS_REPORTED} AND size(reported) = 0 AND configured_strategy IS NULL AND effective_strategy <> 'POP'",
         f"{_TOPIC}, ', and neither members nor settings give one')",
     ),
     Violation(

@@ -116,9 +116,9 @@ wrong_ring AS (
 mixed_share AS (
   SELECT
     consumer_group, topic,
-    collect_set(IF(strategy = 'MIXED', share, NULL)) AS given, collect_set(IF(strategy = told_strategy, share, NULL)) AS due
+    collect_set(IF(strategy = 'MIXED', share, NULL)) AS given, collect_set(IF(strategy = reported_strategy, share, NULL)) AS due
   FROM (
-    SELECT consumer_group, topic, strategy, told_strategy, struct(broker_name, queue_id, client_id) AS share
+    SELECT consumer_group, topic, strategy, reported_strategy, struct(broker_name, queue_id, client_id) AS share
     FROM gold_queue_assignment
     JOIN (
       SELECT consumer_group, topic
@@ -130,7 +130,7 @@ mixed_share AS (
     JOIN drift_answer USING (consumer_group, client_id)
     LEFT JOIN (SELECT consumer_group, strategy AS configured_strategy FROM configured_rule) USING (consumer_group)
     WHERE NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}'), FALSE) AND process_count <= 1
-      AND coalesce(told_strategy IN ('AVG', 'AVG_BY_CIRCLE', configured_strategy), FALSE)
+      AND coalesce(reported_strategy IN ('AVG', 'AVG_BY_CIRCLE', configured_strategy), FALSE)
   )
   GROUP BY consumer_group, topic
 )"""

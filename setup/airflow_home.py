@@ -1,6 +1,6 @@
 """Airflow's project-local home: its SQLite database and the pools that the DAG names.
 
-Belongs here: what `airflow` has to be told once. What it is told at every start is in `conf/environment.sh`.
+Belongs here: Airflow settings that are written once. Settings of every start are in `conf/environment.sh`.
 """
 
 from __future__ import annotations

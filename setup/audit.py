@@ -3,7 +3,7 @@
 The tool, pip-audit, has an environment of its own in `.local/audit`, every package of it checked by hash. It ends with 0 where the
 registry knows nothing of a package, so what it could not judge is read from its report.
 
-Belongs here: setting the tool up, and what its report comes to. Does not belong here: what to do about a weakness.
+Belongs here: setting the tool up, and reading its report. Does not belong here: what to do about a weakness.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> int:
     except SetUpError as error:
         sys.stderr.write(f"The packages cannot be audited. {error}\n")
         return _EXIT_NOT_JUDGED
-    told = subprocess.run(  # noqa: S603  # an argument list made here
+    completed = subprocess.run(  # noqa: S603  # an argument list made here
         [
             FOLDER / "bin" / "pip-audit",
             *("--no-deps", "--disable-pip", "--progress-spinner", "off"),
@@ -97,7 +97,7 @@ def main() -> int:
     try:
         dependencies = json.loads(report.read_text())["dependencies"]
     except (OSError, ValueError, KeyError):
-        last = (told.stderr.strip() or "it said nothing").splitlines()[-1]
+        last = (completed.stderr.strip() or "it wrote nothing").splitlines()[-1]
         sys.stderr.write(f"Nothing could be judged: pip-audit wrote no report ({last}). Try again.\n")
         return _EXIT_NOT_JUDGED
     code, text = verdict(dependencies)

@@ -27,7 +27,7 @@ OBJECT_STORE_JARS = LOCAL / "object-store"
 def write(templates: Iterable[Path] = OF_THIS_MACHINE, target: Path = TARGET) -> None:
     """Write the folder; it takes no time, so it is done whenever set-up runs.
 
-    Once the object store's jars are there, Spark is told of them and how to commit there.
+    Once the object store's jars are there, the defaults name them and the committer.
 
     Args:
         templates: Folders of templates; a file of a later one takes the place of its namesake.

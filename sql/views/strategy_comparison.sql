@@ -2,7 +2,7 @@
 -- is_effective: effective for all of these topics; topic_count: topics that it was computed for. moved_queue_count: queues whose
 -- owners would differ from those of the effective strategy. Loads count a queue once per owner; members that own nothing count:
 -- client_count is from the member lists that the ledger uses.
--- Unknown numbers are null: undetermined_topic_count topics have unknown owners by this strategy, and untold_effective_topic_count topics
+-- Unknown numbers are null: undetermined_topic_count topics have unknown owners by this strategy, and undetermined_effective_topic_count topics
 -- (for moved_queue_count) by the effective one.
 WITH owners AS (
     SELECT
@@ -19,7 +19,7 @@ WITH owners AS (
             'members_unknown', 'settings_missing', 'strategy_unknown', 'pop_mode', 'mixed_request_modes',
             'request_modes_differ', 'request_mode_unknown', 'server_off', 'strategy_unknown_to_broker', 'member_strategy_unknown',
             'strategy_failed', 'release_unknown'
-        ), false)) AS is_untold
+        ), false)) AS is_undetermined
     FROM queue_assignment
     WHERE reason IS DISTINCT FROM 'queue_not_in_route'
     GROUP BY cluster, ds, consumer_group, topic, broker_name, queue_id, strategy
@@ -36,8 +36,8 @@ queues AS (
         count(*) FILTER (owners.owned_by IS NULL) AS unowned_queue_count,
         count(*) FILTER (len(owners.owned_by) > 1) AS multiple_owner_queue_count,
         count(*) FILTER (owners.owned_by IS DISTINCT FROM effective.owned_by) AS moved_queue_count,
-        count(DISTINCT owners.topic) FILTER (owners.is_untold) AS undetermined_topic_count,
-        count(DISTINCT owners.topic) FILTER (coalesce(effective.is_untold, true)) AS untold_effective_topic_count
+        count(DISTINCT owners.topic) FILTER (owners.is_undetermined) AS undetermined_topic_count,
+        count(DISTINCT owners.topic) FILTER (coalesce(effective.is_undetermined, true)) AS undetermined_effective_topic_count
     FROM owners
     LEFT JOIN owners AS effective
         ON
@@ -79,7 +79,7 @@ states AS (
     FROM assignment_fairness
     GROUP BY cluster, ds, consumer_group
 ),
-told AS (
+compared AS (
     SELECT
         queues.*,
         CASE WHEN is_known THEN greatest(coalesce(client_count, 0), coalesce(owner_count, 0)) END AS client_count,
@@ -88,7 +88,7 @@ told AS (
         coalesce(most, 0) AS most,
         coalesce(owned, 0) AS owned,
         squared,
-        undetermined_topic_count = 0 AS is_told,
+        undetermined_topic_count = 0 AS is_determined,
         undetermined_topic_count = 0 AND is_known AND coalesce(client_count, 0) > 0 AS has_loads
     FROM queues
     LEFT JOIN loads USING (cluster, ds, consumer_group, strategy)
@@ -110,9 +110,9 @@ SELECT
     CASE WHEN has_loads THEN most * client_count / nullif(owned, 0) END AS max_over_mean,
     CASE WHEN has_loads THEN owned * owned / nullif(client_count * squared, 0) END AS jain_index,
     CASE WHEN has_loads THEN greatest(client_count - owner_count, 0) END AS idle_client_count,
-    CASE WHEN is_told THEN unowned_queue_count END AS unowned_queue_count,
-    CASE WHEN is_told THEN multiple_owner_queue_count END AS multiple_owner_queue_count,
-    CASE WHEN is_told AND untold_effective_topic_count = 0 THEN moved_queue_count END AS moved_queue_count,
+    CASE WHEN is_determined THEN unowned_queue_count END AS unowned_queue_count,
+    CASE WHEN is_determined THEN multiple_owner_queue_count END AS multiple_owner_queue_count,
+    CASE WHEN is_determined AND undetermined_effective_topic_count = 0 THEN moved_queue_count END AS moved_queue_count,
     undetermined_topic_count,
-    untold_effective_topic_count
-FROM told
+    undetermined_effective_topic_count
+FROM compared

@@ -303,17 +303,17 @@ def default_in_spite_of_an_offset(day: StagedDay, group: str) -> None:
 # What can be wrong with the findings
 
 
-@fault("finding.broadcast_told")
+@fault("finding.broadcast_has_finding")
 def shared_file_not_told(day: StagedDay, group: str) -> None:
     client(day, group, state="shared_file", process_count=2)
 
 
-@fault("finding.broadcast_told")
+@fault("finding.broadcast_has_finding")
 def undecided_file_not_told(day: StagedDay, group: str) -> None:
     client(day, group, state="unknown", start_outcome=None, start_from=None, main_state="undecided")
 
 
-@fault("finding.broadcast_told")
+@fault("finding.broadcast_has_finding")
 def lost_messages_not_told(day: StagedDay, group: str) -> None:
     client(day, group)
     queue(
@@ -329,7 +329,7 @@ def lost_messages_not_told(day: StagedDay, group: str) -> None:
     )
 
 
-@fault("finding.broadcast_told")
+@fault("finding.broadcast_has_finding")
 def corrupt_files_told_of_a_healthy_client(day: StagedDay, group: str) -> None:
     client(day, group)
     tell(day, group, "offset_files_corrupt")

@@ -448,13 +448,13 @@ def drift_told_with_another_cause(day: StagedDay, group: str) -> None:
     row.update(likely_cause="not_yet_rebalanced", severity="warning")
 
 
-@fault("finding.divergence_told")
+@fault("finding.divergence_has_finding")
 def divergence_told_of_a_topic_that_is_well(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
     day.add_finding(kind="route_differs", topic=topic)
 
 
-@fault("finding.divergence_told")
+@fault("finding.divergence_has_finding")
 def divergence_that_nobody_is_told_of(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
     day.remove("topic_route", topic=topic, nameserver=NAMESERVERS[1], broker_name="broker-b")

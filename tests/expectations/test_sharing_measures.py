@@ -214,19 +214,19 @@ def a_redelivery_that_no_broker_counted(day: StagedDay, group: str) -> None:
     popped_group(day, group)[0]["redelivery_count"] = 0
 
 
-@fault("finding.order_block_told")
+@fault("finding.order_block_has_finding")
 def a_blocked_queue_without_a_finding(day: StagedDay, group: str) -> None:
     fifo_group(day, group)
     day.remove("finding", kind="order_queue_blocked", consumer_group=group)
 
 
-@fault("finding.order_block_told")
+@fault("finding.order_block_has_finding")
 def a_block_that_was_committed_since(day: StagedDay, group: str) -> None:
     fifo_group(day, group)
     day.of("queue_order_lock", consumer_group=group)[0]["head_offset"] = 39
 
 
-@fault("finding.order_block_told")
+@fault("finding.order_block_has_finding")
 def a_block_with_nothing_behind_it(day: StagedDay, group: str) -> None:
     fifo_group(day, group)
     day.of("queue_order_lock", consumer_group=group)[0]["last_offset"] = 49

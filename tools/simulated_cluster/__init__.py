@@ -8,7 +8,7 @@ RocketMQ's admin client: so it has the lines, and the refusals, that a capture o
 what their strategies give them (`strategies`). The same arguments give the same bytes.
 
 Belongs here: `layout`, which topics, groups and clients there are and who owns what; `answers`, the texts that name
-servers, brokers and clients give; `generate`, the capture. Does not belong here: clusters that are unwell (tests build
+servers, brokers and clients give; `generate`, the capture. Does not belong here: clusters with faults (tests build
 those line by line).
 """
 

@@ -74,7 +74,7 @@ class _Quiet:
     """Nobody watches."""
 
     def begin(self, what: str, total: int) -> None:
-        """Is told what begins."""
+        """Receive the name of a stage that starts."""
 
     def advance(self) -> None:
-        """Is told of a step."""
+        """Receive the end of a step."""
