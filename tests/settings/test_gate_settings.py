@@ -47,7 +47,7 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
             "gate.groups.a-*.findings",
             "kind of finding",
         ),
-        ({"groups": {"a-*": {"limits": {}}}}, "gate.groups.a-*.limits", "not permitted"),
+        ({"groups": {"a-*": {"limits": {}}}}, "gate.groups.a-*.limits", "no such setting"),
         ({"max_over_mean": {}}, "gate.max_over_mean", "give warn, block or both"),
         ({"max_over_mean": {"warn": 3, "block": 2}}, "gate.max_over_mean", "warn (3) is above block (2)"),
         ({"max_over_mean": {"warn": 0.5}}, "gate.max_over_mean.warn", "greater than or equal to 1"),
@@ -60,7 +60,7 @@ def gate(folder: Path, settings: dict[str, Any]) -> GateSettings:
         (
             {"waivers": [{"finding": "unowned", "approved_by": "a", "reason": "b"}]},
             "gate.waivers.0.expires_on",
-            "required",
+            "is missing",
         ),
         ({"waivers": [WAIVER | {"expectation": "a.b"}]}, "gate.waivers.0.expectation", "is no expectation"),
         ({"waivers": [WAIVER | {"finding": "route"}]}, "gate.waivers.0.finding", "kind of finding"),

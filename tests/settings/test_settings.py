@@ -103,20 +103,20 @@ def test_a_file_that_says_nothing_configures_nothing(tmp_path: Path, text: str) 
     [
         ({"strategy": "AVERAGE"}, "clusters.shop.groups.orders", "AVERAGE"),
         ({}, "clusters.shop.groups.orders", "strategy"),
-        ({"strategy": "AVG", "virtual_node_count": 10}, "virtual_node_count", "not permitted"),
-        ({"strategy": "CONSISTENT_HASH"}, "virtual_node_count", "required"),
+        ({"strategy": "AVG", "virtual_node_count": 10}, "virtual_node_count", "no such setting"),
+        ({"strategy": "CONSISTENT_HASH"}, "virtual_node_count", "is missing"),
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": "10"}, "virtual_node_count", "integer"),
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": 10.0}, "virtual_node_count", "integer"),
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": True}, "virtual_node_count", "integer"),
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": -1}, "virtual_node_count", "greater"),
-        ({**RING, "members": {"c1": {"consumer_idcs": ["hz"]}}}, "members.c1.consumer_idcs", "not permitted"),
+        ({**RING, "members": {"c1": {"consumer_idcs": ["hz"]}}}, "members.c1.consumer_idcs", "no such setting"),
         ({**RING, "members": {"c1": {"virtual_node_count": -1}}}, "members.c1.virtual_node_count", "greater"),
         ({**RING, "members": {"c1": {}}}, "members.c1", "give at least one of virtual_node_count"),
-        ({"strategy": "AVG", "members": {}}, "members", "not permitted"),
+        ({"strategy": "AVG", "members": {}}, "members", "no such setting"),
         ({"strategy": "MACHINE_ROOM", "consumer_idcs": "hz"}, "consumer_idcs", "list"),
         ({"strategy": "MACHINE_ROOM", "consumer_idcs": [1]}, "consumer_idcs.0", "string"),
-        ({"strategy": "MACHINE_ROOM", "consumer_idc": ["hz"]}, "consumer_idcs", "required"),
-        ({"strategy": "CONFIG", "clients": {"c": [{"topic": "t"}]}}, "clients.c.0.broker_name", "required"),
+        ({"strategy": "MACHINE_ROOM", "consumer_idc": ["hz"]}, "consumer_idcs", "is missing"),
+        ({"strategy": "CONFIG", "clients": {"c": [{"topic": "t"}]}}, "clients.c.0.broker_name", "is missing"),
     ],
     ids=str,
 )
@@ -125,13 +125,23 @@ def test_a_wrong_key_or_value_is_one_sentence_with_file_and_key(
 ) -> None:
     sentence = refusal(tmp_path, of_group(settings))
 
-    assert sentence.startswith(
-        f"In the settings file {tmp_path / 'ledger.yaml'}, clusters.shop.groups.orders"
+    assert f"he settings file {tmp_path / 'ledger.yaml'}" in sentence
+    assert "see docs/settings.md" in sentence
+    assert all(
+        "clusters.shop.groups.orders" in line for line in sentence.splitlines()[1 if "\n" in sentence else 0 :]
     )
-    assert sentence.endswith("; correct it or see docs/settings.md.")
     assert key in sentence
     assert why in sentence
-    assert "\n" not in sentence
+
+
+def test_every_error_is_named_and_an_unknown_key_has_its_neighbour(tmp_path: Path) -> None:
+    first, *problems = refusal(
+        tmp_path, {"clusters": {"shop": {"gruops": {}}, "pay": {"collect": {"nameservers": "x"}}}}
+    ).splitlines()
+
+    assert first.endswith("has 2 errors; correct them or see docs/settings.md:")
+    assert any(problem.strip().startswith("clusters.pay.collect.nameservers") for problem in problems)
+    assert "  clusters.shop.gruops: there is no such setting; did you mean groups?" in problems
 
 
 @pytest.mark.parametrize(
@@ -310,12 +320,12 @@ def test_a_retention_only_names_what_would_go_unless_told_otherwise(tmp_path: Pa
         ({"parallelism": 0}, "parallelism", "greater"),
         ({"client_timeout_ms": 10_000}, "client_timeout_ms", "greater"),
         ({"exclude_kinds": ["consumer_connection"]}, "exclude_kinds.0", "broker_config"),
-        ({"retention": {}}, "retention.keep_days", "required"),
+        ({"retention": {}}, "retention.keep_days", "is missing"),
         ({"retention": {"keep_days": 0}}, "retention.keep_days", "greater"),
         ({"tls": {"certificate": "c.pem"}}, "tls", "both certificate and key"),
         ({"offset_files": "drop"}, "offset_files", "'drop' is not an absolute path"),
         ({"offset_file_limit_bytes": 0}, "offset_file_limit_bytes", "greater"),
-        ({"secret_key": "s"}, "secret_key", "not permitted"),
+        ({"secret_key": "s"}, "secret_key", "no such setting"),
     ],
     ids=str,
 )
