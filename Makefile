@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector object-store run test test-with-spark test-without-spark lint differential fuzz e2e e2e-ci faults e2e-cluster bench airflow docs lock audit clean image up down demo
+.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark lint differential fuzz e2e e2e-ci faults e2e-cluster bench airflow docs lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -59,6 +59,9 @@ test-with-spark: setup
 
 test-without-spark: setup
 	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and not spark"
+
+unit: setup ## tests without a JVM, Airflow or whole days: rules, formats, exports, collectors, settings; a minute
+	@$(IN_ENVIRONMENT) pytest -q -m "$(QUICK) and not spark" tests/strategies tests/rocketmq tests/exports tests/collectors tests/settings tests/tables tests/docs
 
 differential: setup ## strategies and offset files against RocketMQ's own Java classes, five releases; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m differential tests/differential

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from datetime import date
@@ -92,6 +93,56 @@ def test_seal_writes_the_manifest_and_says_what_is_in_it(
     assert json.loads((directory / "manifest.json").read_text(encoding="utf-8"))["cluster"] == CLUSTER
     assert ledger("exports", "verify", str(directory)) == 0
     assert capsys.readouterr().out.startswith(f"{directory} is verified: ")
+
+
+def test_a_warehouse_that_cannot_be_written_is_refused_before_spark_starts(
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "warehouse").write_text("a file", encoding="utf-8")
+
+    assert run(tmp_path) == 1
+
+    message = words(capsys.readouterr().err)
+    assert (
+        f"The warehouse {tmp_path / 'warehouse'} cannot be written: {tmp_path / 'warehouse'} is not a folder."
+        in message
+    )
+    assert "verify" not in message
+
+
+def test_a_misspelt_cluster_is_answered_with_those_that_have_exports(
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, cluster="shop-tset") == 2
+    assert "did you mean shop-test?" in words(capsys.readouterr().err)
+
+    assert run(tmp_path, ds="2026-11-20") == 2
+    assert f"newest days in {sealed.parent}: 2026-11-16" in words(capsys.readouterr().err)
+
+
+def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ledger("--version") == 0
+    assert re.fullmatch(r"rebalance-ledger \d+\.\d+\.\d+\+[0-9a-f]{12}\n", capsys.readouterr().out)
+
+
+def test_settings_are_checked_and_their_clusters_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ledger.yaml"
+    file.write_text("clusters: {shop: {}, pay: {}}", encoding="utf-8")
+
+    assert ledger("settings", "check", "--settings", str(file)) == 0
+    assert capsys.readouterr().out == f"{file} is valid. Clusters: pay, shop.\n"
+
+
+def test_one_table_is_shown_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ledger("tables", "publication", "--warehouse", str(tmp_path)) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("gold.publication: one row per cluster x day")
+    assert "gold.finding" not in shown
+
+    assert ledger("tables", "publicatoin", "--warehouse", str(tmp_path)) == 2
+    assert "did you mean publication?" in words(capsys.readouterr().err)
 
 
 def test_seal_refuses_what_is_malformed_by_file_and_line(

@@ -109,7 +109,11 @@ def test_a_file_that_says_nothing_configures_nothing(tmp_path: Path, text: str) 
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": 10.0}, "virtual_node_count", "integer"),
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": True}, "virtual_node_count", "integer"),
         ({"strategy": "CONSISTENT_HASH", "virtual_node_count": -1}, "virtual_node_count", "greater"),
-        ({**RING, "members": {"c1": {"consumer_idcs": ["hz"]}}}, "members.c1.consumer_idcs", "no such setting"),
+        (
+            {**RING, "members": {"c1": {"consumer_idcs": ["hz"]}}},
+            "members.c1.consumer_idcs",
+            "no such setting",
+        ),
         ({**RING, "members": {"c1": {"virtual_node_count": -1}}}, "members.c1.virtual_node_count", "greater"),
         ({**RING, "members": {"c1": {}}}, "members.c1", "give at least one of virtual_node_count"),
         ({"strategy": "AVG", "members": {}}, "members", "no such setting"),
@@ -128,7 +132,8 @@ def test_a_wrong_key_or_value_is_one_sentence_with_file_and_key(
     assert f"he settings file {tmp_path / 'ledger.yaml'}" in sentence
     assert "see docs/settings.md" in sentence
     assert all(
-        "clusters.shop.groups.orders" in line for line in sentence.splitlines()[1 if "\n" in sentence else 0 :]
+        "clusters.shop.groups.orders" in line
+        for line in sentence.splitlines()[1 if "\n" in sentence else 0 :]
     )
     assert key in sentence
     assert why in sentence
@@ -136,7 +141,8 @@ def test_a_wrong_key_or_value_is_one_sentence_with_file_and_key(
 
 def test_every_error_is_named_and_an_unknown_key_has_its_neighbour(tmp_path: Path) -> None:
     first, *problems = refusal(
-        tmp_path, {"clusters": {"shop": {"gruops": {}}, "pay": {"collect": {"nameservers": "x"}}}}
+        tmp_path,
+        yaml.safe_dump({"clusters": {"shop": {"gruops": {}}, "pay": {"collect": {"nameservers": "x"}}}}),
     ).splitlines()
 
     assert first.endswith("has 2 errors; correct them or see docs/settings.md:")
