@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
 from rebalance_ledger.warehouse.errors import NoWarehouseError
+from rebalance_ledger.warehouse.identity import code_version
 from rebalance_ledger.warehouse.query import query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import date
 
+    from rebalance_ledger.pipeline.steps import Day
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.layout import Warehouse
 
@@ -58,6 +60,33 @@ def stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = No
     for ds in replaced_exports(published, cluster, exports):
         reasons[ds] = (*reasons.get(ds, ()), EXPORT_REPLACED)
     return tuple(StaleDay(cluster, ds, of_day) for ds, of_day in sorted(reasons.items()))
+
+
+def is_up_to_date(day: Day) -> bool:
+    """Return whether the published day comes from the present export, settings and code, and from an unchanged baseline.
+
+    Args:
+        day: The day, with a sealed export.
+
+    Raises:
+        ExportError: The day has no sealed export.
+        QueryError: The warehouse cannot be read.
+        SettingsError: The settings file is wrong.
+    """
+    manifest = load_manifest(export_directory(day.exports, day.cluster, day.ds))
+    wanted = (manifest.sha256, day.settings.sha256, code_version())
+    columns = "manifest_sha256, settings_sha256, code_version"
+    try:
+        with query(
+            day.warehouse.root,
+            f"SELECT {columns}, cluster, ds FROM publication",  # noqa: S608  # constants
+            conditions={"cluster": day.cluster, "ds": day.ds},
+        ) as result:
+            published = [row[:3] for row in result.rows]
+    except NoWarehouseError:
+        return False
+    outdated = {one.ds for one in stale_days(day.warehouse, day.cluster)}
+    return published == [wanted] and day.ds not in outdated
 
 
 def replaced_exports(published: Mapping[date, str], cluster: str, exports: Location | None) -> list[date]:

@@ -1,6 +1,6 @@
 """Runs the daily ledger for every bundled day through Airflow and shows how it goes: `make run`.
 
-Belongs here: driving `dag.test()`, the progress lines, and how a failed step is told. Does not belong here: what
+Belongs here: driving `dag.test()`, the progress lines, and the report of a failed step. Does not belong here: what
 the steps do (they are the DAG's) and any set-up (see `setup/`).
 
 One process for all days, because importing Airflow costs more than most steps. It is the same DAG file that the
@@ -22,7 +22,13 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.listener import get_listener_manager
 from pluggy import HookimplMarker
 
+from rebalance_ledger.exports.manifest import ExportError, export_directory
+from rebalance_ledger.pipeline.outdated import is_up_to_date
 from rebalance_ledger.pipeline.processes import RunningElsewhereError, begin_run, end_children
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.settings import SettingsError, load_settings
+from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -34,12 +40,12 @@ CRASHED, BAD_INPUT, REFUSED = 1, 2, 3
 _KILLED_BY = 128  # what shells add to the signal's number
 _WHAT_TO_DO = {
     CRASHED: "Run the same command again; what is published stays, and a day is published whole or not at all.",
-    BAD_INPUT: "Mend what the sentence above names and run the same command again.",
+    BAD_INPUT: "Fix what the sentence above names and run the same command again.",
     REFUSED: "The published tables are as they were, and the staged day is kept for inspection.",
 }
 _TRY_NEXT = """
 Try next:
-  .venv/bin/ledger tables
+  .venv/bin/ledger ask open_findings
   .venv/bin/ledger sql "SELECT consumer_group, topic, strategy, max_over_mean FROM assignment_fairness
       WHERE ds = DATE '{ds}' AND is_effective ORDER BY max_over_mean DESC LIMIT 5"
   make airflow"""
@@ -109,7 +115,7 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return BAD_INPUT
     with lock, _output_goes_to(log) as terminal:
-        _end_when_told(terminal)
+        _end_on_signal(terminal)
         progress = Progress(terminal)
         _listen(progress, terminal)
         return _run(days, progress, log)
@@ -117,21 +123,57 @@ def main() -> int:
 
 def _run(days: list[date], progress: Progress, log: Path) -> int:
     begin = time.monotonic()
-    progress.say(f"The ledger of {len(days)} days, through Airflow (its own words: {_from_here(log)})")
+    progress.say(f"The ledger of {len(days)} days, through Airflow (its output: {_from_here(log)})")
+    _name_clusters_without_settings(progress)
     dag = _load_dag()
     for day in days:
+        if not os.environ.get("LEDGER_FORCE") and _is_up_to_date(day):
+            progress.say(
+                f"{day} is published from this export, settings and code; LEDGER_FORCE=1 computes it again"
+            )
+            continue
         day_begin = time.monotonic()
         progress.say(f"{day}")
         # At noon: the same day, but not the scheduler's own run of it, which a backfill would then not repeat.
         run = dag.test(logical_date=datetime(day.year, day.month, day.day, 12, tzinfo=UTC))
         if run.state != "success":
-            return _tell_failure(progress, day, log)
+            return _report_failure(progress, day, log)
         progress.say(f"  {day} took {time.monotonic() - day_begin:.1f} s")
     progress.say(f"{len(days)} days in {time.monotonic() - begin:.1f} s\n")
     return _close(progress, days[-1])
 
 
-def _tell_failure(progress: Progress, day: date, log: Path) -> int:
+def _is_up_to_date(ds: date) -> bool:
+    """Return whether every cluster of the settings that has an export of the day is published from it."""
+    exports = Path(os.environ["LEDGER_EXPORTS"])
+    settings_file = Path(os.environ["LEDGER_SETTINGS"])
+    warehouse = Warehouse.at(os.environ["LEDGER_WAREHOUSE"])
+    try:
+        days = [
+            Day(cluster, ds, exports, warehouse, settings_file)
+            for cluster in load_settings(settings_file).clusters
+            if export_directory(exports, cluster, ds).is_dir()
+        ]
+        return bool(days) and all(map(is_up_to_date, days))
+    except (ExportError, QueryError, SettingsError):
+        return False  # The run names what is wrong.
+
+
+def _name_clusters_without_settings(progress: Progress) -> None:
+    """Name the clusters that have exports and are not in the settings file, because the DAG does not run them."""
+    exports, settings_file = Path(os.environ["LEDGER_EXPORTS"]), Path(os.environ["LEDGER_SETTINGS"])
+    try:
+        known = load_settings(settings_file).clusters
+    except SettingsError:
+        return  # The DAG's first task reports it.
+    folders = {manifest.parent.parent.name for manifest in exports.glob("*/*/manifest.json")}
+    for name in sorted(folders - known.keys()):
+        progress.say(
+            f"{name} has exports in {exports} and is not in {settings_file}: add it under `clusters:` to run it."
+        )
+
+
+def _report_failure(progress: Progress, day: date, log: Path) -> int:
     code = getattr(progress.error, "exit_code", CRASHED)
     progress.say(f"\n{progress.failed_step or 'A step'} failed for {day} (exit code {code}).")
     why = str(progress.error or "Airflow gave no reason.").replace("\n", "\n         ")
@@ -185,7 +227,7 @@ def _listen(progress: Progress, terminal: IO[str]) -> None:
     class Listener:
         @_hook
         def on_task_instance_running(self, task_instance: Any) -> None:  # noqa: ANN401  # as in Progress
-            _end_when_told(terminal)  # Airflow puts a handler of its own for SIGTERM when a task starts
+            _end_on_signal(terminal)  # Airflow puts a handler of its own for SIGTERM when a task starts
             progress.running(task_instance)
 
         @_hook
@@ -214,13 +256,16 @@ def _output_goes_to(log: Path) -> IO[str]:
     return terminal
 
 
-def _end_when_told(terminal: IO[str]) -> None:
+def _end_on_signal(terminal: IO[str]) -> None:
     """On Ctrl-C or SIGTERM end at once; a run can be taken up again from any point, so there is nothing to tidy."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         del frame
         end_children()
-        os.write(terminal.fileno(), b"\nInterrupted. The same command takes it up again.\n")
+        os.write(
+            terminal.fileno(),
+            b"\nInterrupted. The same command continues with the days that are not published.\n",
+        )
         os._exit(_KILLED_BY + number)
 
     for number in (signal.SIGINT, signal.SIGTERM):

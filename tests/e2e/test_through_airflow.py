@@ -25,7 +25,9 @@ def output(project: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
     return make_run(project, tmp_path_factory.mktemp("two-days"))
 
 
-def make_run(project: Project, exports: Path, *, damaged: str | None = None, expect: int = 0) -> str:
+def make_run(
+    project: Project, exports: Path, *, damaged: str | None = None, expect: int = 0, force: bool = True
+) -> str:
     """`make run` of the sample's first two days, landed in a folder; returns what it printed."""
     for day in (FIRST, SECOND):
         shutil.copytree(SAMPLE / "shop-prod" / day, exports / "shop-prod" / day)
@@ -33,7 +35,12 @@ def make_run(project: Project, exports: Path, *, damaged: str | None = None, exp
         routes = exports / "shop-prod" / damaged / "nameserver_routes.jsonl"
         routes.write_bytes(routes.read_bytes()[:-100])
     return project.run(
-        "python", "-m", "rebalance_ledger.pipeline.sample_run", expect=expect, LEDGER_EXPORTS=str(exports)
+        "python",
+        "-m",
+        "rebalance_ledger.pipeline.sample_run",
+        expect=expect,
+        LEDGER_EXPORTS=str(exports),
+        LEDGER_FORCE="1" if force else "",
     )
 
 
@@ -51,6 +58,17 @@ def test_every_day_is_published_with_its_verdict(project: Project) -> None:
     published = project.rows("SELECT cluster, ds, gate_verdict FROM publication ORDER BY ds")
     assert [(row["cluster"], row["ds"]) for row in published] == [("shop-prod", FIRST), ("shop-prod", SECOND)]
     assert {row["gate_verdict"] for row in published} <= {"passed", "passed_with_warnings"}
+
+
+@pytest.mark.usefixtures("output")
+def test_days_that_are_published_from_the_same_input_are_not_computed_again(
+    project: Project, tmp_path: Path
+) -> None:
+    printed = make_run(project, tmp_path / "again", force=False)
+
+    for day in (FIRST, SECOND):
+        assert f"{day} is published from this export, settings and code" in printed
+    assert " build " not in printed
 
 
 @pytest.mark.usefixtures("output")
