@@ -5,7 +5,7 @@ what they know, and lands the answers as that day's sealed export. The DAG `queu
 
 | task | does | when it fails |
 |---|---|---|
-| `clusters` | reads from the settings file which clusters are collected | the settings file is wrong: mend it. Skipped where no cluster is collected |
+| `clusters` | reads from the settings file which clusters are collected | the settings file is wrong: correct it. Skipped where no cluster is collected |
 | `collect` | lands today's export, unless a complete one is there already | a cluster out of reach is tried again; the message names who did not answer, and nothing that looks like an export is left. A degraded or failed capture has landed; each retry asks again what it lacks. After the last one a degraded export is taken as it is, and a failed one fails the task |
 | `prune` | names the exports that are older than the settings keep; removes them only with `dry_run: false` | an export could not be removed: see the message |
 

@@ -6,7 +6,7 @@ hold up another's ledger.
 
 | task | does | when it fails |
 |---|---|---|
-| `clusters` | reads the clusters' names from the settings file | the settings file is wrong: mend it |
+| `clusters` | reads the clusters' names from the settings file | the settings file is wrong: correct it |
 | `verify_export` | checks the landed export against its manifest; today's scheduled run waits for it to land | the export is missing or damaged: land it again. A past day never asks a live cluster |
 | `build` | one Spark application: silver and gold computed and staged, and what the gate needs measured | see the log; a crash is tried again |
 | `gate` | Great Expectations judges the staged day; the button *Data Docs* leads to its pages | **nothing was published.** The message names table, expectation and examples; the stage stays for inspection |

@@ -193,7 +193,7 @@ def first_slots(batch: SubscriptionBatch) -> SlotArray:
     return result
 
 
-def has_twins(batch: SubscriptionBatch) -> bool:
+def has_shared_ids(batch: SubscriptionBatch) -> bool:
     """Whether some client id has several slots of one subscription."""
     keys = np.sort(
         owner_of_each(batch.client_counts()) * max(1, len(batch.client_ids)) + batch.client_id_codes

@@ -164,11 +164,11 @@ class ConsistentHash(SlotStrategy):
         """
         counts = np.diff(list_offsets)
         ring, slot = owner_of_each(counts), position_in_run(counts)
-        has_twins = np.zeros(len(counts), dtype=bool)
+        has_shared_ids = np.zeros(len(counts), dtype=bool)
         order = np.lexsort((codes, ring))
         is_twin = (ring[order][1:] == ring[order][:-1]) & (codes[order][1:] == codes[order][:-1])
-        has_twins[ring[order][1:][is_twin]] = True
-        plain = np.flatnonzero(~has_twins[ring])
+        has_shared_ids[ring[order][1:][is_twin]] = True
+        plain = np.flatnonzero(~has_shared_ids[ring])
         used, rows = np.unique(codes[plain], return_inverse=True)
         hashes = self._node_hashes(client_ids[used])
         node_lists = [
@@ -178,7 +178,7 @@ class ConsistentHash(SlotStrategy):
                 slot=np.repeat(slot[plain].astype(np.int32), self._node_count),
             )
         ]
-        for number in np.flatnonzero(has_twins).tolist():
+        for number in np.flatnonzero(has_shared_ids).tolist():
             start, stop = list_offsets[number : number + 2].tolist()
             node_lists.append(self._nodes_with_twins(number, client_ids[codes[start:stop]].tolist()))
         return _Nodes(
@@ -188,7 +188,7 @@ class ConsistentHash(SlotStrategy):
         )
 
     def _node_hashes(self, client_ids: NameArray) -> IntArray:
-        """int64[clients, virtual nodes]: the hashes of the nodes of some clients without twins."""
+        """int64[clients, virtual nodes]: the hashes of the nodes of clients with distinct ids."""
         replicas = [self._node_text("", replica) for replica in range(self._node_count)]
         hashes = self._joined_hashes(
             client_ids.tolist(),

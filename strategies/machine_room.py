@@ -1,4 +1,4 @@
-"""MACHINE_ROOM: only the queues of brokers named `<room>@<broker>`, of rooms that the client is told to serve.
+"""MACHINE_ROOM: only the queues of brokers named `<room>@<broker>`, of the rooms in the client's settings.
 
 Source: `AllocateMessageQueueByMachineRoom` (Java: 4.7.1 and earlier, 4.8.0 to 4.9.2, 4.9.3, 4.9.4 and later
 differ), `AllocateByMachineRoom` (Go). The C++ client does not have it.

@@ -302,7 +302,7 @@ class BrokerSpread:
 def spread(queues: Sequence[MessageQueue]) -> list[BrokerSpread]:
     """How round robin spreads a topic's messages over the brokers of its publish list, in list order.
 
-    A producer goes round the list. It comes to each run of neighbouring queues of a lost broker once a lap:
+    A producer goes round the list. It reaches each run of neighbouring queues of a lost broker once a lap:
     one attempt fails, and the retry leads past the whole run, to a queue that then had its turn.
 
     Args:

@@ -69,12 +69,12 @@ class Rebalanced:
     """What one round did for one topic on one client.
 
     Attributes:
-        effect: `APPLIED` if the client now holds what it was told to hold, `DROPPED` if that was nothing,
-            `KEPT` if it was not told and holds on to what it had.
+        effect: `APPLIED` if the client now holds its assignment, `DROPPED` if that was nothing,
+            `KEPT` if it got no assignment and keeps what it had.
         reason: Why.
         sorted_queues: The topic's queues as the client sorts them; `None` if it knows none.
         sorted_client_ids: The group's ids as the client sorts them; `None` if it was not given any.
-        assigned: What it was told to hold, sorted, each queue once; `None` if `KEPT`.
+        assigned: Its assignment, sorted, each queue once; `None` if `KEPT`.
         table: All queues that it holds after the round, sorted.
         listener_calls: The calls of `MessageQueueListener.messageQueueChanged`, as (number of queues of the
             topic, number of queues assigned).
@@ -217,18 +217,18 @@ class _Round:
 
     def apply(self, reason: Reason, answer: Iterable[MessageQueue]) -> Rebalanced:
         listed, topic, held = list(answer), self.view.topic, frozenset(self.view.held)
-        told = frozenset(listed)
+        assigned = frozenset(listed)
         # Only this topic's queues are removed, but whatever the strategy named is added.
-        table = frozenset(queue for queue in held if queue.topic != topic) | told
+        table = frozenset(queue for queue in held if queue.topic != topic) | assigned
         ended = self._end(
-            Effect.APPLIED if told else Effect.DROPPED,
+            Effect.APPLIED if assigned else Effect.DROPPED,
             reason,
             table,
-            balanced=told == {queue for queue in table if queue.topic == topic},
+            balanced=assigned == {queue for queue in table if queue.topic == topic},
         )
-        counted = len(told) if self.client.language is Language.JAVA else len(listed)
+        counted = len(assigned) if self.client.language is Language.JAVA else len(listed)
         calls = () if table == held else ((len(self.sorted_queues or ()), counted),)
-        return replace(ended, assigned=_in_order(told), listener_calls=calls)
+        return replace(ended, assigned=_in_order(assigned), listener_calls=calls)
 
     def _end(
         self, effect: Effect, reason: Reason, table: frozenset[MessageQueue], *, balanced: bool

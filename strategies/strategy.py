@@ -19,7 +19,7 @@ from strategies.batch import (
     Owners,
     Slots,
     first_slots,
-    has_twins,
+    has_shared_ids,
     owners_from_pairs,
     owners_from_slots,
 )
@@ -130,10 +130,10 @@ class SlotStrategy(Strategy):
         """The client slot that owns each queue.
 
         A client asks for the *first* slot of its id only. So what falls to a later slot of a duplicated id
-        is owned by nobody: both twins take the first slot's share.
+        is owned by nobody: both processes take the first slot's share.
         """
         raw = self.raw_slots(batch)
-        if not has_twins(batch):
+        if not has_shared_ids(batch):
             return raw
         falls = np.flatnonzero(raw.slot != NOBODY)
         starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())[falls]

@@ -78,7 +78,7 @@ def _options(
     del version
 
 
-_told = Console(stderr=True, highlight=False, markup=False)
+_stderr = Console(stderr=True, highlight=False, markup=False)
 
 Cluster = Annotated[str, typer.Option("--cluster", help="Name of the cluster.")]
 Ds = Annotated[
@@ -153,13 +153,13 @@ def run(
     with _step("publish"):
         publication = stages.publish(day)
     for warning in verdict.warnings:
-        _told.print(f"warning: {warning}")
+        _stderr.print(f"warning: {warning}")
     changed = len(publication.changed_tables)
-    _told.print(
+    _stderr.print(
         f"{cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
         f"{changed} tables changed."
     )
-    _tell_problems(day)
+    _print_problems(day)
     _warn_of_stale_days(day.warehouse, cluster, day.exports)
 
 
@@ -184,7 +184,7 @@ def sql(
         timeout_s=timeout_seconds or None,
     )
     if row_count == 0:
-        _tell_error(published_days_hint(warehouse))
+        _print_error(published_days_hint(warehouse))
 
 
 @app.command("ask")
@@ -342,7 +342,7 @@ def backfill(
     _warn_of_stale_days(day.warehouse, cluster, day.exports)
     code = exit_code_of(outcomes)
     if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
-        _told.print(
+        _stderr.print(
             f"No day from {first.date()} to {last.date()} has an export of {cluster} in {exports}: land one.",
             soft_wrap=True,
         )
@@ -427,12 +427,12 @@ def collect(
         nameservers=nameserver or [],
         credentials_from=credentials_from.value if credentials_from else None,
         offset_files=offset_files,
-        console=_told,
+        console=_stderr,
     )
-    _tell_manifest("collected and sealed", directory, manifest)
+    _print_manifest("collected and sealed", directory, manifest)
     if manifest.quality in OF_QUALITY:
         last = manifest.attempts[-1]
-        _told.print(
+        _stderr.print(
             f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed. What depends on them is "
             "unknown; capture_attempts.jsonl in the export says which kinds, servers and groups. Fix the cause and run the same "
             "again today (UTC): only what is missing is asked again.",
@@ -480,9 +480,9 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
         captured_at=captured_at.replace(tzinfo=UTC) if captured_at else None,
     )
     directory, manifest = convert_sources(
-        cluster, ds.date(), exports=_folder(exports), sources=sources, time_zone=time_zone, console=_told
+        cluster, ds.date(), exports=_folder(exports), sources=sources, time_zone=time_zone, console=_stderr
     )
-    _tell_manifest("converted and sealed", directory, manifest)
+    _print_manifest("converted and sealed", directory, manifest)
 
 
 @exports_app.command("prune")
@@ -550,7 +550,7 @@ def seal(
     from rebalance_ledger.exports.manifest import seal as seal_export
 
     manifest = seal_export(directory, cluster=cluster, ds=ds.date() if ds else None, replace=replace)
-    _tell_manifest("sealed", directory, manifest)
+    _print_manifest("sealed", directory, manifest)
 
 
 @exports_app.command("verify")
@@ -561,7 +561,7 @@ def verify_export(
     from rebalance_ledger.exports.manifest import verify
 
     place = location_of(directory)
-    _tell_manifest("verified", place, verify(place))
+    _print_manifest("verified", place, verify(place))
 
 
 @exports_app.command()
@@ -582,7 +582,7 @@ def land_export(directory: Directory, exports: Exports) -> None:
     place = location_of(exports)
     if not isinstance(place, ObjectPath):
         raise typer.BadParameter(f"{place} is a folder: copy the export there, its manifest last.")
-    _tell_manifest("landed", *land(directory, place))
+    _print_manifest("landed", *land(directory, place))
 
 
 @app.command()
@@ -621,10 +621,10 @@ def main() -> None:
     except SystemExit as ending:
         # Typer ends so on Ctrl-C, and says nothing.
         if ending.code == INTERRUPTED:
-            _tell_error(INTERRUPTED_SENTENCE)
+            _print_error(INTERRUPTED_SENTENCE)
         raise
     except stages.RefusedError as error:
-        _tell_error(str(error))
+        _print_error(str(error))
         sys.exit(REFUSED)
     except (
         InvalidLocationError,
@@ -636,22 +636,22 @@ def main() -> None:
         StagingError,
         stages.SetUpMissingError,
     ) as error:
-        _tell_error(str(error))
+        _print_error(str(error))
         sys.exit(BAD_INPUT)
     except (AdminClientError, UnreachableError, WriteError) as error:
-        _tell_error(str(error))
+        _print_error(str(error))
         sys.exit(CRASHED)
     except OSError as error:
         # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
-        _tell_error(_sentence_of_system(error))
+        _print_error(_sentence_of_system(error))
         sys.exit(CRASHED)
 
 
-def _tell_error(message: str) -> None:
+def _print_error(message: str) -> None:
     """Write an error where a terminal shows it: what it quotes may hold control sequences."""
     from rebalance_ledger.cli.result_formats import visible
 
-    _told.print(visible(message, keep="\n"), soft_wrap=True)
+    _stderr.print(visible(message, keep="\n"), soft_wrap=True)
 
 
 def _sentence_of_system(error: OSError) -> str:
@@ -685,14 +685,14 @@ def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Location | 
     days = stale_days(warehouse, cluster, exports)
     if days:
         named = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days)
-        _told.print(
+        _stderr.print(
             f"warning: out of date in what they say of changes: {named}; "
             f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds}` computes them again.",
             soft_wrap=True,
         )
 
 
-def _tell_problems(day: stages.Day) -> None:
+def _print_problems(day: stages.Day) -> None:
     """Write how many problems the published day has, and the command that shows them."""
     from rebalance_ledger.warehouse.query import query
 
@@ -703,7 +703,7 @@ def _tell_problems(day: stages.Day) -> None:
     with query(day.warehouse.root, counted, conditions={}, as_of=day.ds) as result:
         counts = list(result.rows)
     found = ", ".join(f"{count} {severity}" for severity, count in counts) or "none"
-    _told.print(
+    _stderr.print(
         f"Problems of the day: {found}. Show them: ledger ask open_findings --cluster {quote(day.cluster)} --ds {day.ds} "
         f"--warehouse {quote(day.warehouse.root)}",
         soft_wrap=True,
@@ -714,16 +714,16 @@ def _tell_problems(day: stages.Day) -> None:
 def _step(name: str) -> Iterator[None]:
     """Tell what is being done, and how long it took."""
     start = time.monotonic()
-    _told.print(f"{name} …", end="")
+    _stderr.print(f"{name} …", end="")
     try:
         yield
     except BaseException:
-        _told.print(" failed")
+        _stderr.print(" failed")
         raise
-    _told.print(f" {time.monotonic() - start:.1f} s")
+    _stderr.print(f" {time.monotonic() - start:.1f} s")
 
 
-def _tell_manifest(done: str, directory: Location, manifest: Manifest) -> None:
+def _print_manifest(done: str, directory: Location, manifest: Manifest) -> None:
     lines = sum(file.line_count or 0 for file in manifest.files)
     errors = sum(file.error_count or 0 for file in manifest.files)
     typer.echo(

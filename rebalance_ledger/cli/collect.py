@@ -80,7 +80,7 @@ def collect_export(
         credentials_from: The environment or standard input, never the command line, which everybody on the machine can
             see; None for a cluster without access control.
         offset_files: The drop folder of broadcasting clients' offset files; None for that of the settings, if any.
-        console: Is told how far it is, and what is missing in the export.
+        console: Shows the progress, and what is missing in the export.
 
     Returns:
         Where the export lies, and its manifest, which says how good it is. If today's export is there and is degraded or
@@ -467,7 +467,7 @@ class _Lines:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._lock = threading.Lock()
-        self._what, self._done, self._total, self._told_at = "", 0, 0, 0.0
+        self._what, self._done, self._total, self._reported_at = "", 0, 0, 0.0
 
     def begin(self, what: str, total: int) -> None:
         with self._lock:
@@ -478,9 +478,9 @@ class _Lines:
     def advance(self) -> None:
         with self._lock:
             self._done += 1
-            if self._done == self._total or time.monotonic() - self._told_at >= _TELL_EVERY_S:
+            if self._done == self._total or time.monotonic() - self._reported_at >= _TELL_EVERY_S:
                 self._tell()
 
     def _tell(self) -> None:
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
         self._console.print(f"{self._what}: {self._done} of {self._total}")

@@ -75,14 +75,14 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
 
     said = _newest(warehouse, cluster, ds)
     excluded_groups = [row | {"outcome": "quarantined", "severity": "block"} for row in said.quarantined]
-    rows_told = [*excluded_groups, *(row for row in said.results if outcome_of(row) != "passed")]
-    told = [row | {"advice": advice_on(row)} for row in rows_told]
+    shown_rows = [*excluded_groups, *(row for row in said.results if outcome_of(row) != "passed")]
+    advised_rows = [row | {"advice": advice_on(row)} for row in shown_rows]
     if output_format != "table":
-        rows = (tuple(row.get(column) for column in _SHOWN) for row in told)
+        rows = (tuple(row.get(column) for column in _SHOWN) for row in advised_rows)
         WRITERS[output_format](_SHOWN, rows, sys.stdout)
         return
     lines = _headline(said, cluster, ds)
-    for row in told:
+    for row in advised_rows:
         if outcome_of(row) != "skipped":
             lines += ["", *_of_row(row)]
     docs = warehouse.data_docs_index(cluster, ds)

@@ -1,6 +1,6 @@
 """How the rows of a query are written: a table for people, CSV for spreadsheets, JSON for programs.
 
-Names in a cluster are chosen by whoever creates a topic or starts a client, and they end in somebody's terminal or
+Names in a cluster are chosen by the people who create topics and start clients, and they end in somebody's terminal or
 spreadsheet. So nothing in a cell is read as markup, as a terminal's control sequence, or as a formula. What does
 not belong here: where rows come from (see rebalance_ledger/warehouse/query.py).
 """

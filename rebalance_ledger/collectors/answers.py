@@ -1,6 +1,6 @@
 """What several sources say of a cluster, on its way to become the lines of an export.
 
-What belongs here: which of several answers to one question is taken, and what is told to people. What does not: where an
+What belongs here: which of several answers to one question is taken, and what is reported. What does not: where an
 answer comes from (`mqadmin_answers`, `broker_folders`) and the disk (`export_writer`).
 """
 
@@ -53,7 +53,7 @@ class SourceAnswer:
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """What is said once in an export; a broker is told by its name."""
+        """What an export states once; a broker is identified by its name."""
         return (self.kind, *(value for key, value in sorted(self.asked.items()) if key != "broker_addr"))
 
     @property

@@ -38,7 +38,7 @@ _ROCKSDB_FOLDERS: Final = {
 
 
 class ConfigFileError(ValueError):
-    """What a broker holds cannot be told from its files. `str()` is one sentence."""
+    """What a broker holds cannot be determined from its files. `str()` is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,11 @@ def read_config_file(folder: Path, name: str) -> ConfigFile | None:
             return ConfigFile(file_name, text, document, " and ".join(why))
         raise ConfigFileError(
             f"{file_name} is there without an object in it; whether the broker would read that or the .bak depends on its "
-            "release, so what it holds cannot be told"
+            "release, so what it holds cannot be determined"
         )
     if all(reason.endswith("missing") for reason in why):
         return None
-    raise ConfigFileError(f"{' and '.join(why)}; what the broker holds cannot be told")
+    raise ConfigFileError(f"{' and '.join(why)}; what the broker holds cannot be determined")
 
 
 def consume_stats(broker: str, offsets: ConfigFile) -> dict[str, str]:

@@ -130,7 +130,7 @@ class Writes(Protocol):
 
 
 class Progress(Protocol):
-    """Who is told how far it is."""
+    """A listener for the progress of a capture."""
 
     def begin(self, what: str, total: int) -> None:
         """A part begins that has so many steps."""
@@ -186,7 +186,7 @@ def collect(  # noqa: PLR0913  # each is a part of a capture that a test replace
         nameservers: Addresses; each is asked for itself.
         settings: How hard to ask.
         ds: The UTC day; it must be today, and stay so until the end.
-        progress: Is told how far it is.
+        progress: Receives the progress.
         now: The clock.
         earlier: The answers of the day's earlier attempts, if there are any.
         cause_of_silence: Finds out why a server does not answer: a clause, empty if it does not know.
@@ -474,7 +474,7 @@ class _Capture:
         """Asks one member, through another broker if the first cannot reach it; writes one line.
 
         An id that a broker lists twice may be of several processes, and each broker passes a question on to the one that it
-        finds first: so each is asked, and processes that differ are told apart by when they started.
+        finds first: so each is asked, and processes that differ are distinguished by when they started.
 
         Returns the broker through which it answered, if it did.
         """

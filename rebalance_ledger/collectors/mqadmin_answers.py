@@ -496,9 +496,9 @@ class AnswerReader:
         if "b" in asked.answer.options:
             return self._broker_at(asked.answer.options["b"])
         failure = asked.answer.failure
-        told = None if failure is None else re.search(r" BROKER: (\S+)", failure.message)
-        if told is not None:
-            return self._broker_at(told[1])
+        named_broker = None if failure is None else re.search(r" BROKER: (\S+)", failure.message)
+        if named_broker is not None:
+            return self._broker_at(named_broker[1])
         for names in (self._routes.get(f"%RETRY%{group}"), self.gathering.brokers.all_names):
             if names is not None and len(names) == 1:
                 return self.gathering.brokers.named(next(iter(names)))

@@ -6,7 +6,7 @@ What does not: what a file says (`rebalance_ledger.rocketmq.offset_files`), and 
 Java clients keep `offsets.json`, Go clients `offset.json`, each with a `.bak` beside it, in `<clientId>/<group>/` below
 `~/.rocketmq_offsets` and `~/.rocketmq_client_go` (`LocalFileOffsetStore`, `localFileOffsetStore`).
 
-Whoever writes into the tree is not trusted. Every name is opened from the folder that it was found in, never through a link,
+Writers of the tree are not trusted. Every name is opened from the folder that it was found in, never through a link,
 and nothing but a regular file is ever opened. What cannot be landed is an error line; what is no offset file is counted.
 """
 
@@ -102,7 +102,7 @@ def land(
 
     Args:
         writer: The export.
-        drop: The folder that has a folder for each host. It may itself be a link, for whoever names it is trusted.
+        drop: The folder that has a folder for each host. It may itself be a link, because the person who names it is trusted.
         limit_bytes: A larger file is not copied.
         now: The clock; each file is captured when it is read.
         pause: Waits so many seconds before a file that changes is read again.

@@ -119,7 +119,7 @@ class Tally:
             if question.group:
                 self._by_group.add(question.group, has_failed=has_failed)
             if question.kind == "consumer_connection":
-                # An account that may not ask is told of by itself.
+                # Missing permissions are reported separately.
                 is_heard = not has_failed or is_refused(answer)
                 heard = self._heard_of_group.get(question.group, False) or is_heard
                 self._heard_of_group[question.group] = heard

@@ -32,7 +32,7 @@ def tls_cause(address: str, tls: CollectTls | None) -> str:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S) as plain:
             return _cause(plain, tls)
     except (OSError, ValueError):
-        return ""  # It cannot be reached at all, which the client's own words say.
+        return ""  # It cannot be reached at all, as the client's message says.
 
 
 def _cause(connection: socket.socket, tls: CollectTls | None) -> str:

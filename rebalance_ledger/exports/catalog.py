@@ -1,4 +1,4 @@
-"""The sealed exports before a day, for what can only be told by comparison.
+"""The sealed exports before a day, for comparisons.
 
 Belongs here: finding them. Does not belong here: what is compared.
 """

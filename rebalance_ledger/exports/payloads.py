@@ -589,7 +589,7 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             "started_at": _started_at(properties),
         },
     )
-    # Processes that share an id are told apart by what they own; subscriptions are told of the id.
+    # Processes that share an id are distinguished by what they own; subscriptions are reported for the id.
     if envelope.kind == "consumer_running_info":
         for subscription in subscriptions:
             yield Fact(

@@ -137,7 +137,7 @@ class ExportWriter:
             self._refuse_existing()
             self._held = _take(self._partial)
             self._refuse_existing()  # It may have come while the lock was free.
-            shutil.rmtree(self._growing, ignore_errors=True)  # Whoever had it before us is dead.
+            shutil.rmtree(self._growing, ignore_errors=True)  # The process that had it before has ended.
             self._growing.mkdir()
         except OSError as error:
             self._discard()

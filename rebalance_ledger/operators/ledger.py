@@ -47,7 +47,7 @@ BUILD_SCRIPT = Path(__file__).resolve().parents[2] / "spark_jobs" / "build.py"
 
 
 class StageCrashedError(AirflowException):
-    """A stage ended in a way that another attempt may mend."""
+    """A stage ended in a way that another attempt may correct."""
 
     exit_code = 1
 
@@ -204,13 +204,13 @@ class LedgerOperator(BaseOperator):
         super().__init__(**kwargs)
         self._process: subprocess.Popen[str] | None = None
 
-    def run_ledger(self, words: Sequence[str], options: Sequence[str], whispered: str = "") -> None:
+    def run_ledger(self, words: Sequence[str], options: Sequence[str], stdin_secret: str = "") -> None:
         """Run `ledger` to its end, and log what it says.
 
         Args:
             words: The command, such as `stage`, `gate`.
             options: Its options.
-            whispered: What it is given on standard input, which no log and no list of processes shows.
+            stdin_secret: What it is given on standard input, which no log and no list of processes shows.
 
         Raises:
             StageRefusedError: On exit code 2 or 3.
@@ -230,7 +230,7 @@ class LedgerOperator(BaseOperator):
             env={name: value for name, value in os.environ.items() if not is_of_airflow(name)}
             | object_store_variables(),
         ) as self._process:
-            self._whisper(self._process.stdin, whispered)
+            self._write_secret(self._process.stdin, stdin_secret)
             progress = Thread(target=self._log_lines, args=(self._process.stdout, deque(maxlen=0)))
             progress.start()
             try:
@@ -246,7 +246,7 @@ class LedgerOperator(BaseOperator):
             raise stage_error(" ".join(("ledger", *words)), self._process.returncode, reason)
 
     @staticmethod
-    def _whisper(stream: IO[str] | None, text: str) -> None:
+    def _write_secret(stream: IO[str] | None, text: str) -> None:
         # A program that ended before it listened says itself why.
         with suppress(BrokenPipeError), stream or nullcontext():
             if stream and text:
@@ -376,7 +376,7 @@ class GateOperator(LedgerStepOperator):
 def data_docs_url(page: Path) -> str:
     """The address of a page in `<warehouse>/data_docs`: below LEDGER_DATA_DOCS_URL if that is set, else that of the file.
 
-    A browser opens no file from a page of Airflow, and Airflow serves none: whoever wants to click serves the folder.
+    A browser opens no file from a page of Airflow, and Airflow serves none: so the folder has to be served for the link to open.
     """
     served_at = os.environ.get("LEDGER_DATA_DOCS_URL")
     if not served_at:

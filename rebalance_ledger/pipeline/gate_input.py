@@ -88,13 +88,14 @@ def read_gate_input(
     if rest is None or rest.excluded_groups != groups:
         return _noted(
             whole,
-            f"the day was not measured without {_told(groups)}, who alone refuse it by the settings of now: build it again",
+            f"the day was not measured without {_join_names(groups)}, who alone refuse it by the settings of now: build it again",
         )
     remaining = with_comparison(rest.measures, groups)
     broken = refusing(remaining)
     if broken:
         return _noted(
-            whole, f"no group is left out, because without {_told(groups)} the day fails {', '.join(broken)}"
+            whole,
+            f"no group is left out, because without {_join_names(groups)} the day fails {', '.join(broken)}",
         )
     return GateInput(remaining.measures, remaining.baseline_ds, quarantined=tuple(at_fault))
 
@@ -103,5 +104,5 @@ def _noted(whole: GateInput, note: str) -> GateInput:
     return GateInput(whole.measures, whole.baseline_ds, notes=(note,))
 
 
-def _told(groups: Iterable[str]) -> str:
+def _join_names(groups: Iterable[str]) -> str:
     return ", ".join(map(one_line, groups))

@@ -73,7 +73,7 @@ class RestartBatch(NamedTuple):
     Attributes:
         offset: The first offset (messages) that is consumed; `NONE` where it is not known or there is none.
         reason: Numbers of `Restart`.
-        skipped_count: Messages between the place that was reached and `offset`; `NONE` where it cannot be told.
+        skipped_count: Messages between the place that was reached and `offset`; `NONE` if unknown.
         repeated_count: Messages between `offset` and the place that was reached; `NONE` as above.
     """
 
@@ -177,7 +177,7 @@ def restart_batch(
     reason = np.select(conditions, [int(each) for _, each, _ in choices], Restart.UNKNOWN).astype(np.int8)
     offset = np.select(conditions, [each for _, _, each in choices], NONE)
     # Past the log's end the numbers count another log's messages: nothing can be said of these.
-    is_told = (offset >= 0) & (reached >= 0) & ~is_ahead
-    skipped = np.where(is_told, np.maximum(offset - reached, 0), NONE)
-    repeated = np.where(is_told, np.maximum(reached - offset, 0), NONE)
+    is_known = (offset >= 0) & (reached >= 0) & ~is_ahead
+    skipped = np.where(is_known, np.maximum(offset - reached, 0), NONE)
+    repeated = np.where(is_known, np.maximum(reached - offset, 0), NONE)
     return RestartBatch(offset, reason, skipped, repeated)

@@ -169,7 +169,7 @@ def publish_queues(topic: str, route: Route, *, client_version: str = DEFAULT_VE
 def longest_list(route: Route) -> int:
     """How many queues the longer of a client's two lists has at most; nothing is made of them.
 
-    A client makes an object of each, however many a name server tells. Whoever reads routes of others can ask here first.
+    A client makes an object of each, however many a name server tells. Readers of foreign routes can check here first.
     """
     queue_datas = route.queue_datas or ()
     of_scopes: dict[str | None, int] = {}

@@ -31,7 +31,7 @@ class Strict(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class GateNames:
-    """The names that a settings file may use, brought by whoever knows them.
+    """The names that a settings file may use, provided by the gate.
 
     Attributes:
         expectations: ids of expectations.

@@ -288,7 +288,7 @@ class CollectSettings(Strict):
     @field_validator("offset_files")
     @classmethod
     def _absolute(cls, folder: str | None) -> str | None:
-        # A worker of Airflow has another working directory than whoever writes the settings.
+        # A worker of Airflow has another working directory than the author of the settings.
         if folder is not None and not folder.startswith("/"):
             raise ValueError(f"{folder!r} is not an absolute path")
         return folder

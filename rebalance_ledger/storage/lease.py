@@ -175,7 +175,7 @@ def turn(root: str) -> Iterator[Lease]:
         mine.take()
         mine.prove()
     except BaseError as error:
-        # What follows is the error once more, for those who mend the library.
+        # The rest repeats the error for developers of the library.
         raise OSError(" ".join(str(error).partition("Debug source:")[0].split())) from error
     with mine.renewed():
         yield mine

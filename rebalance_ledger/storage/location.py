@@ -5,7 +5,7 @@ Everything that differs between stores is in the environment, by the names that 
 not Amazon's. Spark, delta-rs and Arrow then mean the same store.
 
 Belongs here: names of objects, looking at them and reading them. Does not belong here: what an export is (`manifest`), what
-delta-rs is told (`rebalance_ledger.storage.engines`).
+`storage_options` (`rebalance_ledger.storage.engines`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The newest earlier published day, for what can only be told by comparison.
+"""The newest earlier published day, for comparisons.
 
 Belongs here: which day that is, what its tables hold by hash, and where its rows lie. Does not belong here: what is
 compared.

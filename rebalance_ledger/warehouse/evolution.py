@@ -24,7 +24,7 @@ PARTITION_COLUMNS = ["cluster", "ds"]
 
 
 def description(table: Table) -> str:
-    """What Delta is told about a table."""
+    """The Delta metadata of a table."""
     return f"One row per {table.grain}."
 
 

@@ -1,7 +1,7 @@
 """What the published days of a cluster come to, so that two warehouses, or two moments of one, can be compared.
 
 The hashes are worked out from the rows that a reader sees, not taken from `gold.publication`: rows that are not what
-their publication says are told. Versions of tables and the order of publications do not count.
+their publication says are reported. Versions of tables and the order of publications do not count.
 """
 
 from __future__ import annotations

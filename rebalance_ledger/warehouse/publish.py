@@ -71,7 +71,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     day = DayRows(cluster, ds)
     # One connection for all tables: to open one takes longer than to count a table's rows.
     with commits.one_writer(warehouse) as still_ours, duckdb.connect(":memory:") as connection:
-        # Asked when it is our turn: whoever had to wait must not publish what has been overtaken meanwhile.
+        # Checked while the lease is held: a writer that had to wait must not publish an outdated attempt.
         judged = accepted_stage(warehouse, cluster, ds)
         commits.begin_writing(warehouse)
         excluded_groups = {row["consumer_group"] for row in judged.quarantined}

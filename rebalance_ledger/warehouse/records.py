@@ -1,6 +1,6 @@
 """The small JSON files of a stage: written in one step, and read with every value's type checked.
 
-A machine that lost power, a full disk or a person may leave anything in their place, so whoever reads one gets a value of the
+A machine that lost power, a full disk or a person may leave anything in their place, so a reader gets a value of the
 type that it asks for, or a sentence with the file, what is wrong and what to do.
 
 Belongs here: files, JSON and types. Does not belong here: what the files mean (`staging`, `inventory`).
@@ -154,7 +154,7 @@ def read_record(place: str, remedy: str) -> Record | None:
 
 
 def write_record(place: str, document: Mapping[str, Any]) -> None:
-    """Write a small file in one step: whoever reads it finds the old one or the new one, never a part."""
+    """Write a small file in one step: a reader finds the old file or the new one, never a part."""
     content = json.dumps(document, default=date.isoformat).encode()
     if is_object_store(place):  # An object appears when it is whole.
         file_system, path = file_system_of(place)
@@ -173,7 +173,7 @@ def exists(place: str) -> bool:
     """Whether there is a file or a folder.
 
     Raises:
-        OSError: that cannot be told, for example because of permissions.
+        OSError: that cannot be determined, for example because of permissions.
     """
     file_system, path = file_system_of(place)
     found: bool = file_system.get_file_info(path).type != pafs.FileType.NotFound

@@ -267,7 +267,7 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
     judged = judged_stage(warehouse, cluster, ds)
     if judged is None:
         raise StagingError(f"The gate has not judged the stage at {newest.root}: run the gate first.")
-    # Another attempt of the same input has the same rows, whoever was late with it.
+    # Another attempt of the same input has the same rows, in any order.
     if judged.build.run_id != read_build(newest).run_id:
         raise StagingError(
             f"The day was computed again, at {newest.root}, after the gate judged it: run the gate again."

@@ -80,7 +80,7 @@ DIVISION_REASONS: Final = (
 )
 """Those of `division_reason` of `subscriptions.subscriptions`: how members fetch, and not their strategy, leaves the owner open."""
 
-UNTOLD_REASONS: Final = (
+UNDETERMINED_REASONS: Final = (
     "members_unknown",
     "settings_missing",
     "strategy_unknown",
@@ -608,10 +608,10 @@ def _nobody(plan: _Plan, part: Rows) -> IntArray:
         len(batch.queue_id), reason_code(excluded_groups.get(plan.strategy, plan.nobody)), dtype=np.int64
     )
     # Where a rule means to cover a queue and nobody takes it, it is not for the reason above: members whose rules differ
-    # by language, version or parameters left it to each other, or only a twin's share is left, as both twins take the
+    # by language, version or parameters left it to each other, or only the share of a duplicate id is left, as both processes take the
     # first one's.
     row = np.repeat(np.arange(len(part.profile_codes)), batch.client_counts())
-    has_twins = np.isin(np.arange(len(part.profile_codes)), row[~_is_first_slot(part)])
+    has_shared_ids = np.isin(np.arange(len(part.profile_codes)), row[~_is_first_slot(part)])
     is_covered = np.zeros(len(batch.queue_id), dtype=np.bool_)
     is_promised = is_covered.copy()
     for share in plan.shares:
@@ -623,7 +623,7 @@ def _nobody(plan: _Plan, part: Rows) -> IntArray:
         # Rooms that one member serves and another does not: the rule covers the queue, and promises it to nobody.
         is_between = is_covered if plan.between_shares == "mixed_parameters" else is_promised
         reasons[is_between] = reason_code(plan.between_shares)
-    reasons[is_covered & np.repeat(has_twins, batch.queue_counts())] = reason_code("duplicate_client_id")
+    reasons[is_covered & np.repeat(has_shared_ids, batch.queue_counts())] = reason_code("duplicate_client_id")
     return reasons
 
 

@@ -200,7 +200,7 @@ def _ranks(names: NameArray, client_language: str) -> IntArray:
 
 
 def _java_order(list_offsets: IntArray, codes: IntArray, names: NameArray) -> IntArray:
-    """int64[N]: the positions of the elements of lists, each list in Java's order of its names; twins as they come."""
+    """int64[N]: the positions of the elements of lists, each list in Java's order of its names; duplicates in their given order."""
     order: IntArray = np.lexsort((_ranks(names, "JAVA")[codes], owner_of_each(np.diff(list_offsets))))
     return order
 

@@ -27,7 +27,7 @@ def unsubscribed_ids() -> Column:
     return ids_where(lambda member: ~member["is_subscribed"] & ~member["is_grpc"])
 
 
-def twins() -> Column:
+def shared_client_ids() -> Column:
     """Return the client ids behind which several processes are: array<struct<client_id, process_count>>.
 
     Only processes that answered when they were asked themselves are counted. Connections are no proof of processes: one that

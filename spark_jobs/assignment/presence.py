@@ -85,7 +85,7 @@ def _unasked_brokers(silver: Mapping[str, DataFrame], groups: DataFrame) -> Data
     """The groups of which a registered broker gave no answer (has_unasked_broker), where it may have the group at all.
 
     A broker registers no member of a group that it has no configuration of. One that no name server lists any more has no
-    clients to speak of. Where no name server told its brokers, those count that were asked.
+    clients to speak of. Where no name server reported its brokers, the brokers that were asked count.
     """
     answers = silver["group_presence"].select(
         _GROUP, "broker_name", (F.col("state") != "unknown").alias("is_answered")

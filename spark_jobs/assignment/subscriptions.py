@@ -61,7 +61,7 @@ def _java_sorted(names: Column) -> Column:
 
 
 def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """What a client is told of each topic that a name server was asked about.
+    """The route that a client gets for each topic.
 
     Columns: topic; route_state (`known`, `none`: the name servers that answered know no route, `unknown`: none could be
     asked); brokers array<struct<key, broker_name, queue_count>> in Java order, with queue_count 0 where nothing may be
@@ -515,12 +515,12 @@ def _pops_by_broker(member: Column) -> Column:
 
 
 def _fetches_by(member: Column) -> Column:
-    """`pop`, `pull`, or null where it cannot be told, or where it does neither."""
-    is_untold = _is_broker_assigned(member) & F.col("request_mode").isNull()
+    """`pop`, `pull`, or null if unknown, or where it does neither."""
+    is_undetermined = _is_broker_assigned(member) & F.col("request_mode").isNull()
     return (
         F.when(_is_grpc(member), F.when(~_is_plain_retry(), "pop"))
         .when(_pops_by_broker(member), "pop")
-        .when((member["client_state"] == "online") & ~is_untold, "pull")
+        .when((member["client_state"] == "online") & ~is_undetermined, "pull")
     )
 
 

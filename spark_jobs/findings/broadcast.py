@@ -1,4 +1,4 @@
-"""What is unwell with the progress of broadcasting clients: their offset files, and what these say of queues."""
+"""Problems of broadcasting clients: their offset files and their progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is unwell in the export itself: answers that cannot be read, sources that failed."""
+"""Problems of the export: unreadable answers and failed sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is unwell in a group as a whole: its members, its strategies, its subscriptions."""
+"""Problems of a group as a whole: members, strategies, subscriptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebalance_ledger.tables.finding_advice import (
     AWAIT_OFFSETS,
     DELETE_GROUP,
 )
-from spark_jobs.assignment.members import ids_where, repeated_ids, twins, unsubscribed_ids
+from spark_jobs.assignment.members import ids_where, repeated_ids, shared_client_ids, unsubscribed_ids
 from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
 from spark_jobs.findings.export import failed_questions
 
@@ -175,7 +175,7 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
     """Client ids that several processes share, or may share."""
     online = subscriptions.where("group_state in ('online', 'broadcasting')")
     seen = (
-        online.select("consumer_group", "group_state", F.inline(twins()))
+        online.select("consumer_group", "group_state", F.inline(shared_client_ids()))
         .unionByName(
             online.select("consumer_group", "group_state", F.inline(repeated_ids())), allowMissingColumns=True
         )

@@ -1,4 +1,4 @@
-"""What is unwell in the queues of a group: who owns them, and how many each client has."""
+"""Problems with the queues of a group: owners and queue counts."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: Data
     return known.withColumn("waiting_count", F.when(last >= first, last - first).when(last < first, 0))
 
 
-def of_untold_queues(drift: DataFrame) -> DataFrame:
+def of_undetermined_queues(drift: DataFrame) -> DataFrame:
     """Groups whose owners cannot be computed: the parameters or the rule are not known, or no member reports a strategy."""
     is_open = (
         F.col("strategy").isNull()

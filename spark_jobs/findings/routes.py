@@ -1,4 +1,4 @@
-"""What is unwell in the routes: topics that nobody routes, name servers and brokers that say different things."""
+"""Problems with routes: missing routes, and name servers and brokers that differ."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
         "missing": has("broker_missing") & ~F.col("is_routed"),
         "written": has("perm", "write_queues") & ~F.col("is_read_affected"),
         "address": has("addresses"),
-        # Where the name servers differ among themselves, one of them differs from the broker as well: told once.
+        # Where the name servers differ among themselves, one of them differs from the broker as well: reported once.
         "config": ~F.col("follows_from_no_master")
         & (
             has("not_configured")
@@ -179,7 +179,7 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
     )
 
     def of(name: str, kind: str, says: str, cause_sources: Column | None = None) -> Column:
-        topics, told = F.col(f"{kind}_topics"), F.col(f"{kind}_values")
+        topics, values = F.col(f"{kind}_topics"), F.col(f"{kind}_values")
         return case(
             name,
             when=F.size(topics) > 0,
@@ -190,13 +190,13 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
                 " (",
                 listed(topics),
                 "): ",
-                listed(told),
+                listed(values),
                 ".",
             ),
             cause_sources=cause_sources,
             topic_count=F.size(topics),
-            value_count=F.size(told),
-            seen_values=few(told),
+            value_count=F.size(values),
+            seen_values=few(values),
             examples=few(topics),
         )
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.assignment.allocation import BROADCASTING, UNTOLD_REASONS
+from spark_jobs.assignment.allocation import BROADCASTING, UNDETERMINED_REASONS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from spark_jobs.baseline import BaselineRows
 
-_OWNERLESS_UNTOLD: Final = (*UNTOLD_REASONS, "strategy_failed")
+_OWNERLESS_UNDETERMINED: Final = (*UNDETERMINED_REASONS, "strategy_failed")
 """Reasons that leave open who owns the queue."""
 
 _OF_LINE: Final = ("consumer_group", "topic", "line")
@@ -112,7 +112,7 @@ def assignment_churn(
 def most_kept(before: Column, now: Column) -> Column:
     """The most queues that can stay where they are, however the clients change places.
 
-    Whoever had `b` queues and is given the place of one with `n` keeps `min(b, n)` of them at most, and can keep that many.
+    A client that had `b` queues and takes the place of one with `n` keeps `min(b, n)` of them at most, and can keep that many.
     The sum over all clients is greatest when the one with most before has the place with most now, and so on down: where two
     are the other way round, to exchange their places loses nothing.
 
@@ -136,7 +136,9 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
     """One row per line and queue of either day: its owners on both."""
 
     def rows(day: DataFrame, line: Column, *, is_now: bool) -> DataFrame:
-        is_told = ~F.coalesce(F.col("reason").isin(*_OWNERLESS_UNTOLD, "route_missing"), F.lit(col=False))
+        is_known = ~F.coalesce(
+            F.col("reason").isin(*_OWNERLESS_UNDETERMINED, "route_missing"), F.lit(col=False)
+        )
         return day.select(
             "consumer_group",
             "topic",
@@ -145,7 +147,7 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
             "broker_name",
             "queue_id",
             "client_id",
-            is_told.alias("is_told"),
+            is_known.alias("is_known"),
             F.lit(is_now).alias("is_now"),
         )
 
@@ -167,8 +169,8 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
             F.bool_or(~is_now).alias("is_before"),
             owners(is_now).alias("owners"),
             owners(~is_now).alias("owners_before"),
-            F.bool_and(F.col("is_told") | ~is_now).alias("is_told"),
-            F.bool_and(F.col("is_told") | is_now).alias("is_told_before"),
+            F.bool_and(F.col("is_known") | ~is_now).alias("is_known"),
+            F.bool_and(F.col("is_known") | is_now).alias("was_known"),
             F.max(F.when(~is_now, F.col("strategy"))).alias("baseline_strategy"),
         )
     )
@@ -233,8 +235,8 @@ def _counts(queues: DataFrame) -> DataFrame:
         F.count_if(is_now & (F.size("owners") == 0)).alias("unowned"),
         F.count_if(is_shared & (F.size("owners_before") == 0)).alias("unowned_before"),
         F.max(F.greatest(F.size("owners"), F.size("owners_before"))).alias("most_owners"),
-        F.bool_and("is_told").alias("is_told"),
-        F.bool_and("is_told_before").alias("is_told_before"),
+        F.bool_and("is_known").alias("is_known"),
+        F.bool_and("was_known").alias("was_known"),
         F.max("baseline_strategy").alias("baseline_strategy"),
     )
 
@@ -290,10 +292,10 @@ def _left_out(quarantined: DataFrame) -> DataFrame:
 def _state() -> Column:
     return (
         F.when(F.coalesce("queue_count", F.lit(0)) == 0, "unknown_now")
-        .when(~F.col("is_told"), "unknown_now")
+        .when(~F.col("is_known"), "unknown_now")
         .when(F.col("is_left_out_before"), "unknown_on_baseline")
         .when(F.col("baseline_queue_count") == 0, "absent_on_baseline")
-        .when(~F.col("is_told_before"), "unknown_on_baseline")
+        .when(~F.col("was_known"), "unknown_on_baseline")
         .otherwise("compared")
     )
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.assignment.allocation import NOT_IN_ROUTE, UNTOLD_REASONS
+from spark_jobs.assignment.allocation import NOT_IN_ROUTE, UNDETERMINED_REASONS
 from spark_jobs.gold.queue_assignment import effective_strategy
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def assignment_fairness(
         subscriptions: see `subscriptions.subscriptions`.
         spread_bounds: strategy -> the most by which two of its clients may differ, for those that promise a bound.
     """
-    # What a list names and no route has is read by nobody, whoever holds it: no part of a client's load.
+    # What a list names and no route has is read by no client: no part of a client's load.
     assignments = assignments.where(~F.col("reason").eqNullSafe(NOT_IN_ROUTE))
     shown = _strategies_of_pairs(assignments, subscriptions)
     spread = _per_client(assignments)
@@ -41,9 +41,9 @@ def assignment_fairness(
         .join(queues, list(_OF_STRATEGY), "left")
     )
     is_known = F.col("group_state").isin("online", "broadcasting")
-    # What cannot be told is null, never zero: not the share of a client, not the number of unowned queues.
-    is_told = F.coalesce(~F.col("is_untold"), F.lit(col=False))
-    has_clients = is_known & is_told & (F.col("client_count") > 0)
+    # What cannot be determined is null, never zero: not the share of a client, not the number of unowned queues.
+    are_owners_known = F.coalesce(~F.col("is_undetermined"), F.lit(col=False))
+    has_clients = is_known & are_owners_known & (F.col("client_count") > 0)
     owners = F.coalesce("owner_count", F.lit(0))
     least = F.when(has_clients, F.when(owners < F.col("client_count"), 0).otherwise(F.col("least")))
     most = F.when(has_clients, F.coalesce("most", F.lit(0)))
@@ -74,8 +74,8 @@ def assignment_fairness(
             has_clients & (owned > 0), owned * owned / (F.col("client_count") * F.col("sum_of_squares"))
         ).alias("jain_index"),
         F.when(has_clients, F.col("client_count") - owners).cast("int").alias("idle_client_count"),
-        F.when(is_told, F.col("unowned_queue_count")).cast("int").alias("unowned_queue_count"),
-        F.when(is_told, F.col("multiple_owner_queue_count")).cast("int").alias("multiple_owner_queue_count"),
+        F.when(are_owners_known, F.col("unowned_queue_count")).cast("int").alias("unowned_queue_count"),
+        F.when(are_owners_known, F.col("multiple_owner_queue_count")).cast("int").alias("multiple_owner_queue_count"),
         bound.cast("int").alias("spread_bound"),
         F.when(is_bounded, most - least <= bound).alias("is_within_bound"),
     )
@@ -127,12 +127,12 @@ def _per_client(assignments: DataFrame) -> DataFrame:
 
 
 def _per_queue(assignments: DataFrame) -> DataFrame:
-    is_untold = F.coalesce(F.col("reason").isin(*UNTOLD_REASONS), F.lit(col=False))
+    is_undetermined = F.coalesce(F.col("reason").isin(*UNDETERMINED_REASONS), F.lit(col=False))
     queues = assignments.groupBy(*_OF_STRATEGY, "broker_name", "queue_id").agg(
-        F.count("client_id").alias("owners"), F.max(is_untold).alias("is_untold")
+        F.count("client_id").alias("owners"), F.max(is_undetermined).alias("is_undetermined")
     )
     return queues.groupBy(*_OF_STRATEGY).agg(
-        F.max("is_untold").alias("is_untold"),
+        F.max("is_undetermined").alias("is_undetermined"),
         F.count_if(F.col("owners") == 0).alias("unowned_queue_count"),
         F.count_if(F.col("owners") > 1).alias("multiple_owner_queue_count"),
     )

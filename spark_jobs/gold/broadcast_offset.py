@@ -307,8 +307,8 @@ def _rules(setting: pa.StructArray) -> npt.NDArray[np.int8]:
     parts = [part.fill_null("") for part in setting.flatten()]
     encoded = pc.binary_join_element_wise(*parts, "\n").dictionary_encode()
     rules = []
-    for told in encoded.dictionary.to_pylist():
-        consume_from_where, consume_type, client_version = told.split("\n")
+    for parameters in encoded.dictionary.to_pylist():
+        consume_from_where, consume_type, client_version = parameters.split("\n")
         try:
             rule = default_rule(
                 consume_from_where or None,

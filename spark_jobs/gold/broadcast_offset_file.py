@@ -108,12 +108,14 @@ def _seen(readings: DataFrame) -> DataFrame:
     def of(role: str, value: Column) -> Column:
         return F.when(F.col("role") == role, value)
 
-    told = F.format_string("%d: %s/%s", "moment", "main_state", "bak_state")
-    earlier = F.array_sort(F.collect_list(of("earlier_moment", F.struct("moment", told.alias("told")))))
+    state_text = F.format_string("%d: %s/%s", "moment", "main_state", "bak_state")
+    earlier = F.array_sort(
+        F.collect_list(of("earlier_moment", F.struct("moment", state_text.alias("state_text"))))
+    )
     return readings.groupBy(*FILES).agg(
         F.max(of("newest", row)).alias("newest"),
         F.max(of("previous", row)).alias("previous"),
-        F.transform(earlier, lambda snapshot: snapshot["told"]).alias("earlier_snapshots"),
+        F.transform(earlier, lambda snapshot: snapshot["state_text"]).alias("earlier_snapshots"),
         F.count_if(F.col("role") != "previous").cast("int").alias("snapshot_count"),
     )
 
@@ -157,9 +159,9 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _groups(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFrame:
-    """What is known of each group: message_model, is_told (whether the brokers' lists of members can be trusted)."""
+    """What is known of each group: message_model, is_known (whether the brokers' lists of members can be trusted)."""
     states = subscriptions.groupBy("consumer_group").agg(
-        F.bool_or(F.col("group_state") != "unknown").alias("is_told_by_route")
+        F.bool_or(F.col("group_state") != "unknown").alias("is_known_by_route")
     )
     is_online = F.col("state") == "online"
     models = (
@@ -168,13 +170,13 @@ def _groups(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFr
         .agg(
             # One member that broadcasts has files, whatever the others do.
             F.min(F.when(is_online, F.col("message_model"))).alias("message_model"),
-            F.bool_and(F.col("state") != "unknown").alias("is_told_by_all"),
+            F.bool_and(F.col("state") != "unknown").alias("is_known_by_all"),
         )
     )
     return models.join(states, "consumer_group", "full_outer").select(
         "consumer_group",
         "message_model",
-        F.coalesce("is_told_by_route", "is_told_by_all").alias("is_told"),
+        F.coalesce("is_known_by_route", "is_known_by_all").alias("is_known"),
     )
 
 
@@ -192,7 +194,7 @@ def _with_hostless(seen: DataFrame, members: DataFrame, hosts: DataFrame) -> Dat
 
 
 def _presence() -> dict[str, Column]:
-    is_online = F.coalesce("is_connected", F.when(F.col("is_told"), F.lit(col=False)))
+    is_online = F.coalesce("is_connected", F.when(F.col("is_known"), F.lit(col=False)))
     return {
         "is_online": is_online,
         "process_count": F.when(is_online, F.col("connected_process_count")).when(~is_online, F.lit(0)),

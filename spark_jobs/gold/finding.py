@@ -1,4 +1,4 @@
-"""`gold.finding`: what is unwell in the cluster, as far as the day's facts show it.
+"""`gold.finding`: problems detected in the cluster.
 
 A finding is true, so it is published. Each function of `spark_jobs/findings` takes one relation and says, for every kind
 that can be seen in it, when, with which evidence and what to do. A new kind is a `case` there, a name in the gate's
@@ -16,7 +16,7 @@ from spark_jobs.findings.changes import of_changes
 from spark_jobs.findings.export import of_failed_sources, of_rejected_records, of_repeated_records
 from spark_jobs.findings.groups import of_groups, of_members, of_subscriptions
 from spark_jobs.findings.masters import of_masters
-from spark_jobs.findings.ownership import of_queues, of_shares, of_untold_queues
+from spark_jobs.findings.ownership import of_queues, of_shares, of_undetermined_queues
 from spark_jobs.findings.progress import of_blocked_queues, of_stalled_queues
 from spark_jobs.findings.request_modes import of_request_modes
 from spark_jobs.findings.routes import (
@@ -49,7 +49,7 @@ def finding(
         of_request_modes(subscriptions),
         of_subscriptions(subscriptions, silver["client_subscription"]),
         of_queues(drift, silver["consume_progress"], silver["queue_offset"]),
-        of_untold_queues(drift),
+        of_undetermined_queues(drift),
         of_shares(gold["assignment_fairness"]),
         of_changes(gold["assignment_churn"]),
         of_stalled_queues(silver),

@@ -19,7 +19,13 @@ from spark_jobs.assignment.allocation import (
     POP,
     SERVER_OFF,
 )
-from spark_jobs.assignment.members import distinct_count, ids_where, repeated_ids, twins, unsubscribed_ids
+from spark_jobs.assignment.members import (
+    distinct_count,
+    ids_where,
+    repeated_ids,
+    shared_client_ids,
+    unsubscribed_ids,
+)
 from spark_jobs.assignment.presence import is_users_group
 from spark_jobs.gold.deviating_members import deviating_members
 
@@ -118,7 +124,7 @@ def ownership_drift(
         "likely_cause",
         F.when(F.col("state") == "unknown", _unknown_reason()).alias("unknown_reason"),
         "strategy",
-        F.when(F.col("untold").isNull(), F.col("chosen")).alias("expected_client_ids"),
+        F.when(F.col("undetermined").isNull(), F.col("chosen")).alias("expected_client_ids"),
         "expected_reason",
         "observed_client_ids",
         "observed_process_count",
@@ -129,7 +135,7 @@ def ownership_drift(
         "client_count",
         F.size("unasked").alias("unasked_client_count"),
         F.size("absent").alias("absent_client_count"),
-        F.size("twins").alias("shared_client_id_count"),
+        F.size("shared_client_ids").alias("shared_client_id_count"),
         F.size("repeated").alias("repeated_client_id_count"),
         "unsubscribed_client_count",
         "member_list_count",
@@ -226,7 +232,7 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
         ids_where(lambda member: ~member["reports_queues"]).alias("pullers"),
         F.exists("variants", lambda member: member["is_assigned_by_hand"]).alias("is_assigned_by_hand"),
         ids_where(lambda member: member["client_state"] == "offline").alias("absent"),
-        twins().alias("twins"),
+        shared_client_ids().alias("shared_client_ids"),
         F.transform(repeated_ids(), lambda repeated: repeated["client_id"]).alias("repeated"),
         F.size(unsubscribed_ids()).alias("unsubscribed_client_count"),
         F.exists("variants", lambda member: member["is_grpc"] & ~member["is_subscribed"]).alias(
@@ -274,7 +280,7 @@ def _seen() -> dict[str, Column]:
 
 
 def _compared() -> dict[str, Column]:
-    """What the two sides have in common, and why nothing is expected where nobody can tell (`untold`)."""
+    """What the two sides have in common, and why the expected owners are unknown (`undetermined`)."""
     nobody = F.array().cast("array<string>")
     unasked, pullers = F.coalesce("unasked", nobody), F.coalesce("pullers", nobody)
     repeated = F.coalesce("repeated", nobody)
@@ -285,7 +291,7 @@ def _compared() -> dict[str, Column]:
         F.col("strategy").isNull() | F.col("strategy").eqNullSafe(BROADCASTING)
     )
     return {
-        "untold": F.when(F.col("is_popped"), F.lit("pop_mode"))
+        "undetermined": F.when(F.col("is_popped"), F.lit("pop_mode"))
         .when(F.col("route_state") == "unknown", F.lit("route_unknown"))
         .when(F.col("group_state") == "unknown", F.lit("members_unknown"))
         .when(F.col("expected_reason").isin(*_CANNOT_TELL), F.col("expected_reason"))
@@ -314,7 +320,7 @@ def _state() -> Column:
     is_surely_unowned = (
         F.col("has_everybody_answered")
         & (processes == 0)
-        & F.col("untold").isin(*_UNKNOWN_RULE, "strategy_not_reported")
+        & F.col("undetermined").isin(*_UNKNOWN_RULE, "strategy_not_reported")
     )
     of_broadcast = (
         F.when(F.col("is_foreign"), "unexpected_owner")
@@ -324,10 +330,10 @@ def _state() -> Column:
     )
     return (
         F.when(F.col("is_popped"), _state_of_shared())
-        .when(is_broadcast & F.col("untold").isNull(), of_broadcast)
+        .when(is_broadcast & F.col("undetermined").isNull(), of_broadcast)
         .when(processes > 1, "multiple_owners")
         .when(is_surely_unowned, "unowned")
-        .when(F.col("untold").isNotNull(), "unknown")
+        .when(F.col("undetermined").isNotNull(), "unknown")
         .when(F.col("is_foreign"), "unexpected_owner")
         .when(F.col("is_owner_unasked") | F.col("is_owner_repeated"), "unknown")
         .when(processes == 1, "match")
@@ -337,7 +343,7 @@ def _state() -> Column:
 
 def _unknown_reason() -> Column:
     return (
-        F.when(F.col("untold").isNotNull(), F.col("untold"))
+        F.when(F.col("undetermined").isNotNull(), F.col("undetermined"))
         .when(F.col("is_owner_puller"), "pull_consumer_reports_no_queues")
         .when(F.col("is_owner_unasked"), "client_unreachable")
         .when(F.col("is_hidden") & ~F.col("is_owner_repeated"), "may_be_behind_a_proxy")
@@ -375,15 +381,15 @@ def _cause(has_member_parameters: Column) -> Column:
     state, reason, strategy = F.col("state"), F.col("expected_reason"), F.col("strategy")
     is_config = strategy.eqNullSafe("CONFIG")
     is_unowned, is_multi_owned = state == "unowned", state == "multiple_owners"
-    has_twins = F.coalesce(F.size("twins"), F.lit(0)) > 0
+    has_shared_ids = F.coalesce(F.size("shared_client_ids"), F.lit(0)) > 0
     is_shared_id = F.col("observed_process_count") > F.size("observed_client_ids")
-    is_foreseen_twice = is_multi_owned & F.col("untold").isNull() & (F.size("chosen") > 1)
+    is_foreseen_twice = is_multi_owned & F.col("undetermined").isNull() & (F.size("chosen") > 1)
     is_mixed_client = (F.col("language_count") > 1) | (F.col("version_count") > 1)
     is_new = F.abs("newest_client_age_ms") < REBALANCE_GRACE_MS
 
     has_repeated = F.coalesce(F.size("repeated"), F.lit(0)) > 0
     # The division counts an id twice that has one process: the other connection is dead.
-    is_twice_listed = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_twins & ~has_repeated
+    is_twice_listed = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_shared_ids & ~has_repeated
 
     def unowned_for(name: str) -> Column:
         return is_unowned & (reason == name)
@@ -396,7 +402,7 @@ def _cause(has_member_parameters: Column) -> Column:
         .when(is_multi_owned & is_shared_id, "duplicate_client_id")
         # `QueryAssignmentProcessor.doLoadBalance` (5.x): each member that asks is given every queue.
         .when(is_multi_owned & (reason == SERVER_OFF), "server_load_balancer_off")
-        .when(unowned_for("duplicate_client_id") & (has_twins | has_repeated), "duplicate_client_id")
+        .when(unowned_for("duplicate_client_id") & (has_shared_ids | has_repeated), "duplicate_client_id")
         .when(unowned_for("room_without_clients"), "room_without_clients")
         .when(unowned_for("not_in_config_list"), "not_in_config_list")
         # The share of a gRPC client in the retry topic of those that pull.
@@ -409,7 +415,7 @@ def _cause(has_member_parameters: Column) -> Column:
             unowned_for("not_assigned_by_strategy") & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room"
         )
         .when(unowned_for("settings_missing") & is_config, "not_in_config_list")
-        # A list needs no rebalance: whoever holds the queue has it in its list.
+        # A list needs no rebalance: the holder of a queue has it in its list.
         .when(is_multi_owned & is_config, "config_list_overlap")
         .when(is_foreseen_twice & strategy.eqNullSafe(MIXED), "mixed_strategies")
         .when(is_foreseen_twice & is_mixed_client, "mixed_clients")
@@ -431,7 +437,7 @@ def _cause(has_member_parameters: Column) -> Column:
     )
     return (
         unforeseen.when(strategy.eqNullSafe(MIXED), "mixed_strategies")
-        .when(has_twins, "duplicate_client_id")
+        .when(has_shared_ids, "duplicate_client_id")
         .when(F.coalesce(is_deviation, F.lit(col=False)), "parameters_differ")
         .when(F.col("unsubscribed_client_count") > 0, "subscriptions_differ")
         .when(F.col("language_count") > 1, "mixed_clients")

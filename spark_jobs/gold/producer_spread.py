@@ -125,7 +125,7 @@ def _rows(by_broker: DataFrame) -> DataFrame:
     is_written = F.col("reason").isNull()
     is_only = is_written & (F.col("live_count") == 1)
     has_others = is_known & ~is_only
-    # What reaches a broker of a static topic depends on where its logical queues are, which is not told here.
+    # What reaches a broker of a static topic depends on where its logical queues are, which is not known here.
     share = F.when(F.col("reason").eqNullSafe("behind_logical_queues"), None).otherwise(F.col("share"))
     source = (
         F.when(F.col("is_ordered"), "order_configuration")

@@ -134,7 +134,7 @@ def _readers(  # noqa: PLR0913, PLR0917 - one argument for each column
     share: int | None,
     is_server_off: bool,  # noqa: FBT001
 ) -> list[tuple[str, int, list[str] | None]]:
-    """The readable queues in Java's order, each with the members that may read it; None where that cannot be told."""
+    """The readable queues in Java's order, each with the members that may read it; None if unknown."""
     queues = [
         MessageQueue("", broker_name, queue_id)
         for broker_name, count in zip(broker_names, queue_counts, strict=True)

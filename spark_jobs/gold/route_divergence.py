@@ -41,14 +41,14 @@ _AGAINST_CONFIG: Final = {
 
 def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
     """The table's own columns, from the silver tables."""
-    told = (
+    answers = (
         _brokers_of_topics(silver)
         .join(_asked(silver["export_record"]), "topic")
         .join(F.broadcast(_addresses(silver["broker"])), "broker_name", "left")
-        .join(F.broadcast(_brokers_that_told_configs(silver["export_record"])), "broker_name", "left")
+        .join(F.broadcast(_brokers_with_configs(silver["export_record"])), "broker_name", "left")
         .withColumns(_between_nameservers())
     )
-    of_nameserver = told.select("*", F.explode("asked").alias("at")).withColumns(_of_this_nameserver())
+    of_nameserver = answers.select("*", F.explode("asked").alias("at")).withColumns(_of_this_nameserver())
     compared = of_nameserver.withColumn("differences", _differences())
     return compared.select(
         "topic",
@@ -110,9 +110,9 @@ def _addresses(brokers: DataFrame) -> DataFrame:
     )
 
 
-def _brokers_that_told_configs(records: DataFrame) -> DataFrame:
-    told = records.where("kind = 'broker_topic_config' and state = 'payload'")
-    return told.select("broker_name", F.lit(col=True).alias("is_config_known")).distinct()
+def _brokers_with_configs(records: DataFrame) -> DataFrame:
+    configs = records.where("kind = 'broker_topic_config' and state = 'payload'")
+    return configs.select("broker_name", F.lit(col=True).alias("is_config_known")).distinct()
 
 
 def _between_nameservers() -> dict[str, Column]:
@@ -123,7 +123,7 @@ def _between_nameservers() -> dict[str, Column]:
         name: F.size(F.array_distinct(F.col("routes")[column])) > 1
         for name, column in _BETWEEN_NAMESERVERS.items()
     }
-    addresses = F.array_distinct(F.transform("addresses_by_nameserver", lambda told: told["addresses"]))
+    addresses = F.array_distinct(F.transform("addresses_by_nameserver", lambda answer: answer["addresses"]))
     readable = F.array_distinct(F.transform("routes", lambda route: route["subscribe_queue_count"]))
     is_missing_to_readers = is_missing & F.exists(readable, lambda count: count > 0)
     return {
@@ -141,10 +141,12 @@ def _between_nameservers() -> dict[str, Column]:
 def _of_this_nameserver() -> dict[str, Column]:
     """What this name server says: its route of the topic to the broker, null for none, and the broker's addresses."""
     route = F.filter("routes", lambda route: route["nameserver"] == F.col("at.nameserver"))
-    told = F.filter("addresses_by_nameserver", lambda told: told["nameserver"] == F.col("at.nameserver"))
+    own_answers = F.filter(
+        "addresses_by_nameserver", lambda answer: answer["nameserver"] == F.col("at.nameserver")
+    )
     return {
         "route": F.get(route, F.lit(0)),
-        "own_addresses": F.get(told, F.lit(0))["addresses"],
+        "own_addresses": F.get(own_answers, F.lit(0))["addresses"],
     }
 
 

@@ -276,7 +276,7 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What one snapshot comes to."""
+    """The result of reading one snapshot."""
     answer: dict[str, Any] = {name: None for name, _ in _READ_FIELDS}
     try:
         too_large = [side for side in ("main", "bak") if (row[f"{side}_size_bytes"] or 0) > MOST_BYTES]

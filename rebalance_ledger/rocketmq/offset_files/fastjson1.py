@@ -88,7 +88,7 @@ FASTJSON_1_2_83: Final = Dialect("1.2.83", is_since_76=True, is_since_83=True)
 
 
 def read(text: str, dialect: Dialect) -> Outcome:
-    """What a file's text comes to.
+    """The result of reading a file's text.
 
     Args:
         text: Not empty.

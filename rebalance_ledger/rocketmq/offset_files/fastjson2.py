@@ -34,7 +34,7 @@ _HASHES: Final = {
 
 
 def read(text: str) -> Outcome:
-    """What a file's text comes to.
+    """The result of reading a file's text.
 
     Args:
         text: Not empty.

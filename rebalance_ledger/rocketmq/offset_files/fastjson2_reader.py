@@ -405,7 +405,7 @@ class Reader:
     def read_name_hash(self) -> int | None:
         """`readFieldNameHashCode`: up to eight letters packed into a number, or a hash of them.
 
-        Names are told apart by this number alone. None if there is no name, but `}` or what begins like `null`.
+        Names are distinguished by this number alone. None if there is no name, but `}` or what begins like `null`.
         """
         if self.ch == _SLASH:
             self._skip_comments()
@@ -477,7 +477,7 @@ class Reader:
             value = ((value ^ letter) * _FNV_PRIME) & 0xFFFFFFFFFFFFFFFF
 
     def _escaped(self) -> int:
-        """The unit that the escape at the offset stands for; the offset comes to its last character."""
+        """The unit that the escape at the offset stands for; the offset moves to its last character."""
         self.offset += 1
         letter = self._units[self.offset]
         if letter == ord("u"):

@@ -1,4 +1,4 @@
-"""What reading one offset file comes to.
+"""The result of reading one offset file.
 
 Belongs here: the values that the readers give back, and the exceptions between their parts. Does not belong here: which
 of two files a client starts from (`start_up`).

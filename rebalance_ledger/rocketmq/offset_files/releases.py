@@ -53,7 +53,7 @@ class OffsetFormat:
     Attributes:
         layout: How it writes.
         charset: What its bytes are; Go's are not decoded.
-        read_text: What a text that is not empty comes to; None for Go, which reads bytes.
+        read_text: The result for a text that is not empty; None for Go, which reads bytes.
     """
 
     layout: Layout

@@ -28,7 +28,7 @@ ASSIGNMENT_CHURN = Table(
         Column(
             "state",
             "string",
-            "`compared`; `no_baseline`; `unknown_now` where the topic has no readable queue or its owners cannot be told; `absent_on_baseline` where baseline_ds has no such group, topic or strategy; `unknown_on_baseline` where its owners could not be told then, or that day was published without the group. Every number below is null unless it is `compared`.",
+            "`compared`; `no_baseline`; `unknown_now` where the topic has no readable queue or its owners cannot be determined; `absent_on_baseline` where baseline_ds has no such group, topic or strategy; `unknown_on_baseline` where its owners could not be determined then, or that day was published without the group. Every number below is null unless it is `compared`.",
             nullable=False,
             values=tuple(ChurnState),
         ),
@@ -46,7 +46,7 @@ ASSIGNMENT_CHURN = Table(
         Column(
             "least_move_count",
             "int",
-            "The fewest queues of both days that must change owner so that as many queues as now are owned by nobody and the clients' queue counts, whoever has which, are those of now. Null where every member reads every queue, or a queue has several owners.",
+            "The fewest queues of both days that must change owner so that as many queues as now are owned by nobody and the clients' queue counts, in any order, are those of now. Null where every member reads every queue, or a queue has several owners.",
             unit="queues",
         ),
         Column(

@@ -96,7 +96,7 @@ BROADCAST_OFFSET = Table(
         Column(
             "restart_offset",
             "bigint",
-            "First offset that a client consumes which starts now; null where it does not start or cannot be told.",
+            "First offset that a client consumes which starts now; null where it does not start or cannot be determined.",
             unit="messages",
         ),
         Column(

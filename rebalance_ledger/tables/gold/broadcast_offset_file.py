@@ -32,7 +32,7 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "start_outcome",
             "string",
-            "What a client would do that starts now: `stored` (go on from stored offsets), `default` (begin where its settings say), `fails_to_start`; null where it cannot be told.",
+            "What a client would do that starts now: `stored` (go on from stored offsets), `default` (begin where its settings say), `fails_to_start`; null if unknown.",
         ),
         Column(
             "start_from",

@@ -1,4 +1,4 @@
-"""`gold.finding`: what is unwell in the cluster: true, so published, counted and ranked."""
+"""`gold.finding`: problems detected in the cluster, with evidence, cause and advice."""
 
 from rebalance_ledger.tables.model import Column, Table
 from rebalance_ledger.tables.vocabulary import FindingKind, Severity

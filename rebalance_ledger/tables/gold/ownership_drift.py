@@ -22,7 +22,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "state",
             "string",
-            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so that nobody owns it, see queue_sharing; `unowned`: nobody holds it (BROADCASTING: a member that answered does not); `multiple_owners`: several processes hold it, or one pulls it while others pop it; `unexpected_owner`: one process holds it, and the strategy did not choose its client; `unknown`: it cannot be told, see `unknown_reason`. See docs/ownership-drift.md.",
+            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so no client owns it, see queue_sharing; `unowned`: nobody holds it (BROADCASTING: a member that answered does not); `multiple_owners`: several processes hold it, or one pulls it while others pop it; `unexpected_owner`: one process holds it, and the strategy did not choose its client; `unknown`: it cannot be determined, see `unknown_reason`. See docs/ownership-drift.md.",
             nullable=False,
             values=tuple(DriftState),
         ),
@@ -46,7 +46,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "expected_client_ids",
             "array<string>",
-            "The clients that should own the queue, by the effective strategy and the language and version of each member; empty where nobody should (see `expected_reason`) or no route has the queue; null where it cannot be told.",
+            "The clients that should own the queue, by the effective strategy and the language and version of each member; empty where nobody should (see `expected_reason`) or no route has the queue; null if unknown.",
         ),
         Column(
             "expected_reason",

@@ -22,13 +22,13 @@ QUEUE_SHARING = Table(
         Column(
             "request_mode",
             "string",
-            "How members that leave the division to the broker fetch: `POP` or `PULL`; null where it cannot be told, or where the brokers of the topic differ.",
+            "How members that leave the division to the broker fetch: `POP` or `PULL`; null if unknown, or where the brokers of the topic differ.",
             values=tuple(RequestMode),
         ),
         Column(
             "request_mode_source",
             "string",
-            "Where that comes from: `entry` (of the group and topic in messageRequestMode.json), `broker_default`, `retry_rule` (retry topics are pulled), `server_off` (`serverLoadBalancerEnable=false`: every client is given every queue). Null where it cannot be told.",
+            "Where that comes from: `entry` (of the group and topic in messageRequestMode.json), `broker_default`, `retry_rule` (retry topics are pulled), `server_off` (`serverLoadBalancerEnable=false`: every client is given every queue). Null if unknown.",
             values=tuple(RequestModeSource),
         ),
         Column(
@@ -40,7 +40,7 @@ QUEUE_SHARING = Table(
         Column(
             "expected_reader_ids",
             "array<string>",
-            "The members that may pop the queue: by the broker's rule (`allocate4Pop`), or as clients of a proxy, which may all read it. Null where it cannot be told.",
+            "The members that may pop the queue: by the broker's rule (`allocate4Pop`), or as clients of a proxy, which may all read it. Null if unknown.",
         ),
         Column("sharing_degree", "int", "The number of expected readers.", unit="clients"),
         Column(

@@ -58,7 +58,10 @@ ROUTE_DIVERGENCE = Table(
             "`id=host:port` of the broker and its slaves by this name server's cluster info; null where it has none.",
         ),
         Column(
-            "is_config_known", "boolean", "Whether the broker told its topic configurations.", nullable=False
+            "is_config_known",
+            "boolean",
+            "Whether the broker's topic configurations are known.",
+            nullable=False,
         ),
         Column("config_perm", "int", "Permission bits in the broker's own configuration of the topic."),
         Column(

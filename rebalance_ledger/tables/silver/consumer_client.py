@@ -37,7 +37,7 @@ SELF_DESCRIPTION = (
     Column("client_version", "string", "The RocketMQ release that the client reported."),
     Column("started_at", "timestamp", "When the consumer was started (UTC), by its own clock."),
 )
-"""What a running info says of the client, whoever was asked for it; null but for `captured_at` unless it answered."""
+"""What a running info says of the client, from any source; null but for `captured_at` unless it answered."""
 
 CONSUMER_CLIENT = Table(
     name="consumer_client",
