@@ -22,16 +22,16 @@ def main() -> int:
         with build_opener(ProxyHandler({})).open(address, timeout=_SECONDS) as answer:
             said = json.loads(answer.read()) if expected else None
     except (URLError, OSError, ValueError) as error:
-        return _unwell(f"{address}: {error}")
+        return _unhealthy(f"{address}: {error}")
     for wanted in expected:
         field, _, value = wanted.partition("=")
         found = reduce(lambda part, name: (part or {}).get(name), field.split("."), said)
         if found != value:
-            return _unwell(f"{field} of {address} is {found}, not {value}")
+            return _unhealthy(f"{field} of {address} is {found}, not {value}")
     return 0
 
 
-def _unwell(reason: str) -> int:
+def _unhealthy(reason: str) -> int:
     sys.stdout.write(f"{reason}\n")
     return 1
 

@@ -242,7 +242,7 @@ def _run_ivy(
 ) -> None:
     """One Ivy run for all sets: a configuration each, so that none evicts another's revisions.
 
-    The jars come to `jars/<organisation>/<artifact>__<revision>__<classifier>.jar` in the folder, which is Ivy's own
+    The jars are in `jars/<organisation>/<artifact>__<revision>__<classifier>.jar` in the folder, which is Ivy's own
     cache: so they are also there when it has given up half-way.
     """
     settings = ET.Element("ivysettings")

@@ -37,7 +37,7 @@ class Step:
         title: What the reader of the progress sees.
         key: Changes whenever the step has to be done again.
         run: Does it.
-        start_over: Clears away what an attempt that did not come to its end may have left half done.
+        start_over: Clears away what an interrupted attempt may have left half done.
     """
 
     name: str
@@ -113,7 +113,7 @@ def run_logged(
     Args:
         argv: The program and its arguments; no shell is involved.
         log: Names the log file.
-        on_failure: What the reader can do, said after the program's own last words.
+        on_failure: What the reader can do, printed after the program's last output.
         env: Variables to add to (or take, by an empty value, from) the environment.
         local: The project-local folder.
 

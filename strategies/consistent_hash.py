@@ -166,8 +166,8 @@ class ConsistentHash(SlotStrategy):
         ring, slot = owner_of_each(counts), position_in_run(counts)
         has_shared_ids = np.zeros(len(counts), dtype=bool)
         order = np.lexsort((codes, ring))
-        is_twin = (ring[order][1:] == ring[order][:-1]) & (codes[order][1:] == codes[order][:-1])
-        has_shared_ids[ring[order][1:][is_twin]] = True
+        is_duplicate = (ring[order][1:] == ring[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+        has_shared_ids[ring[order][1:][is_duplicate]] = True
         plain = np.flatnonzero(~has_shared_ids[ring])
         used, rows = np.unique(codes[plain], return_inverse=True)
         hashes = self._node_hashes(client_ids[used])
@@ -180,7 +180,7 @@ class ConsistentHash(SlotStrategy):
         ]
         for number in np.flatnonzero(has_shared_ids).tolist():
             start, stop = list_offsets[number : number + 2].tolist()
-            node_lists.append(self._nodes_with_twins(number, client_ids[codes[start:stop]].tolist()))
+            node_lists.append(self._nodes_with_duplicate_ids(number, client_ids[codes[start:stop]].tolist()))
         return _Nodes(
             ring=np.concatenate([nodes.ring for nodes in node_lists]),
             hash=np.concatenate([nodes.hash for nodes in node_lists]),
@@ -213,8 +213,8 @@ class ConsistentHash(SlotStrategy):
         pairs = zip(stem_codes.tolist(), tail_codes.tolist(), strict=True)
         return self._hashes(stems[stem] + tails[tail] for stem, tail in pairs)
 
-    def _nodes_with_twins(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
-        """The nodes of one list with duplicated ids: a twin's replicas are numbered on from what is there.
+    def _nodes_with_duplicate_ids(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
+        """The nodes of one list with duplicated ids: the replicas of a duplicate continue the numbering.
 
         What is there is counted on the ring, so replicas that another node has overwritten do not count.
         """
@@ -297,7 +297,7 @@ class GoConsistentHash(ConsistentHash):
         pairs = zip(stem_codes.tolist(), tail_codes.tolist(), strict=True)
         return self._hashes(stems[stem] + tails[tail] for stem, tail in pairs)
 
-    def _nodes_with_twins(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
+    def _nodes_with_duplicate_ids(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
         hashes = self._hashes(
             self._node_text(client_id, replica)
             for client_id in client_ids

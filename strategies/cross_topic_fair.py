@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CrossTopicFair(HypotheticalStrategy):
-    """AVG_BY_CIRCLE that starts each topic with the client whose turn it is.
+    """AVG_BY_CIRCLE that starts each topic with the next client of the circle.
 
     Beside its promise for each topic: if all clients subscribe to all topics, no client of the group has two
     queues more than another over all topics together.

@@ -77,7 +77,7 @@ def check(strategy: Strategy, batch: SubscriptionBatch, owners: Owners) -> list[
     stated = strategy.promise
     asked = (batch.queue_counts() > 0) & (batch.client_counts() > 0)
     asked[list(owners.refused)] = False
-    plain = asked if stated.holds_with_duplicate_ids else asked & ~_has_twins(batch)
+    plain = asked if stated.holds_with_duplicate_ids else asked & ~_has_duplicate_ids(batch)
     queue_rows = batch.queue_offsets[owners.subscription_index] + owners.queue_index
     owner_counts = np.bincount(queue_rows, minlength=len(batch.queue_id))
     return [
@@ -120,7 +120,7 @@ def _owner_names(owners: Owners, subscription: int, client_ids: list[str]) -> di
     return {queue: client_ids[client] for queue, client in pairs}
 
 
-def _has_twins(batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
+def _has_duplicate_ids(batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
     counts = batch.client_counts()
     result = np.zeros(len(batch), dtype=bool)
     result[owner_of_each(counts)[first_slots(batch) != position_in_run(counts)]] = True

@@ -77,7 +77,7 @@ class LackingCaptureError(AirflowException):
 
 
 def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> AirflowException:
-    """The exception for a stage that did not end well, its message being the stage's own last words.
+    """Return the exception for a failed step; its message is the step's last output.
 
     A refusal may take several lines (the gate names each failed expectation); of a crash the last line counts,
     which is where Python puts the error.
@@ -459,7 +459,7 @@ class LedgerBuildOperator(SparkSubmitOperator):
             submitted = self._hook._submit_sp  # noqa: SLF001  # the only place that has the exit code as a number
             if submitted is None or not submitted.returncode:
                 raise
-            said = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last words
+            said = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last output
             raise stage_error("spark_jobs/build.py", submitted.returncode, own_words(said)[-1:]) from error
 
 

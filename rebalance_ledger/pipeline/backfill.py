@@ -140,6 +140,6 @@ def run_in_process(day: Day, why: str) -> DayOutcome:
 
 
 def _reason(said: list[str]) -> str:
-    """The last words of a run: of its steps, each of which tells how it ended, what follows the one that failed."""
+    """Return the last output of a run: what follows the step that failed."""
     ends = [number for number, line in enumerate(said) if line.endswith(" failed")]
     return " ".join(said[ends[-1] + 1 :]) if ends and ends[-1] + 1 < len(said) else "".join(said[-1:])

@@ -32,7 +32,7 @@ def to_long(number: int) -> int:
 
 
 def absolute(number: int) -> int:
-    """`Math.abs(int)`: the smallest `int` has no positive twin and stays negative."""
+    """`Math.abs(int)`: the smallest `int` has no positive counterpart and stays negative."""
     return number if number == INT_MIN else abs(number)
 
 

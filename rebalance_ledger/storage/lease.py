@@ -1,10 +1,10 @@
-"""Whose turn it is to write a warehouse in an object store, where there is no lock of an operating system.
+"""A lease on a warehouse in an object store, held by conditional writes.
 
 One small object, `<warehouse>/publishing.json`, names the writer. It is made by a put that succeeds only where there is none, and
 replaced by one that succeeds only over the content that was read. Its writer renews it; who waits watches it by its own clock, and takes
 over what nobody has renewed for long, so no two machines need to agree about the time.
 
-Belongs here: taking, keeping and giving back the turn. Does not belong here: what is written (`commits`).
+Belongs here: acquiring, renewing and releasing the lease. Does not belong here: what is written (`commits`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "publishing.json"
 _RENEWED_EVERY_S: Final = 10.0
-_FORSAKEN_AFTER_S: Final = 60.0
+_LEASE_TTL_S: Final = 60.0
 _LOOKED_AT_EVERY_S: Final = 1.0
 _OF_NO_VERSION: Final = '"00000000000000000000000000000000"'
 
@@ -42,7 +42,7 @@ class TurnLostError(OSError):
 
 
 class Lease:
-    """The turn of this process.
+    """The lease of this process.
 
     Args:
         store: the bucket.
@@ -59,7 +59,7 @@ class Lease:
         self._is_over = Event()
 
     def take(self) -> None:
-        """Wait until it is our turn, however long that is."""
+        """Wait until the lease is acquired, however long that takes."""
         seen: str | None = None
         since = time.monotonic()
         while not self._put("create"):
@@ -68,7 +68,7 @@ class Lease:
                 continue  # It was given back just now.
             if tag != seen:
                 seen, since = tag, time.monotonic()
-            elif time.monotonic() - since > _FORSAKEN_AFTER_S and self._put({"e_tag": tag}):
+            elif time.monotonic() - since > _LEASE_TTL_S and self._put({"e_tag": tag}):
                 return
             time.sleep(_LOOKED_AT_EVERY_S)
 
@@ -94,7 +94,7 @@ class Lease:
 
     @contextmanager
     def renewed(self) -> Iterator[None]:
-        """Keep the turn for as long as the block lasts, then give it back."""
+        """Hold the lease for the block, then release it."""
         renewing = Thread(target=self._renew, daemon=True)
         renewing.start()
         try:
@@ -105,7 +105,7 @@ class Lease:
             self._give_back()
 
     def check(self) -> None:
-        """See that it is still our turn.
+        """Check that this process still holds the lease.
 
         Raises:
             TurnLostError: it may be another's.
@@ -116,7 +116,7 @@ class Lease:
     @property
     def is_ours(self) -> bool:
         """Whether nobody can have taken over yet."""
-        return self._tag is not None and time.monotonic() - self._heard_at < _FORSAKEN_AFTER_S / 2
+        return self._tag is not None and time.monotonic() - self._heard_at < _LEASE_TTL_S / 2
 
     def _renew(self) -> None:
         while not self._is_over.wait(_RENEWED_EVERY_S):

@@ -1,4 +1,4 @@
-"""What a day's rows in a table come to: their number, and a hash that does not depend on their order.
+"""Row count and content hash of a day's rows in a table; the hash does not depend on their order.
 
 Publication compares by it, so that a day that has not changed is not written; `fingerprint` shows it, so that two
 warehouses can be compared. What does not belong here: which rows a reader sees (`snapshot`), writing (`publish`).

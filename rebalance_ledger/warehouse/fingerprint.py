@@ -1,4 +1,4 @@
-"""What the published days of a cluster come to, so that two warehouses, or two moments of one, can be compared.
+"""Fingerprints of the published days of a cluster, to compare two warehouses or two states of one.
 
 The hashes are worked out from the rows that a reader sees, not taken from `gold.publication`: rows that are not what
 their publication says are reported. Versions of tables and the order of publications do not count.

@@ -97,7 +97,7 @@ def query(
         text: one statement that reads: SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
         conditions: Values that columns of the answer must have; rows with other values are left out.
         as_of: The day that the schema `latest` shows instead of each cluster's newest one; `previous` shows the day before it.
-        timeout_s: after how many seconds a query is given up that has not come to its end; None waits for ever.
+        timeout_s: after how many seconds a query is aborted; None waits for ever.
 
     Yields:
         The result, whose rows can be read inside the `with` block.

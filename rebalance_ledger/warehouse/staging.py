@@ -153,7 +153,7 @@ def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> StagingArea:
     """The stage that became whole last.
 
     Raises:
-        StagingError: no computation of the day has come to its end.
+        StagingError: no computation of the day has ended.
     """
     found = _pointed_to(warehouse, cluster, ds, _NEWEST)
     if found is None:

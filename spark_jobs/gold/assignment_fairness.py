@@ -75,7 +75,9 @@ def assignment_fairness(
         ).alias("jain_index"),
         F.when(has_clients, F.col("client_count") - owners).cast("int").alias("idle_client_count"),
         F.when(are_owners_known, F.col("unowned_queue_count")).cast("int").alias("unowned_queue_count"),
-        F.when(are_owners_known, F.col("multiple_owner_queue_count")).cast("int").alias("multiple_owner_queue_count"),
+        F.when(are_owners_known, F.col("multiple_owner_queue_count"))
+        .cast("int")
+        .alias("multiple_owner_queue_count"),
         bound.cast("int").alias("spread_bound"),
         F.when(is_bounded, most - least <= bound).alias("is_within_bound"),
     )

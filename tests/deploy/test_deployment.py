@@ -141,7 +141,7 @@ def test_a_part_is_well_only_if_the_page_says_so(expected: list[str], code: int)
     assert bool(answer.stdout) == bool(code)
 
 
-def test_a_part_that_does_not_answer_is_unwell() -> None:
+def test_a_part_that_does_not_answer_is_unhealthy() -> None:
     with page({}) as address:
         pass
     answer = look(address)

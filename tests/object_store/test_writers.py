@@ -64,7 +64,7 @@ class TestSeveralWriters:
     def test_a_writer_that_is_gone_is_waited_for_and_then_forgotten(
         self, root: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(turns, "_FORSAKEN_AFTER_S", 0.5)
+        monkeypatch.setattr(turns, "_LEASE_TTL_S", 0.5)
         monkeypatch.setattr(turns, "_LOOKED_AT_EVERY_S", 0.1)
         left_behind = ObjectPath.of(f"{root}/gone/publishing.json")
         left_behind.write(json.dumps({"writer": "killed"}).encode())

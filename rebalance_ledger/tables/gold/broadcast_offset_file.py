@@ -28,7 +28,7 @@ BROADCAST_OFFSET_FILE = Table(
             nullable=False,
             values=tuple(OffsetFileState),
         ),
-        Column("reason", "string", "What the files come to, or why that is not known, in a sentence."),
+        Column("reason", "string", "The result of reading the files, or why it is unknown, in one sentence."),
         Column(
             "start_outcome",
             "string",
