@@ -197,8 +197,8 @@ def test_the_object_stores_keys_come_from_the_connection_that_is_named(
     monkeypatch.setenv("AIRFLOW_CONN_LAKE", json.dumps(connection))
     monkeypatch.setenv("LEDGER_OBJECT_STORE_CONNECTION", "lake")
     stage("publish").execute(context())
-    [(_, told)] = stand_ins.heard
-    assert sorted(told) == ["AWS_ENDPOINT_URL", "AWS_REGION"]
+    [(_, message)] = stand_ins.heard
+    assert sorted(message) == ["AWS_ENDPOINT_URL", "AWS_REGION"]
     building = build()
     building.execute(context())
     assert building.env_vars == {
@@ -266,7 +266,7 @@ class TestWaitingForTheExport:
         self, stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("LEDGER_EXPORTS", "s3a://lake/exports")
-        stand_ins.end({"landed c": (2, "There is no manifest.")})
+        stand_ins.end({"status c": (2, "There is no manifest.")})
         assert self.poke(self.today, "scheduled") is False
         stand_ins.end({})
         assert self.poke(self.today, "scheduled") is True

@@ -170,18 +170,18 @@ def drift(warehouse: Warehouse, group: str, ds: str) -> dict[tuple[str, str, str
 def test_every_queue_of_a_group_that_is_set_up_well_is_a_match(
     sample_warehouse: Warehouse, group: str, ds: str
 ) -> None:
-    told = drift(sample_warehouse, group, ds)
-    told.pop(("sh-local-audit", "unexpected_owner", "route_missing"), None)
+    message = drift(sample_warehouse, group, ds)
+    message.pop(("sh-local-audit", "unexpected_owner", "route_missing"), None)
 
-    assert told
-    assert {(state, cause) for _, state, cause in told} == {("match", None)}
+    assert message
+    assert {(state, cause) for _, state, cause in message} == {("match", None)}
 
 
 @pytest.mark.parametrize(("group", "ds"), [(group, ds) for group, days in PLANTED.items() for ds in days])
-def test_what_is_wrong_on_purpose_is_told_with_its_cause(
+def test_what_is_wrong_on_purpose_is_reported_with_its_cause(
     sample_warehouse: Warehouse, group: str, ds: str
 ) -> None:
-    expected = {told: count for told, count in PLANTED[group][ds].items() if count}
+    expected = {message: count for message, count in PLANTED[group][ds].items() if count}
 
     assert drift(sample_warehouse, group, ds) == expected
 
@@ -194,7 +194,7 @@ def test_drift_has_no_other_group_and_nothing_is_unknown(sample_warehouse: Wareh
     assert unknown == [(0,)]
 
 
-def test_processes_that_share_an_id_are_told_apart_by_what_they_said_themselves(
+def test_processes_that_share_an_id_are_reported_apart_by_what_they_said_themselves(
     sample_warehouse: Warehouse,
 ) -> None:
     processes = asked(
@@ -433,7 +433,13 @@ def test_every_question_has_an_answer_on_it(sample_warehouse: Warehouse, path: P
 
 def test_who_owned_a_queue_knows_since_when(sample_warehouse: Warehouse) -> None:
     sql = (ROOT / "sql" / "questions" / "queue_history.sql").read_text(encoding="utf-8")
-    with query(sample_warehouse.root, sql) as result:
+    queue = {
+        "consumer_group": "order-service",
+        "topic": "order-events",
+        "broker_name": "hz@broker-a",
+        "queue_id": 3,
+    }
+    with query(sample_warehouse.root, sql, conditions=queue) as result:
         rows = [dict(zip(result.column_names, row, strict=True)) for row in result.rows]
 
     assert [str(row["ds"]) for row in rows] == sorted(DAYS, reverse=True)
