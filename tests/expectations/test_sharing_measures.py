@@ -38,7 +38,7 @@ JUDGED = {
     )
     for expectation in suite.expectations
     if expectation.severity == "block"
-} | {finding.ORDER_BLOCK_TOLD.expectation_id}
+} | {finding.ORDER_BLOCK_REPORTED.expectation_id}
 STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 CLIENTS = ("c1", "c2", "c3")

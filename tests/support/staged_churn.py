@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Owners = dict[tuple[str, int], frozenset[str]]
 
-UNTOLD = CANNOT_TELL | {"route_missing"}
+UNDETERMINED = CANNOT_TELL | {"route_missing"}
 NUMBERS = (
     "baseline_queue_count",
     "queue_count",
@@ -74,13 +74,13 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
         values |= _observed(day, group, topic)
     if day.baseline_ds is None:
         return values | {"state": "no_baseline"}
-    if not now_rows or any(row["reason"] in UNTOLD for row in now_rows):
+    if not now_rows or any(row["reason"] in UNDETERMINED for row in now_rows):
         return values | {"state": "unknown_now"}
     if any(row["consumer_group"] == group for row in day.before["quarantined_group"]):
         return values | {"state": "unknown_on_baseline"}
     if not before_rows:
         return values | {"state": "absent_on_baseline"}
-    if any(row["reason"] in UNTOLD for row in before_rows):
+    if any(row["reason"] in UNDETERMINED for row in before_rows):
         return values | {"state": "unknown_on_baseline"}
     now, before = _owners(now_rows), _owners(before_rows)
     members, members_before = (
