@@ -61,7 +61,7 @@ class TestWhichFileIsRead:
         ("main", "backup"), [("", None), (None, ""), ("", ""), (CUT, None), (CUT, ""), (CUT, CUT), ("", CUT)]
     )
     def test_what_is_lost_cannot_be_told(self, tmp_path: Path, main: str | None, backup: str | None) -> None:
-        with pytest.raises(ConfigFileError, match="what the broker holds cannot be told"):
+        with pytest.raises(ConfigFileError, match="what the broker holds cannot be determined"):
             read_config_file(write(tmp_path, main, backup), "topics.json")
 
     @pytest.mark.parametrize("main", [" \n", "null", "[]", "7"])

@@ -13,7 +13,15 @@ from rebalance_ledger.collectors import mqadmin_text
 from rebalance_ledger.collectors.mqadmin_text import ShownName
 from rebalance_ledger.collectors.mqadmin_transcript import Answer, Line, TextError, lines_of, read_transcript
 from rebalance_ledger.rocketmq.json import ObjectMap, loads
-from tests.support.offline_captures import DATA, HOSTILE_ID, LONG_BROKER, LONG_TOPICS, RELEASES, lay_out, text
+from tests.support.offline_captures import (
+    HOSTILE_ID,
+    LONG_BROKER,
+    LONG_TOPICS,
+    RELEASES,
+    capture,
+    lay_out,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +39,7 @@ def answer(release: str, name: str, **options: str) -> Answer:
 
 def running_info(release: str, client_id: str = ORDER_9) -> list[Line]:
     """The file that `consumerStatus -g` wrote of a client."""
-    (path,) = (DATA / release / "mqadmin").glob(f"*/{client_id}")
+    (path,) = (capture(release) / "mqadmin").glob(f"*/{client_id}")
     return lines_of(path.read_text())
 
 

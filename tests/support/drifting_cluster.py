@@ -682,7 +682,7 @@ def stranger_that_no_broker_lists(said: SourceAnswer) -> None:
     said.client("c9", "a/0")
 
 
-# What cannot be told
+# What cannot be determined
 
 PULLS = {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}
 PULLS_LITE = PULLS | {"defaultLitePullConsumerImpl": "org.apache.rocketmq.DefaultLitePullConsumerImpl@1"}

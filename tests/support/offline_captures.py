@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import gzip
 import json
 import re
+import shutil
+import tarfile
 from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
-from urllib.parse import unquote
 
-DATA = Path(__file__).resolve().parents[1] / "data" / "offline"
+_DATA = Path(__file__).resolve().parents[1] / "data" / "offline"
 RELEASES = ("4.9.7", "5.3.3", "5.5.0")
 DS = date(2026, 11, 21)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -22,19 +26,26 @@ LONG_BROKER = "sh@broker-b-whose-name-has-more-than-32-characters"
 HOSTILE_ID = "10.1.0.52@$(touch x); '<b>\""
 
 
+@cache
+def capture(release: str) -> Path:
+    """Return a folder with the capture of a release, extracted once and removed at exit; file names are those of the cluster."""
+    folder = Path(mkdtemp(prefix=f"offline-{release}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with tarfile.open(_DATA / f"{release}.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
 def lay_out(release: str, part: str, place: Path) -> Path:
-    """Copies a part of a release's capture to a place, under the names that the files had."""
-    for path in sorted((DATA / release / part).rglob("*")):
-        if path.is_file():
-            copied = place / unquote(path.relative_to(DATA / release / part).as_posix())
-            copied.parent.mkdir(parents=True, exist_ok=True)
-            copied.write_bytes(path.read_bytes())
-    return place
+    """Copy a part of a release's capture to a place."""
+    return Path(
+        shutil.copytree(capture(release) / part, place, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    )
 
 
 def text(release: str, name: str) -> str:
     """A text of `more/` or `mqadmin/`."""
-    return (DATA / release / name).read_bytes().decode()
+    return (capture(release) / name).read_bytes().decode()
 
 
 def answer_to(release: str, name: str, *words: str) -> str:
@@ -46,5 +57,5 @@ def answer_to(release: str, name: str, *words: str) -> str:
 
 def admin_api(release: str) -> list[dict[str, Any]]:
     """What the admin API answered: kind, what was asked, and payload or error."""
-    with gzip.open(DATA / release / "admin_api.jsonl.gz", "rt", encoding="utf-8") as lines:
+    with gzip.open(capture(release) / "admin_api.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
