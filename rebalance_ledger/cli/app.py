@@ -3,7 +3,7 @@
 Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 130 interrupted. The reason is
 the last thing on stderr.
 
-What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `stages`, `sql`).
+What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `pipeline.steps`, `sql`).
 """
 
 # Spark, duckdb and Great Expectations take seconds to import: a command imports only what it uses.
@@ -28,7 +28,7 @@ from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql, show_tables
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
 from rebalance_ledger.exports.manifest import ExportError, Manifest
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.settings import SettingsError
 from rebalance_ledger.storage.location import InvalidLocationError, Location, ObjectPath, location_of
 from rebalance_ledger.warehouse.errors import QueryError, RollbackError, StagingError, WriteError
@@ -46,16 +46,16 @@ OF_QUALITY = {"degraded": 4, "failed": 5}
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Who owns each RocketMQ queue, who should own it, and whether that can be believed.",
+    help="A daily record of which RocketMQ client owns each queue and which should.",
 )
 exports_app = typer.Typer(
     no_args_is_help=True,
-    help="Exports: collect a live cluster, seal what was collected, verify what is sealed, remove what is old.",
+    help="Collect, import, seal, verify, upload, redact and prune exports.",
 )
 app.add_typer(exports_app, name="exports")
-settings_app = typer.Typer(no_args_is_help=True, help="The settings file.")
+settings_app = typer.Typer(no_args_is_help=True, help="Check the settings file.")
 app.add_typer(settings_app, name="settings")
-gate_app = typer.Typer(no_args_is_help=True, help="The gate: what it said of a day, and what to do about it.")
+gate_app = typer.Typer(no_args_is_help=True, help="Show the gate's results.")
 app.add_typer(gate_app, name="gate")
 
 
@@ -81,20 +81,14 @@ def _options(
 _stderr = Console(stderr=True, highlight=False, markup=False)
 
 Cluster = Annotated[str, typer.Option("--cluster", help="Name of the cluster.")]
-Ds = Annotated[
-    datetime, typer.Option("--ds", formats=["%Y-%m-%d"], help="The UTC day on which the export was taken.")
-]
+Ds = Annotated[datetime, typer.Option("--ds", formats=["%Y-%m-%d"], help="UTC day of the export.")]
 Exports = Annotated[
     str,
-    typer.Option(
-        "--exports", envvar="LEDGER_EXPORTS", help="Where <cluster>/<ds>/ are: a folder, or s3a://bucket/…"
-    ),
+    typer.Option("--exports", envvar="LEDGER_EXPORTS", help="Folder or s3a://bucket/… with <cluster>/<ds>/."),
 ]
 WarehouseLocation = Annotated[
     str,
-    typer.Option(
-        "--warehouse", envvar="LEDGER_WAREHOUSE", help="Where the tables are: a folder, or s3a://bucket/…"
-    ),
+    typer.Option("--warehouse", envvar="LEDGER_WAREHOUSE", help="Folder or s3a://bucket/… of the tables."),
 ]
 Settings = Annotated[
     Path | None, typer.Option("--settings", envvar="LEDGER_SETTINGS", help="The settings file (YAML).")
@@ -111,7 +105,7 @@ _WAREHOUSE = "data/warehouse"
 
 
 class Format(StrEnum):
-    """How the answer to a query is written."""
+    """Output format of a query."""
 
     TABLE = "table"
     CSV = "csv"
@@ -119,14 +113,14 @@ class Format(StrEnum):
 
 
 class CredentialsFrom(StrEnum):
-    """Where the credentials of a cluster are read."""
+    """Source of a cluster's credentials."""
 
     ENV = "env"
     STDIN = "stdin"
 
 
 class StepName(StrEnum):
-    """A stage of a day that needs no Spark."""
+    """Step of a day that needs no Spark."""
 
     VERIFY = "verify"
     GATE = "gate"
@@ -141,17 +135,17 @@ def run(
     warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
 ) -> None:
-    """Compute, judge and publish one day: the stages of the DAG in one Spark application, without a scheduler."""
+    """Verify, build, gate and publish one day in one process, without Airflow."""
     day = _day(cluster, ds, exports, warehouse, settings)
-    stages.check_writable(day.warehouse)
+    steps.check_writable(day.warehouse)
     with _step("verify the export"):
-        stages.verify(day)
+        steps.verify(day)
     with _step("build: silver and gold, staged"):
-        stages.build(day)
+        steps.build(day)
     with _step("gate"):
-        verdict = stages.gate(day)
+        verdict = steps.gate(day)
     with _step("publish"):
-        publication = stages.publish(day)
+        publication = steps.publish(day)
     for warning in verdict.warnings:
         _stderr.print(f"warning: {warning}")
     changed = len(publication.changed_tables)
@@ -160,20 +154,16 @@ def run(
         f"{changed} tables changed."
     )
     _print_problems(day)
-    _warn_of_stale_days(day.warehouse, cluster, day.exports)
+    _warn_of_outdated_days(day.warehouse, cluster, day.exports)
 
 
 @app.command()
 def sql(
-    query: Annotated[
-        str, typer.Argument(help="One SQL statement that reads; `-` reads it from standard input.")
-    ],
-    output_format: Annotated[
-        Format, typer.Option("--format", help="How the answer is written.")
-    ] = Format.TABLE,
+    query: Annotated[str, typer.Argument(help="One SELECT statement; `-` reads it from standard input.")],
+    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
     timeout_seconds: Annotated[
-        float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
+        float, typer.Option("--timeout-seconds", min=0, help="Time limit in seconds; 0 for none.")
     ] = TIME_LIMIT_S,
 ) -> None:
     """Answer one SQL query over the published tables; see docs/sql.md."""
@@ -191,9 +181,7 @@ def sql(
 def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
     question: Annotated[
         str | None,
-        typer.Argument(
-            help="Name of the question; without it, all are listed.", autocompletion=question_names
-        ),
+        typer.Argument(help="Name of the question; omit it to list all.", autocompletion=question_names),
     ] = None,
     cluster: Annotated[str | None, typer.Option(help="Only rows of this cluster.")] = None,
     group: Annotated[str | None, typer.Option(help="Only rows of this consumer group.")] = None,
@@ -203,18 +191,16 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
     client: Annotated[str | None, typer.Option(help="Only rows of this client id.")] = None,
     ds: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="This UTC day; default: the newest published day."),
+        typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: each cluster's newest published day."),
     ] = None,
-    output_format: Annotated[
-        Format, typer.Option("--format", help="How the answer is written.")
-    ] = Format.TABLE,
+    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
     timeout_seconds: Annotated[
-        float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
+        float, typer.Option("--timeout-seconds", min=0, help="Time limit in seconds; 0 for none.")
     ] = TIME_LIMIT_S,
     *,
     show_sql: Annotated[
-        bool, typer.Option("--show-sql", help="Write the SQL of the question and do not run it.")
+        bool, typer.Option("--show-sql", help="Print the SQL of the question instead of running it.")
     ] = False,
 ) -> None:
     """Answer one of the questions in sql/questions, restricted by the options."""
@@ -245,7 +231,7 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
 @app.command()
 def tables(
     name: Annotated[
-        str | None, typer.Argument(help="This table or view alone, for example queue_assignment.")
+        str | None, typer.Argument(help="One table or view, for example queue_assignment.")
     ] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
@@ -255,7 +241,7 @@ def tables(
 
 @app.command()
 def summary(warehouse: WarehouseLocation = _WAREHOUSE) -> None:
-    """Each published day in a line: groups, queues, assignments, problems, the gate's verdict."""
+    """List published days with groups, queues, assignments, problems and gate verdict."""
     from rebalance_ledger.cli.summary import show_summary
 
     show_summary(warehouse)
@@ -264,10 +250,10 @@ def summary(warehouse: WarehouseLocation = _WAREHOUSE) -> None:
 @app.command()
 def fingerprint(
     cluster: Cluster,
-    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
+    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="Only this day.")] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
-    """A line for each published day and table: rows, and a hash of their content. Equal content, equal lines."""
+    """Print row count and content hash of each published day and table."""
     from rebalance_ledger.warehouse.fingerprint import fingerprint as table_days
 
     differing = []
@@ -283,11 +269,11 @@ def fingerprint(
 
 @app.command("verify")
 def verify_published(
-    cluster: Annotated[str | None, typer.Option(help="The days of this cluster alone.")] = None,
-    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Only this cluster.")] = None,
+    ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="Only this day.")] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
-    """Compare the rows of published days with the counts and hashes that their publication recorded."""
+    """Compare published rows with the counts and hashes recorded at publication."""
     from rebalance_ledger.cli.verify import published_days, verify_days
 
     root = Warehouse.at(warehouse).root
@@ -301,9 +287,11 @@ def rollback(
     ds: Ds,
     warehouse: WarehouseLocation = _WAREHOUSE,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the changes without making them.")
+    ] = False,
 ) -> None:
-    """Return one day to what was published before, in all tables at once; once more: one publication further back."""
+    """Return one day to its previous publication, in all tables at once. Repeat to go further back."""
     from rebalance_ledger.warehouse.rollback import rollback as roll_back
 
     done = roll_back(Warehouse.at(warehouse), cluster, ds.date(), is_applied=not dry_run)
@@ -313,21 +301,21 @@ def rollback(
         f"{cluster} {ds.date()} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
         f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} taken back."
     )
-    _warn_of_stale_days(Warehouse.at(warehouse), cluster)
+    _warn_of_outdated_days(Warehouse.at(warehouse), cluster)
 
 
 @app.command()
 def backfill(
     cluster: Cluster,
-    first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="The first UTC day.")],
-    last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="The last UTC day, included.")],
+    first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC day.")],
+    last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC day, included.")],
     exports: Exports = _EXPORTS,
     warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
     *,
-    is_reversed: Annotated[bool, typer.Option("--reversed", help="Begin with the last day.")] = False,
+    is_reversed: Annotated[bool, typer.Option("--reversed", help="Start with the last day.")] = False,
 ) -> None:
-    """Run each day of a range that has an export, and then the later days that depend on what has changed."""
+    """Run each day of a range that has an export, then the later days whose baseline has changed."""
     from rebalance_ledger.pipeline.backfill import backfill as outcomes_of
     from rebalance_ledger.pipeline.backfill import exit_code_of, run_in_process
 
@@ -335,11 +323,11 @@ def backfill(
         raise typer.BadParameter(f"--from {first.date()} is after --to {last.date()}: exchange them.")
     day = _day(cluster, first, exports, warehouse, settings)
     _ = day.settings  # A wrong file would fail every day alike.
-    stages.check_writable(day.warehouse)
+    steps.check_writable(day.warehouse)
     outcomes = list(outcomes_of(day, first.date(), last.date(), is_reversed=is_reversed, run=run_in_process))
     for outcome in outcomes:
         typer.echo(f"{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
-    _warn_of_stale_days(day.warehouse, cluster, day.exports)
+    _warn_of_outdated_days(day.warehouse, cluster, day.exports)
     code = exit_code_of(outcomes)
     if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
         _stderr.print(
@@ -356,7 +344,7 @@ def check_settings(
         Path, typer.Option("--settings", envvar="LEDGER_SETTINGS", help="The settings file (YAML).")
     ] = Path("conf/ledger.yaml"),
 ) -> None:
-    """Check the settings file and list its clusters; every error is named."""
+    """Check the settings file and list its clusters."""
     from expectations.policy import GATE_NAMES
     from rebalance_ledger.settings import load_settings
 
@@ -368,12 +356,10 @@ def check_settings(
 def show_gate(
     cluster: Cluster,
     ds: Ds,
-    output_format: Annotated[
-        Format, typer.Option("--format", help="How the answer is written.")
-    ] = Format.TABLE,
+    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
-    """The gate's newest word on a day: verdict, what failed and by whom, what is waived, what to do."""
+    """Show the latest gate result of a day: verdict, failures with their subjects, waivers, advice."""
     from rebalance_ledger.cli.gate_report import show
 
     show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
@@ -385,10 +371,10 @@ def maintain(
     settings: Settings = None,
     *,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Do it, and do not only say what would be done.")
+        bool, typer.Option("--apply", help="Apply the changes instead of listing them.")
     ] = False,
 ) -> None:
-    """Merge small files, remove what no publication needs any more, and the stages and pages of old days."""
+    """Compact small files, and remove unreferenced files, staged days and Data Docs past their retention."""
     from rebalance_ledger.cli.maintain import maintain_warehouse
 
     for line in maintain_warehouse(Warehouse.at(warehouse), settings, is_applied=apply):
@@ -401,21 +387,21 @@ def collect(
     exports: Exports = _EXPORTS,
     settings: Settings = None,
     ds: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Refuse if today (UTC) is another day.")
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Fail unless today (UTC) is this day.")
     ] = None,
     nameserver: Annotated[
         list[str] | None,
-        typer.Option(help="A name server, host:port; once for each. Default: the settings'."),
+        typer.Option(help="Name server, host:port; repeat for several. Default: from the settings."),
     ] = None,
     credentials_from: Annotated[
         CredentialsFrom | None,
-        typer.Option(help="Where access key and secret key are; see docs/collecting.md."),
+        typer.Option(help="Source of access key and secret key; see docs/collecting.md."),
     ] = None,
     offset_files: OffsetFiles = None,
 ) -> None:
-    """Ask a live cluster everything, and land and seal today's export of it.
+    """Collect and seal today's export of a live cluster.
 
-    Where today's export is degraded or failed, ask again what it lacks. Exit code 4: it is degraded; 5: it has failed.
+    If today's export is degraded or failed, collect what it lacks. Exit code 4: degraded; 5: failed.
     """
     from rebalance_ledger.cli.collect import collect_export
 
@@ -448,27 +434,27 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
     exports: Exports = _EXPORTS,
     mqadmin: Annotated[
         list[Path] | None,
-        typer.Option(help="A text of mqadmin, or a folder of its texts and files; as often as needed."),
+        typer.Option(help="mqadmin output, or a folder of outputs and files; repeatable."),
     ] = None,
     broker_files: Annotated[
         list[Path] | None,
-        typer.Option(help="A folder with the store/config files of each broker in a folder of its name."),
+        typer.Option(help="Folder with one subfolder of store/config files for each broker."),
     ] = None,
     offset_files: OffsetFiles = None,
     nameserver: Annotated[
-        str | None, typer.Option(help="Whom mqadmin asked where its command line has no -n.")
+        str | None, typer.Option(help="Name server of mqadmin commands without -n.")
     ] = None,
     captured_at: Annotated[
         datetime | None,
         typer.Option(
-            formats=["%Y-%m-%dT%H:%M:%SZ"], help="When the sources were captured; default: their own times."
+            formats=["%Y-%m-%dT%H:%M:%SZ"], help="Capture time of the sources; default: their own times."
         ),
     ] = None,
     time_zone: Annotated[
-        str | None, typer.Option(help="In which zone mqadmin printed times; without it they are left out.")
+        str | None, typer.Option(help="Time zone of times printed by mqadmin; without it they are omitted.")
     ] = None,
 ) -> None:
-    """Make an export of texts of mqadmin and files of brokers; see docs/offline-collecting.md."""
+    """Build an export from mqadmin output and broker files; see docs/offline-collecting.md."""
     from rebalance_ledger.cli.import_export import convert_sources
     from rebalance_ledger.collectors.offline import Sources
 
@@ -489,17 +475,17 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
 def prune_exports(
     exports: Exports = _EXPORTS,
     settings: Settings = None,
-    cluster: Annotated[str | None, typer.Option(help="This cluster alone.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Only this cluster.")] = None,
     keep_days: Annotated[
         int | None,
-        typer.Option(min=1, help="Remove what is at least so many days old. Default: the settings'."),
+        typer.Option(min=1, help="Remove exports of at least this age in days. Default: from the settings."),
     ] = None,
     *,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Remove; without this, only say what would go.")
+        bool, typer.Option("--apply", help="Remove the exports instead of listing them.")
     ] = False,
 ) -> None:
-    """Name the sealed exports that are older than what is kept; remove them with --apply."""
+    """List sealed exports past their retention; remove them with --apply."""
     from rebalance_ledger.cli.collect import prune
 
     for sentence in prune(
@@ -512,14 +498,14 @@ def prune_exports(
 def redact_exports_of_cluster(
     cluster: Cluster,
     exports: Exports = _EXPORTS,
-    ds: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="This UTC day alone.")] = None,
+    ds: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Only this UTC day.")] = None,
     *,
     is_all: Annotated[bool, typer.Option("--all", help="All days of the cluster.")] = False,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Redact; without this, only count what would be redacted.")
+        bool, typer.Option("--apply", help="Redact the exports instead of counting values.")
     ] = False,
 ) -> None:
-    """Remove values that may be secrets from exports that older releases have sealed, and seal them again."""
+    """Remove possible secrets from exports that older releases sealed, and seal them again."""
     from rebalance_ledger.cli.redact import redact_exports
 
     if (ds is None) is not is_all:
@@ -537,16 +523,14 @@ def redact_exports_of_cluster(
 @exports_app.command()
 def seal(
     directory: Directory,
-    cluster: Annotated[str | None, typer.Option(help="The cluster, if no line names it.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Cluster, if no line names it.")] = None,
     ds: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The day, if the directory does not.")
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Day, if the directory does not name it.")
     ] = None,
     *,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Seal again a directory that was changed.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Seal a changed directory again.")] = False,
 ) -> None:
-    """Write the manifest of a directory of envelopes, refusing what is malformed."""
+    """Write the manifest of a directory of envelopes; refuse malformed files."""
     from rebalance_ledger.exports.manifest import seal as seal_export
 
     manifest = seal_export(directory, cluster=cluster, ds=ds.date() if ds else None, replace=replace)
@@ -566,7 +550,7 @@ def verify_export(
 
 @exports_app.command()
 def status(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
-    """Say whether a day's export has landed, without reading it; exit code 2 if it has not."""
+    """Show whether a day's export has landed, without reading it; exit code 2 if not."""
     from rebalance_ledger.exports.manifest import export_directory, load_manifest
 
     directory = export_directory(location_of(exports), cluster, ds.date())
@@ -587,31 +571,31 @@ def land_export(directory: Directory, exports: Exports) -> None:
 
 @app.command()
 def step(
-    name: Annotated[StepName, typer.Argument(help="Which stage.")],
+    name: Annotated[StepName, typer.Argument(help="Step to run.")],
     cluster: Cluster,
     ds: Ds,
     exports: Exports = _EXPORTS,
     warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
 ) -> None:
-    """One stage of a day that needs no Spark, as Airflow runs it."""
+    """Run one step of a day that needs no Spark, as Airflow does."""
     day = _day(cluster, ds, exports, warehouse, settings)
     match name:
         case StepName.VERIFY:
-            manifest = stages.verify(day)
+            manifest = steps.verify(day)
             typer.echo(
                 f"The export of {cluster} for {day.ds} is as it was sealed ({len(manifest.files)} files)."
             )
         case StepName.GATE:
             from expectations.verdict import explain
 
-            typer.echo(explain(stages.gate(day)))
+            typer.echo(explain(steps.gate(day)))
         case StepName.PUBLISH:
-            publication = stages.publish(day)
+            publication = steps.publish(day)
             typer.echo(
                 f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
             )
-            _warn_of_stale_days(day.warehouse, cluster, day.exports)
+            _warn_of_outdated_days(day.warehouse, cluster, day.exports)
 
 
 def main() -> None:
@@ -623,7 +607,7 @@ def main() -> None:
         if ending.code == INTERRUPTED:
             _print_error(INTERRUPTED_SENTENCE)
         raise
-    except stages.RefusedError as error:
+    except steps.RefusedError as error:
         _print_error(str(error))
         sys.exit(REFUSED)
     except (
@@ -634,7 +618,7 @@ def main() -> None:
         QueryError,
         RollbackError,
         StagingError,
-        stages.SetUpMissingError,
+        steps.SetUpMissingError,
     ) as error:
         _print_error(str(error))
         sys.exit(BAD_INPUT)
@@ -648,7 +632,7 @@ def main() -> None:
 
 
 def _print_error(message: str) -> None:
-    """Write an error where a terminal shows it: what it quotes may hold control sequences."""
+    """Write an error to stderr with control characters escaped."""
     from rebalance_ledger.cli.result_formats import visible
 
     _stderr.print(visible(message, keep="\n"), soft_wrap=True)
@@ -663,12 +647,12 @@ def _sentence_of_system(error: OSError) -> str:
     )
 
 
-def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> stages.Day:
-    return stages.Day(cluster, ds.date(), location_of(exports), Warehouse.at(warehouse), settings)
+def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> steps.Day:
+    return steps.Day(cluster, ds.date(), location_of(exports), Warehouse.at(warehouse), settings)
 
 
 def _folder(exports: str) -> Path:
-    """The exports' folder, for what can only be done on a disk."""
+    """Return the exports' folder, for commands that need a disk."""
     place = location_of(exports)
     if isinstance(place, Path):
         return place
@@ -678,8 +662,8 @@ def _folder(exports: str) -> Path:
     )
 
 
-def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> None:
-    """Name the published days that are out of date."""
+def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> None:
+    """Warn about outdated published days."""
     from rebalance_ledger.pipeline.outdated import stale_days
 
     days = stale_days(warehouse, cluster, exports)
@@ -692,8 +676,8 @@ def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Location | 
         )
 
 
-def _print_problems(day: stages.Day) -> None:
-    """Write how many problems the published day has, and the command that shows them."""
+def _print_problems(day: steps.Day) -> None:
+    """Write the number of problems of the published day, and the command that lists them."""
     from rebalance_ledger.warehouse.query import query
 
     counted = (
@@ -712,7 +696,7 @@ def _print_problems(day: stages.Day) -> None:
 
 @contextmanager
 def _step(name: str) -> Iterator[None]:
-    """Tell what is being done, and how long it took."""
+    """Write the name of a step when it starts, and its duration when it ends."""
     start = time.monotonic()
     _stderr.print(f"{name} …", end="")
     try:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day, SetUpMissingError
 from rebalance_ledger.tables import ALL_TABLES
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
@@ -237,9 +237,9 @@ def test_a_truncated_export_ends_the_process_with_2(sealed: Path, tmp_path: Path
 
 def test_a_crash_ends_the_process_with_1_and_shows_where(tmp_path: Path) -> None:
     program = (
-        "import sys; from rebalance_ledger.pipeline import steps as stages; from rebalance_ledger.cli.app import main\n"
+        "import sys; from rebalance_ledger.pipeline import steps; from rebalance_ledger.cli.app import main\n"
         "def verify(day): raise RuntimeError('the disk is gone')\n"
-        "stages.verify = verify\n"
+        "steps.verify = verify\n"
         f"sys.argv = ['ledger', 'run', '--cluster', 'c', '--ds', '2026-11-16', '--warehouse', {str(tmp_path)!r}]\n"
         "main()\n"
     )
@@ -465,12 +465,12 @@ def test_without_set_up_a_build_says_so(
     sealed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
-    monkeypatch.setattr(stages, "_ROOT", tmp_path)
+    monkeypatch.setattr(steps, "_ROOT", tmp_path)
     day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
     assert sealed.is_dir()
 
     with pytest.raises(SetUpMissingError) as missing:
-        stages.build(day)
+        steps.build(day)
 
     conf = tmp_path / ".local" / "spark-conf"
     assert str(missing.value) == (

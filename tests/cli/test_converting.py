@@ -15,7 +15,7 @@ import pytest
 from rebalance_ledger.collectors.mqadmin_transcript import read_transcript
 from rebalance_ledger.collectors.offline import Sources, convert
 from rebalance_ledger.exports.writer import ExportWriter
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.command_line import ledger
@@ -189,7 +189,7 @@ def computed(spark: SparkSession, folder: Path) -> dict[str, list[Row]]:
     settings.write_text(SETTINGS)
     day = Day("shop", DS, folder, Warehouse.at(str(folder / "warehouse")), settings)
     compute(spark, day)
-    assert stages.gate(day).verdict != "refused"
+    assert steps.gate(day).verdict != "refused"
     stage = newest(day)
     return {table: staged_rows(stage, table) for table in ("queue_assignment", "ownership_drift")}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.functions import lit
 
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day, RefusedError
 from rebalance_ledger.tables import TABLES_OF_GROUPS
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -110,7 +110,7 @@ def refusal(day: Day, settings: str) -> str:
     assert day.settings_file is not None
     day.settings_file.write_text(settings)
     with pytest.raises(RefusedError) as refused:
-        stages.gate(day)
+        steps.gate(day)
     return str(refused.value)
 
 
@@ -137,7 +137,7 @@ def test_a_waiver_keeps_the_group_in_without_another_build(tuesday: Day) -> None
     assert tuesday.settings_file is not None
     tuesday.settings_file.write_text(QUARANTINE % f", waivers: [{waived}]")
 
-    verdict = stages.gate(tuesday)
+    verdict = steps.gate(tuesday)
 
     assert verdict.verdict == "passed"
     assert verdict.quarantined == []
@@ -183,7 +183,7 @@ def test_a_fault_that_is_no_groups_refuses_the_whole_day(
     compute(spark, day)
 
     with pytest.raises(RefusedError) as refused:
-        stages.gate(day)
+        steps.gate(day)
 
     assert "fails producer_spread.shares_add_up" in str(refused.value)
     assert "no group is left out, because not all that refuses this day is a group's" in str(refused.value)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import broadcast_offset
-from expectations import metrics as measures
+from expectations import broadcast_offset, metrics
 from tests.support.staged_day import Row, StagedDay, healthy_day
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in broadcast_offset.SUITE.expectations}
-STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 INDEX = "offset_files_index.jsonl"
 CLIENT = "10.1.1.21@DEFAULT"
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import assignment_churn
-from expectations import metrics as measures
+from expectations import assignment_churn, metrics
 from tests.support.staged_churn import add_churn
 from tests.support.staged_day import Row, StagedDay
 from tests.support.staged_drift import add_drift
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-STATEMENTS = [text for text in measures.METRIC_STATEMENTS if "'assignment_churn.state_follows_days'" in text]
+STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if "'assignment_churn.state_follows_days'" in text]
 BEFORE = date(2026, 11, 14)
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 

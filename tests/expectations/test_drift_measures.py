@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations import finding, ownership_drift, route_divergence
-from expectations import metrics as measures
+from expectations import finding, metrics, ownership_drift, route_divergence
 from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
 from tests.support.staged_drift import add_divergence, add_drift, add_findings
 from tests.support.staged_findings import explain, id_of, identify
@@ -28,7 +27,7 @@ JUDGED = {
     for suite in (ownership_drift.SUITE, route_divergence.SUITE, finding.SUITE)
     for expectation in suite.expectations
 }
-STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import export_comparison
-from expectations import metrics as measures
+from expectations import export_comparison, metrics
 from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
 from tests.support.staged_export import export_lines, line
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in export_comparison.SUITE.expectations}
-STATEMENTS = [text for text in measures.METRIC_STATEMENTS if "'queue_offset.equals_export'" in text]
+STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if "'queue_offset.equals_export'" in text]
 INSTANT = "2026-11-16T12:00:00.123+00:00"
 LATER = "2026-11-16T12:00:00.124+00:00"
 OF = {

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import finding_facts
-from expectations import metrics as measures
+from expectations import finding_facts, metrics
 from expectations.finding_text import KINDS_WITH_SENTENCE
 from expectations.thresholds import FINDING_KINDS
 from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 
-STATEMENT = next(text for text in measures.METRIC_STATEMENTS if "'finding.numbers_exact'" in text)
+STATEMENT = next(text for text in metrics.METRIC_STATEMENTS if "'finding.numbers_exact'" in text)
 JUDGED = [expectation.expectation_id for expectation in finding_facts.SUITE.expectations]
 FILE = {"seen_values": ["torn"], "examples": ["host-1"]}
 QUEUES = {"queue_count": 6, "examples": ["b/0", "b/1", "b/2", "b/3", "b/4"]}

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations import metrics as measures
-from expectations import recomputed_owners
+from expectations import metrics, recomputed_owners
 from tests.support.staged_day import BROKERS, Row, StagedDay
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-STATEMENTS = [text for text in measures.METRIC_STATEMENTS if "'queue_assignment.owners_recomputed'" in text]
+STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if "'queue_assignment.owners_recomputed'" in text]
 OWNERS, READS, COMPLETE, FOLLOWS, REASON = (
     expectation.expectation_id for expectation in recomputed_owners.SUITE.expectations
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from expectations import metrics as measures
+from expectations import metrics
 from tests.support.staged_day import StagedDay
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden"
 OWNERS: Final = "queue_assignment.owners_recomputed"
-STATEMENTS: Final = [text for text in measures.METRIC_STATEMENTS if f"'{OWNERS}'" in text]
+STATEMENTS: Final = [text for text in metrics.METRIC_STATEMENTS if f"'{OWNERS}'" in text]
 CASES_OF_STRATEGY: Final = 30
 MOST_QUEUES: Final = 40
 REASON: Final = {"CONFIG": "not_in_config_list", "MACHINE_ROOM": "room_without_clients"}

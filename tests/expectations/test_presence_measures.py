@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations import metrics as measures
-from expectations import presence, thresholds
+from expectations import metrics, presence, thresholds
 from rebalance_ledger.rocketmq import system_groups as groups
 from tests.support.staged_day import BROKERS, Row, StagedDay, healthy_day
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in presence.SUITE.expectations}
-STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 QUEUE = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
 

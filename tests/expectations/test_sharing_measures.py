@@ -10,12 +10,12 @@ import pytest
 from expectations import (
     assignment_fairness,
     finding,
+    metrics,
     ownership_drift,
     queue_assignment,
     queue_sharing,
     thresholds,
 )
-from expectations import metrics as measures
 from rebalance_ledger.rocketmq import client_ids as clients
 from spark_jobs.assignment import allocation
 from tests.support.staged_day import BROKERS, Row, StagedDay, healthy_day
@@ -39,7 +39,7 @@ JUDGED = {
     for expectation in suite.expectations
     if expectation.severity == "block"
 } | {finding.ORDER_BLOCK_REPORTED.expectation_id}
-STATEMENTS = [text for text in measures.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 CLIENTS = ("c1", "c2", "c3")
 GRPC = "host@7@0@1k2j3h"

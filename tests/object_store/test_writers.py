@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from rebalance_ledger.storage import lease as turns
+from rebalance_ledger.storage import lease
 from rebalance_ledger.storage.engines import storage_options
 from rebalance_ledger.storage.lease import TurnLostError, turn
 from rebalance_ledger.storage.location import ObjectPath
@@ -64,8 +64,8 @@ class TestSeveralWriters:
     def test_a_writer_that_is_gone_is_waited_for_and_then_forgotten(
         self, root: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(turns, "_LEASE_TTL_S", 0.5)
-        monkeypatch.setattr(turns, "_LOOKED_AT_EVERY_S", 0.1)
+        monkeypatch.setattr(lease, "_LEASE_TTL_S", 0.5)
+        monkeypatch.setattr(lease, "_LOOKED_AT_EVERY_S", 0.1)
         left_behind = ObjectPath.of(f"{root}/gone/publishing.json")
         left_behind.write(json.dumps({"writer": "killed"}).encode())
         with turn(f"{root}/gone"):
@@ -75,7 +75,7 @@ class TestSeveralWriters:
     def test_a_writer_that_was_overtaken_writes_no_more(
         self, root: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(turns, "_RENEWED_EVERY_S", 0.05)
+        monkeypatch.setattr(lease, "_RENEWED_EVERY_S", 0.05)
         taken_over = ObjectPath.of(f"{root}/slow/publishing.json")
         renewed = threading.Event()
         with turn(f"{root}/slow") as mine:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.computed_days import compute, newest, staged_rows
@@ -49,7 +49,7 @@ def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stag
     export.seal(folder / "exports")
     day = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
     compute(spark, day)
-    assert stages.gate(day).reasons == []
+    assert steps.gate(day).reasons == []
     return newest(day)
 
 

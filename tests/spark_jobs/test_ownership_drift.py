@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from expectations import thresholds
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from spark_jobs.gold import ownership_drift
@@ -273,7 +273,7 @@ def test_every_cause_of_the_closed_list_is_met_here_or_in_another_cluster(rows: 
 def test_the_gate_finds_nothing_wrong_with_the_ledger(
     expected_and_day: tuple[dict[str, Expected], Day],
 ) -> None:
-    verdict = stages.gate(expected_and_day[1])
+    verdict = steps.gate(expected_and_day[1])
 
     assert verdict.reasons == []
 

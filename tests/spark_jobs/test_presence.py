@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -60,7 +60,7 @@ class TestWithoutProxies:
         compute_and_publish(spark, Day("shop-test", DS, folder / "exports", warehouse, None))
         day = Day("shop-test", DAY_AFTER, folder / "exports", warehouse, None)
         compute(spark, day)
-        assert stages.gate(day).reasons == []
+        assert steps.gate(day).reasons == []
         return newest(day)
 
     @staticmethod
@@ -136,7 +136,7 @@ class TestWithProxies:
         self._export(folder)
         day = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
         compute(spark, day)
-        assert stages.gate(day).reasons == []
+        assert steps.gate(day).reasons == []
         return newest(day)
 
     @staticmethod

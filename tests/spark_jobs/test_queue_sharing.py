@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.computed_days import compute, newest, staged_rows
@@ -209,4 +209,4 @@ def test_who_pulls_beside_those_that_pop_is_named(rows: dict[str, list[Row]]) ->
 
 
 def test_the_gate_finds_nothing_wrong_with_the_ledger(day: Day) -> None:
-    assert stages.gate(day).reasons == []
+    assert steps.gate(day).reasons == []

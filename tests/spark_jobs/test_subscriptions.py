@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset as pads
 import pytest
 
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from tests.support.computed_days import newest, staged_rows
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def test_a_member_that_does_not_subscribe_leaves_its_share_unread(stage: Staging
 
 def test_the_gate_lets_such_a_day_through_with_a_warning(staged_odd_day: Day) -> None:
     """All of it is true of the cluster, and none of it is wrong in the ledger."""
-    verdict = stages.gate(staged_odd_day)
+    verdict = steps.gate(staged_odd_day)
 
     assert verdict.reasons == []
     assert [warning.split(" (")[0] for warning in verdict.warnings] == [

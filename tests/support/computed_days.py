@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset as pads
 from deltalake import DeltaTable
 
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.tables import ALL_TABLES
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
@@ -33,10 +33,10 @@ Row = dict[str, Any]
 
 
 def compute(spark: SparkSession, day: Day) -> None:
-    """The stages `verify` and `build`; the session stays open, which `stages.build` would close."""
+    """The stages `verify` and `build`; the session stays open, which `steps.build` would close."""
     from spark_jobs.build import build
 
-    stages.verify(day)
+    steps.verify(day)
     build(
         spark,
         exports=day.exports,
@@ -50,8 +50,8 @@ def compute(spark: SparkSession, day: Day) -> None:
 def compute_and_publish(spark: SparkSession, day: Day) -> None:
     """A whole run."""
     compute(spark, day)
-    stages.gate(day)
-    stages.publish(day)
+    steps.gate(day)
+    steps.publish(day)
 
 
 def staged_rows(stage: StagingArea, table: str) -> list[Row]:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rebalance_ledger.cli.app import REFUSED
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day, RefusedError
 from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -42,7 +42,7 @@ STRANGER = "10.9.9.9@stranger"
 def published_once(sample_warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Day:
     """The first day of the sample, published in a warehouse of this module's own."""
     day = copy_stage(sample_day(MONDAY, sample_warehouse), tmp_path_factory.mktemp("published") / "warehouse")
-    stages.publish(day)
+    steps.publish(day)
     return day
 
 
@@ -142,14 +142,14 @@ def test_planted_faults_are_refused_each_by_name_and_leave_what_was_published(
         assert example in told
         assert [name for name, examples in refused if name.startswith(expectation) and example in examples]
     with pytest.raises(StagingError, match="The gate refused the stage"):
-        stages.publish(day)
+        steps.publish(day)
     assert published_state(day.warehouse) == before
 
     stage = newest(day)
     shutil.rmtree(stage.root)
     shutil.copytree(kept, stage.root)
-    stages.gate(day)
-    assert stages.publish(day).changed_tables == ()
+    steps.gate(day)
+    assert steps.publish(day).changed_tables == ()
     assert published_state(day.warehouse) == before
     assert asked(day.warehouse, "SELECT count(*) FROM quarantine.gate_result") == [(0,)]
 
@@ -163,4 +163,4 @@ def test_what_the_gate_did_not_see_is_a_refusal(published: Day) -> None:
     record_again(day.warehouse, day.cluster, day.ds, newest(day))
 
     with pytest.raises(RefusedError, match="it was not measured"):
-        stages.gate(day)
+        steps.gate(day)

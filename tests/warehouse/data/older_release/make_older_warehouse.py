@@ -11,7 +11,7 @@ import tarfile
 from datetime import date
 from pathlib import Path
 
-from rebalance_ledger.pipeline import steps as stages
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.export_builder import ExportBuilder
@@ -26,10 +26,10 @@ def main(folder: Path) -> None:
     for number, ds in enumerate(DAYS):
         _export(ds, client_count=2 + number).seal(folder / "exports")
         day = Day(CLUSTER, ds, folder / "exports", warehouse, None)
-        stages.verify(day)
-        stages.build(day)
-        stages.gate(day)
-        stages.publish(day)
+        steps.verify(day)
+        steps.build(day)
+        steps.gate(day)
+        steps.publish(day)
     with tarfile.open(folder / "older_release.tar.gz", "w:gz") as archive:
         archive.add(folder / "exports", "exports")
         for layer in ("silver", "gold"):
