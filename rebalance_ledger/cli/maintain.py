@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rebalance_ledger.cli.verify import sample_of, verify_days
 from rebalance_ledger.settings import LedgerSettings, load_settings
 from rebalance_ledger.warehouse.errors import NoWarehouseError
-from rebalance_ledger.warehouse.maintenance import Keep, maintain
+from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def maintain_warehouse(
         WriteError: something cannot be written or removed.
     """
     settings = (load_settings(settings_file) if settings_file else LedgerSettings()).maintenance
-    keep = Keep(
+    keep = RetentionPolicy(
         unreferenced=timedelta(days=settings.vacuum_retention_days),
         stages=timedelta(days=settings.staging_retention_days),
         data_docs=timedelta(days=settings.data_docs_retention_days),

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from obstore.store import S3Config
 
 _NAME: Final = "publishing.json"
-_RENEWED_EVERY_S: Final = 10.0
+_RENEW_INTERVAL_S: Final = 10.0
 _LEASE_TTL_S: Final = 60.0
-_LOOKED_AT_EVERY_S: Final = 1.0
+_POLL_INTERVAL_S: Final = 1.0
 _OF_NO_VERSION: Final = '"00000000000000000000000000000000"'
 
 
-class TurnLostError(OSError):
+class LeaseLostError(OSError):
     """Another writer has taken over, because this one could not be heard of for long; `str()` says it."""
 
 
@@ -52,27 +52,27 @@ class Lease:
     def __init__(self, store: S3Store, name: str) -> None:
         self._store = store
         self._name = name
-        self._who = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._renewals = 0
         self._tag: str | None = None
-        self._heard_at = 0.0
+        self._renewed_at = 0.0
         self._is_over = Event()
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Wait until the lease is acquired, however long that takes."""
         seen: str | None = None
         since = time.monotonic()
         while not self._put("create"):
-            tag = self._tag_there()
+            tag = self._stored_tag()
             if tag is None:
                 continue  # It was given back just now.
             if tag != seen:
                 seen, since = tag, time.monotonic()
             elif time.monotonic() - since > _LEASE_TTL_S and self._put({"e_tag": tag}):
                 return
-            time.sleep(_LOOKED_AT_EVERY_S)
+            time.sleep(_POLL_INTERVAL_S)
 
-    def prove(self) -> None:
+    def check_conditional_writes(self) -> None:
         """See that the store refuses what a condition forbids, while the object is there and is ours.
 
         One that ignores conditions says yes to every writer, and loses commits.
@@ -86,7 +86,7 @@ class Lease:
         }
         for header, condition in forbidden.items():
             if self._put(condition):
-                self._give_back()
+                self._release()
                 raise OSError(
                     f"the store ignores {header} when an object is put, so nothing keeps two writers apart; "
                     "use a store, or a release of it, that honours conditional puts"
@@ -102,24 +102,24 @@ class Lease:
         finally:
             self._is_over.set()
             renewing.join()
-            self._give_back()
+            self._release()
 
     def check(self) -> None:
         """Check that this process still holds the lease.
 
         Raises:
-            TurnLostError: it may be another's.
+            LeaseLostError: it may be another's.
         """
         if not self.is_ours:
-            raise TurnLostError("this process was not heard of for so long that another may write now")
+            raise LeaseLostError("this process was not heard of for so long that another may write now")
 
     @property
     def is_ours(self) -> bool:
         """Whether nobody can have taken over yet."""
-        return self._tag is not None and time.monotonic() - self._heard_at < _LEASE_TTL_S / 2
+        return self._tag is not None and time.monotonic() - self._renewed_at < _LEASE_TTL_S / 2
 
     def _renew(self) -> None:
-        while not self._is_over.wait(_RENEWED_EVERY_S):
+        while not self._is_over.wait(_RENEW_INTERVAL_S):
             try:
                 if not self._put({"e_tag": self._tag}):
                     self._tag = None  # Another has taken over.
@@ -130,28 +130,28 @@ class Lease:
     def _put(self, mode: Literal["create"] | UpdateVersion) -> bool:
         """Write the object if there is none, or over the version that is meant; whether that was so."""
         self._renewals += 1
-        content = json.dumps({"writer": self._who, "renewals": self._renewals}).encode()
+        content = json.dumps({"writer": self._holder, "renewals": self._renewals}).encode()
         asked_at = time.monotonic()
         try:
             done = obstore.put(self._store, self._name, content, mode=mode, use_multipart=False)
         except (AlreadyExistsError, PreconditionError):
             return False
-        self._tag, self._heard_at = done["e_tag"], asked_at
+        self._tag, self._renewed_at = done["e_tag"], asked_at
         return True
 
-    def _tag_there(self) -> str | None:
+    def _stored_tag(self) -> str | None:
         try:
             return obstore.head(self._store, self._name)["e_tag"]
         except (FileNotFoundError, NotFoundError):
             return None
 
-    def _give_back(self) -> None:
-        if self._tag is not None and self._tag_there() == self._tag:
+    def _release(self) -> None:
+        if self._tag is not None and self._stored_tag() == self._tag:
             obstore.delete(self._store, self._name)
 
 
 @contextmanager
-def turn(root: str) -> Iterator[Lease]:
+def hold_lease(root: str) -> Iterator[Lease]:
     """Be the one that writes a warehouse for as long as the block lasts; waits for others.
 
     Args:
@@ -171,11 +171,11 @@ def turn(root: str) -> Iterator[Lease]:
             config=config,
             client_options={"allow_http": said.get("AWS_ENDPOINT_URL", "").startswith("http://")},
         )
-        mine = Lease(store, f"{prefix}/{_NAME}".lstrip("/"))
-        mine.take()
-        mine.prove()
+        lease = Lease(store, f"{prefix}/{_NAME}".lstrip("/"))
+        lease.acquire()
+        lease.check_conditional_writes()
     except BaseError as error:
         # The rest repeats the error for developers of the library.
         raise OSError(" ".join(str(error).partition("Debug source:")[0].split())) from error
-    with mine.renewed():
-        yield mine
+    with lease.renewed():
+        yield lease

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.layout import Warehouse
 
-    StillOurs = Callable[[], None]
+    EnsureHeld = Callable[[], None]
 
 PUBLISHED_TABLES: tuple[Table, ...] = (
     *SILVER_TABLES,
@@ -61,24 +61,24 @@ PUBLISHED_TABLES: tuple[Table, ...] = (
 
 
 @contextmanager
-def one_writer(warehouse: Warehouse) -> Iterator[StillOurs]:
-    """Keep other writers out, by a lock of the disk or a turn in the object store.
+def writer_lock(warehouse: Warehouse) -> Iterator[EnsureHeld]:
+    """Keep other writers out, by a file lock on a disk or a lease in an object store.
 
     Two commits to one table at a time are not safe on a local file system. In an object store they are (see
     `storage_options`), and still a publication is more than a commit: a writer first takes back what another has not
     finished.
 
     Yields:
-        What raises an OSError if others are no longer kept out; asked before each commit.
+        A function that raises OSError if the lock is lost; called before each commit.
 
     Raises:
         WriteError: something could not be written. Readers see what they saw before, and a later attempt may succeed.
     """
     if is_object_store(warehouse.root):
-        from rebalance_ledger.storage.lease import turn  # noqa: PLC0415  # a disk needs no client of object stores
+        from rebalance_ledger.storage.lease import hold_lease  # noqa: PLC0415  # a disk needs no client of object stores
 
-        with _translate_write_errors(warehouse), turn(warehouse.root) as mine:
-            yield mine.check
+        with _translate_write_errors(warehouse), hold_lease(warehouse.root) as lease:
+            yield lease.check
         return
     root = Path(warehouse.root)
     with _translate_write_errors(warehouse):
@@ -104,7 +104,7 @@ def _translate_write_errors(warehouse: Warehouse) -> Iterator[None]:
         ) from error
 
 
-def begin_writing(warehouse: Warehouse) -> None:
+def prepare_tables(warehouse: Warehouse) -> None:
     """Make the published tables what this release adds days to.
 
     Raises:
@@ -115,7 +115,7 @@ def begin_writing(warehouse: Warehouse) -> None:
         if delta is not None:
             refuse_other_types(delta, table)
     # To undo is to go back to a schema too, so it comes before the tables are brought up to date.
-    _undo_interrupted(warehouse, named_versions(warehouse))
+    _restore_interrupted(warehouse, named_versions(warehouse))
     for table in (*PUBLISHED_TABLES, PUBLICATION):
         delta = open_table(warehouse.published(table))
         if delta is not None:
@@ -132,7 +132,7 @@ def named_versions(warehouse: Warehouse) -> dict[str, int]:
     return versions
 
 
-def _undo_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
+def _restore_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
     """Take back what a publisher that was killed before its last commit has written.
 
     No reader has seen it. If it stayed, the next publication would show it, as half of a day.
@@ -155,12 +155,12 @@ def _undo_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
                 delta.restore(version)
 
 
-def replace_changed(
+def replace_changed_tables(
     connection: duckdb.DuckDBPyConnection,
     warehouse: Warehouse,
     day: DayRows,
     rows_of: Mapping[Table, pads.Dataset],
-    still_ours: StillOurs,
+    ensure_held: EnsureHeld,
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Make the day's rows these, in every table where they are others.
 
@@ -177,12 +177,12 @@ def replace_changed(
         own = _published_content(connection, warehouse, table, day) if known else None
         if known is None or own != content:
             changed.append(table.qualified_name)
-            still_ours()
+            ensure_held()
             version = replace_day(warehouse.published(table), table, day, rows)
         else:
             version = known["delta_version"]
         versions.append({"table_name": table.qualified_name, "delta_version": version, **content._asdict()})
-    still_ours()  # What follows lets readers see it.
+    ensure_held()  # What follows lets readers see it.
     return versions, tuple(changed)
 
 

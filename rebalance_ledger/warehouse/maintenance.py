@@ -31,7 +31,7 @@ from rebalance_ledger.warehouse.staging import remove_attempts_of_day
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from rebalance_ledger.warehouse.commits import StillOurs
+    from rebalance_ledger.warehouse.commits import EnsureHeld
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _MANY_FILES: Final = 8
@@ -41,7 +41,7 @@ _SMALL_BYTES: Final = 32 * 1024 * 1024
 """Files of this size on average are no longer small."""
 
 
-class Keep(NamedTuple):
+class RetentionPolicy(NamedTuple):
     """How long what nobody uses is kept.
 
     Attributes:
@@ -70,7 +70,9 @@ class MaintenanceAction:
     file_count: int
 
 
-def maintain(warehouse: Warehouse, keep: Keep, *, now: datetime, is_applied: bool) -> list[MaintenanceAction]:
+def maintain(
+    warehouse: Warehouse, keep: RetentionPolicy, *, now: datetime, is_applied: bool
+) -> list[MaintenanceAction]:
     """Merge small files and remove what nobody uses any more.
 
     Args:
@@ -86,19 +88,19 @@ def maintain(warehouse: Warehouse, keep: Keep, *, now: datetime, is_applied: boo
         StagingError: another release has written a table; run maintenance with that one.
         WriteError: something cannot be written or removed; running it again goes on where it ended.
     """
-    with commits.one_writer(warehouse) as still_ours:
+    with commits.writer_lock(warehouse) as ensure_held:
         done: list[MaintenanceAction] = []
         if is_applied:
             # After this, a table's newest version is the one that readers see: nothing older is in use.
-            commits.begin_writing(warehouse)
-        done += _compacted(warehouse, still_ours, is_applied=is_applied)
+            commits.prepare_tables(warehouse)
+        done += _compacted(warehouse, ensure_held, is_applied=is_applied)
         done += _vacuumed(warehouse, keep.unreferenced, is_applied=is_applied)
     done += _old_stages(warehouse, now - keep.stages, is_applied=is_applied)
     done += _old_data_docs(warehouse, now - keep.data_docs, is_applied=is_applied)
     return done
 
 
-def _compacted(warehouse: Warehouse, still_ours: StillOurs, *, is_applied: bool) -> list[MaintenanceAction]:
+def _compacted(warehouse: Warehouse, ensure_held: EnsureHeld, *, is_applied: bool) -> list[MaintenanceAction]:
     """Merge the files of days that are in many small ones, and let the publications name the versions that have them."""
     done: list[MaintenanceAction] = []
     versions: dict[str, int] = {}
@@ -114,7 +116,7 @@ def _compacted(warehouse: Warehouse, still_ours: StillOurs, *, is_applied: bool)
                 delta.optimize.compact([("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())])
                 versions[table.qualified_name] = commits.version_of(warehouse.published(table))
     if versions:
-        still_ours()
+        ensure_held()
         let_publications_name(warehouse, versions)
     return done
 

@@ -49,7 +49,7 @@ class Publication:
 def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[str, Any]]) -> None:
     """Keep the results of a refused day where they can be queried; published tables are not touched."""
     place = warehouse.quarantine(GATE_RESULT)
-    with commits.one_writer(warehouse):
+    with commits.writer_lock(warehouse):
         delta = commits.open_table(place)
         if delta is not None:
             bring_up_to_date(delta, GATE_RESULT)
@@ -70,10 +70,10 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     """
     day = DayRows(cluster, ds)
     # One connection for all tables: to open one takes longer than to count a table's rows.
-    with commits.one_writer(warehouse) as still_ours, duckdb.connect(":memory:") as connection:
+    with commits.writer_lock(warehouse) as ensure_held, duckdb.connect(":memory:") as connection:
         # Checked while the lease is held: a writer that had to wait must not publish an outdated attempt.
         judged = accepted_stage(warehouse, cluster, ds)
-        commits.begin_writing(warehouse)
+        commits.prepare_tables(warehouse)
         excluded_groups = {row["consumer_group"] for row in judged.quarantined}
         of_gate = {QUARANTINED_GROUP: judged.quarantined, GATE_RESULT: judged.results}
         rows = {
@@ -82,7 +82,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
             else without_groups(staged_rows(judged.stage, table), table, excluded_groups)
             for table in commits.PUBLISHED_TABLES
         }
-        versions, changed = commits.replace_changed(connection, warehouse, day, rows, still_ours)
+        versions, changed = commits.replace_changed_tables(connection, warehouse, day, rows, ensure_held)
         if not excluded_groups:
             _refuse_other_row_counts(judged, versions)
         _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})

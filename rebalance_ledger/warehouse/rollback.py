@@ -64,13 +64,15 @@ def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) 
             f"{cluster} {ds} is not published in {warehouse.root}, so there is nothing to roll back: "
             "look for its name and day in `ledger summary`."
         )
-    with commits.one_writer(warehouse) as still_ours, duckdb.connect(":memory:") as connection:
+    with commits.writer_lock(warehouse) as ensure_held, duckdb.connect(":memory:") as connection:
         [current] = commits.own_rows(warehouse, PUBLICATION, day)
         earlier = _replaced_record(warehouse, day, current)
         restored_rows = _rows_named_by(connection, warehouse, day, earlier)
         if is_applied:
-            commits.begin_writing(warehouse)
-            versions, _ = commits.replace_changed(connection, warehouse, day, restored_rows, still_ours)
+            commits.prepare_tables(warehouse)
+            versions, _ = commits.replace_changed_tables(
+                connection, warehouse, day, restored_rows, ensure_held
+            )
             withdrawn = {
                 "withdrawn_run_id": current["run_id"],
                 "withdrawn_version": commits.version_of(warehouse.published(PUBLICATION)),

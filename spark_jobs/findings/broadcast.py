@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, counted, few, found, listed, queue_name
+from spark_jobs.findings.finding_builder import (
+    collect_findings,
+    counted,
+    finding_when,
+    first_n,
+    join_first_n,
+    queue_name,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,19 +41,19 @@ def of_offset_files(files: DataFrame) -> DataFrame:
     )
 
     def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...]) -> Column:
-        return case(
+        return finding_when(
             kind,
             when=F.col("state") == state,
             severity=severity,
-            evidence=(*says, " On ", listed(F.col("hosts")), ": ", listed(F.col("reasons")), "."),
+            evidence=(*says, " On ", join_first_n(F.col("hosts")), ": ", join_first_n(F.col("reasons")), "."),
             process_count=F.when(F.col("process_count") > 0, F.col("process_count")),
-            seen_values=few(F.col("reasons")),
-            examples=few(F.col("hosts")),
+            seen_values=first_n(F.col("reasons")),
+            examples=first_n(F.col("hosts")),
         )
 
     hours = F.format_number(F.col("age_ms") / 3_600_000, 1)
     shared = (F.col("process_count").cast("string"), " processes write one offset file.")
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "client_id"),
         of(
@@ -117,7 +124,7 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
     )
 
     def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...]) -> Column:
-        return case(
+        return finding_when(
             kind,
             when=F.col("state") == state,
             severity=severity,
@@ -126,17 +133,17 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
                 " in ",
                 counted(F.col("count"), "queue", "queues"),
                 ": ",
-                listed(F.col("queues")),
+                join_first_n(F.col("queues")),
                 ".",
             ),
             queue_count=F.col("count"),
-            examples=few(F.col("queues")),
+            examples=first_n(F.col("queues")),
         )
 
     def messages(number: str) -> Column:
         return counted(F.col(number), "message", "messages")
 
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "topic", "client_id"),
         of(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, counted, few, found
+from spark_jobs.findings.finding_builder import collect_findings, counted, finding_when, first_n
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,10 +37,10 @@ def of_changes(churn: DataFrame) -> DataFrame:
             F.sum("moved").cast("int").alias("moved"),
         )
     )
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group",),
-        case(
+        finding_when(
             "strategy_changed",
             when=F.lit(col=True),
             severity="info",
@@ -59,7 +59,7 @@ def of_changes(churn: DataFrame) -> DataFrame:
             queue_total_count=F.col("observed"),
             topic_count=F.size("topics"),
             value_count=F.size("changes"),
-            seen_values=few(F.col("changes")),
-            examples=few(F.col("topics")),
+            seen_values=first_n(F.col("changes")),
+            examples=first_n(F.col("topics")),
         ),
     )

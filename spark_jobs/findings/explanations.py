@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from rebalance_ledger.tables import FINDING
-from spark_jobs.findings.case import CAUSE_SOURCES
+from spark_jobs.findings.finding_builder import CAUSE_SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

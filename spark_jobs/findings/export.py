@@ -9,7 +9,15 @@ from pyspark.sql import functions as F
 from rebalance_ledger.collectors.permissions import RESOURCES
 from rebalance_ledger.exports.contract import NOT_ASKED
 from rebalance_ledger.exports.payloads import CODES_THAT_ANSWER, NOT_ONLINE
-from spark_jobs.findings.case import SUBJECT, advice_for, case, counted, few, found, listed
+from spark_jobs.findings.finding_builder import (
+    SUBJECT,
+    advice_for,
+    collect_findings,
+    counted,
+    finding_when,
+    first_n,
+    join_first_n,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -85,22 +93,22 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
             F.min(F.concat(_line(), F.lit(": "), F.col("reason"))).alias("reason"),
         )
     )
-    return found(
+    return collect_findings(
         seen,
         SUBJECT,
-        case(
+        finding_when(
             "record_rejected",
             when=F.lit(col=True),
             severity="warning",
             evidence=(
                 counted(F.col("count"), "record", "records"),
                 " of kind ",
-                listed(F.col("kinds")),
+                join_first_n(F.col("kinds")),
                 " could not be read: ",
                 F.col("reason"),
             ),
             record_count=F.col("count"),
-            seen_values=few(F.col("kinds")),
+            seen_values=first_n(F.col("kinds")),
         ),
     )
 
@@ -124,24 +132,24 @@ def of_repeated_records(records: DataFrame) -> DataFrame:
             F.collect_set(_line()).alias("lines"),
         )
     )
-    return found(
+    return collect_findings(
         seen,
         SUBJECT,
-        case(
+        finding_when(
             "record_repeated",
             when=F.lit(col=True),
             severity=F.when(F.col("is_repeat"), "info").otherwise("warning"),
             evidence=(
                 counted(F.col("count"), "record", "records"),
                 " of kind ",
-                listed(F.col("kinds")),
+                join_first_n(F.col("kinds")),
                 F.when(F.col("count") == 1, " does").otherwise(" do"),
                 " not count beside another answer to the same question: ",
                 F.col("pair"),
             ),
             record_count=F.col("count"),
-            seen_values=few(F.col("kinds")),
-            examples=few(F.col("lines")),
+            seen_values=first_n(F.col("kinds")),
+            examples=first_n(F.col("lines")),
         ),
     )
 
@@ -179,27 +187,27 @@ def of_failed_sources(records: DataFrame) -> DataFrame:
     )
     message = F.coalesce("message", F.lit("no message"))
     missing = F.concat(
-        F.lit("; these kinds need Get and List on "), listed(F.col("resources")), F.lit(": "), message
+        F.lit("; these kinds need Get and List on "), join_first_n(F.col("resources")), F.lit(": "), message
     )
     is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
-    return found(
+    return collect_findings(
         seen,
         ("broker_name",),
-        case(
+        finding_when(
             "source_failed",
             when=F.lit(col=True),
             severity="warning",
             evidence=(
                 counted(F.col("count"), "question", "questions"),
                 F.when(is_refused, " refused (").otherwise(" failed ("),
-                listed(F.col("kinds")),
+                join_first_n(F.col("kinds")),
                 ")",
                 F.when(is_refused, missing).otherwise(F.concat(F.lit(": "), message)),
             ),
             advice=advice_for("source_failed", F.col("likely_cause")),
             likely_cause=F.col("likely_cause"),
             record_count=F.col("count"),
-            seen_values=few(F.col("kinds")),
-            examples=few(F.col("asked")),
+            seen_values=first_n(F.col("kinds")),
+            examples=first_n(F.col("asked")),
         ),
     )

@@ -14,8 +14,16 @@ from rebalance_ledger.tables.finding_advice import (
     DELETE_GROUP,
 )
 from spark_jobs.assignment.members import ids_where, repeated_ids, shared_client_ids, unsubscribed_ids
-from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
 from spark_jobs.findings.export import failed_questions
+from spark_jobs.findings.finding_builder import (
+    collect_findings,
+    counted,
+    finding_when,
+    first_n,
+    join_first_n,
+    sources,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,19 +84,19 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
     has_unknown = F.array_contains("states", "unknown")
     is_broadcasting = F.array_contains("states", "broadcasting")
     member_count = F.size("members")
-    return found(
+    return collect_findings(
         groups,
         ("consumer_group",),
-        case(
+        finding_when(
             "mixed_strategies",
             when=~is_broadcasting & (F.size("strategies") > 1),
             severity="critical",
             evidence=("Members report ", F.array_join("strategies", " and "), "."),
             client_total_count=member_count,
             value_count=F.size("strategies"),
-            seen_values=few(F.col("strategies")),
+            seen_values=first_n(F.col("strategies")),
         ),
-        case(
+        finding_when(
             "group_offline",
             when=F.array_contains("states", "offline") & (F.size("states") == 1),
             severity="warning",
@@ -112,13 +120,13 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
             ).otherwise(ADVICE["group_offline"]),
             topic_count=F.col("topic_count"),
         ),
-        case(
+        finding_when(
             "members_unknown",
             when=has_unknown,
             severity="warning",
             evidence=(
                 "Nobody can say whether members are connected: ",
-                listed(F.transform("reasons", _meaning_of_reason)),
+                join_first_n(F.transform("reasons", _meaning_of_reason)),
                 F.when(
                     F.array_contains("reasons", "broker_not_asked") & F.col("message").isNotNull(),
                     F.concat(F.lit(" ("), F.col("message"), F.lit(")")),
@@ -138,9 +146,9 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
                 F.col("reasons") == F.array(F.lit("broker_not_asked")), F.col("silent_sources")
             ),
             topic_count=F.col("topic_count"),
-            seen_values=few(F.col("reasons")),
+            seen_values=first_n(F.col("reasons")),
         ),
-        case(
+        finding_when(
             "client_unreachable",
             when=F.size("unasked") > 0,
             severity="warning",
@@ -149,7 +157,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
                 " of ",
                 counted(member_count, "member", "members"),
                 " could not be asked what they hold: ",
-                listed(F.col("unasked")),
+                join_first_n(F.col("unasked")),
                 ".",
             ),
             # What a member holds is asked through any broker, so no broker is named in these lines.
@@ -158,9 +166,9 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
             ),
             client_count=F.size("unasked"),
             client_total_count=member_count,
-            examples=few(F.col("unasked")),
+            examples=first_n(F.col("unasked")),
         ),
-        case(
+        finding_when(
             "member_lists_differ",
             when=F.col("list_count") > 1,
             severity="warning",
@@ -187,10 +195,10 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
         )
     )
     is_certain = F.col("process_count").isNotNull()
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "client_id"),
-        case(
+        finding_when(
             "duplicate_client_id",
             when=F.lit(col=True),
             severity=F.when(is_certain & (F.col("state") == "online"), "critical").otherwise("warning"),
@@ -237,10 +245,10 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
     )
     is_partial = (F.size("unsubscribed") > 0) & (F.size("unsubscribed") < F.col("member_count"))
     different = F.coalesce("expressions", F.array().cast("array<string>"))
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "topic"),
-        case(
+        finding_when(
             "subscriptions_differ",
             when=is_partial | (F.size(different) > 0),
             severity=F.when(F.col("group_state") == "online", "critical").otherwise("warning"),
@@ -256,7 +264,7 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
             client_count=F.size("unsubscribed"),
             client_total_count=F.col("member_count"),
             value_count=F.greatest(F.size(different), F.lit(1)),
-            seen_values=few(different),
-            examples=few(F.col("unsubscribed")),
+            seen_values=first_n(different),
+            examples=first_n(F.col("unsubscribed")),
         ),
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, counted, few, found, listed
+from spark_jobs.findings.finding_builder import collect_findings, counted, finding_when, first_n, join_first_n
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -42,23 +42,23 @@ def of_masters(brokers: DataFrame, divergence: DataFrame) -> DataFrame:
     topics = divergence.where("is_routed").groupBy("broker_name").agg(F.collect_set("topic").alias("topics"))
     seen = masterless(brokers).join(topics, "broker_name", "left")
     count = F.coalesce(F.size("topics"), F.lit(0))
-    return found(
+    return collect_findings(
         seen,
         ("broker_name",),
-        case(
+        finding_when(
             "broker_without_master",
             when=F.lit(col=True),
             severity="warning",
             evidence=(
                 "No name server lists a master (broker id 0) of this broker, only ",
-                listed(F.col("slaves")),
+                join_first_n(F.col("slaves")),
                 ". Its slave serves reads and takes no messages, for ",
                 counted(count, "topic", "topics"),
                 ".",
             ),
             topic_count=count,
             value_count=F.size("slaves"),
-            seen_values=few(F.col("slaves")),
-            examples=few(F.col("topics")),
+            seen_values=first_n(F.col("slaves")),
+            examples=first_n(F.col("topics")),
         ),
     )

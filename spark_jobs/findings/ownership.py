@@ -8,7 +8,16 @@ from pyspark.sql import functions as F
 
 from rebalance_ledger.tables.finding_advice import GIVE_STRATEGY
 from spark_jobs.assignment.allocation import MIXED
-from spark_jobs.findings.case import advice_for, case, counted, few, found, listed, queue_name, text
+from spark_jobs.findings.finding_builder import (
+    advice_for,
+    collect_findings,
+    counted,
+    finding_when,
+    first_n,
+    join_first_n,
+    queue_name,
+    text,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -42,7 +51,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
     )
     count, cause = F.col("count"), F.col("likely_cause")
     because = F.when(cause.isNull(), "").otherwise(F.concat(F.lit(" ("), cause, F.lit(")")))
-    queues = (because, ": ", listed(F.col("queues")), ".")
+    queues = (because, ": ", join_first_n(F.col("queues")), ".")
     is_unowned = F.col("state") == "unowned"
     is_foreign = F.col("state") == "unexpected_owner"
     is_frozen = is_foreign & cause.eqNullSafe("route_missing")
@@ -50,8 +59,8 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
         "likely_cause": cause,
         "queue_count": F.col("count"),
         "client_total_count": F.col("member_count"),
-        "seen_values": few(F.col("reasons")),
-        "examples": few(F.col("queues")),
+        "seen_values": first_n(F.col("reasons")),
+        "examples": first_n(F.col("queues")),
     }
     waiting = F.when(
         F.col("waiting_count").isNotNull(),
@@ -64,10 +73,10 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
     urgent = F.when(F.coalesce(cause.isin(*_CAUSES_THAT_PASS), F.lit(col=False)), "warning").otherwise(
         "critical"
     )
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "topic"),
-        case(
+        finding_when(
             "unowned",
             when=is_unowned & ~F.col("is_broadcasting"),
             severity=urgent,
@@ -76,7 +85,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
             waiting_message_count=F.col("waiting_count"),
             **columns,
         ),
-        case(
+        finding_when(
             "broadcast_queue_not_consumed",
             when=is_unowned & F.col("is_broadcasting"),
             severity="warning",
@@ -88,7 +97,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
             advice=advice_for("broadcast_queue_not_consumed", cause),
             **holders,
         ),
-        case(
+        finding_when(
             "multiple_owners",
             when=F.col("state") == "multiple_owners",
             severity=urgent,
@@ -97,13 +106,13 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 " more than one owner",
                 *queues[:-1],
                 " by ",
-                listed(F.col("owners")),
+                join_first_n(F.col("owners")),
                 ".",
             ),
             advice=advice_for("multiple_owners", cause),
             **holders,
         ),
-        case(
+        finding_when(
             "unexpected_owner",
             when=is_foreign & ~is_frozen,
             severity="warning",
@@ -112,13 +121,13 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 " by a client that the strategy would not have chosen",
                 *queues[:-1],
                 " by ",
-                listed(F.col("owners")),
+                join_first_n(F.col("owners")),
                 ".",
             ),
             advice=advice_for("unexpected_owner", cause),
             **holders,
         ),
-        case(
+        finding_when(
             "assignment_stale",
             when=is_frozen,
             severity="warning",
@@ -127,9 +136,9 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 " of a topic without a readable route ",
                 F.when(count == 1, "is").otherwise("are"),
                 " still held: ",
-                listed(F.col("queues")),
+                join_first_n(F.col("queues")),
                 " by ",
-                listed(F.col("owners")),
+                join_first_n(F.col("owners")),
                 ".",
             ),
             **holders,
@@ -189,7 +198,7 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
         "queue_count": F.col("count"),
         "topic_count": F.size("topics"),
         "seen_values": F.array_compact(F.array("strategy")),
-        "examples": few(F.col("topics")),
+        "examples": first_n(F.col("topics")),
     }
     evidence: tuple[Column | str, ...] = (
         F.when(
@@ -200,17 +209,17 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
         )
         .otherwise(F.concat(F.lit("Members report the strategy "), "strategy", F.lit("."))),
     )
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group",),
-        case(
+        finding_when(
             "settings_missing",
             when=reason.isin("settings_missing", "member_strategy_unknown"),
             severity="info",
             evidence=evidence,
             **columns,
         ),
-        case(
+        finding_when(
             "settings_missing",
             when=reason == "strategy_not_reported",
             severity="info",
@@ -223,7 +232,7 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
             client_total_count=F.col("member_count"),
             **columns,
         ),
-        case(
+        finding_when(
             "strategy_unknown",
             when=reason.isin("strategy_unknown", "release_unknown"),
             severity="info",
@@ -244,10 +253,10 @@ def of_shares(fairness: DataFrame) -> DataFrame:
         "queue_total_count": F.col("queue_count"),
         "seen_values": F.array("strategy"),
     }
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "topic"),
-        case(
+        finding_when(
             "idle_clients",
             when=(F.col("idle_client_count") > 0) & F.col("queue_count").isNotNull(),
             severity="info",
@@ -263,7 +272,7 @@ def of_shares(fairness: DataFrame) -> DataFrame:
             client_count=F.col("idle_client_count"),
             **columns,
         ),
-        case(
+        finding_when(
             "load_imbalanced",
             when=(F.col("max_over_mean") >= _UNFAIR_MAX_OVER_MEAN) & (most - least > 1),
             severity="warning",

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from spark_jobs.assignment.presence import is_users_group
-from spark_jobs.findings.case import case, counted, few, found, listed, queue_name, text
+from spark_jobs.findings.finding_builder import (
+    collect_findings,
+    counted,
+    finding_when,
+    first_n,
+    join_first_n,
+    queue_name,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,10 +68,10 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         F.collect_set("client_id").alias("clients"),
         (F.min(_age_ms("last_consumed_at", "client_now")) / 60_000).cast("int").alias("minutes"),
     )
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "topic"),
-        case(
+        finding_when(
             "consumption_stalled",
             when=F.lit(col=True),
             severity="warning",
@@ -72,16 +80,16 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
                 " in ",
                 counted(F.col("count"), "queue", "queues"),
                 ", of which ",
-                listed(F.col("clients")),
+                join_first_n(F.col("clients")),
                 " has consumed nothing for ",
                 text("minutes"),
                 " minutes: ",
-                listed(F.col("queues")),
+                join_first_n(F.col("queues")),
                 ".",
             ),
             queue_count=F.col("count"),
             client_count=F.size("clients"),
-            examples=few(F.col("queues")),
+            examples=first_n(F.col("queues")),
         ),
     )
 
@@ -104,10 +112,10 @@ def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         F.max("redelivery_count").alias("redeliveries"),
         F.collect_set(queue_name()).alias("queues"),
     )
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "topic"),
-        case(
+        finding_when(
             "order_queue_blocked",
             when=F.lit(col=True),
             severity="warning",
@@ -120,11 +128,11 @@ def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
                     counted(F.col("waiting"), "message waits", "messages wait"), F.lit("messages wait")
                 ),
                 ": ",
-                listed(F.col("queues")),
+                join_first_n(F.col("queues")),
                 ".",
             ),
             queue_count=F.col("count"),
-            examples=few(F.col("queues")),
+            examples=first_n(F.col("queues")),
         ),
     )
 

@@ -10,7 +10,7 @@ from spark_jobs.assignment.allocation import SERVER_OFF
 from spark_jobs.assignment.members import ids_where
 from spark_jobs.assignment.request_modes import BROKER_STRATEGIES
 from spark_jobs.assignment.subscriptions import is_grpc_id
-from spark_jobs.findings.case import case, counted, few, found, listed
+from spark_jobs.findings.finding_builder import collect_findings, counted, finding_when, first_n, join_first_n
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,10 +46,10 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
     is_mixed = (F.size("popping") > 0) & (F.size("pulling") > 0)
     is_split = ~is_mixed & (F.size("proxied") > 0) & (F.col("listed_count") > 0)
     member_count = F.col("listed_count") + F.size("proxied")
-    return found(
+    return collect_findings(
         seen,
         ("consumer_group", "topic"),
-        case(
+        finding_when(
             "mixed_request_modes",
             when=is_mixed | is_split,
             severity="critical",
@@ -61,11 +61,11 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
                         F.lit("Members that pop: "),
                         F.size("popping").cast("string"),
                         F.lit(" ("),
-                        listed(F.col("popping")),
+                        join_first_n(F.col("popping")),
                         F.lit("). Members that pull: "),
                         F.size("pulling").cast("string"),
                         F.lit(" ("),
-                        listed(F.col("pulling")),
+                        join_first_n(F.col("pulling")),
                         F.lit("). Both read the same queues."),
                     ),
                 ).otherwise(
@@ -81,9 +81,9 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
             ),
             client_count=F.when(is_mixed, F.size("popping")).otherwise(F.size("proxied")),
             client_total_count=member_count,
-            examples=few(F.when(is_mixed, F.col("popping")).otherwise(F.col("proxied"))),
+            examples=first_n(F.when(is_mixed, F.col("popping")).otherwise(F.col("proxied"))),
         ),
-        case(
+        finding_when(
             "server_load_balancer_off",
             when=F.col("division_reason").eqNullSafe(SERVER_OFF) & (F.col("listed_count") > 1),
             severity="critical",
@@ -93,9 +93,9 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
             ),
             client_count=F.size("asking"),
             client_total_count=F.col("listed_count"),
-            examples=few(F.col("asking")),
+            examples=first_n(F.col("asking")),
         ),
-        case(
+        finding_when(
             "request_modes_differ",
             when=(F.size("asking") > 0) & (F.col("request_state") == "differ"),
             severity="warning",
@@ -107,7 +107,7 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
             client_count=F.size("asking"),
             client_total_count=F.col("listed_count"),
         ),
-        case(
+        finding_when(
             "strategy_unknown_to_broker",
             when=(F.size("odd") > 0) & ~F.col("division_reason").eqNullSafe(SERVER_OFF),
             severity="warning",
@@ -119,8 +119,8 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
             ),
             client_count=F.size("odd"),
             client_total_count=F.col("listed_count"),
-            seen_values=few(F.array_compact("strategies")),
-            examples=few(F.col("odd")),
+            seen_values=first_n(F.array_compact("strategies")),
+            examples=first_n(F.col("odd")),
         ),
     )
 

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from spark_jobs.findings.case import case, counted, few, found, listed, sources, text
 from spark_jobs.findings.export import unreachable_brokers
+from spark_jobs.findings.finding_builder import (
+    collect_findings,
+    counted,
+    finding_when,
+    first_n,
+    join_first_n,
+    sources,
+    text,
+)
 from spark_jobs.findings.masters import follows_from_no_master, masterless
 
 if TYPE_CHECKING:
@@ -30,17 +38,17 @@ def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) ->
         F.col("topic") != F.concat(F.lit("%RETRY%"), "consumer_group")
     )
     topics = subscriptions.where((F.col("route_state") == "none") & ~is_of_popping).groupBy("topic")
-    return found(
+    return collect_findings(
         topics.agg(F.collect_set("consumer_group").alias("groups")).join(lost, "topic", "left"),
         ("topic",),
-        case(
+        finding_when(
             "route_missing",
             when=F.lit(col=True),
             severity="warning",
-            evidence=("No name server has a route; subscribed by ", listed(F.col("groups")), "."),
+            evidence=("No name server has a route; subscribed by ", join_first_n(F.col("groups")), "."),
             cause_sources=sources(F.col("lost_brokers"), "connection_failed"),
             group_count=F.size("groups"),
-            examples=few(F.col("groups")),
+            examples=first_n(F.col("groups")),
         ),
     )
 
@@ -74,33 +82,37 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
             F.bool_and(is_missing_alone | ~F.col("is_read_affected")).alias("is_missing_alone"),
         )
     )
-    return found(
+    return collect_findings(
         seen,
         ("topic",),
-        case(
+        finding_when(
             "route_differs",
             when=F.size("brokers") > 0,
             severity="warning",
             evidence=(
                 text("nameserver_count"),
                 " name servers give different readable queues on ",
-                listed(F.col("brokers")),
+                join_first_n(F.col("brokers")),
                 ": ",
-                listed(F.col("queues")),
+                join_first_n(F.col("queues")),
                 ".",
             ),
             cause_sources=F.when(F.col("is_missing_alone"), sources(F.col("brokers"))),
             value_count=F.size("queues"),
-            seen_values=few(F.col("queues")),
-            examples=few(F.col("brokers")),
+            seen_values=first_n(F.col("queues")),
+            examples=first_n(F.col("brokers")),
         ),
-        case(
+        finding_when(
             "order_conf_differs",
             when=F.size("orders") > 0,
             severity="warning",
-            evidence=("Name servers give different order configurations: ", listed(F.col("orders")), "."),
+            evidence=(
+                "Name servers give different order configurations: ",
+                join_first_n(F.col("orders")),
+                ".",
+            ),
             value_count=F.size("orders"),
-            seen_values=few(F.col("orders")),
+            seen_values=first_n(F.col("orders")),
         ),
     )
 
@@ -113,16 +125,16 @@ def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
         .groupBy("topic")
         .agg(F.collect_set(confs).alias("confs"))
     )
-    return found(
+    return collect_findings(
         seen,
         ("topic",),
-        case(
+        finding_when(
             "order_conf_unreadable",
             when=F.lit(col=True),
             severity="warning",
-            evidence=("Producers cannot read the order configuration: ", listed(F.col("confs")), "."),
+            evidence=("Producers cannot read the order configuration: ", join_first_n(F.col("confs")), "."),
             value_count=F.size("confs"),
-            seen_values=few(F.col("confs")),
+            seen_values=first_n(F.col("confs")),
         ),
     )
 
@@ -180,7 +192,7 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
 
     def of(name: str, kind: str, says: str, cause_sources: Column | None = None) -> Column:
         topics, values = F.col(f"{kind}_topics"), F.col(f"{kind}_values")
-        return case(
+        return finding_when(
             name,
             when=F.size(topics) > 0,
             severity="warning",
@@ -188,19 +200,19 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
                 says,
                 counted(F.size(topics), "topic", "topics"),
                 " (",
-                listed(topics),
+                join_first_n(topics),
                 "): ",
-                listed(values),
+                join_first_n(values),
                 ".",
             ),
             cause_sources=cause_sources,
             topic_count=F.size(topics),
             value_count=F.size(values),
-            seen_values=few(values),
-            examples=few(topics),
+            seen_values=first_n(values),
+            examples=first_n(topics),
         )
 
-    return found(
+    return collect_findings(
         seen,
         ("broker_name",),
         of(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def finding(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, gold: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """Every finding by itself, as `findings.case.found` gives it; `findings.explanations.with_roots` completes the table.
+    """Every finding by itself, as `findings.finding_builder.collect_findings` gives it; `findings.explanations.with_roots` completes the table.
 
     Args:
         silver: the silver tables by name.

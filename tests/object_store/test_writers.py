@@ -13,9 +13,9 @@ from deltalake import DeltaTable, write_deltalake
 
 from rebalance_ledger.storage import lease
 from rebalance_ledger.storage.engines import storage_options
-from rebalance_ledger.storage.lease import TurnLostError, turn
+from rebalance_ledger.storage.lease import LeaseLostError, hold_lease
 from rebalance_ledger.storage.location import ObjectPath
-from rebalance_ledger.warehouse.commits import one_writer
+from rebalance_ledger.warehouse.commits import writer_lock
 from rebalance_ledger.warehouse.errors import WriteError
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.object_store.server import object_store
@@ -52,7 +52,7 @@ class TestSeveralWriters:
         most: list[int] = []
 
         def work(writer: int) -> None:
-            with turn(f"{root}/one"):
+            with hold_lease(f"{root}/one"):
                 inside.append(writer)
                 most.append(len(inside))
                 inside.remove(writer)
@@ -65,26 +65,26 @@ class TestSeveralWriters:
         self, root: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(lease, "_LEASE_TTL_S", 0.5)
-        monkeypatch.setattr(lease, "_LOOKED_AT_EVERY_S", 0.1)
+        monkeypatch.setattr(lease, "_POLL_INTERVAL_S", 0.1)
         left_behind = ObjectPath.of(f"{root}/gone/publishing.json")
         left_behind.write(json.dumps({"writer": "killed"}).encode())
-        with turn(f"{root}/gone"):
+        with hold_lease(f"{root}/gone"):
             assert b"killed" not in left_behind.open().read()
         assert not left_behind.is_file()
 
     def test_a_writer_that_was_overtaken_writes_no_more(
         self, root: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(lease, "_RENEWED_EVERY_S", 0.05)
+        monkeypatch.setattr(lease, "_RENEW_INTERVAL_S", 0.05)
         taken_over = ObjectPath.of(f"{root}/slow/publishing.json")
         renewed = threading.Event()
-        with turn(f"{root}/slow") as mine:
+        with hold_lease(f"{root}/slow") as mine:
             mine.check()
             # As another does that has not heard of this one for long.
             taken_over.write(b'{"writer": "another"}')
             while mine.is_ours:
                 renewed.wait(0.05)
-            with pytest.raises(TurnLostError, match="another"):
+            with pytest.raises(LeaseLostError, match="another"):
                 mine.check()
         assert taken_over.open().read() == b'{"writer": "another"}'
 
@@ -99,7 +99,7 @@ def test_a_store_that_ignores_a_condition_is_not_written(
         warehouse = Warehouse("s3a://lake/warehouse")
         with (
             pytest.raises(WriteError, match=f"the store ignores {condition} when an object is put"),
-            one_writer(warehouse),
+            writer_lock(warehouse),
         ):
             pytest.fail("somebody writes")
         assert not list(ObjectPath.of(warehouse.root).files())

@@ -13,7 +13,6 @@ from expectations.thresholds import (
     FINDING_KINDS_OF_CLIENTS,
 )
 from rebalance_ledger.tables import FINDING
-from spark_jobs.findings.case import CAUSE_SOURCES, CAUSE_SOURCES_TYPE, ID_COLUMNS
 from spark_jobs.findings.explanations import (
     CLIENT_KINDS,
     EXPLANATIONS,
@@ -22,6 +21,7 @@ from spark_jobs.findings.explanations import (
     QUEUE_KINDS,
     with_roots,
 )
+from spark_jobs.findings.finding_builder import CAUSE_SOURCES, CAUSE_SOURCES_TYPE, ID_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

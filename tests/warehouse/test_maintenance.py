@@ -15,7 +15,7 @@ from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
-from rebalance_ledger.warehouse.maintenance import Keep, let_publications_name, maintain
+from rebalance_ledger.warehouse.maintenance import RetentionPolicy, let_publications_name, maintain
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.rollback import rollback
 from rebalance_ledger.warehouse.staging import attempt
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.maintenance import MaintenanceAction
 
 NOW = datetime(2126, 1, 1, tzinfo=UTC)
-NOTHING_IS_KEPT = Keep(timedelta(0), timedelta(0), timedelta(0))
-A_MONTH_IS_KEPT = Keep(timedelta(days=30), timedelta(days=36500), timedelta(days=36500))
+NOTHING_IS_KEPT = RetentionPolicy(timedelta(0), timedelta(0), timedelta(0))
+A_MONTH_IS_KEPT = RetentionPolicy(timedelta(days=30), timedelta(days=36500), timedelta(days=36500))
 
 
 @pytest.fixture

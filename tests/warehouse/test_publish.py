@@ -367,14 +367,14 @@ def test_publishers_of_one_warehouse_go_one_after_the_other(
         seen_together.append(len(inside))
         return replace(*arguments)
 
-    undo = commits._undo_interrupted
+    undo = commits._restore_interrupted
 
     def first_step(*arguments: Any) -> None:
         inside.clear()
         undo(*arguments)
 
     monkeypatch.setattr(commits, "replace_day", watched)
-    monkeypatch.setattr(commits, "_undo_interrupted", first_step)
+    monkeypatch.setattr(commits, "_restore_interrupted", first_step)
     start = threading.Barrier(len(days))
     failures: list[BaseException] = []
 

@@ -38,7 +38,7 @@ _CASE_COLUMNS: Final = tuple(
 )
 
 
-def found(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFrame:
+def collect_findings(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFrame:
     """The findings that the cases see in each row; `subject` names the columns that say whom they are about."""
     absent = {name: F.lit(None).cast("string") for name in SUBJECT if name not in subject}
     return (
@@ -48,7 +48,7 @@ def found(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFram
     )
 
 
-def case(
+def finding_when(
     kind: str,
     *,
     when: Column,
@@ -94,16 +94,16 @@ def case(
     )
 
 
-def few(values: Column) -> Column:
+def first_n(values: Column) -> Column:
     """The first few of a set of texts, in order."""
     return F.slice(F.array_sort(values), 1, _EXAMPLE_COUNT)
 
 
-def listed(values: Column) -> Column:
+def join_first_n(values: Column) -> Column:
     """The first few of a set of texts as one text, with how many of how many they are if the list is cut."""
     total = F.size(values)
     cut = F.concat(F.lit(f" ({_EXAMPLE_COUNT} of "), total.cast("string"), F.lit(")"))
-    return F.concat(F.array_join(few(values), ", "), F.when(total > _EXAMPLE_COUNT, cut).otherwise(""))
+    return F.concat(F.array_join(first_n(values), ", "), F.when(total > _EXAMPLE_COUNT, cut).otherwise(""))
 
 
 def counted(number: Column, singular: str, plural: str) -> Column:
