@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 _WRITE, _POINTER, _REPLACE = (
-    "spark_jobs.staging:_write",
-    "rebalance_ledger.warehouse.staging:_write_json",
+    "spark_jobs.staging:write_table",
+    "rebalance_ledger.warehouse.staging:write_record",
     "rebalance_ledger.warehouse.commits:replace_day",
 )
 
@@ -70,6 +70,7 @@ def test_a_day_whose_computation_is_killed_again_and_again_ends_like_any_other(
     assert len(attempts) == 1
 
 
+@pytest.mark.e2e
 def test_a_gate_that_is_killed_gives_its_verdict_the_next_time(days: Days, tmp_path: Path) -> None:
     ledger = days.judged.copied_to(tmp_path)
     before, after = days.contents
@@ -81,6 +82,7 @@ def test_a_gate_that_is_killed_gives_its_verdict_the_next_time(days: Days, tmp_p
     assert ledger.fingerprint() == after
 
 
+@pytest.mark.e2e
 def test_a_publication_that_is_killed_anywhere_shows_nothing_of_the_day_until_it_shows_all(
     days: Days, tmp_path: Path
 ) -> None:

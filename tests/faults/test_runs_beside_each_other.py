@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
 PATIENCE_S = 300
 ROOT = Path(__file__).resolve().parents[2]
-_WRITE = "spark_jobs.staging:_write"
+_WRITE = "spark_jobs.staging:write_table"
 
 
 def ends(process: subprocess.Popen[str]) -> tuple[int, str]:

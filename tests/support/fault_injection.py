@@ -1,6 +1,6 @@
 """Runs `ledger` and strikes at one exact moment of it.
 
-    python tests/support/fault_injection.py '{"call": "rebalance_ledger.warehouse.publish:_replace", "nth": 3, "moment": "before", "deed": "kill"}' run --cluster=…
+    python tests/support/fault_injection.py '{"call": "rebalance_ledger.warehouse.commits:replace_day", "nth": 3, "moment": "before", "deed": "kill"}' run --cluster=…
 
 A program of its own, because what it strikes is its own process: the real stages run, and only the moment is chosen.
 """
@@ -78,7 +78,7 @@ def prepare(strike: Strike) -> None:
         elif strike.moment == "within" and inspect.isgeneratorfunction(original):
             return generator(*arguments)
         elif strike.moment == "within":
-            _, _, table, stage = arguments
+            _, stage, table, _ = arguments
             threading.Thread(target=_when_written, args=(stage.table(table), strike), daemon=True).start()
         answer = original(*arguments, **named)
         if strike.moment == "after":
