@@ -1,29 +1,28 @@
 """# The daily queue ledger.
 
-For every cluster in the settings and one UTC day: who owns each RocketMQ queue, who should, and whether that can
-be believed. One run is one day; inside it each cluster goes its own way, so one cluster's missing export does not
-hold up another's ledger.
+For every cluster in the settings and one UTC day: who owns each RocketMQ queue, and who should. One run is one day;
+clusters are processed independently, so a missing export of one cluster does not delay another.
 
-| task | does | when it fails |
+| task | action | on failure |
 |---|---|---|
-| `clusters` | reads the clusters' names from the settings file | the settings file is wrong: correct it |
-| `verify_export` | checks the landed export against its manifest; today's scheduled run waits for it to land | the export is missing or damaged: land it again. A past day never asks a live cluster |
-| `build` | one Spark application: silver and gold computed and staged, and what the gate needs measured | see the log; a crash is tried again |
-| `gate` | Great Expectations judges the staged day; the button *Data Docs* leads to its pages | **nothing was published.** The message names table, expectation and examples; the stage stays for inspection |
-| `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing twice gives the same rows |
+| `clusters` | reads the cluster names from the settings file | correct the settings file |
+| `verify_export` | checks the landed export against its manifest; today's scheduled run waits for it | the export is missing or damaged: upload it again. A past day never queries a live cluster |
+| `build` | one Spark application: computes and stages silver and gold, and measures what the gate evaluates | see the log; a crash is retried |
+| `gate` | Great Expectations evaluates the staged day; the button *Data Docs* links to its pages | **nothing was published.** The message names table, expectation and examples; the staged day stays for inspection |
+| `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
 
-**Which date is `ds`?** The UTC day of the run's logical date, which is the UTC day on which the export was taken.
-The run of a day is created at its first minute and waits for that day's export until the day is over.
+**`ds`** is the UTC day of the run's logical date, and the UTC day of the export. The run of a day is created at its first
+minute and waits for that day's export until the day is over.
 
-**An old day again**: clear its run, or
+**To compute a past day again**, clear its run, or
 
     airflow backfill create --dag-id queue_ledger --from-date 2026-11-16 --to-date 2026-11-18 --max-active-runs 1
 
-Both dates are included. With one run at a time each day is compared with the day before it; see docs/airflow.md for
-several. A refusal by the gate or a bad export is not retried: the same input gives the same answer.
-Publication has one slot in the pool `ledger_publish`, because Delta tables on a local disk allow one writer. The
-slots of the pool `ledger_build` are the Spark applications at a time: one on a laptop, more with a cluster.
-Each publication is an event of the asset `ledger://gold`, with `cluster` and `ds`.
+Both dates are included. With one run at a time each day is compared with the previous day; see docs/airflow.md for
+parallel runs. A refusal by the gate or a bad export is not retried, because the same input gives the same result.
+The pool `ledger_publish` has one slot, because Delta tables on a local disk allow one writer. The slots of the pool
+`ledger_build` limit concurrent Spark applications: one on a laptop, more with a cluster. Each publication is an event
+of the asset `ledger://gold`, with `cluster` and `ds`.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ PUBLISHED = Asset(name="queue_ledger", uri="ledger://gold")
 
 @dag(
     dag_id="queue_ledger",
-    description="Who owns each RocketMQ queue, who should own it, and whether that can be believed.",
+    description="Who owns each RocketMQ queue, and who should.",
     doc_md=__doc__,
     # Midnight and no interval, so that logical date, run id, data interval and `ds` are all the same day, and so that
     # both dates of a backfill are included.

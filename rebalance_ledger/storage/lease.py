@@ -38,15 +38,15 @@ _OF_NO_VERSION: Final = '"00000000000000000000000000000000"'
 
 
 class LeaseLostError(OSError):
-    """Another writer has taken over, because this one could not be heard of for long; `str()` says it."""
+    """The lease has expired without renewal, so another writer may hold it."""
 
 
 class Lease:
     """The lease of this process.
 
     Args:
-        store: the bucket.
-        name: the object in it.
+        store: The bucket.
+        name: The object in it.
     """
 
     def __init__(self, store: S3Store, name: str) -> None:
@@ -65,7 +65,7 @@ class Lease:
         while not self._put("create"):
             tag = self._stored_tag()
             if tag is None:
-                continue  # It was given back just now.
+                continue  # It was released just now.
             if tag != seen:
                 seen, since = tag, time.monotonic()
             elif time.monotonic() - since > _LEASE_TTL_S and self._put({"e_tag": tag}):
@@ -73,12 +73,12 @@ class Lease:
             time.sleep(_POLL_INTERVAL_S)
 
     def check_conditional_writes(self) -> None:
-        """See that the store refuses what a condition forbids, while the object is there and is ours.
+        """Check that the store refuses a conditional put whose condition does not hold.
 
-        One that ignores conditions says yes to every writer, and loses commits.
+        A store that ignores conditions accepts every writer, and loses commits.
 
         Raises:
-            OSError: it ignores them.
+            OSError: The store ignores a condition.
         """
         forbidden: dict[str, Literal["create"] | UpdateVersion] = {
             "If-None-Match": "create",
@@ -108,27 +108,27 @@ class Lease:
         """Check that this process still holds the lease.
 
         Raises:
-            LeaseLostError: it may be another's.
+            LeaseLostError: Another process may hold it.
         """
         if not self.is_ours:
-            raise LeaseLostError("this process was not heard of for so long that another may write now")
+            raise LeaseLostError("the lease was not renewed in time, so another process may write now")
 
     @property
     def is_ours(self) -> bool:
-        """Whether nobody can have taken over yet."""
+        """Whether no other process can hold the lease."""
         return self._tag is not None and time.monotonic() - self._renewed_at < _LEASE_TTL_S / 2
 
     def _renew(self) -> None:
         while not self._is_over.wait(_RENEW_INTERVAL_S):
             try:
                 if not self._put({"e_tag": self._tag}):
-                    self._tag = None  # Another has taken over.
+                    self._tag = None  # Another process holds it.
                     return
             except (BaseError, OSError):
-                continue  # The store may answer the next time.
+                continue  # The store may respond at the next renewal.
 
     def _put(self, mode: Literal["create"] | UpdateVersion) -> bool:
-        """Write the object if there is none, or over the version that is meant; whether that was so."""
+        """Put the object under a condition; return whether the condition held."""
         self._renewals += 1
         content = json.dumps({"writer": self._holder, "renewals": self._renewals}).encode()
         asked_at = time.monotonic()
@@ -152,13 +152,13 @@ class Lease:
 
 @contextmanager
 def hold_lease(root: str) -> Iterator[Lease]:
-    """Be the one that writes a warehouse for as long as the block lasts; waits for others.
+    """Hold the lease on a warehouse for the block; wait for other holders.
 
     Args:
-        root: the warehouse's root, in an object store.
+        root: The warehouse's root in an object store.
 
     Raises:
-        OSError: the store cannot be reached, refuses, or ignores conditions.
+        OSError: The store cannot be reached, refuses access, or ignores conditions.
     """
     bucket, _, prefix = ObjectPath.of(root).key.partition("/")
     said = variables()

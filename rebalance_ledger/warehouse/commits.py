@@ -62,7 +62,7 @@ PUBLISHED_TABLES: tuple[Table, ...] = (
 
 @contextmanager
 def writer_lock(warehouse: Warehouse) -> Iterator[EnsureHeld]:
-    """Keep other writers out, by a file lock on a disk or a lease in an object store.
+    """Exclude other writers by a file lock on a disk or a lease in an object store.
 
     Two commits to one table at a time are not safe on a local file system. In an object store they are (see
     `storage_options`), and still a publication is more than a commit: a writer first takes back what another has not
@@ -89,12 +89,12 @@ def writer_lock(warehouse: Warehouse) -> Iterator[EnsureHeld]:
 
 
 def _held_by_the_kernel() -> None:
-    """The lock of a living process is its own until it ends."""
+    """Do nothing: the kernel holds a file lock until its process ends."""
 
 
 @contextmanager
 def _translate_write_errors(warehouse: Warehouse) -> Iterator[None]:
-    """Say in one sentence that the disk, the store or another writer is in the way."""
+    """Translate errors of disks, stores and other writers to `WriteError`."""
     try:
         yield
     except (DeltaError, OSError, duckdb.Error, pa.ArrowException) as error:
@@ -105,16 +105,16 @@ def _translate_write_errors(warehouse: Warehouse) -> Iterator[None]:
 
 
 def prepare_tables(warehouse: Warehouse) -> None:
-    """Make the published tables what this release adds days to.
+    """Restore interrupted publications and bring the published tables to this release's definitions.
 
     Raises:
-        StagingError: another release has written a table that this one cannot add to; then nothing is changed.
+        StagingError: A table was written with types that this release cannot extend; nothing is changed.
     """
     for table in (*PUBLISHED_TABLES, PUBLICATION):
         delta = open_table(warehouse.published(table))
         if delta is not None:
             refuse_other_types(delta, table)
-    # To undo is to go back to a schema too, so it comes before the tables are brought up to date.
+    # A restore also restores the schema, so it precedes the evolution of the tables.
     _restore_interrupted(warehouse, named_versions(warehouse))
     for table in (*PUBLISHED_TABLES, PUBLICATION):
         delta = open_table(warehouse.published(table))
@@ -123,7 +123,7 @@ def prepare_tables(warehouse: Warehouse) -> None:
 
 
 def named_versions(warehouse: Warehouse) -> dict[str, int]:
-    """For each table, the greatest Delta version that a publication names."""
+    """Return for each table the newest Delta version that a publication names."""
     versions: dict[str, int] = {}
     for row in all_rows(warehouse, PUBLICATION):
         for table in row["tables"]:
@@ -133,9 +133,9 @@ def named_versions(warehouse: Warehouse) -> dict[str, int]:
 
 
 def _restore_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
-    """Take back what a publisher that was killed before its last commit has written.
+    """Restore tables that an interrupted publication has changed.
 
-    No reader has seen it. If it stayed, the next publication would show it, as half of a day.
+    No reader has seen the change. Otherwise the next publication would show half of a day.
     """
     for table in PUBLISHED_TABLES:
         delta = open_table(warehouse.published(table))
@@ -150,7 +150,7 @@ def _restore_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
                 version=version,
                 storage_options=storage_options(warehouse.root),
             )
-            # A maintenance commit or an earlier undoing is newer too, and changed nothing that counts.
+            # A maintenance commit or an earlier restore is newer too, and has the same files.
             if set(delta.file_uris()) != set(named_delta.file_uris()):
                 delta.restore(version)
 
@@ -162,7 +162,7 @@ def replace_changed_tables(
     rows_of: Mapping[Table, pads.Dataset],
     ensure_held: EnsureHeld,
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Make the day's rows these, in every table where they are others.
+    """Replace the day's rows in every table whose content differs.
 
     Returns:
         The rows of `publication.tables`, and the qualified names of the tables that were written.
@@ -182,12 +182,12 @@ def replace_changed_tables(
         else:
             version = known["delta_version"]
         versions.append({"table_name": table.qualified_name, "delta_version": version, **content._asdict()})
-    ensure_held()  # What follows lets readers see it.
+    ensure_held()  # The next commit shows the day to readers.
     return versions, tuple(changed)
 
 
 def replace_day(place: str, table: Table, day: DayRows, rows: pads.Dataset) -> int:
-    """Make the day's rows in a Delta table these; returns the version that has them."""
+    """Replace the day's rows in a Delta table and return the new version."""
     options = storage_options(place)
     published = open_table(place)
     if published is None:
@@ -207,12 +207,12 @@ def replace_day(place: str, table: Table, day: DayRows, rows: pads.Dataset) -> i
 
 
 def version_of(place: str) -> int:
-    """The newest version of a Delta table."""
+    """Return the newest version of a Delta table."""
     return int(DeltaTable(place, storage_options=storage_options(place)).version())
 
 
 def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows in a schema that may have more columns than they; these are null."""
+    """Yield the rows in a schema; columns that the rows lack are null."""
     names = [name for name in schema.names if name in rows.schema.names]
     for batch in rows.to_batches(columns=names, **STREAMED):
         yield pa.RecordBatch.from_arrays(
@@ -227,7 +227,7 @@ def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.Recor
 
 
 def own_rows(warehouse: Warehouse, table: Table, day: DayRows) -> list[dict[str, Any]]:
-    """The published rows of a day without cluster and ds."""
+    """Return the published rows of a day without `cluster` and `ds`."""
     columns = [column.name for column in table.columns]
     return all_rows(warehouse, table, day.filter, columns)
 
@@ -238,11 +238,11 @@ def all_rows(
     condition: pads.Expression | None = None,
     columns: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """The newest rows of a published table; none where there is no table."""
+    """Return the newest rows of a published table; empty without a table."""
     delta = open_table(warehouse.published(table))
     if delta is None:
         return []
-    # By our own schema: a table that older code wrote has null in the columns that it does not know.
+    # With this release's schema: columns that older code did not write are null.
     with naming_damage(warehouse.published(table)):
         dataset = delta.to_pyarrow_dataset(schema=arrow_schema(table))
     with naming_damage(warehouse.published(table), [dataset]):
@@ -259,12 +259,12 @@ def _published_content(
     try:
         return content_of(connection, table, delta.to_pyarrow_dataset(schema=arrow_schema(table)), day)
     except ENGINE_ERRORS:
-        # Rows that nobody can read are replaced: publishing the day again is what repairs them.
+        # Unreadable rows are replaced: publishing the day again repairs them.
         return None
 
 
 def open_table(place: str) -> DeltaTable | None:
-    """A Delta table at its newest version; None where there is none."""
+    """Return a Delta table at its newest version, or None if it does not exist."""
     try:
         return DeltaTable(place, storage_options=storage_options(place))
     except TableNotFoundError:

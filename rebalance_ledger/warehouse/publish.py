@@ -1,7 +1,7 @@
-"""How a staged day becomes published, or is refused.
+"""Publish a staged day, or record its refusal.
 
-Only a stage that the gate has accepted is published (see `staging`). Table after table gets the day's rows (see `commits`);
-the row of `gold.publication` is the last commit, and readers follow it (see `snapshot`).
+Only a staged day that the gate has accepted is published (see `staging`). The tables get the day's rows one after another (see
+`commits`); the row of `gold.publication` is the last commit, and readers follow it (see `snapshot`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What publishing a day did.
+    """The result of publishing a day.
 
     Attributes:
-        run_id: the computation that is published.
-        changed_tables: qualified names of the tables whose rows changed; none for a plain re-run.
-        row_count: rows of the day in all tables.
+        run_id: The published computation.
+        changed_tables: Qualified names of the tables whose rows changed; empty for a plain re-run.
+        row_count: Rows of the day in all tables.
     """
 
     run_id: str
@@ -47,7 +47,7 @@ class Publication:
 
 
 def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[str, Any]]) -> None:
-    """Keep the results of a refused day where they can be queried; published tables are not touched."""
+    """Write the results of a refused day to `quarantine.gate_result`; published tables do not change."""
     place = warehouse.quarantine(GATE_RESULT)
     with commits.writer_lock(warehouse):
         delta = commits.open_table(place)
@@ -62,11 +62,11 @@ def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[
 
 
 def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
-    """Publish the staged and accepted day; the same day again replaces exactly that day.
+    """Publish the staged and accepted day. Publishing a day again replaces exactly that day.
 
     Raises:
-        StagingError: the stage is not whole, or the gate has not accepted this very stage.
-        WriteError: the day cannot be written; readers see what they saw before.
+        StagingError: The staged day is incomplete, or the gate has not accepted it.
+        WriteError: The day cannot be written; readers see the previous state.
     """
     day = DayRows(cluster, ds)
     # One connection for all tables: to open one takes longer than to count a table's rows.
@@ -92,10 +92,10 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
 
 
 def _refuse_other_row_counts(judged: JudgedStage, versions: list[dict[str, Any]]) -> None:
-    """Refuse a day of which other rows were written than were judged, before readers see it.
+    """Refuse a day whose written row counts differ from the judged ones, before readers see it.
 
     Raises:
-        StagingError: a table has another number of rows.
+        StagingError: A table has another number of rows.
     """
     written = {version["table_name"]: version["row_count"] for version in versions}
     for table in judged.inventory:
@@ -107,31 +107,31 @@ def _refuse_other_row_counts(judged: JudgedStage, versions: list[dict[str, Any]]
 
 
 def _record(warehouse: Warehouse, day: DayRows, record: dict[str, Any]) -> None:
-    """Write the day's row of `publication`, unless it says that already."""
+    """Write the day's row of `publication`, unless it is there already."""
     place = warehouse.published(PUBLICATION)
     replaced_version = None
     for current in commits.own_rows(warehouse, PUBLICATION, day):
         is_same = all(current[name] == value for name, value in record.items())
         if is_same and current["withdrawn_run_id"] is None:
             return
-        # A run that computes just what a rollback restored confirms it: there is nothing new to take back.
+        # A run that computes what a rollback restored confirms it: it replaces no other publication.
         replaced_version = current["replaced_version"] if is_same else commits.version_of(place)
     row = {**record, "replaced_version": replaced_version}
     commits.replace_day(place, PUBLICATION, day, commits.rows_of(PUBLICATION, day.cluster, day.ds, [row]))
 
 
 def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
-    """A day that is published is no longer refused."""
+    """Remove the results of an earlier refusal of the day."""
     delta = commits.open_table(warehouse.quarantine(GATE_RESULT))
     if delta is not None and delta.to_pyarrow_dataset().count_rows(filter=day.filter):
         delta.delete(day.predicate)
 
 
 def staged_rows(stage: StagingArea, table: Table) -> pads.Dataset:
-    """The rows of a staged table, those of all groups, `cluster` and `ds` among their columns.
+    """Return the rows of a staged table, of all groups, with the columns `cluster` and `ds`.
 
     Raises:
-        StagingError: the stage has no such table.
+        StagingError: The staged day has no such table.
     """
     file_system, path = file_system_of(stage.table(table))
     if file_system.get_file_info(path).type == pafs.FileType.NotFound:
