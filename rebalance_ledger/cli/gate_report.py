@@ -92,7 +92,7 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
 
 
 def _newest(warehouse: Warehouse, cluster: str, ds: date) -> _Said:
-    """What the gate said last: of the stage, which outlives publication and refusal, else in the tables."""
+    """Return the latest gate result: of the staged day, which outlives publication and refusal, else of the tables."""
     from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
     from rebalance_ledger.tables.gold.publication import PUBLICATION
     from rebalance_ledger.tables.gold.quarantined_group import QUARANTINED_GROUP

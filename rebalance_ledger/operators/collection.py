@@ -1,6 +1,6 @@
 """The operators of the DAG that collects: when a live cluster is asked, and how the program that asks gets its credentials.
 
-Belongs here: today or not, landed or not, the Airflow connection. Does not belong here: what is asked (`topology.collect`),
+Belongs here: today or not, landed or not, the Airflow connection. Does not belong here: what is queried (`rebalance_ledger.collectors`),
 and any import of it.
 """
 

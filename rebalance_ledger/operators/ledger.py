@@ -1,10 +1,10 @@
-"""The operators of the ledger's DAG: how a stage is started, and what its exit code means to Airflow.
+"""The operators of the ledger's DAG: how a step is started, and what its exit code means to Airflow.
 
 Belongs here: argument lists for `ledger` and `spark-submit`, and the line between what is worth a retry and what
 is not. Does not belong here: any rule about queues, and any import of Spark, Delta or Great Expectations; the
 stages are other programs.
 
-Exit codes of a stage: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate; of `exports collect` also 4, the capture is
+Exit codes of a step: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate; of `exports collect` also 4, the capture is
 degraded, and 5, it has failed. The reason is the last thing that the program says.
 """
 
@@ -185,7 +185,7 @@ def settings_now() -> LedgerSettings:
 
 
 def arguments_for(cluster: str, ds: str) -> list[str]:
-    """The arguments that every stage takes. A value is part of its option's word, so a name cannot pass for one."""
+    """The arguments that every step takes. A value is part of its option's word, so a name cannot pass for one."""
     return [
         f"--cluster={cluster}",
         f"--ds={ds}",
@@ -309,7 +309,7 @@ class MaintainWarehouseOperator(LedgerOperator):
 
 
 class LedgerStepOperator(ClusterOperator):
-    """Runs one stage that needs no Spark, `ledger step <stage>`, for one cluster and day.
+    """Run one step that needs no Spark, `ledger step <name>`, for one cluster and day.
 
     Args:
         stage: `verify` or `publish`; `gate` has an operator of its own.
@@ -321,7 +321,7 @@ class LedgerStepOperator(ClusterOperator):
         self.stage = stage
 
     def execute(self, context: Context) -> None:
-        """Run the stage, log what it says, and announce its outlets if it ends well."""
+        """Run the step, log its output, and announce its outlets if it succeeds."""
         ds = day_of(context)
         self.run_stage(ds)
         for outlet in self.outlets:
@@ -403,7 +403,7 @@ class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):
         """Verify the export if it is there or if waiting has no sense; otherwise say "not yet"."""
         ds = day_of(context)
         scheduled = context["dag_run"].run_type == "scheduled"
-        # What the manifest says is the stage's to judge.
+        # The step checks the manifest itself.
         if scheduled and ds == f"{datetime.now(UTC):%Y-%m-%d}" and not self.has_landed(ds):
             where = places()["exports"]
             self.log.info("No export of %s for %s has landed yet in %s; waiting.", self.cluster, ds, where)

@@ -30,7 +30,7 @@ def begin_run(root: Path) -> IO[str]:
 
     The lock is needed because a scheduler beside `make run` would take up its tasks a second time, and because
     Delta tables on a local disk allow one writer. The leftovers have to go because their Spark would go on writing
-    into the stage; they are known by a variable that this call puts into the environment of all our children.
+    into the staging area; they are known by a variable that this call puts into the environment of all our children.
 
     Returns:
         The lock; it is free again when this is closed or the process ends.

@@ -103,7 +103,7 @@ def main() -> int:
     """Run every day that has a folder among the exports, in order.
 
     Returns:
-        0, or the exit code of the stage that failed: 1 crash, 2 bad input, 3 refused by the gate.
+        0, or the exit code of the failed step: 1 crash, 2 bad input, 3 refused by the gate.
     """
     root = Path(os.environ["LEDGER_ROOT"])
     exports = Path(os.environ["LEDGER_EXPORTS"])

@@ -4,7 +4,7 @@ What belongs here: which package does what in which order. What does not: how (`
 `expectations`, `warehouse`), and what a person sees (`cli`).
 """
 
-# Great Expectations takes seconds to import and Spark needs a JVM: each stage imports only its own engine.
+# Great Expectations takes seconds to import and Spark needs a JVM: each step imports only its own engine.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def publish(day: Day) -> Publication:
     """Publish the staged and accepted day.
 
     Raises:
-        StagingError: the stage is not whole, or the gate has not accepted it.
+        StagingError: The staged day is incomplete, or the gate has not accepted it.
     """
     from rebalance_ledger.warehouse.publish import publish as publish_day
 
