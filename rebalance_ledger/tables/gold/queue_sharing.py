@@ -35,7 +35,7 @@ QUEUE_SHARING = Table(
             "pop_share_count",
             "int",
             "`popShareQueueNum`: the members beside its own whose queues a member reads too; 0 or less, or nearly as many as members: all queues. Null where members ask no broker.",
-            unit="fraction",
+            unit="clients",
         ),
         Column(
             "expected_reader_ids",

@@ -20,8 +20,8 @@ MESSAGE_REQUEST_MODE = Table(
         Column(
             "pop_share_queue_count",
             "int",
-            "`popShareQueueNum`: how many clients share a queue; 0 or less for all.",
-            unit="queues",
+            "`popShareQueueNum`: with how many other members each member shares its queues; 0 or less for all.",
+            unit="clients",
         ),
     ),
 )
