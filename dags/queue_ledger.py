@@ -1,21 +1,21 @@
 """# The daily queue ledger.
 
 For every cluster in the settings and one UTC day: who owns each RocketMQ queue, who should, and whether that can
-be believed. One run is one day; inside it each cluster goes its own way, so one cluster's missing export does not
-hold up another's ledger.
+be believed. One run is one day; clusters are processed independently, so that the missing export of one cluster does
+not delay another.
 
 | task | does | when it fails |
 |---|---|---|
-| `clusters` | reads the clusters' names from the settings file | the settings file is wrong: mend it |
+| `clusters` | reads the clusters' names from the settings file | the settings file is wrong: fix it |
 | `verify_export` | checks the landed export against its manifest; today's scheduled run waits for it to land | the export is missing or damaged: land it again. A past day never asks a live cluster |
-| `build` | one Spark application: silver and gold computed and staged, and what the gate needs measured | see the log; a crash is tried again |
-| `gate` | Great Expectations judges the staged day; the button *Data Docs* leads to its pages | **nothing was published.** The message names table, expectation and examples; the stage stays for inspection |
+| `build` | one Spark application: silver and gold computed and staged, and the metrics for the gate computed | see the log; a crash is retried |
+| `gate` | Great Expectations judges the staged day; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the stage stays for inspection |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing twice gives the same rows |
 
 **Which date is `ds`?** The UTC day of the run's logical date, which is the UTC day on which the export was taken.
 The run of a day is created at its first minute and waits for that day's export until the day is over.
 
-**An old day again**: clear its run, or
+**Recompute an old day**: clear its run, or
 
     airflow backfill create --dag-id queue_ledger --from-date 2026-11-16 --to-date 2026-11-18 --max-active-runs 1
 
@@ -56,13 +56,13 @@ PUBLISHED = Asset(name="queue_ledger", uri="ledger://gold")
     schedule=CronTriggerTimetable("0 0 * * *", timezone="UTC"),
     start_date=datetime(2024, 1, 1, tzinfo=UTC),
     catchup=False,
-    # Today's run waits for its export; two more leave room for days that somebody runs by hand.
+    # Today's run waits for its export; two more leave room for days that are triggered manually.
     max_active_runs=3,
     default_args=retry_policy(),
     tags=["rocketmq", "ledger"],
 )
 def queue_ledger() -> None:
-    """Wire the day's tasks."""
+    """Define the day's tasks and their dependencies."""
 
     @task(doc_md="Reads the clusters' names from the settings. `LEDGER_SETTINGS` says which file.")
     def clusters() -> list[str]:
@@ -74,7 +74,7 @@ def queue_ledger() -> None:
             raise AirflowFailException(str(error)) from error
         if not names:
             raise AirflowFailException(
-                f"{os.environ['LEDGER_SETTINGS']} names no cluster; add one below `clusters:`."
+                f"{os.environ['LEDGER_SETTINGS']} has no clusters; add one below `clusters:`."
             )
         return names
 
@@ -95,7 +95,7 @@ def queue_ledger() -> None:
             map_index_template=name,
             execution_timeout=timedelta(hours=1),
             pool="ledger_build",
-            doc_md="Computes silver, gold and the gate's measures in Spark. All of it staged: nothing is published here.",
+            doc_md="Computes silver, gold and the gate's metrics in Spark. All output is staged; nothing is published here.",
         )
         judged = GateOperator(
             task_id="gate",

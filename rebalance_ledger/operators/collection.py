@@ -105,14 +105,14 @@ class CollectExportOperator(ClusterOperator):
             *(f"--{place}={value}" for place, value in where.items()),
         ]
         settings = collect_settings(self.cluster)
-        whispered = ""
+        stdin_secret = ""
         if settings.connection is not None:
-            nameservers, whispered = _of_connection(settings.connection)
+            nameservers, stdin_secret = _of_connection(settings.connection)
             if not settings.nameservers:
                 options += [f"--nameserver={address}" for address in nameservers]
-            if whispered:
+            if stdin_secret:
                 options.append("--credentials-from=stdin")
-        self.run_ledger(["exports", "collect"], options, whispered)
+        self.run_ledger(["exports", "collect"], options, stdin_secret)
 
 
 class PruneExportsOperator(ClusterOperator):
