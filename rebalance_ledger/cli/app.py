@@ -1,9 +1,9 @@
 """The command line `ledger`.
 
 Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 130 interrupted. The reason is
-the last thing on stderr.
+the last output on stderr.
 
-What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `stages`, `sql`).
+Belongs here: options, progress and output for people. Does not belong here: rules and engines (see `pipeline.steps`, `cli.sql`).
 """
 
 # Spark, duckdb and Great Expectations take seconds to import: a command imports only what it uses.
@@ -41,7 +41,7 @@ CRASHED = 1
 BAD_INPUT = 2
 REFUSED = 3
 OF_QUALITY = {"degraded": 4, "failed": 5}
-"""Exit codes of `exports collect` by the quality of the capture, which is sealed all the same."""
+"""Exit codes of `exports collect` by the quality of the capture; the export is sealed in every case."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -55,7 +55,7 @@ exports_app = typer.Typer(
 app.add_typer(exports_app, name="exports")
 settings_app = typer.Typer(no_args_is_help=True, help="The settings file.")
 app.add_typer(settings_app, name="settings")
-gate_app = typer.Typer(no_args_is_help=True, help="The gate: what it said of a day, and what to do about it.")
+gate_app = typer.Typer(no_args_is_help=True, help="Gate results of a day, and how to fix what failed.")
 app.add_typer(gate_app, name="gate")
 
 
@@ -78,7 +78,7 @@ def _options(
     del version
 
 
-_told = Console(stderr=True, highlight=False, markup=False)
+_stderr = Console(stderr=True, highlight=False, markup=False)
 
 Cluster = Annotated[str, typer.Option("--cluster", help="Name of the cluster.")]
 Ds = Annotated[
@@ -87,13 +87,13 @@ Ds = Annotated[
 Exports = Annotated[
     str,
     typer.Option(
-        "--exports", envvar="LEDGER_EXPORTS", help="Where <cluster>/<ds>/ are: a folder, or s3a://bucket/…"
+        "--exports", envvar="LEDGER_EXPORTS", help="Location of <cluster>/<ds>/: a folder, or s3a://bucket/…"
     ),
 ]
 WarehouseLocation = Annotated[
     str,
     typer.Option(
-        "--warehouse", envvar="LEDGER_WAREHOUSE", help="Where the tables are: a folder, or s3a://bucket/…"
+        "--warehouse", envvar="LEDGER_WAREHOUSE", help="Location of the tables: a folder, or s3a://bucket/…"
     ),
 ]
 Settings = Annotated[
@@ -111,7 +111,7 @@ _WAREHOUSE = "data/warehouse"
 
 
 class Format(StrEnum):
-    """How the answer to a query is written."""
+    """Output format of a query result."""
 
     TABLE = "table"
     CSV = "csv"
@@ -119,14 +119,14 @@ class Format(StrEnum):
 
 
 class CredentialsFrom(StrEnum):
-    """Where the credentials of a cluster are read."""
+    """Source of the credentials of a cluster."""
 
     ENV = "env"
     STDIN = "stdin"
 
 
 class StepName(StrEnum):
-    """A stage of a day that needs no Spark."""
+    """A step of a day that runs without Spark."""
 
     VERIFY = "verify"
     GATE = "gate"
@@ -141,7 +141,7 @@ def run(
     warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
 ) -> None:
-    """Compute, judge and publish one day: the stages of the DAG in one Spark application, without a scheduler."""
+    """Compute, evaluate and publish one day: the steps of the DAG in one Spark application, without a scheduler."""
     day = _day(cluster, ds, exports, warehouse, settings)
     stages.check_writable(day.warehouse)
     with _step("verify the export"):
@@ -153,27 +153,25 @@ def run(
     with _step("publish"):
         publication = stages.publish(day)
     for warning in verdict.warnings:
-        _told.print(f"warning: {warning}")
+        _stderr.print(f"warning: {warning}")
     changed = len(publication.changed_tables)
-    _told.print(
+    _stderr.print(
         f"{cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
         f"{changed} tables changed."
     )
-    _tell_problems(day)
+    _print_problems(day)
     _warn_of_stale_days(day.warehouse, cluster, day.exports)
 
 
 @app.command()
 def sql(
     query: Annotated[
-        str, typer.Argument(help="One SQL statement that reads; `-` reads it from standard input.")
+        str, typer.Argument(help="One read-only SQL statement; `-` reads it from standard input.")
     ],
-    output_format: Annotated[
-        Format, typer.Option("--format", help="How the answer is written.")
-    ] = Format.TABLE,
+    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
     timeout_seconds: Annotated[
-        float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
+        float, typer.Option("--timeout-seconds", min=0, help="Time limit in seconds; 0: none.")
     ] = TIME_LIMIT_S,
 ) -> None:
     """Answer one SQL query over the published tables; see docs/sql.md."""
@@ -184,7 +182,7 @@ def sql(
         timeout_s=timeout_seconds or None,
     )
     if row_count == 0:
-        _tell_error(published_days_hint(warehouse))
+        _print_error(published_days_hint(warehouse))
 
 
 @app.command("ask")
@@ -205,12 +203,10 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="This UTC day; default: the newest published day."),
     ] = None,
-    output_format: Annotated[
-        Format, typer.Option("--format", help="How the answer is written.")
-    ] = Format.TABLE,
+    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
     timeout_seconds: Annotated[
-        float, typer.Option("--timeout-seconds", min=0, help="Give up after so many seconds; 0: never.")
+        float, typer.Option("--timeout-seconds", min=0, help="Time limit in seconds; 0: none.")
     ] = TIME_LIMIT_S,
     *,
     show_sql: Annotated[
@@ -255,7 +251,7 @@ def tables(
 
 @app.command()
 def summary(warehouse: WarehouseLocation = _WAREHOUSE) -> None:
-    """Each published day in a line: groups, queues, assignments, problems, the gate's verdict."""
+    """Show one line for each published day: groups, queues, assignments, problems, the gate's verdict."""
     from rebalance_ledger.cli.summary import show_summary
 
     show_summary(warehouse)
@@ -267,7 +263,7 @@ def fingerprint(
     ds: Annotated[datetime | None, typer.Option("--ds", formats=["%Y-%m-%d"], help="This day alone.")] = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
-    """A line for each published day and table: rows, and a hash of their content. Equal content, equal lines."""
+    """Show row count and content hash of each published day and table; equal content gives equal lines."""
     from rebalance_ledger.warehouse.fingerprint import fingerprint as table_days
 
     differing = []
@@ -301,9 +297,9 @@ def rollback(
     ds: Ds,
     warehouse: WarehouseLocation = _WAREHOUSE,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
 ) -> None:
-    """Return one day to what was published before, in all tables at once; once more: one publication further back."""
+    """Restore the previous publication of one day in all tables; each further call goes back one more publication."""
     from rebalance_ledger.warehouse.rollback import rollback as roll_back
 
     done = roll_back(Warehouse.at(warehouse), cluster, ds.date(), is_applied=not dry_run)
@@ -342,7 +338,7 @@ def backfill(
     _warn_of_stale_days(day.warehouse, cluster, day.exports)
     code = exit_code_of(outcomes)
     if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
-        _told.print(
+        _stderr.print(
             f"No day from {first.date()} to {last.date()} has an export of {cluster} in {exports}: land one.",
             soft_wrap=True,
         )
@@ -356,7 +352,7 @@ def check_settings(
         Path, typer.Option("--settings", envvar="LEDGER_SETTINGS", help="The settings file (YAML).")
     ] = Path("conf/ledger.yaml"),
 ) -> None:
-    """Check the settings file and list its clusters; every error is named."""
+    """Check the settings file and list its clusters; report every error."""
     from expectations.policy import GATE_NAMES
     from rebalance_ledger.settings import load_settings
 
@@ -368,12 +364,10 @@ def check_settings(
 def show_gate(
     cluster: Cluster,
     ds: Ds,
-    output_format: Annotated[
-        Format, typer.Option("--format", help="How the answer is written.")
-    ] = Format.TABLE,
+    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
-    """The gate's newest word on a day: verdict, what failed and by whom, what is waived, what to do."""
+    """Show the latest gate result for a day: verdict, failures with examples, waivers, and what to do."""
     from rebalance_ledger.cli.gate_report import show
 
     show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
@@ -385,10 +379,10 @@ def maintain(
     settings: Settings = None,
     *,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Do it, and do not only say what would be done.")
+        bool, typer.Option("--apply", help="Apply the changes; without this, only list them.")
     ] = False,
 ) -> None:
-    """Merge small files, remove what no publication needs any more, and the stages and pages of old days."""
+    """Merge small files, and remove unreferenced files and the staging areas and gate pages of old days."""
     from rebalance_ledger.cli.maintain import maintain_warehouse
 
     for line in maintain_warehouse(Warehouse.at(warehouse), settings, is_applied=apply):
@@ -405,17 +399,17 @@ def collect(
     ] = None,
     nameserver: Annotated[
         list[str] | None,
-        typer.Option(help="A name server, host:port; once for each. Default: the settings'."),
+        typer.Option(help="Name server, host:port; repeat for each. Default: from the settings."),
     ] = None,
     credentials_from: Annotated[
         CredentialsFrom | None,
-        typer.Option(help="Where access key and secret key are; see docs/collecting.md."),
+        typer.Option(help="Source of access key and secret key; see docs/collecting.md."),
     ] = None,
     offset_files: OffsetFiles = None,
 ) -> None:
-    """Ask a live cluster everything, and land and seal today's export of it.
+    """Query a live cluster, and land and seal today's export.
 
-    Where today's export is degraded or failed, ask again what it lacks. Exit code 4: it is degraded; 5: it has failed.
+    If today's export is degraded or failed, repeat only the failed requests. Exit code 4: degraded; 5: failed.
     """
     from rebalance_ledger.cli.collect import collect_export
 
@@ -427,12 +421,12 @@ def collect(
         nameservers=nameserver or [],
         credentials_from=credentials_from.value if credentials_from else None,
         offset_files=offset_files,
-        console=_told,
+        console=_stderr,
     )
-    _tell_manifest("collected and sealed", directory, manifest)
+    _print_manifest("collected and sealed", directory, manifest)
     if manifest.quality in OF_QUALITY:
         last = manifest.attempts[-1]
-        _told.print(
+        _stderr.print(
             f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed. What depends on them is "
             "unknown; capture_attempts.jsonl in the export says which kinds, servers and groups. Fix the cause and run the same "
             "again today (UTC): only what is missing is asked again.",
@@ -448,7 +442,7 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
     exports: Exports = _EXPORTS,
     mqadmin: Annotated[
         list[Path] | None,
-        typer.Option(help="A text of mqadmin, or a folder of its texts and files; as often as needed."),
+        typer.Option(help="An mqadmin output file, or a folder of such files; repeat as needed."),
     ] = None,
     broker_files: Annotated[
         list[Path] | None,
@@ -456,7 +450,7 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
     ] = None,
     offset_files: OffsetFiles = None,
     nameserver: Annotated[
-        str | None, typer.Option(help="Whom mqadmin asked where its command line has no -n.")
+        str | None, typer.Option(help="Name server of mqadmin output without -n in its command line.")
     ] = None,
     captured_at: Annotated[
         datetime | None,
@@ -465,10 +459,11 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
         ),
     ] = None,
     time_zone: Annotated[
-        str | None, typer.Option(help="In which zone mqadmin printed times; without it they are left out.")
+        str | None,
+        typer.Option(help="Time zone of the times in mqadmin output; without it they are omitted."),
     ] = None,
 ) -> None:
-    """Make an export of texts of mqadmin and files of brokers; see docs/offline-collecting.md."""
+    """Convert mqadmin output and broker files into an export; see docs/offline-collecting.md."""
     from rebalance_ledger.cli.import_export import convert_sources
     from rebalance_ledger.collectors.offline import Sources
 
@@ -480,9 +475,9 @@ def convert_export(  # noqa: PLR0913, PLR0917  # each is an option of the comman
         captured_at=captured_at.replace(tzinfo=UTC) if captured_at else None,
     )
     directory, manifest = convert_sources(
-        cluster, ds.date(), exports=_folder(exports), sources=sources, time_zone=time_zone, console=_told
+        cluster, ds.date(), exports=_folder(exports), sources=sources, time_zone=time_zone, console=_stderr
     )
-    _tell_manifest("converted and sealed", directory, manifest)
+    _print_manifest("converted and sealed", directory, manifest)
 
 
 @exports_app.command("prune")
@@ -492,14 +487,14 @@ def prune_exports(
     cluster: Annotated[str | None, typer.Option(help="This cluster alone.")] = None,
     keep_days: Annotated[
         int | None,
-        typer.Option(min=1, help="Remove what is at least so many days old. Default: the settings'."),
+        typer.Option(min=1, help="Minimum age in days of removed exports. Default: from the settings."),
     ] = None,
     *,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Remove; without this, only say what would go.")
+        bool, typer.Option("--apply", help="Remove them; without this, only list them.")
     ] = False,
 ) -> None:
-    """Name the sealed exports that are older than what is kept; remove them with --apply."""
+    """List the sealed exports past their retention period; remove them with --apply."""
     from rebalance_ledger.cli.collect import prune
 
     for sentence in prune(
@@ -519,7 +514,7 @@ def redact_exports_of_cluster(
         bool, typer.Option("--apply", help="Redact; without this, only count what would be redacted.")
     ] = False,
 ) -> None:
-    """Remove values that may be secrets from exports that older releases have sealed, and seal them again."""
+    """Remove possible secrets from exports sealed by older releases, and seal them again."""
     from rebalance_ledger.cli.redact import redact_exports
 
     if (ds is None) is not is_all:
@@ -550,7 +545,7 @@ def seal(
     from rebalance_ledger.exports.manifest import seal as seal_export
 
     manifest = seal_export(directory, cluster=cluster, ds=ds.date() if ds else None, replace=replace)
-    _tell_manifest("sealed", directory, manifest)
+    _print_manifest("sealed", directory, manifest)
 
 
 @exports_app.command("verify")
@@ -561,12 +556,12 @@ def verify_export(
     from rebalance_ledger.exports.manifest import verify
 
     place = location_of(directory)
-    _tell_manifest("verified", place, verify(place))
+    _print_manifest("verified", place, verify(place))
 
 
 @exports_app.command()
 def status(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
-    """Say whether a day's export has landed, without reading it; exit code 2 if it has not."""
+    """Show whether a day's export has landed, without reading it; exit code 2 if not."""
     from rebalance_ledger.exports.manifest import export_directory, load_manifest
 
     directory = export_directory(location_of(exports), cluster, ds.date())
@@ -582,25 +577,25 @@ def land_export(directory: Directory, exports: Exports) -> None:
     place = location_of(exports)
     if not isinstance(place, ObjectPath):
         raise typer.BadParameter(f"{place} is a folder: copy the export there, its manifest last.")
-    _tell_manifest("landed", *land(directory, place))
+    _print_manifest("landed", *land(directory, place))
 
 
 @app.command()
 def step(
-    name: Annotated[StepName, typer.Argument(help="Which stage.")],
+    name: Annotated[StepName, typer.Argument(help="Name of the step.")],
     cluster: Cluster,
     ds: Ds,
     exports: Exports = _EXPORTS,
     warehouse: WarehouseLocation = _WAREHOUSE,
     settings: Settings = None,
 ) -> None:
-    """One stage of a day that needs no Spark, as Airflow runs it."""
+    """Run one step of a day without Spark, as Airflow does."""
     day = _day(cluster, ds, exports, warehouse, settings)
     match name:
         case StepName.VERIFY:
             manifest = stages.verify(day)
             typer.echo(
-                f"The export of {cluster} for {day.ds} is as it was sealed ({len(manifest.files)} files)."
+                f"The export of {cluster} for {day.ds} matches its manifest ({len(manifest.files)} files)."
             )
         case StepName.GATE:
             from expectations.verdict import explain
@@ -619,12 +614,12 @@ def main() -> None:
     try:
         app()
     except SystemExit as ending:
-        # Typer ends so on Ctrl-C, and says nothing.
+        # Typer exits this way on Ctrl-C, without a message.
         if ending.code == INTERRUPTED:
-            _tell_error(INTERRUPTED_SENTENCE)
+            _print_error(INTERRUPTED_SENTENCE)
         raise
     except stages.RefusedError as error:
-        _tell_error(str(error))
+        _print_error(str(error))
         sys.exit(REFUSED)
     except (
         InvalidLocationError,
@@ -636,29 +631,29 @@ def main() -> None:
         StagingError,
         stages.SetUpMissingError,
     ) as error:
-        _tell_error(str(error))
+        _print_error(str(error))
         sys.exit(BAD_INPUT)
     except (AdminClientError, UnreachableError, WriteError) as error:
-        _tell_error(str(error))
+        _print_error(str(error))
         sys.exit(CRASHED)
     except OSError as error:
-        # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
-        _tell_error(_sentence_of_system(error))
+        # Permissions, disks and networks: the cause is outside the ledger, and a traceback adds nothing.
+        _print_error(_describe_os_error(error))
         sys.exit(CRASHED)
 
 
-def _tell_error(message: str) -> None:
-    """Write an error where a terminal shows it: what it quotes may hold control sequences."""
+def _print_error(message: str) -> None:
+    """Write an error to stderr, with control sequences in quoted names made visible."""
     from rebalance_ledger.cli.result_formats import visible
 
-    _told.print(visible(message, keep="\n"), soft_wrap=True)
+    _stderr.print(visible(message, keep="\n"), soft_wrap=True)
 
 
-def _sentence_of_system(error: OSError) -> str:
-    named = " to ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+def _describe_os_error(error: OSError) -> str:
+    paths = " to ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
     reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
     return (
-        f"{named or 'A file'} cannot be read or written: {reason}. Check that it is there and that you may use it, and that "
+        f"{paths or 'A file'} cannot be read or written: {reason}. Check that it is there and that you may use it, and that "
         "the disk has room; then run the same command again."
     )
 
@@ -668,7 +663,7 @@ def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Pat
 
 
 def _folder(exports: str) -> Path:
-    """The exports' folder, for what can only be done on a disk."""
+    """Return the exports folder, for commands that need a local disk."""
     place = location_of(exports)
     if isinstance(place, Path):
         return place
@@ -679,32 +674,32 @@ def _folder(exports: str) -> Path:
 
 
 def _warn_of_stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> None:
-    """Name the published days that are out of date."""
+    """Warn about published days that are outdated."""
     from rebalance_ledger.pipeline.outdated import stale_days
 
     days = stale_days(warehouse, cluster, exports)
     if days:
-        named = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days)
-        _told.print(
-            f"warning: out of date in what they say of changes: {named}; "
+        outdated = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days)
+        _stderr.print(
+            f"warning: outdated comparisons with the baseline: {outdated}; "
             f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds}` computes them again.",
             soft_wrap=True,
         )
 
 
-def _tell_problems(day: stages.Day) -> None:
-    """Write how many problems the published day has, and the command that shows them."""
+def _print_problems(day: stages.Day) -> None:
+    """Write the number of problems of the published day, and the command that lists them."""
     from rebalance_ledger.warehouse.query import query
 
-    counted = (
+    statement = (
         "SELECT severity, count(*) FROM latest.finding WHERE root_finding_id IS NULL GROUP BY severity "
         "ORDER BY list_position(['critical', 'warning', 'info'], severity)"
     )
-    with query(day.warehouse.root, counted, conditions={}, as_of=day.ds) as result:
+    with query(day.warehouse.root, statement, conditions={}, as_of=day.ds) as result:
         counts = list(result.rows)
-    found = ", ".join(f"{count} {severity}" for severity, count in counts) or "none"
-    _told.print(
-        f"Problems of the day: {found}. Show them: ledger ask open_findings --cluster {quote(day.cluster)} --ds {day.ds} "
+    totals = ", ".join(f"{count} {severity}" for severity, count in counts) or "none"
+    _stderr.print(
+        f"Problems of the day: {totals}. Show them: ledger ask open_findings --cluster {quote(day.cluster)} --ds {day.ds} "
         f"--warehouse {quote(day.warehouse.root)}",
         soft_wrap=True,
     )
@@ -712,18 +707,18 @@ def _tell_problems(day: stages.Day) -> None:
 
 @contextmanager
 def _step(name: str) -> Iterator[None]:
-    """Tell what is being done, and how long it took."""
+    """Write the name of a step, and its duration when it ends."""
     start = time.monotonic()
-    _told.print(f"{name} …", end="")
+    _stderr.print(f"{name} …", end="")
     try:
         yield
     except BaseException:
-        _told.print(" failed")
+        _stderr.print(" failed")
         raise
-    _told.print(f" {time.monotonic() - start:.1f} s")
+    _stderr.print(f" {time.monotonic() - start:.1f} s")
 
 
-def _tell_manifest(done: str, directory: Location, manifest: Manifest) -> None:
+def _print_manifest(done: str, directory: Location, manifest: Manifest) -> None:
     lines = sum(file.line_count or 0 for file in manifest.files)
     errors = sum(file.error_count or 0 for file in manifest.files)
     typer.echo(

@@ -374,7 +374,7 @@ class GateOperator(LedgerStepOperator):
 
 
 def data_docs_url(page: Path) -> str:
-    """The address of a page in `<warehouse>/data_docs`: below LEDGER_DATA_DOCS_URL if that is set, else that of the file.
+    """Return the URL of a page in `<warehouse>/data_docs`: below LEDGER_DATA_DOCS_URL if that is set, else a file URL.
 
     Browsers do not open local files from an Airflow page, and Airflow does not serve them: a working link needs a file server.
     """
@@ -386,10 +386,10 @@ def data_docs_url(page: Path) -> str:
 
 
 class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):
-    """Checks a landed export against its manifest; on the day itself it waits for the export to land.
+    """Check a landed export against its manifest; on the day itself, wait for the export to land.
 
-    Only the scheduler's own run waits, and only while its UTC day lasts. A run of a day in the past, or one that a
-    person started, gets its answer at once: no live cluster is ever asked.
+    Only scheduled runs wait, and only during their UTC day. A run for a past day and a manually triggered run do not wait.
+    The sensor never queries a live cluster.
     """
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments

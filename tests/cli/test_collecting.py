@@ -184,7 +184,7 @@ def test_a_person_at_a_terminal_sees_a_bar_for_each_part(
 ) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(
-        "rebalance_ledger.cli.app._told", Console(file=terminal, force_terminal=True, width=100)
+        "rebalance_ledger.cli.app._stderr", Console(file=terminal, force_terminal=True, width=100)
     )
     assert collect(tmp_path, *BOTH) == 0
     assert "routes" in terminal.getvalue()
