@@ -1,6 +1,6 @@
 """Runs the daily ledger for every bundled day through Airflow and shows how it goes: `make run`.
 
-Belongs here: driving `dag.test()`, the progress lines, and how a failed step is told. Does not belong here: what
+Belongs here: driving `dag.test()`, the progress lines, and how a failed step is reported. Does not belong here: what
 the steps do (they are the DAG's) and any set-up (see `setup/`).
 
 One process for all days, because importing Airflow costs more than most steps. It is the same DAG file that the
@@ -34,8 +34,8 @@ CRASHED, BAD_INPUT, REFUSED = 1, 2, 3
 _KILLED_BY = 128  # what shells add to the signal's number
 _WHAT_TO_DO = {
     CRASHED: "Run the same command again; what is published stays, and a day is published whole or not at all.",
-    BAD_INPUT: "Mend what the sentence above names and run the same command again.",
-    REFUSED: "The published tables are as they were, and the staged day is kept for inspection.",
+    BAD_INPUT: "Fix the problem named above and run the same command again.",
+    REFUSED: "The published tables are unchanged, and the staged day is kept for inspection.",
 }
 _TRY_NEXT = """
 Try next:
@@ -117,7 +117,7 @@ def main() -> int:
 
 def _run(days: list[date], progress: Progress, log: Path) -> int:
     begin = time.monotonic()
-    progress.say(f"The ledger of {len(days)} days, through Airflow (its own words: {_from_here(log)})")
+    progress.say(f"The ledger of {len(days)} days, through Airflow (log: {_from_here(log)})")
     dag = _load_dag()
     for day in days:
         day_begin = time.monotonic()

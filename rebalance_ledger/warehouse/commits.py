@@ -77,11 +77,11 @@ def one_writer(warehouse: Warehouse) -> Iterator[StillOurs]:
     if is_object_store(warehouse.root):
         from rebalance_ledger.storage.lease import turn  # noqa: PLC0415  # a disk needs no client of object stores
 
-        with _told(warehouse), turn(warehouse.root) as mine:
+        with _translate_write_errors(warehouse), turn(warehouse.root) as mine:
             yield mine.check
         return
     root = Path(warehouse.root)
-    with _told(warehouse):
+    with _translate_write_errors(warehouse):
         root.mkdir(parents=True, exist_ok=True)
         with (root / ".publishing").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -93,14 +93,14 @@ def _held_by_the_kernel() -> None:
 
 
 @contextmanager
-def _told(warehouse: Warehouse) -> Iterator[None]:
-    """Say in one sentence that the disk, the store or another writer is in the way."""
+def _translate_write_errors(warehouse: Warehouse) -> Iterator[None]:
+    """Raise errors of the disk, the object store or another writer as one-sentence `WriteError`s."""
     try:
         yield
     except (DeltaError, OSError, duckdb.Error, pa.ArrowException) as error:
         raise WriteError(
-            f"{warehouse.root} cannot be written: {one_line(str(error).split('. Detail:')[0])}. Readers see what they saw before; "
-            "mend that and run the same command again."
+            f"{warehouse.root} cannot be written: {one_line(str(error).split('. Detail:')[0])}. Readers still see the previous data; "
+            "fix the cause and run the same command again."
         ) from error
 
 

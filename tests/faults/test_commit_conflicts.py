@@ -81,7 +81,7 @@ def test_a_commit_in_between_is_a_sentence_and_the_next_run_ends_right(
     assert DeltaTable(warehouse.published(QUEUE_ASSIGNMENT)).version() == version + 1
     told = capsys.readouterr().err
     assert f"{warehouse.root} cannot be written: " in told
-    assert "Readers see what they saw before; mend that and run the same command again." in told
+    assert "Readers still see the previous data; fix the cause and run the same command again." in told
     assert content(warehouse) == before
 
     assert ledger(*words) == 0
