@@ -1,1 +1,1 @@
-"""Wiring for Airflow: schedules, edges, retries, asset events. Nothing here knows a rule about queues."""
+"""Airflow wiring: schedules, dependencies, retries and asset events. Rules about queues do not belong here."""

@@ -1,7 +1,7 @@
 """# The daily export of live clusters.
 
-For every cluster whose settings say how it is collected (`collect:`): asks its name servers, brokers and clients once a day
-what they know, and lands the answers as that day's sealed export. The DAG `queue_ledger` waits for it.
+For every cluster whose settings say how it is collected (`collect:`): queries its name servers, brokers and clients once a
+day, and lands the answers as that day's sealed export. The DAG `queue_ledger` waits for it.
 
 | task | does | when it fails |
 |---|---|---|
@@ -9,15 +9,15 @@ what they know, and lands the answers as that day's sealed export. The DAG `queu
 | `collect` | lands today's export, unless a complete one is there already | a cluster out of reach is tried again; the message names who did not answer, and nothing that looks like an export is left. A degraded or failed capture has landed; each retry asks again what it lacks. After the last one a degraded export is taken as it is, and a failed one fails the task |
 | `prune` | names the exports that are older than the settings keep; removes them only with `dry_run: false` | an export could not be removed: see the message |
 
-**Which date is `ds`?** The UTC day of the run's logical date. **A day in the past is never asked of a live cluster**: its run
-finds the export that was landed on that day, or fails with a sentence that says which is missing.
+**Which date is `ds`?** The UTC day of the run's logical date. **A run for a past day never queries a live cluster**: it
+uses the export that landed on that day, or fails with a message that names the missing export.
 
-A name server, broker or client that does not answer does not fail the run by itself: its answers are errors in the export, and what
-depends on them is unknown in the ledger. Clearing a run whose export has landed and is complete changes nothing; while the day
+A name server, broker or client that does not answer does not fail the run: its answers are errors in the export, and values that
+depend on them are unknown in the ledger. Clearing a run whose export has landed and is complete changes nothing; while the day
 (UTC) lasts, a degraded or failed one is completed.
 
-Credentials are an Airflow connection, named in the settings. The slots of the pool `cluster_export` are the clusters that
-are asked at a time. Each landed export is an event of the asset `ledger://exports`, with `cluster` and `ds`.
+Credentials are an Airflow connection, named in the settings. The slots of the pool `cluster_export` limit how many
+clusters are queried at a time. Each landed export is an event of the asset `ledger://exports`, with `cluster` and `ds`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ LANDED = Asset(name="cluster_export", uri="ledger://exports")
 
 @dag(
     dag_id="cluster_export",
-    description="What name servers, brokers and clients of each cluster say today, landed as one sealed export.",
+    description="Daily answers of the name servers, brokers and clients of each cluster, landed as one sealed export.",
     doc_md=__doc__,
-    # Early, so that there is a whole day to try again; without an interval, so that `ds` is the day of the run itself.
+    # Early, so that the whole day remains for retries; without an interval, so that `ds` is the day of the run itself.
     schedule=CronTriggerTimetable("0 1 * * *", timezone="UTC"),
     start_date=datetime(2024, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -47,14 +47,14 @@ LANDED = Asset(name="cluster_export", uri="ledger://exports")
     tags=["rocketmq", "ledger"],
 )
 def cluster_export() -> None:
-    """Wire the day's tasks."""
+    """Define the day's tasks and their dependencies."""
 
     @task(doc_md="Reads from the settings which clusters are collected. `LEDGER_SETTINGS` says which file.")
     def clusters() -> list[str]:
         collected = [name for name, settings in settings_now().clusters.items() if settings.collect]
         if not collected:
             raise AirflowSkipException(
-                "No cluster of the settings has `collect:`, so there is nothing to do."
+                "No cluster in the settings has `collect:`, so there is nothing to do."
             )
         return sorted(collected)
 
@@ -68,7 +68,7 @@ def cluster_export() -> None:
             execution_timeout=timedelta(hours=3),
             pool="cluster_export",
             outlets=[LANDED],
-            doc_md="Asks the live cluster and lands today's export. A past day is only looked for, never asked.",
+            doc_md="Queries the live cluster and lands today's export. For a past day it only looks for the landed export.",
         )
         pruned = PruneExportsOperator(
             task_id="prune",

@@ -1,13 +1,13 @@
 """# The warehouse's weekly maintenance.
 
-Merges small files of published days, removes files that no publication needs any more, and the stages and gate pages of old
-days. Published rows never go. How long things are kept is in the settings, below `maintenance:`.
+Merges small files of published days, and removes files that no publication references, and the staging areas and gate pages of
+old days. Published rows are never removed. The retention periods are in the settings, below `maintenance:`.
 
 | task | does | when it fails |
 |---|---|---|
-| `maintain` | names what would go; does it only with `dry_run: false` | a table could not be written: see the message. Running it again goes on where it ended |
+| `maintain` | lists what would be removed; removes it only with `dry_run: false` | a table could not be written: see the message. Another run continues from there |
 
-It takes the one slot of the pool `ledger_publish`: nobody publishes meanwhile, and readers notice nothing.
+It takes the one slot of the pool `ledger_publish`: no day is published meanwhile, and readers are not affected.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rebalance_ledger.operators.ledger import MaintainWarehouseOperator, retry_p
 
 @dag(
     dag_id="warehouse_maintenance",
-    description="Small files merged, and what no reader needs any more removed, as the settings say.",
+    description="Merge small files and remove unreferenced data, according to the settings.",
     doc_md=__doc__,
     # On Sunday, when the day has been published and before the next one begins.
     schedule=CronTriggerTimetable("0 20 * * 0", timezone="UTC"),
@@ -32,7 +32,7 @@ from rebalance_ledger.operators.ledger import MaintainWarehouseOperator, retry_p
     tags=["rocketmq", "ledger"],
 )
 def warehouse_maintenance() -> None:
-    """Wire the one task."""
+    """Define the one task."""
     MaintainWarehouseOperator(
         task_id="maintain",
         execution_timeout=timedelta(hours=6),

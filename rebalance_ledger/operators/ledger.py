@@ -1,8 +1,8 @@
 """The operators of the ledger's DAG: how a step is started, and what its exit code means to Airflow.
 
-Belongs here: argument lists for `ledger` and `spark-submit`, and the line between what is worth a retry and what
-is not. Does not belong here: any rule about queues, and any import of Spark, Delta or Great Expectations; the
-stages are other programs.
+Belongs here: argument lists for `ledger` and `spark-submit`, and the distinction between errors that are retried and errors
+that are not. Does not belong here: rules about queues, and imports of Spark, Delta or Great Expectations; the steps are
+separate programs.
 
 Exit codes of a step: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate; of `exports collect` also 4, the capture is
 degraded, and 5, it has failed. The reason is the last thing that the program says.
@@ -40,9 +40,9 @@ DEGRADED_CAPTURE = 4
 FAILED_CAPTURE = 5
 _NEVER_RETRIED = {BAD_INPUT, REFUSED}
 _REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
-# Stack frames and log lines (as conf/spark/log4j2.properties writes them) around what a Spark application says.
-_OF_THE_JVM = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|\d\d:\d\d:\d\d (WARN|ERROR) )")
-_PAGES_ARE_AT = "All results: "  # as `expectations.verdict.explain` says it; a test holds them equal
+# Stack frames and log lines (in the format of conf/spark/log4j2.properties) around the output of a Spark application.
+_JVM_LINE = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|\d\d:\d\d:\d\d (WARN|ERROR) )")
+_PAGES_PREFIX = "All results: "  # equal to the text of `expectations.verdict.explain`; a test compares them
 BUILD_SCRIPT = Path(__file__).resolve().parents[2] / "spark_jobs" / "build.py"
 
 
@@ -53,7 +53,7 @@ class StageCrashedError(AirflowException):
 
 
 class StageRefusedError(AirflowFailException):
-    """A stage said no: the export or the settings are wrong, or the gate refused. Another attempt would say the same.
+    """A step refused: the export or the settings are wrong, or the gate refused. A retry has the same result.
 
     Attributes:
         exit_code: 2 (bad input) or 3 (refused by the gate).
@@ -65,7 +65,7 @@ class StageRefusedError(AirflowFailException):
 
 
 class LackingCaptureError(AirflowException):
-    """An export has landed, and its capture is degraded or failed: another attempt today may complete it.
+    """The capture of a landed export is degraded or failed: another attempt on the same day may complete it.
 
     Attributes:
         exit_code: 4 (degraded) or 5 (failed).
@@ -79,25 +79,25 @@ class LackingCaptureError(AirflowException):
 def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> AirflowException:
     """Return the exception for a failed step; its message is the step's last output.
 
-    A refusal may take several lines (the gate names each failed expectation); of a crash the last line counts,
-    which is where Python puts the error.
+    A refusal may have several lines (the gate names each failed expectation). For a crash only the last line is used,
+    where Python puts the error.
     """
-    said = [line for line in last_lines if line.strip()] or ["It said nothing."]
+    messages = [line for line in last_lines if line.strip()] or ["The program wrote no message."]
     if exit_code in _NEVER_RETRIED:
-        return StageRefusedError("\n".join(said), exit_code)
+        return StageRefusedError("\n".join(messages), exit_code)
     if exit_code in {DEGRADED_CAPTURE, FAILED_CAPTURE}:
-        return LackingCaptureError(said[-1], exit_code)
+        return LackingCaptureError(messages[-1], exit_code)
     ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"crashed with exit code {exit_code}"
-    return StageCrashedError(f"{stage} {ending}: {said[-1]}")
+    return StageCrashedError(f"{stage} {ending}: {messages[-1]}")
 
 
 def own_words(lines: Sequence[str]) -> list[str]:
-    """What a Spark application itself said, without the JVM's frames and log lines around it."""
-    return [line for line in lines if line.strip() and not _OF_THE_JVM.match(line)]
+    """Return the output of a Spark application without JVM stack frames and log lines."""
+    return [line for line in lines if line.strip() and not _JVM_LINE.match(line)]
 
 
 def day_of(context: Mapping[str, Any]) -> str:
-    """The run's `ds`: the UTC day of its logical date, which is the day that the export was taken.
+    """Return the run's `ds`: the UTC day of its logical date, which is the day on which the export was taken.
 
     Raises:
         AirflowFailException: If the run was triggered without a logical date and so belongs to no day.
@@ -112,39 +112,39 @@ def day_of(context: Mapping[str, Any]) -> str:
 
 
 def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[str, str]:
-    """Where the run reads and writes, from the worker's environment.
+    """Return the locations that the run reads and writes, from the worker's environment.
 
     Args:
         names: Which of exports, warehouse and settings.
 
     Raises:
-        AirflowFailException: If one is not set. There is no default: a ledger published into the wrong place is
-            worse than none.
+        AirflowFailException: If one is not set. There is no default, so that no ledger is published into the wrong
+            location.
     """
-    found = {}
+    locations = {}
     for place in names:
         variable = f"LEDGER_{place.upper()}"
         if not os.environ.get(variable):
             raise AirflowFailException(
                 f"{variable} is not set; set it in the environment of the Airflow workers (see docs/airflow.md)."
             )
-        found[place] = os.environ[variable]
-    return found
+        locations[place] = os.environ[variable]
+    return locations
 
 
 def is_of_airflow(variable: str) -> bool:
-    """Whether an environment variable is Airflow's own, which no program that a task starts needs or gets.
+    """Return whether an environment variable belongs to Airflow and is withheld from the programs that tasks start.
 
-    Among them are the URLs of the metadata database, of the message broker and of its results, the Fernet key, the secrets
-    of the API, the commands that print any of these, and connections. So none is let through, whatever a release calls it.
+    These variables include the URLs of the metadata database, the message broker and its result backend, the Fernet key, API
+    secrets, commands that print any of these, and connections. The prefix decides, so that new variables are covered too.
     """
     return variable.lstrip("_").upper().startswith("AIRFLOW")
 
 
 def object_store_variables() -> dict[str, str]:
-    """The `AWS_*` variables of the connection that `LEDGER_OBJECT_STORE_CONNECTION` names; none if it names none.
+    """Return the `AWS_*` variables of the connection in `LEDGER_OBJECT_STORE_CONNECTION`; an empty dict if it is not set.
 
-    Then those of the workers' own environment are used, and with none there what the machine's role allows.
+    In that case the variables of the worker's environment apply, and without those the role of the machine.
 
     Raises:
         AirflowFailException: If there is no such connection.
@@ -160,18 +160,18 @@ def object_store_variables() -> dict[str, str]:
             "key as login and secret key as password (see docs/object-store.md)."
         ) from error
     extra = connection.extra_dejson
-    said = {
+    variables = {
         "AWS_ACCESS_KEY_ID": connection.login,
         "AWS_SECRET_ACCESS_KEY": connection.password,
         "AWS_SESSION_TOKEN": extra.get("aws_session_token"),
         "AWS_REGION": extra.get("region_name"),
         "AWS_ENDPOINT_URL": extra.get("endpoint_url"),
     }
-    return {variable: value for variable, value in said.items() if value}
+    return {variable: value for variable, value in variables.items() if value}
 
 
 def settings_now() -> LedgerSettings:
-    """The settings as they are at this moment; they change between runs.
+    """Return the current settings, read from the file because they change between runs.
 
     Raises:
         AirflowFailException: If the file is wrong.
@@ -194,7 +194,7 @@ def arguments_for(cluster: str, ds: str) -> list[str]:
 
 
 class LedgerOperator(BaseOperator):
-    """Runs `ledger`.
+    """Run `ledger`.
 
     Args:
         kwargs: Passed on to Airflow.
@@ -208,14 +208,14 @@ class LedgerOperator(BaseOperator):
         """Run `ledger` to its end, and log what it says.
 
         Args:
-            words: The command, such as `stage`, `gate`.
+            words: The command, such as `step`, `gate`.
             options: Its options.
             stdin_secret: What it is given on standard input, which no log and no list of processes shows.
 
         Raises:
             StageRefusedError: On exit code 2 or 3.
             LackingCaptureError: On 4 or 5.
-            StageCrashedError: On any other that is not 0.
+            StageCrashedError: On any other exit code except 0.
         """
         command = ["ledger", *words, *options]
         self.log.info("Running %s", command)
@@ -237,7 +237,7 @@ class LedgerOperator(BaseOperator):
                 self._log_lines(self._process.stderr, reason)
                 self._process.wait()
             except BaseException:
-                # Airflow's timeout is an exception in these lines; the program must not outlive its task.
+                # Airflow raises its timeout here; the program must not outlive its task.
                 self._process.kill()
                 raise
             finally:
@@ -264,10 +264,10 @@ class LedgerOperator(BaseOperator):
 
 
 class ClusterOperator(LedgerOperator):
-    """Runs `ledger` for one cluster.
+    """Run `ledger` for one cluster.
 
     Args:
-        cluster: The cluster's name, usually from the settings by way of an expanded task group.
+        cluster: The cluster's name, usually from the settings through an expanded task group.
         kwargs: Passed on to Airflow.
     """
 
@@ -278,7 +278,7 @@ class ClusterOperator(LedgerOperator):
         self.cluster = cluster
 
     def has_landed(self, ds: str) -> bool:
-        """Whether the cluster's export of a day bears its manifest, which the contract lands last."""
+        """Return whether the cluster's export of a day has its manifest, which lands last by contract."""
         exports = places(("exports",))["exports"]
         if "://" not in exports:
             return (Path(exports) / self.cluster / ds / "manifest.json").is_file()
@@ -292,15 +292,15 @@ class ClusterOperator(LedgerOperator):
 
 
 class MaintainWarehouseOperator(LedgerOperator):
-    """Runs `ledger maintain`: names what the warehouse no longer needs, and removes it if the settings say so."""
+    """Run `ledger maintain`: list unreferenced data of the warehouse, and remove it if the settings allow it."""
 
     def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature
-        """Run it, with `--apply` where the settings have `dry_run: false`.
+        """Run the command, with `--apply` if the settings have `dry_run: false`.
 
         Raises:
             AirflowFailException: If the settings are wrong.
             StageRefusedError: If another release has written the warehouse.
-            StageCrashedError: If something cannot be written now.
+            StageCrashedError: If a write fails.
         """
         options = [f"--{place}={value}" for place, value in places(("warehouse", "settings")).items()]
         if not settings_now().maintenance.dry_run:
@@ -312,7 +312,7 @@ class LedgerStepOperator(ClusterOperator):
     """Run one step that needs no Spark, `ledger step <name>`, for one cluster and day.
 
     Args:
-        stage: `verify` or `publish`; `gate` has an operator of its own.
+        stage: `verify` or `publish`; `gate` has a separate operator.
         kwargs: See `ClusterOperator`.
     """
 
@@ -332,23 +332,23 @@ class LedgerStepOperator(ClusterOperator):
 
         Raises:
             StageRefusedError: On exit code 2 or 3.
-            StageCrashedError: On any other that is not 0.
+            StageCrashedError: On any other exit code except 0.
         """
         self.run_ledger(["step", self.stage], arguments_for(self.cluster, ds))
 
 
 class DataDocsLink(BaseOperatorLink):
-    """The button of the gate's task that leads to the pages of its verdict."""
+    """Link from the gate's task to the Data Docs pages of its verdict."""
 
     name = "Data Docs"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  # Airflow's own signature
-        """Where the pages of the day are; Airflow asks when the task has ended, and keeps the answer as an XCom."""
+        """Return the address of the day's pages; Airflow calls this after the task and stores the result as an XCom."""
         return operator.data_docs_url if isinstance(operator, GateOperator) else ""
 
 
 class GateOperator(LedgerStepOperator):
-    """Runs `ledger step gate`, and links the pages of its verdict, be it a refusal or not.
+    """Run `ledger step gate` and link the pages of its verdict, including those of a refusal.
 
     Args:
         kwargs: See `ClusterOperator`.
@@ -361,20 +361,20 @@ class GateOperator(LedgerStepOperator):
         self.data_docs_url = ""
 
     def _log_lines(self, stream: Iterable[str] | None, keep: deque[str]) -> None:
-        """Log what the gate says, and note where its pages are: it says so in a line of its own."""
+        """Log the gate's output and store the address of its pages, which the gate writes on a separate line."""
 
-        def noted() -> Iterator[str]:
+        def lines_with_url_stored() -> Iterator[str]:
             for line in stream or ():
-                said, is_place, page = line.rstrip().partition(_PAGES_ARE_AT)
-                if is_place and not said:
+                before, prefix, page = line.rstrip().partition(_PAGES_PREFIX)
+                if prefix and not before:
                     self.data_docs_url = data_docs_url(Path(page))
                 yield line
 
-        super()._log_lines(noted(), keep)
+        super()._log_lines(lines_with_url_stored(), keep)
 
 
 def data_docs_url(page: Path) -> str:
-    """The address of a page in `<warehouse>/data_docs`: below LEDGER_DATA_DOCS_URL if that is set, else that of the file.
+    """Return the URL of a page in `<warehouse>/data_docs`: below LEDGER_DATA_DOCS_URL if that is set, else a file URL.
 
     A browser opens no file from a page of Airflow, and Airflow serves none: so the folder has to be served for the link to open.
     """
@@ -386,10 +386,10 @@ def data_docs_url(page: Path) -> str:
 
 
 class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):
-    """Checks a landed export against its manifest; on the day itself it waits for the export to land.
+    """Check a landed export against its manifest; on the day itself, wait for the export to land.
 
-    Only the scheduler's own run waits, and only while its UTC day lasts. A run of a day in the past, or one that a
-    person started, gets its answer at once: no live cluster is ever asked.
+    Only scheduled runs wait, and only during their UTC day. A run for a past day and a manually triggered run do not wait.
+    The sensor never queries a live cluster.
     """
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
@@ -400,7 +400,7 @@ class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):
         BaseSensorOperator.execute(self, context)
 
     def poke(self, context: Context) -> bool:
-        """Verify the export if it is there or if waiting has no sense; otherwise say "not yet"."""
+        """Verify the export if it has landed or if waiting is pointless; otherwise return False."""
         ds = day_of(context)
         scheduled = context["dag_run"].run_type == "scheduled"
         # The step checks the manifest itself.
@@ -413,7 +413,7 @@ class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):
 
 
 class _SubmitHook(SparkSubmitHook):
-    """Starts `spark-submit` without Airflow's own variables: the hook itself adds to the environment, and takes nothing away."""
+    """Start `spark-submit` without Airflow's variables; the provider's hook can add variables but not remove them."""
 
     def _get_spark_binary_path(self) -> list[str]:
         unset = [f"--unset={name}" for name in sorted(os.environ) if is_of_airflow(name)]
@@ -421,10 +421,10 @@ class _SubmitHook(SparkSubmitHook):
 
 
 class LedgerBuildOperator(SparkSubmitOperator):
-    """Submits the day's one Spark application, `spark_jobs/build.py`, through the connection `spark_default`.
+    """Submit the day's one Spark application, `spark_jobs/build.py`, through the connection `spark_default`.
 
     Args:
-        cluster: The cluster's name, usually from the settings by way of an expanded task group.
+        cluster: The cluster's name, usually from the settings through an expanded task group.
         kwargs: Passed on to the Spark provider's operator.
     """
 
@@ -439,7 +439,7 @@ class LedgerBuildOperator(SparkSubmitOperator):
     def _get_hook(self) -> SparkSubmitHook:
         hook = super()._get_hook()
         hook.__class__ = (
-            _SubmitHook  # It differs in one method; the operator has no other place for a hook of one's own.
+            _SubmitHook  # It overrides one method; the operator has no parameter for a custom hook.
         )
         return hook
 
@@ -447,8 +447,8 @@ class LedgerBuildOperator(SparkSubmitOperator):
         """Submit the application and wait for it.
 
         Raises:
-            StageRefusedError: If the application ends with 2 or 3, which the operator itself would retry.
-            StageCrashedError: If it ends in another way.
+            StageRefusedError: If the application exits with 2 or 3, which the base operator would retry.
+            StageCrashedError: On any other failure.
         """
         self.application_args = arguments_for(self.cluster, day_of(context))
         self.env_vars = object_store_variables()
@@ -464,7 +464,7 @@ class LedgerBuildOperator(SparkSubmitOperator):
 
 
 def retry_policy() -> dict[str, Any]:
-    """Default arguments of every task: a crash is tried again, later each time, and nothing hangs for ever."""
+    """Return the default arguments of every task: crashes are retried with exponential backoff, and every task has a timeout."""
     return {
         "retries": 2,
         "retry_delay": timedelta(minutes=1),

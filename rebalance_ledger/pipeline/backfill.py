@@ -45,7 +45,7 @@ class DayOutcome(NamedTuple):
         why: why it was computed: it was asked for, or it was out of date, and how.
         outcome: `published`, `refused`, `bad input`, `crashed`, or `no export`.
         exit_code: of its run.
-        reason: what the run said last; empty if it was published.
+        reason: The last output of the run; empty if the day was published.
     """
 
     ds: date
@@ -126,20 +126,20 @@ def run_in_process(day: Day, why: str) -> DayOutcome:
         f"--warehouse={day.warehouse.root}",
         *([f"--settings={day.settings_file.resolve()}"] if day.settings_file else []),
     ]
-    said: deque[str] = deque(maxlen=_REASON_LINES)
+    output: deque[str] = deque(maxlen=_REASON_LINES)
     with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
         command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, errors="replace"
     ) as process:
         for line in process.stderr or ():
             sys.stderr.write(f"  {line}")
             sys.stderr.flush()
-            said.append(line.strip())
+            output.append(line.strip())
     code = process.returncode if process.returncode in {_DONE, _BAD_INPUT, _REFUSED} else _CRASHED
-    reason = "" if code == _DONE else _reason([line for line in said if line])
+    reason = "" if code == _DONE else _failure_reason([line for line in output if line])
     return DayOutcome(day.ds, why, _OUTCOMES.get(code, "crashed"), code, reason)
 
 
-def _reason(said: list[str]) -> str:
-    """Return the last output of a run: what follows the step that failed."""
-    ends = [number for number, line in enumerate(said) if line.endswith(" failed")]
-    return " ".join(said[ends[-1] + 1 :]) if ends and ends[-1] + 1 < len(said) else "".join(said[-1:])
+def _failure_reason(output: list[str]) -> str:
+    """Return the output after the last failed step, or the last line if no step failed."""
+    ends = [number for number, line in enumerate(output) if line.endswith(" failed")]
+    return " ".join(output[ends[-1] + 1 :]) if ends and ends[-1] + 1 < len(output) else "".join(output[-1:])

@@ -28,13 +28,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class GateInput:
-    """What is judged.
+    """The input of one gate evaluation.
 
     Attributes:
-        measures: rows of `expectations.model.METRIC_SCHEMA`.
-        baseline_ds: the earlier day that they compare with; None if there is none.
-        quarantined: own columns of `gold.quarantined_group`: whom the measures are without, and why.
-        notes: why no group is left out although the settings ask for it, a sentence each.
+        measures: Rows of `expectations.model.METRIC_SCHEMA`.
+        baseline_ds: The day that they are compared with; None without a baseline.
+        quarantined: Rows with the own columns of `gold.quarantined_group`: the groups that the metrics exclude, and why.
+        notes: Reasons, one sentence each, why no group is quarantined although the settings request it.
     """
 
     measures: list[Row]
@@ -46,13 +46,13 @@ class GateInput:
 def read_gate_input(
     warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea, settings: GateSettings
 ) -> GateInput:
-    """The measures of a whole stage, or where the settings want it and it helps, of the stage without some groups.
+    """Return the metrics of the whole day, or, if the settings request it and the day then passes, without some groups.
 
-    Groups are left out only if they alone refuse the day, the build has measured the rest without them, and nothing of
-    what it measured there refuses it.
+    Groups are quarantined only if they alone refuse the day, the build has computed the metrics without them, and none of
+    those metrics refuses the day.
 
     Raises:
-        QueryError: a published table cannot be read.
+        QueryError: A published table cannot be read.
     """
 
     def with_comparison(measures: list[Row], excluded_groups: Collection[str]) -> GateInput:
@@ -80,7 +80,10 @@ def read_gate_input(
 
     at_fault = groups_at_fault(evaluate(whole.measures, rules, baseline_ds=whole.baseline_ds))
     if at_fault is None:
-        return _noted(whole, "no group is left out, because not all that refuses this day is a group's")
+        return _noted(
+            whole,
+            "no group is quarantined, because some failed expectations of this day do not belong to a group",
+        )
     if not at_fault:
         return whole
     groups = names(at_fault)

@@ -445,7 +445,7 @@ def test_stage_verify_says_that_the_export_is_whole(
 
     assert stage_command(day, "verify") == 0
     assert (
-        capsys.readouterr().out == "The export of shop-test for 2026-11-16 is as it was sealed (4 files).\n"
+        capsys.readouterr().out == "The export of shop-test for 2026-11-16 matches its manifest (4 files).\n"
     )
     truncate(sealed)
     assert stage_command(day, "verify") == 2

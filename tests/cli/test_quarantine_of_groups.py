@@ -90,8 +90,8 @@ def test_gate_show_tells_who_is_left_out_and_what_to_do(
 
     told = capsys.readouterr().out
     assert "shop-test 2026-11-17: passed_with_quarantine (run " in told
-    assert "Left out of the day: 1 groups, which alone would have refused it." in told
-    assert f"left out: group {BAD}, by queue_assignment.one_owner\n" in told
+    assert "Quarantined: 1 groups; with them the gate would have refused the day." in told
+    assert f"quarantined: group {BAD}, by queue_assignment.one_owner\n" in told
     assert "what to do: The ledger may be wrong about this group" in told
 
 
@@ -152,7 +152,7 @@ def quarantined(day: Day) -> list[dict[str, Any]]:
 def test_more_groups_than_are_allowed_are_the_days_fault(tuesday: Day) -> None:
     said = refusal(tuesday, QUARANTINE % ", limits: {quarantined_group.count_within_limit: 0.1}")
 
-    assert "note: no group is left out, because without it's -- " in said
+    assert "note: no group is quarantined, because without it's -- " in said
     assert "the day fails quarantined_group.count_within_limit" in said
 
 
@@ -167,7 +167,7 @@ def test_other_groups_than_the_build_knew_of_are_a_sentence(tuesday: Day, three_
         tuesday, QUARANTINE % f", findings: {{{raised}}}, limits: {{quarantined_group.count_within_limit: 1}}"
     )
 
-    assert "who alone refuse it by the settings of now: build it again" in said
+    assert "which alone refuse it under the current settings: build it again" in said
 
 
 def test_a_fault_that_is_no_groups_refuses_the_whole_day(
@@ -186,5 +186,8 @@ def test_a_fault_that_is_no_groups_refuses_the_whole_day(
         steps.gate(day)
 
     assert "fails producer_spread.shares_add_up" in str(refused.value)
-    assert "no group is left out, because not all that refuses this day is a group's" in str(refused.value)
+    assert (
+        "no group is quarantined, because some failed expectations of this day do not belong to a group"
+        in str(refused.value)
+    )
     assert published_state(own.warehouse) == {}

@@ -129,7 +129,7 @@ def test_a_past_day_without_an_export_fails_in_a_sentence_and_nobody_is_asked(st
     assert stand_ins.calls == []
 
 
-def test_credentials_are_whispered_and_nowhere_else(
+def test_credentials_are_passed_on_stdin_only(
     stand_ins: StandIns,
     settings: Callable[[Any], None],
     connection: Callable[..., None],

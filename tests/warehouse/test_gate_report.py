@@ -137,7 +137,7 @@ def test_a_day_that_was_computed_again_says_so(
     judged(warehouse, "refused", FAILED)
     stage_day(warehouse, TUESDAY, run_id="run-2", verdict=None, attempt="second")
 
-    assert "computed again since, and that is not judged yet" in shown(warehouse, capsys)
+    assert "computed again and not yet evaluated" in shown(warehouse, capsys)
 
 
 def test_a_day_of_which_the_gate_said_nothing_is_one_sentence(
@@ -147,4 +147,4 @@ def test_a_day_of_which_the_gate_said_nothing_is_one_sentence(
 
     assert code == BAD_INPUT
     [sentence] = capsys.readouterr().err.splitlines()
-    assert sentence.startswith("The gate has said nothing of shop 2026-11-17 in ")
+    assert sentence.startswith("The gate has no result for shop 2026-11-17 in ")

@@ -167,7 +167,7 @@ def test_a_rollback_leaves_the_next_day_out_of_date_and_says_so(
     assert ledger("rollback", "--cluster=shop", "--ds=2026-11-16", f"--warehouse={warehouse.root}") == 0
 
     assert capsys.readouterr().err == (
-        "warning: out of date in what they say of changes: 2026-11-17 (earlier_day_changed); "
+        "warning: outdated comparisons with the baseline: 2026-11-17 (earlier_day_changed); "
         "`ledger backfill --cluster shop --from 2026-11-17 --to 2026-11-17` computes them again.\n"
     )
     assert asked(warehouse, STALE) == [("2026-11-17", ["earlier_day_changed"])]
