@@ -584,7 +584,7 @@ def step(
         case StepName.VERIFY:
             manifest = steps.verify(day)
             typer.echo(
-                f"The export of {cluster} for {day.ds} is as it was sealed ({len(manifest.files)} files)."
+                f"The export of {cluster} for {day.ds} matches its manifest ({len(manifest.files)} files)."
             )
         case StepName.GATE:
             from expectations.verdict import explain
@@ -670,7 +670,7 @@ def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location
     if days:
         named = ", ".join(f"{day.ds} ({', '.join(day.reasons)})" for day in days)
         _stderr.print(
-            f"warning: out of date in what they say of changes: {named}; "
+            f"warning: outdated comparisons with the baseline: {named}; "
             f"`ledger backfill --cluster {quote(cluster)} --from {days[0].ds} --to {days[-1].ds}` computes them again.",
             soft_wrap=True,
         )
