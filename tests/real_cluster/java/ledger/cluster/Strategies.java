@@ -70,8 +70,8 @@ final class Strategies {
         if (rule.has("names")) {
             return rule.byName("names").get(name);
         }
-        if (rule.has("before")) {
-            int end = name.indexOf(rule.text("before"));
+        if (rule.has("separator")) {
+            int end = name.indexOf(rule.text("separator"));
             return end < 0 ? null : name.substring(0, end);
         }
         String longest = "";
