@@ -10,16 +10,14 @@ BROKER_NAME = Column("broker_name", "string", "The broker name.", nullable=False
 TOPIC = Column("topic", "string", "The topic, retry topics (`%RETRY%<group>`) included.", nullable=False)
 CLIENT_ID = Column("client_id", "string", "The client id.", nullable=False)
 QUEUE_ID = Column("queue_id", "int", "The queue id on that broker, from 0.", nullable=False)
-PROCESS = Column(
-    "process", "string", "The process that was asked, by the collector's name for it.", nullable=False
-)
+PROCESS = Column("process", "string", "The queried process, as the collector names it.", nullable=False)
 PROXY = Column(
     "proxy",
     "string",
     "Address of the proxy, `host:port`, at which it answers the remoting protocol.",
     nullable=False,
 )
-NAMESERVER = Column("nameserver", "string", "Address of the name server that said so.", nullable=False)
+NAMESERVER = Column("nameserver", "string", "Address of the name server that returned this.", nullable=False)
 STRATEGY_SOURCE = Column(
     "strategy_source",
     "string",
@@ -36,7 +34,7 @@ IS_EFFECTIVE = Column(
 GROUP_STATE_REASON = Column(
     "group_state_reason",
     "string",
-    "Why `group_state` is `unknown`: `broker_not_asked`; `online_at_other_brokers` (at none of the topic's route); or every broker says that nobody is connected, and yet: `may_be_behind_a_proxy` (proxies exist, and not all of them answered), `pop_retry_topic_exists` (the group has consumed by POP, as clients of proxies do, and no proxy was asked), `messages_in_flight` (messages are handed out that are not consumed), `offsets_moved` (since the baseline day). Null for every other state.",
+    "Why `group_state` is `unknown`: `broker_not_asked`; `online_at_other_brokers` (at none of the topic's route); or every broker reports no member, and yet: `may_be_behind_a_proxy` (proxies exist and not all of them answered), `pop_retry_topic_exists` (the group has consumed by POP, as clients of proxies do, and no proxy was queried), `messages_in_flight` (delivered messages are not consumed), `offsets_moved` (since the baseline day). Null for every other state.",
     values=tuple(GroupStateReason),
 )
 RUN_ID = Column(

@@ -40,13 +40,13 @@ ASSIGNMENT_CHURN = Table(
         Column(
             "moved_queue_count",
             "int",
-            "Queues of both days that have other owners now; from or to nobody counts.",
+            "Queues of both days whose owners differ, including queues that had or have none.",
             unit="queues",
         ),
         Column(
             "least_move_count",
             "int",
-            "The fewest queues of both days that must change owner so that as many queues as now are owned by nobody and the clients' queue counts, in any order, are those of now. Null where every member reads every queue, or a queue has several owners.",
+            "The fewest queues of both days that must change owner to reach the present number of unowned queues and the present queue counts of the clients, in any order. Null where every member reads every queue, or a queue has several owners.",
             unit="queues",
         ),
         Column(
@@ -74,7 +74,7 @@ ASSIGNMENT_CHURN = Table(
         Column(
             "observed_queue_count",
             "int",
-            "Queues of which it was observed on both days who held them, in the clients' own process tables. It needs no computed owners, so it is given whatever `state` says; null where baseline_ds does not have the group and topic.",
+            "Queues whose holders were observed on both days in the clients' process tables. Independent of `state`, because it needs no computed owners; null where baseline_ds does not have the group and topic.",
             unit="queues",
         ),
         Column(

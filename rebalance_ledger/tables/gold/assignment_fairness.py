@@ -25,7 +25,7 @@ ASSIGNMENT_FAIRNESS = Table(
         Column(
             "strategy",
             "string",
-            "RocketMQ's name of the strategy (`MACHINE_ROOM_NEARBY` without its inner one); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; `UNKNOWN`: a topic without queues whose group does not say; a Java class name where the ledger does not know the strategy.",
+            "RocketMQ's name of the strategy (`MACHINE_ROOM_NEARBY` without its inner one); `MIXED`: each member by the strategy that it reports; `BROADCASTING`: every member reads every queue; `POP`: the broker shares each queue; `UNKNOWN`: a topic without queues whose group reports none; a Java class name where the ledger does not know the strategy.",
             nullable=False,
         ),
         STRATEGY_SOURCE,
@@ -33,7 +33,7 @@ ASSIGNMENT_FAIRNESS = Table(
         Column(
             "group_state",
             "string",
-            "`online`, `offline`, `broadcasting`, or `unknown` where the members could not be asked.",
+            "`online`, `offline`, `broadcasting`, or `unknown` if the members could not be reached.",
             nullable=False,
             values=tuple(GroupState),
         ),
@@ -42,7 +42,7 @@ ASSIGNMENT_FAIRNESS = Table(
         Column(
             "reporting_client_count",
             "int",
-            "Members whose own process could be asked for its strategy; null if unknown.",
+            "Members whose process answered the request for its strategy; null if unknown.",
             unit="clients",
         ),
         Column(
@@ -87,7 +87,7 @@ ASSIGNMENT_FAIRNESS = Table(
             "Clients that own no queue of the topic; null if unknown.",
             unit="clients",
         ),
-        Column("unowned_queue_count", "int", "Queues that nobody owns; null if unknown.", unit="queues"),
+        Column("unowned_queue_count", "int", "Queues without an owner; null if unknown.", unit="queues"),
         Column(
             "multiple_owner_queue_count",
             "int",
@@ -103,7 +103,7 @@ ASSIGNMENT_FAIRNESS = Table(
         Column(
             "is_within_bound",
             "boolean",
-            "Whether max less min is within spread_bound; null where there is no bound or nothing to judge.",
+            "Whether max less min is within spread_bound; null without a bound or without queues.",
         ),
     ),
 )

@@ -47,19 +47,19 @@ BROADCAST_OFFSET = Table(
         Column(
             "min_offset",
             "bigint",
-            "Oldest message that the broker keeps; null if it did not say.",
+            "Offset of the oldest retained message; null if not reported.",
             unit="messages",
         ),
         Column(
             "max_offset",
             "bigint",
-            "Offset that the next message gets; null if the broker did not say.",
+            "Offset of the next message; null if not reported.",
             unit="messages",
         ),
         Column(
             "lag_message_count",
             "bigint",
-            "Messages from `stored_offset` to `max_offset`; negative for `ahead_of_max` only. Null without both, and where the file was written after the broker was asked and is past what it said.",
+            "Messages from `stored_offset` to `max_offset`; negative for `ahead_of_max` only. Null without both, and if the file was written after the request to the broker and is past its answer.",
             unit="messages",
         ),
         Column(
@@ -68,7 +68,7 @@ BROADCAST_OFFSET = Table(
             "Messages that retention removed before they were read: `min_offset` less `stored_offset`, or 0; null without both.",
             unit="messages",
         ),
-        Column("offsets_captured_at", "timestamp", "When the broker was asked for min and max (UTC)."),
+        Column("offsets_captured_at", "timestamp", "Time of the request for min and max (UTC)."),
         Column("last_stored_at", "timestamp", "When the queue's newest message was stored (UTC)."),
         Column(
             "highest_earlier_offset",
@@ -86,12 +86,12 @@ BROADCAST_OFFSET = Table(
         Column(
             "is_routed",
             "boolean",
-            "Whether the queue is readable in the route that the ledger takes for the topic; null if no name server could say.",
+            "Whether the queue is readable in the route that the ledger takes for the topic; null if no name server answered.",
         ),
         Column(
             "consume_from_where",
             "string",
-            "`ConsumeFromWhere` of the group, which decides where nothing is stored; null if nobody is online.",
+            "`ConsumeFromWhere` of the group, which decides where nothing is stored; null if no member is online.",
         ),
         Column(
             "restart_offset",
@@ -108,13 +108,13 @@ BROADCAST_OFFSET = Table(
         Column(
             "skipped_message_count",
             "bigint",
-            "Messages from the furthest place that the client was seen at to `restart_offset`, or 0; null where either is unknown.",
+            "Messages from the furthest observed offset of the client to `restart_offset`, or 0; null if either is unknown.",
             unit="messages",
         ),
         Column(
             "repeated_message_count",
             "bigint",
-            "Messages from `restart_offset` to the furthest place that the client was seen at, or 0; null as above.",
+            "Messages from `restart_offset` to the furthest observed offset of the client, or 0; null if either is unknown.",
             unit="messages",
         ),
     ),

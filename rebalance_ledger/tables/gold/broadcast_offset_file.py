@@ -17,7 +17,7 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "host",
             "string",
-            "The host that the files lie on; null for an online client of a broadcasting group whose host nobody landed.",
+            "The host that the files lie on; null for an online client of a broadcasting group whose host landed no files.",
         ),
         CLIENT_ID,
         CONSUMER_GROUP,
@@ -32,7 +32,7 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "start_outcome",
             "string",
-            "What a client would do that starts now: `stored` (go on from stored offsets), `default` (begin where its settings say), `fails_to_start`; null if unknown.",
+            "What a client does that starts now: `stored` (go on from stored offsets), `default` (begin where its settings say), `fails_to_start`; null if unknown.",
         ),
         Column(
             "start_from",
@@ -42,9 +42,9 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "main_state",
             "string",
-            "What `offsets.json` (Go: `offset.json`) is to the client: `offsets`, `no_table` (it reads `null`), `empty`, `refused` (reading it throws), `undecided` (more than the bytes and the release decides), `missing`; null where nobody looked.",
+            "What `offsets.json` (Go: `offset.json`) is to the client: `offsets`, `no_table` (it reads `null`), `empty`, `refused` (reading it throws), `undecided` (more than bytes and release decides), `missing`; null if it was not read.",
         ),
-        Column("bak_state", "string", "The same of the `.bak` file beside it."),
+        Column("bak_state", "string", "The same for its `.bak` file."),
         Column("main_size_bytes", "bigint", "Size of the main file; null if there is none.", unit="bytes"),
         Column("bak_size_bytes", "bigint", "Size of the `.bak` file; null if there is none.", unit="bytes"),
         Column(
@@ -95,13 +95,13 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "message_model",
             "string",
-            "`BROADCASTING` or `CLUSTERING`, as brokers and members of the group say; null if none is online.",
+            "`BROADCASTING` or `CLUSTERING`, as brokers and members of the group report; null if none is online.",
         ),
-        Column("is_online", "boolean", "Whether the client is connected; null where no broker could say."),
+        Column("is_online", "boolean", "Whether the client is connected; null if no broker answered."),
         Column(
             "process_count",
             "int",
-            "Processes behind the client id: as they answered where they were asked themselves, else 1 where a broker lists it once; 0 if it is offline. Null if unknown: several connections may be several processes, or dead ones.",
+            "Processes behind the client id: as their own answers show, else 1 if a broker lists it once; 0 if it is offline. Null if unknown: several connections may be several processes, or dead ones.",
             unit="processes",
         ),
         Column(
@@ -112,7 +112,7 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "client_version_source",
             "string",
-            "Where the release is from: `client`, `group` (the newest that a member of the group reports), `assumed` (nobody reports one).",
+            "Where the release is from: `client`, `group` (the newest that a member of the group reports), `assumed` (no member reports one).",
         ),
         Column(
             "previous_ds",

@@ -41,7 +41,7 @@ FINDING = Table(
             "string",
             "Why, where the facts show it: as in ownership_drift, `more_clients_than_queues` for idle clients, or why a source failed; see docs/findings/causes.md.",
         ),
-        Column("evidence", "string", "What was seen, in one line.", nullable=False),
+        Column("evidence", "string", "The observed facts, in one line.", nullable=False),
         Column("advice", "string", "What to do, in one line.", nullable=False),
         Column(
             "page",
@@ -69,7 +69,7 @@ FINDING = Table(
         Column(
             "seen_values",
             "array<string>",
-            "Those values, or the reasons, kinds of records or differences that were seen; at most five.",
+            "Those values, or the observed reasons, kinds of records or differences; at most five.",
         ),
         Column(
             "examples",

@@ -42,11 +42,13 @@ GATE_RESULT = Table(
         Column("threshold_min", "double", "Least value allowed; null for no lower limit."),
         Column("threshold_max", "double", "Greatest value allowed; null for no upper limit."),
         Column("examples", "array<string>", "Up to ten offenders, each as one line.", nullable=False),
-        Column("waiver", "string", "What was waived, until when, by whom and why; null without a waiver."),
+        Column(
+            "waiver", "string", "The waived amount, with expiry, approver and reason; null without a waiver."
+        ),
         Column(
             "outcome",
             "string",
-            "`passed`; `waived`: what no waiver excuses is in range; `failed`; `skipped`: there is no earlier published day.",
+            "`passed`; `waived`: within limits after waivers; `failed`; `skipped`: there is no baseline day.",
             values=tuple(Outcome),
         ),
         Column(

@@ -22,7 +22,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "state",
             "string",
-            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so no client owns it, see queue_sharing; `unowned`: nobody holds it (BROADCASTING: a member that answered does not); `multiple_owners`: several processes hold it, or one pulls it while others pop it; `unexpected_owner`: one process holds it, and the strategy did not choose its client; `unknown`: it cannot be determined, see `unknown_reason`. See docs/ownership-drift.md.",
+            "`match`: one process holds the queue and the strategy chose its client (BROADCASTING: every member holds it); `shared`: members pop it, so no client owns it, see queue_sharing; `unowned`: no process holds it (BROADCASTING: a member that answered does not); `multiple_owners`: several processes hold it, or one pulls it while others pop it; `unexpected_owner`: one process holds it, and the strategy did not choose its client; `unknown`: see `unknown_reason`. See docs/ownership-drift.md.",
             nullable=False,
             values=tuple(DriftState),
         ),
@@ -35,23 +35,23 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "unknown_reason",
             "string",
-            "Why the state is `unknown`: `route_unknown`, `members_unknown`, `client_unreachable` (a client that should own it could not be asked), `pull_consumer_reports_no_queues` (`DefaultMQPullConsumer` does not say what it holds), `assigned_by_hand` (the application chooses its queues: `DefaultLitePullConsumer.assign`), `strategy_not_reported` (every member answered, none with a strategy, and no settings say it), `process_count_unknown` (the chosen client holds it, and brokers list several connections of its id: one process or several), `settings_missing`, `strategy_unknown`, `release_unknown`, `member_strategy_unknown`, `strategy_failed`; `may_be_behind_a_proxy` (proxies exist that did not say whether members are theirs, who would read it as well), `pop_mode` (members pop, and none was seen to pop this queue), `mixed_request_modes`, `request_modes_differ`, `request_mode_unknown`, `server_off`, `strategy_unknown_to_broker`: see queue_assignment. Null for every other state.",
+            "Why the state is `unknown`: `route_unknown`, `members_unknown`, `client_unreachable` (a client that should own it did not answer), `pull_consumer_reports_no_queues` (`DefaultMQPullConsumer` does not report its queues), `assigned_by_hand` (the application chooses its queues: `DefaultLitePullConsumer.assign`), `strategy_not_reported` (every member answered, none with a strategy, and the settings name none), `process_count_unknown` (the chosen client holds it, and brokers list several connections of its id: one process or several), `settings_missing`, `strategy_unknown`, `release_unknown`, `member_strategy_unknown`, `strategy_failed`; `may_be_behind_a_proxy` (proxies did not report their members, which would read it as well), `pop_mode` (members pop, and none was observed to pop this queue), `mixed_request_modes`, `request_modes_differ`, `request_mode_unknown`, `server_off`, `strategy_unknown_to_broker`: see queue_assignment. Null for every other state.",
             values=tuple(UnknownReason),
         ),
         Column(
             "strategy",
             "string",
-            "The effective strategy as in queue_assignment; null where none is: group offline, members unknown, or none could be asked.",
+            "The effective strategy as in queue_assignment; null without one: group offline, members unknown, or no member answered.",
         ),
         Column(
             "expected_client_ids",
             "array<string>",
-            "The clients that should own the queue, by the effective strategy and the language and version of each member; empty where nobody should (see `expected_reason`) or no route has the queue; null if unknown.",
+            "The clients that should own the queue, by the effective strategy and the language and version of each member; empty if no client should (see `expected_reason`) or no route has the queue; null if unknown.",
         ),
         Column(
             "expected_reason",
             "string",
-            "`reason` of the effective rows of queue_assignment: why nobody should own it, or `route_missing`.",
+            "`reason` of the effective rows of queue_assignment: why no client should own it, or `route_missing`.",
         ),
         Column(
             "observed_client_ids",
@@ -62,7 +62,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "observed_process_count",
             "int",
-            "Processes that were seen to hold it. Processes that share a client id count each where they were asked themselves; an answer through a broker is that of one process. Connections are not counted.",
+            "Processes observed to hold it. Processes that share a client id count separately if each was queried directly; an answer through a broker counts as one process. Connections are not counted.",
             nullable=False,
             unit="processes",
         ),
@@ -75,7 +75,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "route_state",
             "string",
-            "`known`; `none`: no name server that answered has a readable queue of the topic; `unknown`: no name server could be asked.",
+            "`known`; `none`: no name server that answered has a readable queue of the topic; `unknown`: no name server answered.",
             nullable=False,
         ),
         Column(
@@ -95,31 +95,31 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "unasked_client_count",
             "int",
-            "Those of them that could not be asked what they hold, or whose answer does not say it (pull consumers).",
+            "Members that did not answer which queues they hold, or whose answer does not contain it (pull consumers).",
             unit="clients",
         ),
         Column(
             "absent_client_count",
             "int",
-            "Those of them that another broker says are not connected (ghosts).",
+            "Members that another broker reports as not connected.",
             unit="clients",
         ),
         Column(
             "shared_client_id_count",
             "int",
-            "Those of them whose id several processes share, as these answered themselves.",
+            "Members whose id several processes share, as their own answers show.",
             unit="client ids",
         ),
         Column(
             "repeated_client_id_count",
             "int",
-            "Those of them that every broker which lists them lists more than once, while no process was asked itself: one process with connections that died, or several.",
+            "Members that every broker listing them lists more than once, while no process was queried directly: one process with dead connections, or several.",
             unit="client ids",
         ),
         Column(
             "unsubscribed_client_count",
             "int",
-            "Those of them that do not subscribe to the topic themselves; gRPC clients, which read no `%RETRY%<group>`, are not counted.",
+            "Members that do not subscribe to the topic; gRPC clients, which read no `%RETRY%<group>`, are not counted.",
             unit="clients",
         ),
         Column(
@@ -143,7 +143,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "newest_client_age_ms",
             "bigint",
-            "Milliseconds from the start of the group's youngest member, by its own clock, to its answer; negative if its clock is ahead; null if none says.",
+            "Milliseconds from the start of the group's youngest member, by its clock, to its answer; negative if its clock is ahead; null if unknown.",
             unit="ms",
         ),
         Column(

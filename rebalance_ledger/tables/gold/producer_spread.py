@@ -23,7 +23,7 @@ PRODUCER_SPREAD = Table(
         Column(
             "publish_source",
             "string",
-            "Where producers take their list of queues from: `route` (queue numbers, write permission, masters), `order_configuration` (`orderTopicConf`, whatever the route says), `static_topic` (its logical queues).",
+            "Where producers take their list of queues from: `route` (queue numbers, write permission, masters), `order_configuration` (`orderTopicConf`, regardless of the route), `static_topic` (its logical queues).",
             nullable=False,
             values=tuple(PublishSource),
         ),
@@ -36,7 +36,7 @@ PRODUCER_SPREAD = Table(
         Column(
             "share",
             "double",
-            "Part of the topic's messages that round robin sends here at the first attempt, 0 to 1; null where nobody can write anywhere, or it is unknown.",
+            "Part of the topic's messages that round robin sends here at the first attempt, 0 to 1; null if the topic cannot be written anywhere, or if unknown.",
             unit="fraction",
         ),
         Column(
@@ -54,7 +54,7 @@ PRODUCER_SPREAD = Table(
         Column(
             "is_only_writable_broker",
             "boolean",
-            "Whether nobody can write the topic when this broker is lost; null where unknown and in static topics.",
+            "Whether the topic cannot be written without this broker; null if unknown, and in static topics.",
         ),
         Column(
             "retried_share_while_lost",

@@ -34,7 +34,7 @@ QUEUE_SHARING = Table(
         Column(
             "pop_share_count",
             "int",
-            "`popShareQueueNum`: the members beside its own whose queues a member reads too; 0 or less, or nearly as many as members: all queues. Null where members ask no broker.",
+            "`popShareQueueNum`: the members beside its own whose queues a member reads too; 0 or less, or nearly as many as members: all queues. Null if members do not query a broker.",
             unit="clients",
         ),
         Column(
@@ -46,7 +46,7 @@ QUEUE_SHARING = Table(
         Column(
             "observed_reader_ids",
             "array<string>",
-            "The members that have the queue in their table of popped queues; null where none of the expected readers can be seen: clients of a proxy have no such table.",
+            "The members that have the queue in their table of popped queues; null if none of the expected readers has such a table, as clients of a proxy.",
         ),
         Column(
             "unobserved_reader_count",
@@ -57,7 +57,7 @@ QUEUE_SHARING = Table(
         Column(
             "puller_ids",
             "array<string>",
-            "The members that hold the queue and pull it, beside those that pop; empty where none was seen to.",
+            "The members observed to pull the queue while others pop it; empty without one.",
             nullable=False,
         ),
         Column(
@@ -69,7 +69,7 @@ QUEUE_SHARING = Table(
         Column(
             "handed_out_offset",
             "bigint",
-            "Offset up to which the broker has handed out messages; null where it does not say.",
+            "Offset up to which the broker has handed out messages; null if not reported.",
             unit="messages",
         ),
         Column(

@@ -20,14 +20,14 @@ ROUTE_DIVERGENCE = Table(
         Column(
             "state",
             "string",
-            "`same`: this name server says what the others and the broker say; `differs`: see `differences`; `unknown`: this name server could not be asked.",
+            "`same`: this name server agrees with the others and with the broker; `differs`: see `differences`; `unknown`: this name server did not answer.",
             nullable=False,
             values=tuple(DivergenceState),
         ),
         Column(
             "differences",
             "array<string>",
-            "What differs, in a closed list. Between the name servers that answered, and so the same for each of them: `broker_missing`, `read_queues`, `write_queues`, `perm`, `order_conf`, `addresses`. Between this name server and the broker's own topic configuration: `config_read_queues`, `config_write_queues`, `config_perm`, `not_configured` (the broker has no such topic), `not_routed` (the broker has the topic, this name server does not send there).",
+            "The differences. Between the name servers that answered, and so the same for each of them: `broker_missing`, `read_queues`, `write_queues`, `perm`, `order_conf`, `addresses`. Between this name server and the broker's own topic configuration: `config_read_queues`, `config_write_queues`, `config_perm`, `not_configured` (the broker has no such topic), `not_routed` (the broker has the topic, this name server does not send there).",
             nullable=False,
             values=tuple(RouteDifference),
         ),
@@ -86,7 +86,7 @@ ROUTE_DIVERGENCE = Table(
         Column(
             "agreeing_nameserver_count",
             "int",
-            "Those of them that say the same of this broker as this one, itself included; null if it could not be asked.",
+            "Name servers that agree with this one about this broker, itself included; null if it did not answer.",
             unit="name servers",
         ),
     ),

@@ -7,7 +7,7 @@ from rebalance_ledger.tables.silver.consumer_client import SELF_DESCRIPTION
 CLIENT_PROCESS = Table(
     name="client_process",
     layer="silver",
-    grain="group x client id x process that was asked",
+    grain="group x client id x queried process",
     key=(
         "consumer_group",
         "client_id",
@@ -20,7 +20,7 @@ CLIENT_PROCESS = Table(
         Column(
             "state",
             "string",
-            "`online`: it answered; `unknown`: it could not be asked or its answer could not be read.",
+            "`online`: it answered; `unknown`: it could not be reached or its answer could not be read.",
             nullable=False,
         ),
         *SELF_DESCRIPTION,

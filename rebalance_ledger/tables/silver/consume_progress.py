@@ -28,7 +28,7 @@ CONSUME_PROGRESS = Table(
         Column(
             "pull_offset",
             "bigint",
-            "Offset up to which the broker has handed messages out to the group, consumed or not (messages); null where it does not say.",
+            "Offset up to which the broker has handed messages out to the group, consumed or not (messages); null if not reported.",
             unit="messages",
         ),
         Column(

@@ -20,7 +20,7 @@ SELF_DESCRIPTION = (
     Column(
         "reports_queues",
         "boolean",
-        "Whether such an answer lists the queues that the client holds. False for a pull consumer (`DefaultMQPullConsumer`), whose answer has no process table: an empty one says nothing of it.",
+        "Whether such an answer lists the queues that the client holds. False for a pull consumer (`DefaultMQPullConsumer`), whose answer has no process table, so an empty table is no evidence.",
     ),
     Column(
         "subscription_count",
@@ -35,14 +35,14 @@ SELF_DESCRIPTION = (
         "`clientRebalance`; false lets the broker assign the queues (5.x).",
     ),
     Column("client_version", "string", "The RocketMQ release that the client reported."),
-    Column("started_at", "timestamp", "When the consumer was started (UTC), by its own clock."),
+    Column("started_at", "timestamp", "Start time of the consumer (UTC), by the client's clock."),
 )
 """What a running info says of the client, from any source; null but for `captured_at` unless it answered."""
 
 CONSUMER_CLIENT = Table(
     name="consumer_client",
     layer="silver",
-    grain="group x client id that was asked about",
+    grain="group x queried client id",
     key=(
         "consumer_group",
         "client_id",
@@ -53,7 +53,7 @@ CONSUMER_CLIENT = Table(
         Column(
             "state",
             "string",
-            "`online`: it answered; `offline`: the broker answered that it is not connected; `unknown`: it could not be asked or its answer could not be read.",
+            "`online`: it answered; `offline`: the broker answered that it is not connected; `unknown`: it could not be reached or its answer could not be read.",
             nullable=False,
         ),
         *SELF_DESCRIPTION,

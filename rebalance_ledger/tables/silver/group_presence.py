@@ -6,7 +6,7 @@ from rebalance_ledger.tables.model import Column, Table
 GROUP_PRESENCE = Table(
     name="group_presence",
     layer="silver",
-    grain="group x broker that was asked",
+    grain="group x queried broker",
     key=(
         "broker_name",
         "consumer_group",
@@ -17,7 +17,7 @@ GROUP_PRESENCE = Table(
         Column(
             "state",
             "string",
-            "`online`; `offline`: the broker answered that nobody of the group is connected (code 206); `unknown`: the broker could not be asked or its answer could not be read.",
+            "`online`; `offline`: the broker answered that no member is connected (code 206); `unknown`: the broker could not be reached or its answer could not be read.",
             nullable=False,
         ),
         Column("message_model", "string", "`CLUSTERING` or `BROADCASTING`; null unless online."),

@@ -27,6 +27,6 @@ MEMORY_OFFSET = Table(
             nullable=False,
             unit="messages",
         ),
-        Column("captured_at", "timestamp", "When the client was asked (UTC).", nullable=False),
+        Column("captured_at", "timestamp", "Time of the request to the client (UTC).", nullable=False),
     ),
 )

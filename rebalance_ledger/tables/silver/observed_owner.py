@@ -12,11 +12,11 @@ PROCESS_QUEUE = (
         nullable=False,
     ),
     Column("commit_offset", "bigint", "`commitOffset` of the process queue (messages).", unit="messages"),
-    Column("last_pull_at", "timestamp", "When the client last pulled from it (UTC), by its own clock."),
+    Column("last_pull_at", "timestamp", "Time of the last pull from the queue (UTC), by the client's clock."),
     Column(
         "last_consumed_at",
         "timestamp",
-        "When the client last consumed a message of it, or was given it (UTC), by its own clock; null for popped queues.",
+        "Time of the last consumed message, or of the assignment (UTC), by the client's clock; null for popped queues.",
     ),
 )
 """What a process table says of one queue."""

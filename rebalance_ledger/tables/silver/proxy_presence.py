@@ -6,7 +6,7 @@ from rebalance_ledger.tables.model import Column, Table
 PROXY_PRESENCE = Table(
     name="proxy_presence",
     layer="silver",
-    grain="group x proxy that was asked",
+    grain="group x queried proxy",
     key=(
         "proxy",
         "consumer_group",
@@ -17,7 +17,7 @@ PROXY_PRESENCE = Table(
         Column(
             "state",
             "string",
-            "`online`; `offline`: the proxy answered that nobody of the group is connected to it or to a proxy that it hears of; `unknown`: the proxy could not be asked or its answer could not be read.",
+            "`online`; `offline`: the proxy answered that no member is connected to it or to a proxy that it knows; `unknown`: the proxy could not be reached or its answer could not be read.",
             nullable=False,
         ),
         Column("message_model", "string", "`CLUSTERING` or `BROADCASTING`; null unless online."),

@@ -19,7 +19,7 @@ QUEUE_OFFSET = Table(
         Column(
             "min_offset",
             "bigint",
-            "Offset of the oldest message that is kept.",
+            "Offset of the oldest retained message.",
             nullable=False,
             unit="messages",
         ),
@@ -29,6 +29,6 @@ QUEUE_OFFSET = Table(
             "timestamp",
             "When the newest message was stored (UTC), by the broker's clock; null if none is known.",
         ),
-        Column("captured_at", "timestamp", "When the broker was asked (UTC).", nullable=False),
+        Column("captured_at", "timestamp", "Time of the request to the broker (UTC).", nullable=False),
     ),
 )

@@ -52,7 +52,7 @@ QUEUE_ORDER_LOCK = Table(
         Column(
             "blocked_until",
             "timestamp",
-            "When the last such lease ends (UTC): until then `needBlock` of the broker lets nobody pop the queue. May lie before `captured_at`.",
+            "When the last such lease ends (UTC): until then the broker's `needBlock` blocks the queue. May lie before `captured_at`.",
         ),
         Column(
             "captured_at",

@@ -60,7 +60,7 @@ TOPIC_ROUTE = Table(
         Column(
             "publish_queue_count",
             "int",
-            "Places in the list of queues that a producer goes round: writable queues of a broker with a master, or what the order configuration or a static topic's mapping says instead; a queue that is listed twice has two. Null where the order configuration cannot be read, which makes the client throw.",
+            "Places in the list of queues that a producer goes round: writable queues of a broker with a master, or the order configuration or a static topic's mapping instead; a queue that is listed twice counts twice. Null where the order configuration cannot be read, which makes the client throw.",
             unit="queues",
         ),
         Column(
@@ -72,7 +72,7 @@ TOPIC_ROUTE = Table(
         Column(
             "publish_unread_count",
             "int",
-            "Places whose queue no consumer balances, so that nobody reads what is written there; null as for `publish_queue_count`.",
+            "Places whose queue no consumer balances, so messages written there are never consumed; null as for `publish_queue_count`.",
             unit="places",
         ),
         Column(
