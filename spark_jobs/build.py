@@ -225,7 +225,7 @@ def _refused_groups(
     measures: list[dict[str, Any]],
     settings: ClusterSettings,
 ) -> tuple[str, ...]:
-    """The groups that alone keep the day from being published, as the gate will find them; none if others do too."""
+    """Return the groups that alone keep the day from being published, as the gate will find them; none if others do too."""
     comparison = compare(
         warehouse,
         manifest.cluster,
@@ -248,14 +248,14 @@ def _has_offset_files(manifest: Manifest) -> bool:
 
 
 def _exports_looked_at(exports: Location, manifest: Manifest) -> tuple[EarlierExport, ...] | None:
-    """The earlier exports in which files are looked for that the day's are compared with; None where the day has none."""
+    """Return the earlier exports in which files are looked for that the day's are compared with; None where the day has none."""
     if not _has_offset_files(manifest):
         return None
     return earlier_exports(exports, manifest.cluster, manifest.ds, most=LOOK_BACK_EXPORTS)
 
 
 def main() -> int:
-    """Run the job from the command line; returns the exit code (0 done, 2 bad input)."""
+    """Run the job from the command line; return the exit code (0 done, 2 bad input)."""
     parser = argparse.ArgumentParser(description="Compute and stage one day of one cluster.")
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--ds", required=True, type=date.fromisoformat)

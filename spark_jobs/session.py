@@ -49,7 +49,7 @@ _CLASSES_OF_FUNCTIONS: Final = (
 
 
 def spark_session(name: str) -> SparkSession:
-    """The session of this process; `name` is what the Spark UI shows.
+    """Return the session of this process; `name` is what the Spark UI shows.
 
     Times are instants in UTC whatever the machine's zone, because a day of the ledger is a UTC day.
     """
@@ -126,12 +126,12 @@ def read_parquet(spark: SparkSession, schema: StructType, *places: str) -> DataF
 
 
 def in_one_part_if_small(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """The same rows; of a small day in one part, which Spark need not shuffle to group or join it."""
+    """Return the same rows; of a small day in one part, which Spark need not shuffle to group or join it."""
     return rows.coalesce(1) if spark.conf.get(_PARTITIONS) == "1" else rows
 
 
 def java(spark: SparkSession) -> JVMView:
-    """The driver's JVM, for what PySpark has no name for.
+    """Return the driver's JVM, for what PySpark has no name for.
 
     Raises:
         RuntimeError: the session is a client of a Spark Connect server and has no driver of its own.
@@ -145,17 +145,17 @@ def java(spark: SparkSession) -> JVMView:
 
 
 def setting_bytes(spark: SparkSession, name: str) -> int:
-    """A size in Spark's settings, such as `128m`, in bytes."""
+    """Return a size in Spark's settings, such as `128m`, in bytes."""
     return int(java(spark).org.apache.spark.network.util.JavaUtils.byteStringAsBytes(spark.conf.get(name)))
 
 
 def literal_path(path: str) -> str:
-    """A path to read, with the characters that Spark takes for wildcards escaped: names come from clusters."""
+    """Return a path to read, with the characters that Spark takes for wildcards escaped: names come from clusters."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 def spark_schema(table: Table) -> StructType:
-    """A table's definition as a Spark schema: `cluster` and `ds` first, comments included."""
+    """Return a table's definition as a Spark schema: `cluster` and `ds` first, comments included."""
     return StructType(
         [
             StructField(

@@ -45,7 +45,7 @@ class Circle(SlotStrategy):
         return list(mq_all[slot :: len(cid_all)])
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """The turn that each queue comes in; see `SlotStrategy.raw_slots`."""
+        """Return the turn that each queue comes in; see `SlotStrategy.raw_slots`."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
         # 32 bits: numpy divides them about twice as fast, and a topic has far fewer queues than that.
         position = position_in_run(queue_counts).astype(np.int32)

@@ -38,7 +38,7 @@ class Average(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """The client's run of queues; see `Strategy.allocate`."""
+        """Return the client's run of queues; see `Strategy.allocate`."""
         slot = client_position(self._client, current_cid, mq_all, cid_all)
         if slot is None or mq_all is None or cid_all is None:
             return []
@@ -47,7 +47,7 @@ class Average(SlotStrategy):
         return list(mq_all[start : start + share_of(slot, len(mq_all), len(cid_all))])
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """The runs of all clients, laid end to end; see `SlotStrategy.raw_slots`."""
+        """Return the runs of all clients, laid end to end; see `SlotStrategy.raw_slots`."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
         return Slots(runs(queue_counts, client_counts))
 

@@ -107,7 +107,7 @@ class SubscriptionBatch:
         return np.diff(self.client_offsets)
 
     def queues_of(self, subscription: int) -> list[MessageQueue]:
-        """The queues of one subscription as objects, for rules that cannot work on arrays."""
+        """Return the queues of one subscription as objects, for rules that cannot work on arrays."""
         start, stop = self.queue_offsets[subscription : subscription + 2].tolist()
         return [
             MessageQueue(self.topic[subscription], self.broker_names[code], queue_id)
@@ -117,7 +117,7 @@ class SubscriptionBatch:
         ]
 
     def clients_of(self, subscription: int) -> list[str]:
-        """The client ids of one subscription, slot by slot."""
+        """Return the client ids of one subscription, slot by slot."""
         start, stop = self.client_offsets[subscription : subscription + 2].tolist()
         return [self.client_ids[code] for code in self.client_id_codes[start:stop].tolist()]
 
@@ -160,7 +160,7 @@ class Owners:
 
 
 def names(values: Iterable[Any]) -> NameArray:
-    """An object array of the values, in order."""
+    """Return an object array of the values, in order."""
     listed = list(values)
     result = np.empty(len(listed), dtype=np.object_)
     result[:] = listed
@@ -194,7 +194,7 @@ def first_slots(batch: SubscriptionBatch) -> SlotArray:
 
 
 def has_shared_ids(batch: SubscriptionBatch) -> bool:
-    """Whether some client id has several slots of one subscription."""
+    """Return whether some client id has several slots of one subscription."""
     keys = np.sort(
         owner_of_each(batch.client_counts()) * max(1, len(batch.client_ids)) + batch.client_id_codes
     )
@@ -213,7 +213,7 @@ def queue_keys(batch: SubscriptionBatch, topic_codes: Mapping[str, int]) -> IntA
 
 
 def topic_numbers(batch: SubscriptionBatch) -> dict[str, int]:
-    """The distinct topics of a batch, numbered."""
+    """Return the distinct topics of a batch, numbered."""
     return {topic: number for number, topic in enumerate(dict.fromkeys(batch.topic))}
 
 
@@ -223,7 +223,7 @@ def queue_key(topic_code: IntArray, broker_code: IntArray, queue_id: IntArray, b
 
 
 def distinct_queues(batch: SubscriptionBatch) -> tuple[list[MessageQueue], IntArray]:
-    """The distinct queues of a batch, and for each of its Q queues the position in that list (int64[Q])."""
+    """Return the distinct queues of a batch, and for each of its Q queues the position in that list (int64[Q])."""
     keys = queue_keys(batch, topic_numbers(batch))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     distinct = map(
@@ -236,12 +236,12 @@ def distinct_queues(batch: SubscriptionBatch) -> tuple[list[MessageQueue], IntAr
 
 
 def expand(starts: IntArray, counts: IntArray) -> IntArray:
-    """The numbers `start`, `start + 1`, ... of each run, `count` of them, laid end to end."""
+    """Return the numbers `start`, `start + 1`, ... of each run, `count` of them, laid end to end."""
     return np.repeat(starts, counts) + position_in_run(counts)
 
 
 def owners_from_slots(batch: SubscriptionBatch, slots: Slots) -> Owners:
-    """The pairs behind one slot for every queue."""
+    """Return the pairs behind one slot for every queue."""
     counts = batch.queue_counts()
     owned = np.flatnonzero(slots.slot != NOBODY)
     return Owners(

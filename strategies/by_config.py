@@ -53,7 +53,7 @@ class Config(Strategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,  # noqa: ARG002  not looked at
     ) -> list[MessageQueue] | None:
-        """The configured list, `None` if it is null; see `Strategy.allocate`."""
+        """Return the configured list, `None` if it is null; see `Strategy.allocate`."""
         if self._queues is None:
             return None
         given = {queue: queue for queue in mq_all or ()}
@@ -130,7 +130,7 @@ class ConfigByClient(Strategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,  # noqa: ARG002  not looked at
     ) -> list[MessageQueue] | None:
-        """The client's own list, `None` for a client without one; see `Strategy.allocate`."""
+        """Return the client's own list, `None` for a client without one; see `Strategy.allocate`."""
         if current_cid not in self._clients:
             return None
         given = {queue: queue for queue in mq_all or ()}
@@ -179,7 +179,7 @@ class ConfigByClient(Strategy):
         return np.zeros(len(batch.queue_id), dtype=np.bool_)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """The queues of each client's list that its topics have; see `Strategy.allocate_batch`."""
+        """Return the queues of each client's list that its topics have; see `Strategy.allocate_batch`."""
         counts = batch.client_counts()
         subscription, slot = owner_of_each(counts), position_in_run(counts)
         client = _codes_in(self._clients, batch.client_ids)[batch.client_id_codes]
@@ -222,7 +222,7 @@ def _queue_rows(
 
 
 def _coded(names: Sequence[str]) -> tuple[dict[str, int], npt.NDArray[np.int32]]:
-    """The distinct names with a number each, and every name's number."""
+    """Return the distinct names with a number each, and every name's number."""
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
     return codes, np.fromiter(map(codes.__getitem__, names), np.int32, len(names))
 

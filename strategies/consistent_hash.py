@@ -98,7 +98,7 @@ class ConsistentHash(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """The queues that find this client first on the ring; see `Strategy.allocate`."""
+        """Return the queues that find this client first on the ring; see `Strategy.allocate`."""
         slot = client_position(self._client, current_cid, mq_all, cid_all)
         if slot is None or mq_all is None or cid_all is None:
             return []
@@ -106,7 +106,7 @@ class ConsistentHash(SlotStrategy):
         return [mq_all[position] for position in np.flatnonzero(owners == slot).tolist()]
 
     def _owners(self, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]) -> SlotArray:
-        """The slot that owns each queue, remembered for the clients that ask the same question next."""
+        """Return the slot that owns each queue, remembered for the clients that ask the same question next."""
         question, owners = self._last_answer
         if question != (queues, client_ids):
             hashes = self._hashes(map(str, queues))
@@ -214,7 +214,7 @@ class ConsistentHash(SlotStrategy):
         return self._hashes(stems[stem] + tails[tail] for stem, tail in pairs)
 
     def _nodes_with_duplicate_ids(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
-        """The nodes of one list with duplicated ids: the replicas of a duplicate continue the numbering.
+        """Return the nodes of one list with duplicated ids: the replicas of a duplicate continue the numbering.
 
         What is there is counted on the ring, so replicas that another node has overwritten do not count.
         """

@@ -47,7 +47,7 @@ class HypotheticalStrategy(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """The client's share; see `Strategy.allocate`.
+        """Return the client's share; see `Strategy.allocate`.
 
         Raises:
             ValueError: The queues are of several topics.

@@ -111,7 +111,7 @@ class MachineRoom(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """The client's run of the rooms' queues and perhaps one more; see `Strategy.allocate`."""
+        """Return the client's run of the rooms' queues and perhaps one more; see `Strategy.allocate`."""
         slot = _slot(self._client, current_cid, mq_all, cid_all)
         if slot is None or cid_all is None:
             return []
@@ -127,7 +127,7 @@ class MachineRoom(SlotStrategy):
         return self._rooms.times_of_queues(batch)[0] > 0
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """The runs and what is left over; see `SlotStrategy.raw_slots`."""
+        """Return the runs and what is left over; see `SlotStrategy.raw_slots`."""
         times, refused = self._rooms.times_of_queues(batch)
         result = np.full(len(times), NOBODY, dtype=np.int32)
         rows = np.flatnonzero(times)
@@ -166,7 +166,7 @@ class MachineRoomOfWholeList(Strategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """The client's run of the whole list and perhaps one queue of its rooms; see `Strategy.allocate`.
+        """Return the client's run of the whole list and perhaps one queue of its rooms; see `Strategy.allocate`.
 
         Raises:
             RocketMQError: In Go, a panic when rooms that are listed repeatedly count more queues than there are.
@@ -189,7 +189,7 @@ class MachineRoomOfWholeList(Strategy):
         return self._rooms.times_of_queues(batch)[0] > 0
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """The owners of every queue; see `Strategy.allocate_batch`."""
+        """Return the owners of every queue; see `Strategy.allocate_batch`."""
         times, refused = self._rooms.times_of_queues(batch)
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
         subscription, position = owner_of_each(queue_counts), position_in_run(queue_counts)
@@ -211,7 +211,7 @@ class MachineRoomOfWholeList(Strategy):
         return owners_from_pairs(batch, subscription[rows], position[rows], slots, refused)
 
     def _beyond_the_end(self, batch: SubscriptionBatch, share: IntArray) -> dict[int, str]:
-        """The subscriptions where the run of some client ends behind the whole list, and what that throws."""
+        """Return the subscriptions where the run of some client ends behind the whole list, and what that throws."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
         subscription, slot = owner_of_each(client_counts), position_in_run(client_counts)
         share_here, length = share[subscription], queue_counts[subscription]
@@ -233,7 +233,7 @@ class MachineRoomOfWholeList(Strategy):
 
 
 def machine_room(client: Client, *, consumer_idcs: Iterable[str] | None) -> Strategy:
-    """The rule of the client's language and version; see the two classes."""
+    """Return the rule of the client's language and version; see the two classes."""
     if client.language is Language.GO or client.before(4, 8, 0):
         return MachineRoomOfWholeList(client, consumer_idcs=consumer_idcs)
     return MachineRoom(client, consumer_idcs=consumer_idcs)

@@ -55,7 +55,7 @@ class RoomPart:
     part: int = 0
 
     def __call__(self, name: str | None) -> str | None:
-        """The room in a broker's name or a client id."""
+        """Return the room in a broker's name or a client id."""
         parts = [] if name is None else java.split(name, self.delimiter)
         return parts[self.part] if self.part < len(parts) else None
 
@@ -71,7 +71,7 @@ class RoomOfName:
     rule: Callable[[str], str | None]
 
     def __call__(self, name: str | None) -> str | None:
-        """The room in a broker's name or a client id."""
+        """Return the room in a broker's name or a client id."""
         return None if name is None else self.rule(name)
 
 
@@ -138,7 +138,7 @@ class MachineRoomNearby(Strategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """The client's queues of its own room, then those of the rooms without clients.
+        """Return the client's queues of its own room, then those of the rooms without clients.
 
         Raises:
             RocketMQError: Also `IllegalArgumentException` for a queue or client without a room.
@@ -170,7 +170,7 @@ class MachineRoomNearby(Strategy):
         return result
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """The inner strategy's batch over one sub-batch for each room; see `Strategy.allocate_batch`."""
+        """Return the inner strategy's batch over one sub-batch for each room; see `Strategy.allocate_batch`."""
         if not self.only_given_queues:
             # Such a strategy answers each room with queues of others, and cannot be composed room by room.
             return super().allocate_batch(batch)
@@ -260,7 +260,7 @@ class MachineRoomNearby(Strategy):
         queue_rooms: IntArray,
         client_rooms: IntArray,
     ) -> dict[int, str]:
-        """The subscriptions with a queue or a client that has no room, and what `allocate` throws there."""
+        """Return the subscriptions with a queue or a client that has no room, and what `allocate` throws there."""
         homeless = np.zeros(len(batch), dtype=bool)
         homeless[owner_of_each(batch.queue_counts())[queue_rooms == _NO_ROOM]] = True
         homeless[owner_of_each(batch.client_counts())[client_rooms == _NO_ROOM]] = True
@@ -289,7 +289,7 @@ class MachineRoomNearbyOfSlots(MachineRoomNearby, SlotStrategy):
         self._inner_slots = inner
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """The inner strategy's slots, room by room; see `SlotStrategy.raw_slots`."""
+        """Return the inner strategy's slots, room by room; see `SlotStrategy.raw_slots`."""
         by_room = self._by_room(batch)
         inner = self._inner_slots.slots(by_room.batch)
         owned = np.flatnonzero(inner.slot != NOBODY)
@@ -302,7 +302,7 @@ class MachineRoomNearbyOfSlots(MachineRoomNearby, SlotStrategy):
         return Slots(result, refused)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """The owners of every queue; see `Strategy.allocate_batch`."""
+        """Return the owners of every queue; see `Strategy.allocate_batch`."""
         return SlotStrategy.allocate_batch(self, batch)
 
 
@@ -313,7 +313,7 @@ def machine_room_nearby(
     broker_room: BrokerRoom | None,
     consumer_room: ConsumerRoom | None,
 ) -> MachineRoomNearby:
-    """The rule over this inner strategy; see `MachineRoomNearby` for the arguments and errors."""
+    """Return the rule over this inner strategy; see `MachineRoomNearby` for the arguments and errors."""
     if isinstance(inner, SlotStrategy):
         return MachineRoomNearbyOfSlots(
             client, inner=inner, broker_room=broker_room, consumer_room=consumer_room
@@ -360,7 +360,7 @@ class _ByRoom:
 
 
 def _group(rows: IntArray, places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The rows sorted by place, otherwise in order; the distinct places; and the number of rows in each."""
+    """Return the rows sorted by place, otherwise in order; the distinct places; and the number of rows in each."""
     order = np.argsort(places, kind="stable")
     ordered = places[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(ordered) else ordered

@@ -43,7 +43,7 @@ _WORD_STEPS: Final = ((1, 0), (5, 1), (3, 5), (7, 0))
 def first_words(
     stems: Sequence[bytes], tails: Sequence[bytes], stem_codes: IntArray, tail_codes: IntArray
 ) -> IntArray:
-    """The first four bytes, as an unsigned number, of the MD5 hashes of texts that share their beginnings.
+    """Return the first four bytes, as an unsigned number, of the MD5 hashes of texts that share their beginnings.
 
     Args:
         stems: the distinct beginnings.

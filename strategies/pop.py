@@ -57,7 +57,7 @@ class RequestSetting:
 def effective_setting(
     topic: str, configured: RequestSetting | None, default: RequestSetting
 ) -> RequestSetting:
-    """The setting that counts for a topic: a retry topic without an entry is always pulled."""
+    """Return the setting that counts for a topic: a retry topic without an entry is always pulled."""
     if configured is not None:
         return configured
     return RequestSetting() if topic.startswith(RETRY_PREFIX) else default
@@ -71,7 +71,7 @@ def allocate_for_pop(
     cid_all: Sequence[str] | None,
     pop_share_queue_num: int,
 ) -> list[MessageQueue]:
-    """The queues that a POP client may take messages from (`allocate4Pop`); the list may hold repeats.
+    """Return the queues that a POP client may take messages from (`allocate4Pop`); the list may hold repeats.
 
     Args:
         strategy: AVG or AVG_BY_CIRCLE.
@@ -115,7 +115,7 @@ def query_assignment(
     broker_name: str,
     server_load_balancer_enable: bool = True,
 ) -> frozenset[MessageQueue] | None:
-    """The broker's answer to a client that asks what it should take.
+    """Return the broker's answer to a client that asks what it should take.
 
     Args:
         strategy_name: The name of the client's strategy.

@@ -142,7 +142,7 @@ class QueueSelector:
         return self.queues[self._position(self._advance())]
 
     def _probe(self, is_good: Callable[[MessageQueue], bool]) -> MessageQueue | None:
-        """The first good queue of one lap; up to 4.7.1 the lap runs on a copy of the index."""
+        """Return the first good queue of one lap; up to 4.7.1 the lap runs on a copy of the index."""
         if self._client.before(4, 8, 0):
             return self._probe_ahead(self._advance(), is_good)
         for _ in self.queues:
@@ -261,7 +261,7 @@ class BrokerPlaces:
 
 
 def broker_places(queues: Sequence[MessageQueue]) -> dict[str, BrokerPlaces]:
-    """The places of each broker of a publish list, in list order."""
+    """Return the places of each broker of a publish list, in list order."""
     counts: Counter[str] = Counter()
     runs: Counter[str] = Counter()
     broker_name = None

@@ -29,7 +29,7 @@ RETRY_PREFIX: Final = "%RETRY%"
 
 
 def retry_topic(consumer_group: str) -> str:
-    """The topic to which a push consumer of this group in CLUSTERING mode also subscribes."""
+    """Return the topic to which a push consumer of this group in CLUSTERING mode also subscribes."""
     return f"{RETRY_PREFIX}{consumer_group}"
 
 

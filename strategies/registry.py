@@ -67,7 +67,7 @@ def get_strategy(
     client_version: str = DEFAULT_VERSION,
     **params: Any,  # noqa: ANN401  every strategy has its own
 ) -> Strategy:
-    """The strategy of this name, as a client of this language and version has it.
+    """Return the strategy of this name, as a client of this language and version has it.
 
     A third party adds a strategy by an entry point in the group `rebalance_ledger.strategies`: its name is
     the strategy's name, its object is called with a `strategies.Client` and the parameters, and returns a

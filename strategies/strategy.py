@@ -64,7 +64,7 @@ class Strategy(ABC):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue] | None:
-        """The queues that one client takes.
+        """Return the queues that one client takes.
 
         Args:
             consumer_group: The group's name; RocketMQ's strategies only log it.
@@ -84,7 +84,7 @@ class Strategy(ABC):
         return np.ones(len(batch.queue_id), dtype=bool)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """The owners of every queue of many subscriptions.
+        """Return the owners of every queue of many subscriptions.
 
         RocketMQ refuses an empty list of queues or clients (`rebalance` says what follows); here such a
         subscription has no owners. Queues that a strategy returns although the subscription lacks them
@@ -120,14 +120,14 @@ class SlotStrategy(Strategy):
 
     @abstractmethod
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """The client slot that each queue falls to.
+        """Return the client slot that each queue falls to.
 
         The strategy counts slots, not clients: a slot whose client id already has an earlier slot is still
         named here, although no client will act for it.
         """
 
     def slots(self, batch: SubscriptionBatch) -> Slots:
-        """The client slot that owns each queue.
+        """Return the client slot that owns each queue.
 
         A client asks for the *first* slot of its id only. So what falls to a later slot of a duplicated id
         is owned by nobody: both processes take the first slot's share.
@@ -147,7 +147,7 @@ class SlotStrategy(Strategy):
         return self.slots(batch).slot
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """The owners of every queue of many subscriptions; see `Strategy.allocate_batch`."""
+        """Return the owners of every queue of many subscriptions; see `Strategy.allocate_batch`."""
         return owners_from_slots(batch, self.slots(batch))
 
 
@@ -167,7 +167,7 @@ def client_position(
     *,
     blank_is_empty: bool = False,
 ) -> int | None:
-    """The argument checks that all strategies but CONFIG share, then the first slot of the client's id.
+    """Return the argument checks that all strategies but CONFIG share, then the first slot of the client's id.
 
     Source: `AbstractAllocateMessageQueueStrategy.check` (5.x); the same checks stand in each class before.
 
@@ -201,7 +201,7 @@ def client_position(
 
 
 def first_position(client_id: str | None, cid_all: Sequence[str] | None) -> int | None:
-    """The first slot of the id; `None` when it has none, and the group's rule then gives it nothing."""
+    """Return the first slot of the id; `None` when it has none, and the group's rule then gives it nothing."""
     if cid_all is None or client_id not in cid_all:
         return None
     return cid_all.index(client_id)

@@ -173,7 +173,7 @@ def collect_export(
 
 
 def _replaceable(directory: Location, cluster: str, today: date) -> Manifest | None:
-    """The manifest of today's export if a further attempt may replace it, or None if there is no export.
+    """Return the manifest of today's export if a further attempt may replace it, or None if there is no export.
 
     Raises:
         ExportError: There is one that is not to be replaced, or that is not what was sealed.
@@ -202,7 +202,7 @@ def _offset_files(
     earlier: EarlierAnswers | None,
     progress: _Bar | _Lines,
 ) -> tuple[str, ...]:
-    """Lands the offset files, or keeps those of an earlier attempt whose last offsets of queues are kept."""
+    """Land the offset files, or keeps those of an earlier attempt whose last offsets of queues are kept."""
     if earlier is not None and not earlier.asks_everything:
         for line in earlier.lines_of("offset_file"):
             writer.copy("offset_file", line, earlier.directory, attempt=1)
@@ -287,7 +287,7 @@ class _NotLandedError(ExportError):
 
 
 def _landed(directory: Path, exports: ObjectPath, replaces: Manifest | None) -> tuple[ObjectPath, Manifest]:
-    """Lands the export of a temporary folder.
+    """Land the export of a temporary folder.
 
     Raises:
         _NotLandedError: It cannot be landed; what was collected is not lost.
@@ -307,7 +307,7 @@ def prune(
     keep_days: int | None,
     is_applied: bool,
 ) -> Iterator[str]:
-    """Removes, or only names, exports that are older than what is kept.
+    """Remove, or only names, exports that are older than what is kept.
 
     Args:
         exports: The folder of all exports.
@@ -336,7 +336,7 @@ def prune(
 
 
 def collector_jars() -> Path:
-    """The folder with the admin client's jars: `LEDGER_COLLECTOR_JARS`, or that of the set-up, made if it has to be.
+    """Return the folder with the admin client's jars: `LEDGER_COLLECTOR_JARS`, or that of the set-up, made if it has to be.
 
     Raises:
         SetUpMissingError: There is none and none can be made.
@@ -360,7 +360,7 @@ def collector_jars() -> Path:
 
 
 def java_program() -> str:
-    """The `java` to run: of `JAVA_HOME`, of the set-up, or the first on the PATH."""
+    """Return the `java` to run: of `JAVA_HOME`, of the set-up, or the first on the PATH."""
     home = os.environ.get("JAVA_HOME")
     note = _ROOT / ".local" / "java-home"
     if not home and note.is_file():

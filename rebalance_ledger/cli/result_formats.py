@@ -100,7 +100,7 @@ WRITERS: dict[str, Callable[[Sequence[str], Iterator[tuple[Any, ...]], TextIO], 
 
 
 def visible(text: str, keep: str = "") -> str:
-    """The text with every character that does not print, but those of `keep`, as Python's escape for it.
+    """Return the text with every character that does not print, but those of `keep`, as Python's escape for it.
 
     So it holds no control sequence, no line separator, and nothing that turns the direction of writing.
     """
@@ -113,7 +113,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """The rows, as long as they are few enough to be kept."""
+    """Yield the rows, as long as they are few enough to be kept."""
     size_bytes = 0
     for row in rows:
         size_bytes += sum(getsizeof(value) for value in row)
@@ -207,7 +207,7 @@ def _plain_text(value: object) -> str:
 
 
 def _json_value(value: object) -> object:
-    """A value of a result as one that JSON has."""
+    """Return a value of a result as one that JSON has."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -230,7 +230,7 @@ def _json_value(value: object) -> object:
 
 
 def _json_number(value: Decimal) -> int | float | str:
-    """A decimal as a number where no digit is lost, else as text."""
+    """Return a decimal as a number where no digit is lost, else as text."""
     if value == value.to_integral_value():
         return int(value)
     nearest = float(value)
@@ -238,7 +238,7 @@ def _json_number(value: Decimal) -> int | float | str:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, each repetition with the first number behind it that makes it a new one."""
+    """Return the names, each repetition with the first number behind it that makes it a new one."""
     distinct: list[str] = []
     for name in names:
         candidates = (name if n == 1 else f"{name}_{n}" for n in count(1))

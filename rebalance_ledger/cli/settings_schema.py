@@ -16,7 +16,7 @@ SCHEMA_FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "settings.sc
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of the settings file, with the names of expectations and of findings that there are."""
+    """Return the JSON schema of the settings file, with the names of expectations and of findings that there are."""
     document = LedgerSettings.model_json_schema()
     names = {
         ("GateRule", "severities"): GATE_NAMES.expectations,

@@ -38,7 +38,7 @@ that were computed from a wrong value agree with it. `nothing` is meant so: see 
 
 
 def table_reference() -> str:
-    """The whole text of docs/tables.md."""
+    """Return the whole text of docs/tables.md."""
     lines = [
         _INTRODUCTION,
         *_contents(),
@@ -90,7 +90,7 @@ def _judged(table: Table, column: str, judges: Mapping[str, tuple[str, ...]]) ->
 
 
 def _meaning(column: Column) -> str:
-    """The comment, and those values of the closed list that it does not explain."""
+    """Return the comment, and those values of the closed list that it does not explain."""
     unnamed = [value for value in column.values if f"`{value}`" not in column.comment]
     return column.comment + (f" Values: {', '.join(f'`{value}`' for value in unnamed)}." if unnamed else "")
 
@@ -101,7 +101,7 @@ def _type(column_type: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text inside a Markdown table, where a bar would end the cell."""
+    """Return a text inside a Markdown table, where a bar would end the cell."""
     return text.replace("|", "\\|")
 
 

@@ -104,7 +104,7 @@ def start_of_process(payload: bytes) -> str | None:
 
 
 def is_system_group(group: str) -> bool:
-    """Whether a group is RocketMQ's own."""
+    """Return whether a group is RocketMQ's own."""
     return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
 
 

@@ -82,13 +82,13 @@ class Brokers:
         self.addresses[name].setdefault(broker_id, address)
 
     def named(self, name: str) -> dict[str, str]:
-        """The fields of a line about a broker; its address is that of the master, if any source says it."""
+        """Return the fields of a line about a broker; its address is that of the master, if any source says it."""
         of_broker = self.addresses.get(name)
         address = of_broker[min(of_broker)] if of_broker else UNKNOWN_BROKER
         return {"broker": name, "broker_addr": address}
 
     def at(self, address: str) -> dict[str, str] | None:
-        """The same by address; None if no source, or several that differ, say whose it is."""
+        """Return the same by address; None if no source, or several that differ, say whose it is."""
         names = self.names.get(address, set())
         return {"broker": next(iter(names)), "broker_addr": address} if len(names) == 1 else None
 
@@ -111,7 +111,7 @@ class AnswerSet:
         self._other_days: list[SourceAnswer] = []
 
     def add(self, said: SourceAnswer) -> None:
-        """Takes an answer, unless a better one to the same question is there."""
+        """Take an answer, unless a better one to the same question is there."""
         if said.captured_at.date() != self.ds:
             self._other_days.append(said)
         other = self._said.get(said.subject)
@@ -125,7 +125,7 @@ class AnswerSet:
         self._said[said.subject] = max(other, said, key=lambda each: each.weight)
 
     def drop(self, said: SourceAnswer, why: str) -> None:
-        """Takes an answer out again, and notes why."""
+        """Take an answer out again, and note why."""
         del self._said[said.subject]
         self.note(" ".join(said.subject), why)
 
@@ -134,7 +134,7 @@ class AnswerSet:
         self._notes.setdefault(what, []).append(place)
 
     def lines(self, kind: str | None = None) -> list[SourceAnswer]:
-        """The lines of a kind, or all, in the order of their subjects."""
+        """Return the lines of a kind, or all, in the order of their subjects."""
         return [
             said
             for _, said in sorted(self._said.items(), key=lambda item: item[0])
@@ -151,7 +151,7 @@ class AnswerSet:
         )
 
     def refusals(self) -> list[str]:
-        """The problems, with one for all that was captured on other days."""
+        """Return the problems, with one for all that was captured on other days."""
         if not self._other_days:
             return self.problems
         first = self._other_days[0]
@@ -163,7 +163,7 @@ class AnswerSet:
         return [problem, *self.problems]
 
     def write(self, writer: ExportWriter) -> None:
-        """Writes the lines, and the notices as events."""
+        """Write the lines, and the notices as events."""
         for said in self.lines():
             if said.payload is not None:
                 writer.payload(said.kind, said.captured_at, said.payload, **said.asked)

@@ -59,7 +59,7 @@ class ConfigFile:
 
 
 def read_config_file(folder: Path, name: str) -> ConfigFile | None:
-    """Reads a file as `org.apache.rocketmq.common.ConfigManager.load` does (4.9.7 to 5.5.0).
+    """Read a file as `org.apache.rocketmq.common.ConfigManager.load` does (4.9.7 to 5.5.0).
 
     The main file is read; if it is missing, empty or damaged, its `.bak`; if that is missing or empty too, the broker
     starts with what it is born with.

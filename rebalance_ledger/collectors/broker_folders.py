@@ -37,7 +37,7 @@ class HostFile:
     captured_at: datetime
 
     def write(self, writer: ExportWriter) -> None:
-        """Puts it into an export."""
+        """Put it into an export."""
         mtime = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
         place = f"broker_files/{self.broker}/{self.path.name}"
         writer.file("broker_file", self.captured_at, place, self.path, mtime, broker=self.broker)

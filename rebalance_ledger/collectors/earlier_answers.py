@@ -90,7 +90,7 @@ class EarlierAnswers:
         return None if location is None else _line_of(self._read(location))
 
     def is_asked_again(self, question: Question) -> bool:
-        """Whether a question that has a line is asked again: it failed, or another one of its group did."""
+        """Return whether a question that has a line is asked again: it failed, or another one of its group did."""
         if self.asks_everything or question.group in self._groups_again:
             return True
         line = self.find(question)

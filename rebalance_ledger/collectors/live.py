@@ -111,22 +111,22 @@ class Asks(Protocol):
     """Who makes the calls; `AdminClient` does."""
 
     def ask(self, question: Question, timeout_ms: int) -> Answer:
-        """Asks one question, once."""
+        """Ask one question, once."""
 
 
 class Writes(Protocol):
     """Who keeps the lines; `ExportWriter` does."""
 
     def payload(self, kind: str, captured_at: datetime, payload: str, **asked: str | int) -> None:
-        """Writes what a source answered."""
+        """Write what a source answered."""
 
     def error(
         self, kind: str, captured_at: datetime, error_type: str, message: str, **asked: str | int
     ) -> None:
-        """Writes that a source was asked and failed."""
+        """Write that a source was asked and failed."""
 
     def event(self, at: datetime, text: str) -> None:
-        """Writes a sentence for people."""
+        """Write a sentence for people."""
 
 
 class Progress(Protocol):
@@ -178,7 +178,7 @@ def collect(  # noqa: PLR0913  # each is a part of a capture that a test replace
     earlier: EarlierAnswers | None = None,
     cause_of_silence: Callable[[str], str] = lambda _: "",
 ) -> Collected:
-    """Asks a cluster everything and writes every answer, and every failure, as a line.
+    """Ask a cluster everything and write every answer, and every failure, as a line.
 
     Args:
         client: Makes the calls.
@@ -214,7 +214,7 @@ class _Server:
         self.passed_on = threading.Semaphore(_PASSED_ON_AT_ONCE)
 
     def turn_in_s(self) -> float:
-        """Takes the next turn; returns in how many seconds it comes."""
+        """Take the next turn; return in how many seconds it comes."""
         with self._lock:
             turn = max(self._next_turn, time.monotonic())
             self._next_turn = turn + self._interval_s
@@ -307,7 +307,7 @@ class _Capture:
         return self._collected
 
     def _ask_name_servers(self, nameservers: Sequence[str]) -> tuple[list[str], list[Broker]]:
-        """Asks for topics and brokers; returns all that any of them knows, sorted."""
+        """Ask for topics and brokers; return all that any of them knows, sorted."""
         topics: set[str] = set()
         addresses: dict[str, set[tuple[int, str]]] = {}
         failures: list[str] = []
@@ -342,7 +342,7 @@ class _Capture:
     def _ask_brokers(
         self, topics: list[str], brokers: list[Broker]
     ) -> tuple[dict[Broker, list[str]], list[str]]:
-        """Asks each broker for what it has once; returns its topics, and the groups of all, sorted."""
+        """Ask each broker for what it has once; return its topics, and the groups of all, sorted."""
         topics_of: dict[Broker, list[str]] = {broker: [] for broker in brokers}
         groups: set[str] = set()
         failures: list[str] = []
@@ -387,12 +387,12 @@ class _Capture:
         return topics_of, users
 
     def _tls_clause(self, failure: str) -> str:
-        """Says of a failure that begins with a server's address whether TLS is its cause."""
+        """Say of a failure that begins with a server's address whether TLS is its cause."""
         cause = self._cause_of_silence(failure.partition(": ")[0])
         return f": {cause}" if cause else ""
 
     def _learn_release(self, broker: Broker) -> None:
-        """Asks which release a broker is of: it decides what else the broker can be asked."""
+        """Ask which release a broker is of: it decides what else the broker can be asked."""
         heard = self._record(
             Question(kind="broker_runtime_info", broker=broker.name, broker_addr=broker.address)
         )
@@ -428,7 +428,7 @@ class _Capture:
         )
 
     def _ask_group(self, place: int, group: str, brokers: list[Broker], members: ThreadPoolExecutor) -> None:
-        """Asks for one group's members, what each holds, and the group's progress."""
+        """Ask for one group's members, what each holds, and the group's progress."""
         # Each group begins elsewhere, so that not all of them stand before one broker.
         first = place % len(brokers)
         in_turn = brokers[first:] + brokers[:first]
@@ -454,7 +454,7 @@ class _Capture:
                 self._record(_of_group("consume_stats", broker, group))
 
     def _ask_about_member(self, group: str, number: int, client_id: str, seen: _Seen) -> None:
-        """Asks one member for what it holds, and in a broadcasting group for the offsets that it has in memory."""
+        """Ask one member for what it holds, and in a broadcasting group for the offsets that it has in memory."""
         if self._is_over.is_set():
             raise _OverError
         # Members begin at different brokers, each at one that sees it.
@@ -471,7 +471,7 @@ class _Capture:
     def _ask_member(
         self, group: str, client_id: str, ways: list[Broker], *, is_doubled: bool
     ) -> Broker | None:
-        """Asks one member, through another broker if the first cannot reach it; writes one line.
+        """Ask one member, through another broker if the first cannot reach it; write one line.
 
         An id that a broker lists twice may be of several processes, and each broker passes a question on to the one that it
         finds first: so each is asked, and processes that differ are distinguished by when they started.
@@ -503,7 +503,7 @@ class _Capture:
         return Broker(way.broker, way.broker_addr)
 
     def _write_processes(self, answered: list[tuple[Question, Line]]) -> None:
-        """Writes what each of several processes with one client id holds, if the answers prove that there are several."""
+        """Write what each of several processes with one client id holds, if the answers prove that there are several."""
         processes: dict[str, tuple[Question, Line]] = {}
         for question, heard in answered:
             start = self._names(heard, start_of_process, None)
@@ -514,12 +514,12 @@ class _Capture:
                 self._write(replace(question, kind="process_assignment"), heard, process=f"started {start}")
 
     def _ask_status(self, group: str, client_id: str, topic: str, broker: Broker) -> None:
-        """Asks one member for the offsets of a topic that it has in memory; nothing else is planned by the answer."""
+        """Ask one member for the offsets of a topic that it has in memory; nothing else is planned by the answer."""
         question = replace(_of_group("consumer_status", broker, group, client_id), topic=topic)
         self._write(question, self._ask(question))
 
     def _record(self, question: Question) -> Line:
-        """Asks and writes the line."""
+        """Ask and write the line."""
         heard = self._ask(question)
         self._write(question, heard)
         answer = heard.answer
@@ -531,7 +531,7 @@ class _Capture:
         return heard
 
     def _names(self, heard: Line, read: Callable[[bytes], _T], otherwise: _U) -> _T | _U:
-        """Returns what an answer names; a payload that cannot be read is kept, and names nothing."""
+        """Return what an answer names; a payload that cannot be read is kept, and names nothing."""
         if heard.answer.payload is None:
             return otherwise
         try:
@@ -546,7 +546,7 @@ class _Capture:
             return otherwise
 
     def _ask(self, question: Question) -> Line:
-        """Asks, again where nobody answered; returns the last answer, or that of an earlier attempt where this one failed."""
+        """Ask, again where nobody answered; return the last answer, or that of an earlier attempt where this one failed."""
         if self._earlier is None:
             return self._ask_now(question)
         earlier = self._earlier.find(question)
@@ -575,7 +575,7 @@ class _Capture:
         return Line(question, answer, self._now(), self._attempt)
 
     def _call(self, question: Question, *, may_be_unknown: bool) -> Answer | None:
-        """Calls a server, again where it did not respond; None if it has been given up."""
+        """Call a server, again where it did not respond; None if it has been given up."""
         server = self._server(question.address)
         is_passed_on = question.kind in PASSED_ON
         settings = self._settings
@@ -633,7 +633,7 @@ class _Capture:
             self._collected.error_counts[question.kind] += answer.payload is None
 
     def _remark_silent_proxies(self) -> None:
-        """Says of each proxy that was given up, or refuses all, what to do."""
+        """Say of each proxy that was given up, or refuses all, what to do."""
         for proxy in self._proxies:
             if proxy in self._collected.silent:
                 self._remark(
@@ -711,7 +711,7 @@ class _Capture:
         groups: list[str],
         topics_of: dict[Broker, list[str]],
     ) -> None:
-        """Refuses at once a capture that cannot end before midnight at the pace that is allowed."""
+        """Refuse at once a capture that cannot end before midnight at the pace that is allowed."""
         of_group = 1 + self._is_wanted("consume_stats")
         offsets = self._is_wanted("broker_topic_stats")
         slowest = max(
@@ -744,7 +744,7 @@ class _Seen:
     is_broadcasting: bool = False
 
     def add(self, broker: Broker, connections: Connections) -> None:
-        """Adds one broker's list."""
+        """Add one broker's list."""
         self.topics.update(connections.topics)
         self.is_broadcasting = self.is_broadcasting or connections.is_broadcasting
         for client_id, count in Counter(connections.client_ids).items():
@@ -779,7 +779,7 @@ def _of_group(kind: str, broker: Broker, group: str, client_id: str = "") -> Que
 
 
 def _in_turn(topics_of: dict[Broker, list[str]]) -> Iterator[tuple[Broker, str]]:
-    """The first topic of each broker, then the second of each, so that no broker gets all calls at once."""
+    """Yield the first topic of each broker, then the second of each, so that no broker gets all calls at once."""
     for place in range(max(map(len, topics_of.values()), default=0)):
         for broker, topics in topics_of.items():
             if place < len(topics):

@@ -113,7 +113,7 @@ class AnswerReader:
     _ambiguous_paths: set[str] = field(default_factory=set)
 
     def read_all(self, asked: Sequence[Asked]) -> None:
-        """Reads the answers of all texts."""
+        """Read the answers of all texts."""
         # Who is who comes first: other texts name brokers by address, or cut their names.
         first: dict[str, Callable[[Asked], None]] = {
             "clusterList": self._cluster_list,
@@ -146,7 +146,7 @@ class AnswerReader:
                 )
 
     def _tell(self, asked: Asked, problem: _ProblemError) -> None:
-        """Refuses the sources for a problem, unless the command said nothing that could be lost."""
+        """Refuse the sources for a problem, unless the command said nothing that could be lost."""
         if asked.answer.failure is None:
             self.gathering.problems.append(f"{asked.where}: {problem}")
         else:
@@ -157,7 +157,7 @@ class AnswerReader:
     def read_running_info(
         self, file: WrittenFile, lines: Sequence[Line], captured_at: datetime | None
     ) -> None:
-        """Reads a file that `consumerStatus -g` wrote; its path ends in an instant and a client id.
+        """Read a file that `consumerStatus -g` wrote; its path ends in an instant and a client id.
 
         Args:
             file: The file.
@@ -189,7 +189,7 @@ class AnswerReader:
         self.gathering.add(said)
 
     def record_what_is_left_out(self) -> None:
-        """Writes error lines for clients and brokers that no source speaks of: their state is unknown."""
+        """Write error lines for clients and brokers that no source speaks of: their state is unknown."""
         described = {
             (said.asked["group"], said.asked["client_id"]) for said in self._lines("consumer_running_info")
         }
@@ -439,7 +439,7 @@ class AnswerReader:
         self.gathering.add(SourceAnswer(kind, fields, asked.captured_at, file.text, is_preferred=False))
 
     def _find_ambiguous_paths(self, asked: Sequence[Asked]) -> None:
-        """Finds the files that several commands say they wrote."""
+        """Find the files that several commands say they wrote."""
         seen: set[str] = set()
         for each in asked:
             if each.answer.command == "exportMetadata" and len(each.answer.lines) == 1:
@@ -449,7 +449,7 @@ class AnswerReader:
                 seen.add(path)
 
     def _take_file(self, asked: Asked, path: str) -> WrittenFile | None:
-        """Finds a file by the path that a command printed, which is absolute, or relative to where mqadmin ran."""
+        """Find a file by the path that a command printed, which is absolute, or relative to where mqadmin ran."""
         folder = asked.file_name.rpartition("/")[0]
         beside = f"{folder}/{path}" if folder else path
         ending = [
@@ -492,7 +492,7 @@ class AnswerReader:
         self._payload(asked, kind, payload, **fields)
 
     def _broker_that_answered(self, asked: Asked, group: str) -> dict[str, str]:
-        """Returns the fields of the broker that was asked; without -b, mqadmin takes any of the retry topic's route."""
+        """Return the fields of the broker that was asked; without -b, mqadmin takes any of the retry topic's route."""
         if "b" in asked.answer.options:
             return self._broker_at(asked.answer.options["b"])
         failure = asked.answer.failure

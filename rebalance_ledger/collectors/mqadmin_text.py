@@ -43,7 +43,7 @@ class ShownName:
     width: int | None
 
     def whole(self, known: Collection[str] | None) -> str | None:
-        """Returns the name, or None if it may be cut and what is known does not tell it.
+        """Return the name, or None if it may be cut and what is known does not tell it.
 
         Args:
             known: All names that there are; None if they are not known.
@@ -99,7 +99,7 @@ class BrokerConfig:
 
 
 def topic_list(lines: Sequence[Line]) -> list[str]:
-    """The topics of `topicList`, which prints one a line when it is asked without `-c`."""
+    """Return the topics of `topicList`, which prints one a line when it is asked without `-c`."""
     for line in lines:
         if not re.fullmatch(_NAME, line.text):
             raise TextError(line.number, "the name of a topic is expected, and nothing else")
@@ -112,7 +112,7 @@ def topic_list_payload(topics: Sequence[str]) -> str:
 
 
 def cluster_list(lines: Sequence[Line]) -> list[BrokerAddress]:
-    """The brokers of `clusterList`."""
+    """Return the brokers of `clusterList`."""
     _require_header(lines, "#Cluster Name", "#Broker Name", "#BID", "#Addr", "#Version")
     row = re.compile(rf"({_SPACED})  +({_SPACED})  +([0-9]{{1,19}}) +(\S+:[0-9]{{1,5}}) +\S.*")
     found = []
@@ -174,7 +174,7 @@ def brokers_of_route(payload: str) -> Iterator[tuple[str, int, str]]:
 
 
 def topic_status(lines: Sequence[Line], zone: tzinfo | None) -> list[QueueRow]:
-    """The queues of `topicStatus`: `minOffset`, `maxOffset`, and `lastUpdateTimestamp` if the zone is known."""
+    """Return the queues of `topicStatus`: `minOffset`, `maxOffset`, and `lastUpdateTimestamp` if the zone is known."""
     _require_header(lines, "#Broker Name", "#QID", "#Min Offset", "#Max Offset", "#Last Updated")
     width = _width(lines[0].text, "#Broker Name", "#QID")
     row = re.compile(rf"({_SPACED})  +([0-9]{{1,10}}) +({_INTEGER}) +({_INTEGER}) *(\S.*)?")
@@ -258,7 +258,7 @@ def _connection(line: Line, text: str) -> dict[str, object]:
 
 
 def consumer_progress(lines: Sequence[Line], zone: tzinfo | None) -> list[QueueRow]:
-    """The queues of `consumerProgress -g`: `brokerOffset`, `consumerOffset`, and `lastTimestamp` if the zone is known.
+    """Return the queues of `consumerProgress -g`: `brokerOffset`, `consumerOffset`, and `lastTimestamp` if the zone is known.
 
     The differences and their sum, which the text gives too, must fit: so a cut text is not taken for a whole one. The
     column `#Client IP` is the part of a client id before the first `@`, which names no client: it is not read.
@@ -329,7 +329,7 @@ _PROGRESS_ROWS: Final = {
 
 
 def listed_clients(lines: Sequence[Line]) -> dict[str, str]:
-    """The clients that `consumerStatus -g` lists: by the path of the file that it wrote of each, its id."""
+    """Return the clients that `consumerStatus -g` lists: by the path of the file that it wrote of each, its id."""
     _require_header(lines, "#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")
     client_ids = {}
     for line in lines[1:]:
@@ -387,7 +387,7 @@ def running_info_payload(lines: Sequence[Line], zone: tzinfo | None) -> str:
 
 
 def group_of_running_info(lines: Sequence[Line]) -> str | None:
-    """The group that a client names, from a text that may be damaged elsewhere."""
+    """Return the group that a client names, from a text that may be damaged elsewhere."""
     for line in lines:
         match = re.fullmatch(r"consumerGroup +: (\S+)", line.text)
         if match is not None:
@@ -412,7 +412,7 @@ def _sections(lines: Sequence[Line]) -> dict[str, list[Line]]:
 
 
 def _rows(section: Sequence[Line]) -> Iterator[Line]:
-    """The lines of a table without its header."""
+    """Yield the lines of a table without its header."""
     if section:
         _require_header(section, "#Topic", "#Broker Name", "#QID")
     yield from section[1:]
@@ -467,7 +467,7 @@ def _queue_detail(line: Line, class_name: str) -> tuple[tuple[str, str, int], st
 
 
 def broker_configs(lines: Sequence[Line]) -> list[BrokerConfig]:
-    """The sections of `getBrokerConfig`."""
+    """Return the sections of `getBrokerConfig`."""
     found: list[tuple[str, list[str], str | None]] = []
     for line in lines:
         head = re.fullmatch(r"=+(?:Master: |My Master: \S+=+Slave: )?([^=\s]+:[0-9]{1,5})=+", line.text)
@@ -489,7 +489,7 @@ def broker_configs(lines: Sequence[Line]) -> list[BrokerConfig]:
 
 
 def exported_file(lines: Sequence[Line]) -> str:
-    """The file that `exportMetadata` says it wrote."""
+    """Return the file that `exportMetadata` says it wrote."""
     for line in lines:
         match = re.fullmatch(r"export (.+) success", line.text)
         if match is None or len(lines) > 1:
@@ -548,7 +548,7 @@ def _width(header: str, column: str, next_column: str) -> int:
 
 
 def _local_time(line: Line, text: str, time_format: str, zone: tzinfo | None) -> int | None:
-    """Returns a time of mqadmin's own zone in epoch milliseconds; None if the zone is not known, or had it twice."""
+    """Return a time of mqadmin's own zone in epoch milliseconds; None if the zone is not known, or had it twice."""
     try:
         local = datetime.strptime(text, time_format)  # noqa: DTZ007  # The zone comes next.
     except ValueError:
@@ -562,7 +562,7 @@ def _local_time(line: Line, text: str, time_format: str, zone: tzinfo | None) ->
 
 
 def _queue_map(entries: Iterator[tuple[tuple[str, str, int], object]] | Sequence[_Entry]) -> str:
-    """A map whose keys are message queues, as fastjson writes it."""
+    """Return a map whose keys are message queues, as fastjson writes it."""
     pairs = (
         _json({"brokerName": broker, "queueId": queue_id, "topic": topic}) + ":" + _json(value)
         for (topic, broker, queue_id), value in entries

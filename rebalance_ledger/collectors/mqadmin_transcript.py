@@ -209,7 +209,7 @@ def _instant(line: Line) -> datetime | None:
 
 
 def _options(command: str, text: str, line_number: int) -> dict[str, str]:
-    """Reads a command's options as commons-cli does; those of commands that are not read are not looked at."""
+    """Read a command's options as commons-cli does; those of commands that are not read are not looked at."""
     if command not in _OPTIONS:
         return {}
     long_names = {**_COMMON, **_OPTIONS[command]}
@@ -252,7 +252,7 @@ class _Trace:
 
 
 def _split_failures(lines: Sequence[Line]) -> tuple[list[Line], list[JavaFailure]]:
-    """Takes the stack traces out of an answer."""
+    """Take the stack traces out of an answer."""
     rest: list[Line] = []
     traces: list[JavaFailure] = []
     index = 0
@@ -287,7 +287,7 @@ def _message(first: str | None, more: Sequence[Line]) -> list[str]:
 
 
 def _end_of_message(lines: Sequence[Line], start: int) -> int | None:
-    """Returns where the frames of a trace begin; None if there are none, so that it is no trace."""
+    """Return where the frames of a trace begin; None if there are none, so that it is no trace."""
     for index in range(start + 1, min(start + 1 + _MAX_MESSAGE_LINE_COUNT, len(lines))):
         if _FRAME.match(lines[index].text):
             return index

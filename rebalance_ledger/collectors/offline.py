@@ -82,7 +82,7 @@ class Conversion:
 
 
 def convert(exports: Path, cluster: str, ds: date, sources: Sources) -> Conversion:
-    """Writes the export that the sources give.
+    """Write the export that the sources give.
 
     Args:
         exports: The folder of all clusters.
@@ -137,7 +137,7 @@ def convert(exports: Path, cluster: str, ds: date, sources: Sources) -> Conversi
 
 
 def _files(given: Sequence[Path], gathering: AnswerSet) -> dict[str, Path]:
-    """Returns the files below what was given, by the names that sentences and attachments have for them."""
+    """Return the files below what was given, by the names that sentences and attachments have for them."""
     found: dict[str, Path] = {}
     for number, root in enumerate(given, start=1):
         prefix = "" if len(given) == 1 else f"{number}/"

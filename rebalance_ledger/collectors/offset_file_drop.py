@@ -95,7 +95,7 @@ def land(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     pause: Callable[[float], None] = time.sleep,
 ) -> Landed:
-    """Puts the offset files of a tree into an export, each exactly as it is, with a line in the index (moment 0).
+    """Put the offset files of a tree into an export, each exactly as it is, with a line in the index (moment 0).
 
     The order is that of the names' bytes, folder by folder. What is held in memory is one file, and the names of one
     folder at each of the four levels.
@@ -205,7 +205,7 @@ class _Landing:
                 self._fail(inside, error.error_type, str(error))
 
     def _group(self, folder: int, names: tuple[str, ...], found: list[bytes]) -> None:
-        """Lands the files of one group's folder."""
+        """Land the files of one group's folder."""
         listed = {os.fsdecode(raw) for raw in found}
         for name in _FILES:
             # Clients before 5.1.0 remove the main file and then rename the new one, which bears `.tmp` until then.
@@ -240,7 +240,7 @@ class _Landing:
         self._size_bytes += len(content)
 
     def _read(self, folder: int, name: str) -> tuple[bytes, datetime]:
-        """Reads a file that does not change meanwhile.
+        """Read a file that does not change meanwhile.
 
         Raises:
             FileNotFoundError: It is not there.
@@ -293,7 +293,7 @@ class _Landing:
             ) from None
 
     def _refuse_unnameable(self, folder: int, raw: bytes) -> None:
-        """Refuses a folder, a link or a device whose name is no text; a mere file there is counted as others are.
+        """Refuse a folder, a link or a device whose name is no text; a mere file there is counted as others are.
 
         Raises:
             _NotLandedError: Always, but for a file.
@@ -319,7 +319,7 @@ class _StrayError(Exception):
 
 
 def _open_folder(folder: int, raw: bytes, what: str) -> int:
-    """Opens a folder in another one.
+    """Open a folder in another one.
 
     Raises:
         _NotLandedError: It is a link or the like, or cannot be opened.
@@ -371,7 +371,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def _text(raw: bytes) -> tuple[str, bool]:
-    r"""Returns a name as text, and whether that is the name itself; if not, its bytes that are no UTF-8 are `\xNN`."""
+    r"""Return a name as text, and whether that is the name itself; if not, its bytes that are no UTF-8 are `\xNN`."""
     try:
         return raw.decode(), True
     except UnicodeDecodeError:
@@ -384,7 +384,7 @@ def _place(names: tuple[str, ...], file_name: str) -> str:
 
 
 def _encoded(name: str) -> str:
-    """Returns a folder's name that is harmless whatever the name was; two names never get the same one.
+    """Return a folder's name that is harmless whatever the name was; two names never get the same one.
 
     ASCII letters, digits and `@ - . _` stay, other bytes become `%NN`; so does a first `.` or `_`, for readers of folders
     take such for hidden ones. If that is too long for a file system, it is cut, and `~` and a SHA-256 follow.

@@ -34,7 +34,7 @@ _MOST_NAMED: Final = 5
 
 
 def is_refused(answer: Answer) -> bool:
-    """Whether a server answered that the account may not ask this."""
+    """Return whether a server answered that the account may not ask this."""
     if answer.payload is not None or answer.response_code is None:
         return False
     return answer.response_code == _NO_PERMISSION or any(
@@ -43,7 +43,7 @@ def is_refused(answer: Answer) -> bool:
 
 
 def is_failure(kind: str, answer: Answer) -> bool:
-    """Whether a question has failed: nothing is known now that the answer would have said.
+    """Return whether a question has failed: nothing is known now that the answer would have said.
 
     That there is no such topic, group or member, or that a client does not answer its broker, is an answer.
     """

@@ -31,7 +31,7 @@ class EarlierExport(NamedTuple):
 
 
 def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> tuple[EarlierExport, ...]:
-    """The newest sealed exports of a cluster before a day, the newest first.
+    """Return the newest sealed exports of a cluster before a day, the newest first.
 
     A directory that is not sealed, or whose manifest is of another cluster or day, is none.
 

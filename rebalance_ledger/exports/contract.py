@@ -318,7 +318,7 @@ _Fields: TypeAlias = dict[str, object]
 
 
 def parse_envelope(line: str | bytes, kind: str) -> Envelope:
-    """Reads one line of a file of envelopes.
+    """Read one line of a file of envelopes.
 
     Whether the payload's text can be read is not looked at. Fields that the contract does not know are ignored.
 
@@ -362,7 +362,7 @@ def parse_envelope(line: str | bytes, kind: str) -> Envelope:
 
 
 def cluster_name_problem(name: str) -> str | None:
-    """Says why a cluster's name cannot be a folder's name, or None.
+    """Say why a cluster's name cannot be a folder's name, or None.
 
     RocketMQ takes any text. Here it is one folder of a path and the value of a partition: 1 to 255 bytes of UTF-8, not
     `.` or `..`, without `/` and without control characters, and no white space at its ends.
@@ -381,7 +381,7 @@ def cluster_name_problem(name: str) -> str | None:
 
 
 def _the_one_content(fields: _Fields, kind: Kind) -> str:
-    """Returns the field that holds what came back: that of the kind's content, or `error`."""
+    """Return the field that holds what came back: that of the kind's content, or `error`."""
     own = _CONTENT_FIELD[kind.content]
     has_own = fields.get(own) is not None
     if kind.content is Content.NOTE:

@@ -32,7 +32,7 @@ _FILES_AT_A_TIME: Final = 8
 def land(
     directory: Path, exports: ObjectPath, *, replaces: Manifest | None = None
 ) -> tuple[ObjectPath, Manifest]:
-    """Copies a sealed export of a disk to an object store. One that is there already stays as it is, unless it is replaced.
+    """Copy a sealed export of a disk to an object store. One that is there already stays as it is, unless it is replaced.
 
     What a landing that was killed has left is removed first. Two that land different exports of one day at the same time
     leave files of both, which no reader takes for an export: their hashes are not the manifest's. The manifest of an export
@@ -92,7 +92,7 @@ def _refuse_unclean(directory: Path, manifest: Manifest) -> None:
 
 
 def bring(directory: ObjectPath, manifest: Manifest, target: Path) -> None:
-    """Copies a landed export to a disk, its manifest last.
+    """Copy a landed export to a disk, its manifest last.
 
     Args:
         directory: Where it lies in the object store.
@@ -112,7 +112,7 @@ def bring(directory: ObjectPath, manifest: Manifest, target: Path) -> None:
 
 
 def bears_manifest(target: ObjectPath) -> bool:
-    """Whether a place in an object store has an export.
+    """Return whether a place in an object store has an export.
 
     Raises:
         ExportError: It cannot be looked at.

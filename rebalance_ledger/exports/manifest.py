@@ -182,7 +182,7 @@ class Manifest:
 
 
 def export_directory(exports_root: _Root, cluster: str, ds: date) -> _Root:
-    """Returns where the export of a cluster and day lies, whether or not it is there.
+    """Return where the export of a cluster and day lies, whether or not it is there.
 
     Raises:
         ExportError: The cluster's name cannot be a folder's name.
@@ -194,7 +194,7 @@ def export_directory(exports_root: _Root, cluster: str, ds: date) -> _Root:
 
 
 def export_day(folder_name: str) -> date | None:
-    """The day of an export's folder, as `export_directory` names it; None for any other name."""
+    """Return the day of an export's folder, as `export_directory` names it; None for any other name."""
     try:
         day = date.fromisoformat(folder_name)
     except ValueError:
@@ -211,7 +211,7 @@ def seal(
     is_redacted: bool = False,
     replaces_sha256: str | None = None,
 ) -> Manifest:
-    """Writes the manifest of a directory that someone collected, or refuses it and writes nothing.
+    """Write the manifest of a directory that someone collected, or refuses it and write nothing.
 
     Files that hold values that may be secrets are redacted before; the manifest counts such values.
 
@@ -272,7 +272,7 @@ UNCLEAN_EXPORT: Final = "the sealed export holds values that may be secrets; red
 
 
 def _surveyed(directory: Path, cluster: str | None, ds: date | None) -> _Survey:
-    """Reads a directory that is to be sealed.
+    """Read a directory that is to be sealed.
 
     Raises:
         ExportError: It is malformed.
@@ -287,7 +287,7 @@ def _surveyed(directory: Path, cluster: str | None, ds: date | None) -> _Survey:
 
 
 def files_with_secrets(directory: Path, paths: list[str], summary: str) -> dict[str, int]:
-    """Returns the files of an export that hold values that may be secrets, and how many each holds.
+    """Return the files of an export that hold values that may be secrets, and how many each holds.
 
     Raises:
         ExportError: A file cannot be read; it says `summary`.
@@ -311,7 +311,7 @@ def _redact(directory: Path, unclean: Collection[str], summary: str) -> None:
 
 
 def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
-    """Removes the manifest before files change, and returns its SHA-256: until the new one is there, this is no export.
+    """Remove the manifest before files change, and return its SHA-256: until the new one is there, this is no export.
 
     Raises:
         ExportError: The manifest is not to be replaced.
@@ -325,7 +325,7 @@ def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
 
 
 def verify(directory: Location, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
-    """Reads a sealed directory again and compares all of it with its manifest.
+    """Read a sealed directory again and compares all of it with its manifest.
 
     Args:
         directory: The directory.
@@ -350,7 +350,7 @@ def verify(directory: Location, *, cluster: str | None = None, ds: date | None =
 
 
 def load_manifest(directory: Location) -> Manifest:
-    """Reads the manifest and nothing else: cheap, and proof only that the directory was sealed once.
+    """Read the manifest and nothing else: cheap, and proof only that the directory was sealed once.
 
     Raises:
         ExportError: There is no manifest, it cannot be read, or its contract version is not known here.
@@ -430,7 +430,7 @@ class _Survey:
     _cluster_origin: str = "this export is of"
 
     def check_day_of_name(self, name: str) -> None:
-        """Takes the day from the directory's name, and the cluster's name for what it is given."""
+        """Take the day from the directory's name, and the cluster's name for what it is given."""
         day_of_name = _day(name)
         if self.ds is None:
             self.ds = day_of_name
@@ -449,7 +449,7 @@ class _Survey:
                 self._problem(name, f"cannot be sealed for this cluster: its name {problem}")
 
     def read(self) -> None:
-        """Reads everything, until there are too many problems."""
+        """Read everything, until there are too many problems."""
         try:
             self._walk()
             # Indexes come before the files that they name.
@@ -464,11 +464,11 @@ class _Survey:
             pass
 
     def sentences(self) -> list[str]:
-        """Returns the problems as sentences."""
+        """Return the problems as sentences."""
         return [sentence for _, sentence in self.problems]
 
     def manifest(self, redaction: Redaction | None) -> tuple[Manifest, bytes]:
-        """Returns the manifest of a directory without problems, and its file's bytes."""
+        """Return the manifest of a directory without problems, and its file's bytes."""
         if (
             self.cluster is None
             or self.ds is None
@@ -494,7 +494,7 @@ class _Survey:
         return manifest, content
 
     def captured(self) -> tuple[datetime | None, datetime | None]:
-        """Returns the first and the last capture."""
+        """Return the first and the last capture."""
         return self._first_captured_at, self._last_captured_at
 
     def _problem(self, path: str, sentence: str) -> None:
@@ -601,7 +601,7 @@ class _Survey:
         return envelope
 
     def _check_belonging(self, kind: Kind, where: str, envelope: Envelope) -> None:
-        """Checks what one line cannot tell: that it is of the same cluster and day as the others."""
+        """Check what one line cannot tell: that it is of the same cluster and day as the others."""
         if self.cluster is None:
             self.cluster = envelope.cluster
             self._cluster_origin = f"{kind.file_name} {where} is of"
@@ -643,7 +643,7 @@ class _Survey:
         self.attempts[attempt.attempt] = attempt
 
     def attempts_in_order(self) -> tuple[CaptureAttempt, ...]:
-        """Returns the attempts, the first one first."""
+        """Return the attempts, the first one first."""
         return tuple(attempt for _, attempt in sorted(self.attempts.items()))
 
     def _index(self, kind: Kind, where: str, file: IndexedFile) -> None:
@@ -716,13 +716,13 @@ _KIND_FIELD: Final = re.compile(rb'\s*\{[^\n]*?"kind"\s*:\s*"([a-z_]+)"')
 
 
 def _kind_that_starts(start: bytes) -> Kind | None:
-    """Returns the kind whose envelopes a file seems to hold under a name that the contract does not know."""
+    """Return the kind whose envelopes a file seems to hold under a name that the contract does not know."""
     match = _KIND_FIELD.match(start)
     return None if match is None else KIND_BY_NAME.get(match[1].decode())
 
 
 def _digest(file: BufferedReader) -> tuple[str, int]:
-    """Returns a file's SHA-256, and how many of its values are redacted."""
+    """Return a file's SHA-256, and how many of its values are redacted."""
     digest = hashlib.sha256()
     value_count = 0
     end = b""
@@ -740,7 +740,7 @@ def _bounded_lines(file: BufferedReader) -> Iterator[bytes]:
 
 
 def _open_regular(path: Location) -> BufferedReader:
-    """Opens an object, or a file that is no link, pipe or device, even if it was swapped after it was listed."""
+    """Open an object, or a file that is no link, pipe or device, even if it was swapped after it was listed."""
     if isinstance(path, ObjectPath):
         return path.open()
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -769,7 +769,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 
 def _sealed_differences(directory: Path, survey: _Survey) -> list[str]:
-    """Says how a manifest that is there differs from the one that would be written.
+    """Say how a manifest that is there differs from the one that would be written.
 
     What it says of redaction is taken as it is: a release that did not redact may have sealed a clean directory.
     """
@@ -784,7 +784,7 @@ def _sealed_differences(directory: Path, survey: _Survey) -> list[str]:
 
 
 def _differences(manifest: Manifest, survey: _Survey) -> list[str]:
-    """Says how a directory differs from its manifest. Of a changed file only that is said."""
+    """Say how a directory differs from its manifest. Of a changed file only that is said."""
     sealed = {file.path: file for file in manifest.files}
     changed: dict[str, str] = {}
     for path in sealed.keys() - set(survey.paths):
@@ -901,7 +901,7 @@ def _decoded(content: bytes) -> Manifest:
 
 
 def _without_repeated_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuses what JSON readers differ about: of a name that stands twice some take the first value, some the last."""
+    """Refuse what JSON readers differ about: of a name that stands twice some take the first value, some the last."""
     document = dict(pairs)
     if len(document) < len(pairs):
         names = [name for name, _ in pairs]
@@ -1041,7 +1041,7 @@ def _day(text: str) -> date | None:
 
 
 def _shown(path: str) -> str:
-    """Returns a path as a sentence can hold it: on one line, and without orders to a terminal."""
+    """Return a path as a sentence can hold it: on one line, and without orders to a terminal."""
     return path if path.isprintable() else repr(path)
 
 

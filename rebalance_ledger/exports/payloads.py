@@ -76,13 +76,13 @@ _LAST_YEAR_MS = 253_402_300_799_999
 
 
 def error_code(message: str) -> int | None:
-    """The response code that RocketMQ's exceptions carry in their message (`CODE: 206  DESC: …`), if any."""
+    """Return the response code that RocketMQ's exceptions carry in their message (`CODE: 206  DESC: …`), if any."""
     found = _CODE.match(message)
     return int(found[1]) if found else None
 
 
 def facts(envelope: Envelope) -> Iterator[Fact]:
-    """The silver rows that one envelope gives, apart from `export_record` itself.
+    """Yield the silver rows that one envelope gives, apart from `export_record` itself.
 
     An error is a fact too where it says something of the subject: a group that is not online, a client that
     does not answer.
@@ -115,7 +115,7 @@ _TABLES_OF_SETS: Final = frozenset({"consumer_connection", "proxy_connection", "
 
 
 def _one_of_each_key(rows: Iterator[Fact]) -> Iterator[Fact]:
-    """The rows of one payload, each key of a table once.
+    """Yield the rows of one payload, each key of a table once.
 
     Java's maps keep the last entry of a key. What a set says of one thing in two ways is not known.
 
@@ -135,7 +135,7 @@ def _one_of_each_key(rows: Iterator[Fact]) -> Iterator[Fact]:
 
 
 def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
-    """The silver rows that remain where `facts` raises: the subject was asked about, and its state is unknown."""
+    """Yield the silver rows that remain where `facts` raises: the subject was asked about, and its state is unknown."""
     if envelope.kind in _PRESENCE_TABLES:
         yield _presence(envelope, "unknown")
     elif envelope.kind in _CLIENT_TABLES:
@@ -159,7 +159,7 @@ def _presence(envelope: Envelope, state: str) -> Fact:
 
 
 def _listed(envelope: Envelope) -> dict[str, Any]:
-    """The subject of a list of members: a group as a broker or a proxy sees it."""
+    """Return the subject of a list of members: a group as a broker or a proxy sees it."""
     group = {"consumer_group": envelope.group}
     if envelope.kind == "proxy_consumer_connection":
         return group | {"proxy": envelope.proxy}
@@ -172,7 +172,7 @@ def _client_state(envelope: Envelope, state: str) -> Fact:
 
 
 def _client(envelope: Envelope) -> dict[str, Any]:
-    """The subject of a running info: a client, or one process of it."""
+    """Return the subject of a running info: a client, or one process of it."""
     subject = {"consumer_group": envelope.group, "client_id": envelope.client_id}
     return subject if envelope.kind == "consumer_running_info" else subject | {"process": envelope.process}
 
@@ -218,70 +218,70 @@ class _Node:
         return self._field(key) is not None
 
     def text(self, key: str) -> str:
-        """A required string."""
+        """Return a required string."""
         return str(self._typed(key, str, "a string", required=True))
 
     def own_text(self) -> str:
-        """The value itself, a string."""
+        """Return the value itself, a string."""
         if not isinstance(self.value, str):
             raise PayloadError(f"{self.path} is {_kind(self.value)} where a string is expected")
         return self.value
 
     def own_integer(self, *, bits: int = 32) -> int:
-        """The value itself, a Java int (or long, with 64 bits)."""
+        """Return the value itself, a Java int (or long, with 64 bits)."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise PayloadError(f"{self.path} is {_kind(self.value)} where an integer is expected")
         return _java_integer(self.value, bits, self.path)
 
     def text_or_none(self, key: str) -> str | None:
-        """An optional string."""
+        """Return an optional string."""
         value = self._typed(key, str, "a string", required=False)
         return None if value is None else str(value)
 
     def integer(self, key: str, *, bits: int = 32) -> int:
-        """A required Java int (or long, with 64 bits)."""
+        """Return a required Java int (or long, with 64 bits)."""
         value = int(self._typed(key, int, "an integer", required=True))
         return _java_integer(value, bits, f"{self.path}.{key}")
 
     def offset(self, key: str, *, least: int = 0) -> int:
-        """A required offset of a queue."""
+        """Return a required offset of a queue."""
         value = self.integer(key, bits=64)
         if value < least:
             raise PayloadError(f"{self.path}.{key} is {value}, which is no offset of a queue")
         return value
 
     def offset_or_none(self, key: str, *, least: int = 0) -> int | None:
-        """An optional offset of a queue."""
+        """Return an optional offset of a queue."""
         return None if self._field(key) is None else self.offset(key, least=least)
 
     def integer_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[int, _Node]]:
-        """The entries of a map whose keys are Java longs, written as numbers or as texts."""
+        """Yield the entries of a map whose keys are Java longs, written as numbers or as texts."""
         for entry_key, node in self.entries(key, required=required):
             if not re.fullmatch(r"-?\d{1,19}", str(entry_key), re.ASCII):
                 raise PayloadError(f"{self.path}.{key} has the key {_shown(entry_key)}, which is no integer")
             yield _java_integer(int(str(entry_key)), 64, f"a key of {self.path}.{key}"), node
 
     def integer_or_none(self, key: str, *, bits: int = 32) -> int | None:
-        """An optional Java int (or long, with 64 bits)."""
+        """Return an optional Java int (or long, with 64 bits)."""
         return None if self._field(key) is None else self.integer(key, bits=bits)
 
     def boolean_or_none(self, key: str) -> bool | None:
-        """An optional boolean."""
+        """Return an optional boolean."""
         value = self._typed(key, bool, "true or false", required=False)
         return None if value is None else bool(value)
 
     def instant_or_none(self, key: str) -> str | None:
-        """An optional time in epoch milliseconds, as ISO text in UTC; 0 and less mean never, so null."""
+        """Return an optional time in epoch milliseconds, as ISO text in UTC; 0 and less mean never, so null."""
         return _instant(self.integer_or_none(key, bits=64))
 
     def items(self, key: str, *, required: bool = True) -> Iterator[_Node]:
-        """The elements of a list."""
+        """Yield the elements of a list."""
         values = self._typed(key, list, "a list", required=required)
         for index, value in enumerate(values or ()):
             yield _Node(value, f"{self.path}.{key}[{index}]")
 
     def entries(self, key: str, *, required: bool = True) -> Iterator[tuple[Any, _Node]]:
-        """The entries of a map: its keys as they are (text, integer or object) and its values as nodes."""
+        """Yield the entries of a map: its keys as they are (text, integer or object) and its values as nodes."""
         value = self._field(key)
         if value is None and not required:
             return
@@ -292,12 +292,12 @@ class _Node:
             yield entry_key, _Node(entry_value, f"{self.path}.{key}[{_shown(entry_key)}]")
 
     def queue_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[_Node, _Node]]:
-        """The entries of a map whose keys are message queues."""
+        """Yield the entries of a map whose keys are message queues."""
         for entry_key, node in self.entries(key, required=required):
             yield _Node(entry_key, f"a key of {self.path}.{key}"), node
 
     def node(self, key: str) -> _Node:
-        """A required object."""
+        """Return a required object."""
         return _Node(self._typed(key, Mapping, "an object", required=True), f"{self.path}.{key}")
 
 
@@ -640,7 +640,7 @@ def _check_group(envelope: Envelope, properties: _Node) -> None:
 
 
 def _is_dropped(process_queue: _Node) -> bool | None:
-    """Whether the client gives the queue up; Java's name of the field lacks a letter that Go's has."""
+    """Return whether the client gives the queue up; Java's name of the field lacks a letter that Go's has."""
     of_java = process_queue.boolean_or_none("droped")
     return process_queue.boolean_or_none("dropped") if of_java is None else of_java
 
@@ -654,7 +654,7 @@ def _queue(queue: _Node) -> dict[str, Any]:
 
 
 def _queue_of_broker(envelope: Envelope, queue: _Node) -> dict[str, Any]:
-    """The queue of an answer in which a broker tells of its own queues, and those of static topics that it serves.
+    """Return the queue of an answer in which a broker tells of its own queues, and those of static topics that it serves.
 
     Answers that are put together from several brokers' name none.
 
@@ -746,7 +746,7 @@ def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _offset_file(envelope: Envelope) -> Fact:
-    """A line of the index of offset files; nobody opens the file here.
+    """Return a line of the index of offset files; nobody opens the file here.
 
     Raises:
         PayloadError: the number of the snapshot is none that tables hold.
@@ -788,7 +788,7 @@ _MAX_SETTING_LENGTH: Final = 100
 
 
 def _broker_settings(envelope: Envelope) -> Iterator[Fact]:
-    """The lines `name=value` of `MixAll.properties2String`."""
+    """Yield the lines `name=value` of `MixAll.properties2String`."""
     for line in (envelope.payload or "").splitlines():
         name, sign, value = line.partition("=")
         if sign and name.strip() in READ_BROKER_SETTINGS and len(value) <= _MAX_SETTING_LENGTH:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def outdated_exports(exports: Path, cluster: str, *, keep_days: int, today: date) -> list[Path]:
-    """The sealed exports of a cluster that are older than what is kept, the oldest first.
+    """Return the sealed exports of a cluster that are older than what is kept, the oldest first.
 
     What bears no manifest is not counted as an export, however old it is: it may be somebody's work.
 
@@ -51,7 +51,7 @@ def outdated_exports(exports: Path, cluster: str, *, keep_days: int, today: date
 
 
 def remove_export(directory: Path) -> None:
-    """Removes an export; at any moment it is there whole or not at all.
+    """Remove an export; at any moment it is there whole or not at all.
 
     Raises:
         ExportError: It cannot be removed.

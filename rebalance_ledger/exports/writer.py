@@ -97,7 +97,7 @@ class ExportWriter:
         replaces: Manifest | None = None,
         known_secrets: Iterable[str] = (),
     ) -> None:
-        """Names the export; nothing is written before the block is entered.
+        """Name the export; nothing is written before the block is entered.
 
         Args:
             exports: The folder of all clusters; made if it is not there.
@@ -126,7 +126,7 @@ class ExportWriter:
         self._writing = threading.Lock()
 
     def __enter__(self) -> Self:
-        """Takes the day, and removes what dead writers of the cluster have left.
+        """Take the day, and removes what dead writers of the cluster have left.
 
         Raises:
             ExportError: The export is already there, or being written, or its folder cannot be made.
@@ -153,7 +153,7 @@ class ExportWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Seals the export and gives it its name, or removes it if the block failed.
+        """Seal the export and gives it its name, or removes it if the block failed.
 
         Raises:
             ExportError: The export cannot be sealed or written; then it is removed.
@@ -173,7 +173,7 @@ class ExportWriter:
         self._is_abandoned = True
 
     def payload(self, kind: str, captured_at: datetime, payload: str, **asked: str | int) -> None:
-        """Writes what a source answered.
+        """Write what a source answered.
 
         Args:
             kind: Name of a kind of the contract.
@@ -191,7 +191,7 @@ class ExportWriter:
     def error(
         self, kind: str, captured_at: datetime, error_type: str, message: str, **asked: str | int
     ) -> None:
-        """Writes that a source was asked and failed.
+        """Write that a source was asked and failed.
 
         Args:
             kind: Name of a kind of the contract.
@@ -210,7 +210,7 @@ class ExportWriter:
         )
 
     def event(self, at: datetime, text: str) -> None:
-        """Writes a sentence for people.
+        """Write a sentence for people.
 
         Args:
             at: When it happened; an aware datetime of any day.
@@ -231,7 +231,7 @@ class ExportWriter:
         mtime: datetime,
         **asked: str | int,
     ) -> None:
-        """Writes a file of a host and its line in the index: offset files byte for byte, others without secrets.
+        """Write a file of a host and its line in the index: offset files byte for byte, others without secrets.
 
         Args:
             kind: `offset_file` or `broker_file`.
@@ -259,7 +259,7 @@ class ExportWriter:
         self._add(kind, captured_at, fields)
 
     def copy(self, kind: str, line: bytes, earlier: Path, attempt: int) -> None:
-        """Writes a line of the day's earlier export once more, with the file that it names.
+        """Write a line of the day's earlier export once more, with the file that it names.
 
         Args:
             kind: The line's kind.
@@ -286,7 +286,7 @@ class ExportWriter:
         self._append(kind, fields)
 
     def attach(self, name: str, content: bytes | Path) -> None:
-        """Adds a file that the contract does not know: sealed with the rest, read by nobody, without secrets.
+        """Add a file that the contract does not know: sealed with the rest, read by nobody, without secrets.
 
         Args:
             name: Where it lies in the export, with `/` between names; not where the contract's own files lie.
@@ -335,7 +335,7 @@ class ExportWriter:
                 self._files[file_name].write(line)
 
     def _store(self, path: str, content: bytes | Path) -> tuple[int, str]:
-        """Copies a file into the export and returns its size in bytes and its SHA-256."""
+        """Copy a file into the export and return its size in bytes and its SHA-256."""
         with self._writing:
             self._check_open()
             self._stored_count += 1
@@ -417,7 +417,7 @@ class ExportWriter:
         self.manifest = manifest
 
     def _discard(self) -> None:
-        """Removes the partial, then lets it go; in that order, so that nobody else takes it for a dead one's."""
+        """Remove the partial, then lets it go; in that order, so that nobody else takes it for a dead one's."""
         if self._held is None:
             return
         with self._writing:
@@ -460,12 +460,12 @@ def partial_folder(directory: Path) -> Iterator[Path]:
 
 
 def _create(path: Path) -> BinaryIO:
-    """Opens a new file of an export, which others may not read."""
+    """Open a new file of an export, which others may not read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, EXPORT_FILE_MODE), "wb")
 
 
 def _bytes_of(content: bytes | Path) -> bytes:
-    """Returns a file's bytes; of one that is too long to be searched for secrets only enough to show that."""
+    """Return a file's bytes; of one that is too long to be searched for secrets only enough to show that."""
     if isinstance(content, bytes):
         return content
     with content.open("rb") as file:
@@ -473,7 +473,7 @@ def _bytes_of(content: bytes | Path) -> bytes:
 
 
 def _line(kind: str, cluster: str, fields: dict[str, object]) -> bytes:
-    """Returns a line of a kind's file, judged by the contract."""
+    """Return a line of a kind's file, judged by the contract."""
     document = {"kind": kind, "cluster": cluster, **fields}
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     try:
@@ -498,7 +498,7 @@ class _TakenError(Exception):
 
 
 def _take(partial: Path) -> int:
-    """Makes a partial and takes its lock, for as long as the returned descriptor is open.
+    """Make a partial and takes its lock, for as long as the returned descriptor is open.
 
     Raises:
         _TakenError: Another process has the lock.
@@ -524,7 +524,7 @@ def _take(partial: Path) -> int:
 
 
 def _is_locked(held: int, how: int) -> bool:
-    """Tries to take a lock: writers take it for themselves, those who remove dead partials share it."""
+    """Try to take a lock: writers take it for themselves, those who remove dead partials share it."""
     try:
         fcntl.flock(held, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -533,7 +533,7 @@ def _is_locked(held: int, how: int) -> bool:
 
 
 def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether a path still leads to the file that was opened there."""
+    """Return whether a path still leads to the file that was opened there."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -541,7 +541,7 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _remove_leftovers(cluster_folder: Path) -> None:
-    """Removes the partials of a cluster whose writers are dead."""
+    """Remove the partials of a cluster whose writers are dead."""
     with os.scandir(cluster_folder) as entries:
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     for name in names:
@@ -561,7 +561,7 @@ def _remove_leftovers(cluster_folder: Path) -> None:
 
 
 def _remove_dead(partial: Path, held: int) -> None:
-    """Removes a partial whose lock is shared, unless somebody else does.
+    """Remove a partial whose lock is shared, unless somebody else does.
 
     Of two who share it, the slower would remove what a living writer has begun under the same name. So one of them removes.
     """
@@ -578,7 +578,7 @@ def _open_lock(partial: Path, name: str) -> int:
 
 
 def _remove(partial: Path) -> None:
-    """Removes a partial whose lock is held; at once under its name, so that a new one can be begun meanwhile."""
+    """Remove a partial whose lock is held; at once under its name, so that a new one can be begun meanwhile."""
     discarded = partial.with_name(f"{partial.name.removesuffix('.partial')}.{secrets.token_hex(8)}.discarded")
     with suppress(OSError):
         partial.rename(discarded)
@@ -598,7 +598,7 @@ def _exchange(new: Path, old: Path) -> None:
 
 
 def _restore(replaced: Path, day: str) -> None:
-    """Moves an export back that a writer was replacing when it was killed, or removes it if the new one is in its place."""
+    """Move an export back that a writer was replacing when it was killed, or removes it if the new one is in its place."""
     if os.path.lexists(replaced.with_name(day)):
         shutil.rmtree(replaced, ignore_errors=True)
     else:
@@ -615,7 +615,7 @@ def sync_tree(directory: Path) -> None:
 
 
 def sync(path: str | Path) -> None:
-    """Waits until a file or folder is on the disk."""
+    """Wait until a file or folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -88,7 +88,7 @@ class CollectExportOperator(ClusterOperator):
             context["outlet_events"][outlet].extra = {"cluster": self.cluster, "ds": ds}
 
     def _is_lacking(self, ds: str) -> bool:
-        """Whether the export of a day says that its capture is degraded or failed; one in an object store is not replaced."""
+        """Return whether the export of a day says that its capture is degraded or failed; one in an object store is not replaced."""
         exports = places(("exports",))["exports"]
         if "://" in exports:
             return False
@@ -139,7 +139,7 @@ class PruneExportsOperator(ClusterOperator):
 
 
 def _of_connection(conn_id: str) -> tuple[list[str], str]:
-    """The name servers of a connection, and its credentials as `ledger` reads them; empty if it has none."""
+    """Return the name servers of a connection, and its credentials as `ledger` reads them; empty if it has none."""
     try:
         connection = Connection.get(conn_id)
     except AirflowNotFoundException as error:

@@ -185,7 +185,7 @@ def settings_now() -> LedgerSettings:
 
 
 def arguments_for(cluster: str, ds: str) -> list[str]:
-    """The arguments that every step takes. A value is part of its option's word, so a name cannot pass for one."""
+    """Return the arguments that every step takes. A value is part of its option's word, so a name cannot pass for one."""
     return [
         f"--cluster={cluster}",
         f"--ds={ds}",

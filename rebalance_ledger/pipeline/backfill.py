@@ -105,7 +105,7 @@ def _has_export(day: Day) -> bool:
 
 
 def exit_code_of(outcomes: list[DayOutcome]) -> int:
-    """The worst exit code: a crash, then a refusal, then bad input; bad input too if no day had an export."""
+    """Return the worst exit code: a crash, then a refusal, then bad input; bad input too if no day had an export."""
     if all(outcome.outcome == NO_EXPORT for outcome in outcomes):
         return _BAD_INPUT
     codes = {outcome.exit_code for outcome in outcomes}

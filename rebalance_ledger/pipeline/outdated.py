@@ -40,7 +40,7 @@ class StaleDay(NamedTuple):
 
 
 def stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> tuple[StaleDay, ...]:
-    """The days of a cluster that are out of date, the earliest first; none where nothing is published.
+    """Return the days of a cluster that are out of date, the earliest first; none where nothing is published.
 
     Args:
         warehouse: Where the days are published.
@@ -90,7 +90,7 @@ def is_up_to_date(day: Day) -> bool:
 
 
 def replaced_exports(published: Mapping[date, str], cluster: str, exports: Location | None) -> list[date]:
-    """The published days whose export is there and is not the one that they were computed from.
+    """Return the published days whose export is there and is not the one that they were computed from.
 
     Those in an object store are not looked at: no export there is replaced.
 

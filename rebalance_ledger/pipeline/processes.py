@@ -97,7 +97,7 @@ def _still_alive_after(seconds: float, processes: list[psutil.Process]) -> list[
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still does anything: a container's first process may never collect the dead."""
+    """Return whether it still does anything: a container's first process may never collect the dead."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

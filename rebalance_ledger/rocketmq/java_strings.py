@@ -43,12 +43,12 @@ def remainder(dividend: int, divisor: int) -> int:
 
 
 def order_key(text: str) -> bytes:
-    """The key under which Python sorts strings as `String.compareTo` does: by UTF-16 code unit."""
+    """Return the key under which Python sorts strings as `String.compareTo` does: by UTF-16 code unit."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def byte_order_key(text: str) -> bytes:
-    """The key under which strings sort by UTF-8 byte, as the Go and C++ clients do."""
+    """Return the key under which strings sort by UTF-8 byte, as the Go and C++ clients do."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -121,7 +121,7 @@ _INTEGER: Final = re.compile(r"[+-]?(?:(?![\U00010000-\U0010ffff])\d)+")
 
 
 def hash_map_order(keys: Collection[str]) -> list[str]:
-    """The keys in the order in which a `java.util.HashMap` of them iterates, if they were put in this order.
+    """Return the keys in the order in which a `java.util.HashMap` of them iterates, if they were put in this order.
 
     Chains of eight and more equal buckets, which Java turns into trees, are not modelled.
     """
@@ -149,5 +149,5 @@ def is_whitespace(character: str) -> bool:
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is no character that is not Java whitespace, as commons-lang's `isBlank` asks."""
+    """Return whether there is no character that is not Java whitespace, as commons-lang's `isBlank` asks."""
     return all(map(is_whitespace, text))

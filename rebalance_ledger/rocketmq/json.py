@@ -66,7 +66,7 @@ class ObjectMap(Sequence["tuple[RocketMQObject, RocketMQValue]"]):
 
     @classmethod
     def of(cls, value: RocketMQValue) -> ObjectMap:
-        """Returns ``value`` as an object map.
+        """Return ``value`` as an object map.
 
         An empty map is written ``{}`` whatever its keys would be, and is read as an empty dict: this is the one
         place that knows both spellings.
@@ -81,7 +81,7 @@ class ObjectMap(Sequence["tuple[RocketMQObject, RocketMQValue]"]):
         raise TypeError(f"expected a map with object keys, found {_name_of(value)}")
 
     def items(self) -> Sequence[tuple[RocketMQObject, RocketMQValue]]:
-        """Returns the (key, value) pairs in the order of the text."""
+        """Return the (key, value) pairs in the order of the text."""
         return self._pairs
 
     @overload
@@ -107,7 +107,7 @@ class ObjectMap(Sequence["tuple[RocketMQObject, RocketMQValue]"]):
 
 
 def loads(text: str) -> RocketMQValue:
-    r"""Reads one value from RocketMQ's JSON dialect.
+    r"""Read one value from RocketMQ's JSON dialect.
 
     * Objects: names and unquoted integers become a dict with ``str`` and ``int`` keys (of a key written twice the
       last value wins, as in fastjson); object keys become an :class:`ObjectMap`; ``{}`` is an empty dict.
@@ -167,7 +167,7 @@ def _needs_care(text: str) -> bool:
 
 
 def _with_whole_characters(text: str) -> str:
-    """Returns the text with halves of surrogate pairs joined, or replaced by U+FFFD where the other half lacks."""
+    """Return the text with halves of surrogate pairs joined, or replaced by U+FFFD where the other half lacks."""
     return _BARE_SURROGATE.sub(_whole_character, text)
 
 
@@ -188,7 +188,7 @@ _REPLACEMENT: Final = "\ufffd"
 
 
 def _is_deeper_than(limit: int, value: RocketMQValue) -> bool:
-    """Whether plain containers nest deeper than ``limit``; level by level, so that depth costs no stack."""
+    """Return whether plain containers nest deeper than ``limit``; level by level, so that depth costs no stack."""
     level = [value]
     for _ in range(limit):
         inner: list[RocketMQValue] = []
@@ -204,7 +204,7 @@ def _is_deeper_than(limit: int, value: RocketMQValue) -> bool:
 
 
 def _name_of(value: object) -> str:
-    """Names a value's type in JSON's words."""
+    """Name a value's type in JSON's words."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -253,7 +253,7 @@ class _Reference:
 
 
 def _as_reference(value: object) -> _Reference | None:
-    """Returns the reference that sits where the tree's type says a value is, or None."""
+    """Return the reference that sits where the tree's type says a value is, or None."""
     return value if isinstance(value, _Reference) else None
 
 
@@ -341,7 +341,7 @@ class _Parser:
         parent.keys.append(cast("RocketMQObject", key))
 
     def _continue_object(self, frame: _Frame) -> RocketMQValue | _Opened:
-        """Reads on after ``{``, after a key that was a container, or after a value that was one."""
+        """Read on after ``{``, after a key that was a container, or after a value that was one."""
         while True:
             if len(frame.keys) > len(frame.values):
                 self._expect(":", "':' after the key")
@@ -355,7 +355,7 @@ class _Parser:
                 return _Opened.CONTAINER
 
     def _continue_array(self, frame: _Frame) -> RocketMQValue | _Opened:
-        """Reads on after ``[`` or after an element that was a container."""
+        """Read on after ``[`` or after an element that was a container."""
         values = frame.values
         while not self._ends("]", "',' or ']' after the element", is_first=not values):
             value = self._read_value()
@@ -371,7 +371,7 @@ class _Parser:
         return self._reference_or(dict(zip(names, frame.values, strict=True)), frame.start)
 
     def _reference_or(self, value: RocketMQObject, start: int) -> RocketMQValue:
-        """Returns the object itself, or what stands for it if fastjson reads it as a reference."""
+        """Return the object itself, or what stands for it if fastjson reads it as a reference."""
         path = value.get("$ref")
         if len(value) != 1 or not isinstance(path, str) or not path.startswith(("$", "@", "..")):
             return value
@@ -439,7 +439,7 @@ class _Parser:
         return _Opened.CONTAINER
 
     def _flat_object(self, start: int) -> RocketMQObject | None:
-        """Reads an object without inner containers in one call, or gives None where that does not work."""
+        """Read an object without inner containers in one call, or gives None where that does not work."""
         value: RocketMQObject
         try:
             if match := _FLAT_OBJECT.match(self._text, start):
@@ -607,7 +607,7 @@ class _References:
         return _NOTHING
 
     def _check_size_and_depth(self) -> None:
-        """Refuses cycles, and trees that only sharing keeps small, before anyone walks them."""
+        """Refuse cycles, and trees that only sharing keeps small, before anyone walks them."""
         measured: dict[int, tuple[int, int]] = {}
         entered: set[int] = set()
         stack: list[tuple[RocketMQValue, bool]] = [(self._root, False)]
@@ -638,7 +638,7 @@ class _References:
 
 
 def _printed(key: RocketMQObject) -> str:
-    """The Java ``toString`` of a ``MessageQueue``, which is how fastjson names an entry under an object key."""
+    """Return the Java ``toString`` of a ``MessageQueue``, which is how fastjson names an entry under an object key."""
     if _as_reference(key) is not None:
         return ""
     topic, broker_name, queue_id = (key.get(name) for name in ("topic", "brokerName", "queueId"))

@@ -77,14 +77,14 @@ def queue_text(topic: str | None, broker_name: str | None, queue_id: int) -> str
 
 
 def queue_text_stem(topic: str | None, broker_name: str | None) -> str:
-    """The part of `queue_text` that the queues of a topic on a broker share."""
+    """Return the part of `queue_text` that the queues of a topic on a broker share."""
     topic_text = "null" if topic is None else topic
     broker_text = "null" if broker_name is None else broker_name
     return f"MessageQueue [topic={topic_text}, brokerName={broker_text}, queueId="
 
 
 def queue_text_tail(queue_id: int) -> str:
-    """The rest of `queue_text`."""
+    """Return the rest of `queue_text`."""
     return f"{queue_id}]"
 
 
@@ -100,7 +100,7 @@ def _name_hash(name: str | None) -> int:
 
 
 def sort_queues(queues: Iterable[MessageQueue], client_language: str = "JAVA") -> list[MessageQueue]:
-    """The queues in the order in which a client hands them to its strategy.
+    """Return the queues in the order in which a client hands them to its strategy.
 
     Args:
         queues: Queues in any order; equal ones are kept.
@@ -130,7 +130,7 @@ def sort_queues(queues: Iterable[MessageQueue], client_language: str = "JAVA") -
 
 
 def sort_client_ids(client_ids: Iterable[str], client_language: str = "JAVA") -> list[str]:
-    """The client ids in the order in which a client hands them to its strategy; duplicates are kept.
+    """Return the client ids in the order in which a client hands them to its strategy; duplicates are kept.
 
     Raises:
         UnknownNameError: The language is not `JAVA`, `GO` or `CPP`.

@@ -49,11 +49,11 @@ class QueueData:
     write_queue_nums: int
 
     def is_readable(self) -> bool:
-        """Whether consumers may read."""
+        """Return whether consumers may read."""
         return bool(self.perm & PERM_READ)
 
     def is_writable(self) -> bool:
-        """Whether producers may write."""
+        """Return whether producers may write."""
         return bool(self.perm & PERM_WRITE)
 
 
@@ -127,7 +127,7 @@ class PublishList:
 def subscribe_queues(
     topic: str, route: Route, *, client_version: str = DEFAULT_VERSION
 ) -> list[MessageQueue]:
-    """The queues that the topic's consumers divide, sorted, each once.
+    """Return the queues that the topic's consumers divide, sorted, each once.
 
     An order configuration does not matter here, nor whether the brokers have addresses or masters.
 
@@ -148,7 +148,7 @@ def subscribe_queues(
 
 
 def publish_queues(topic: str, route: Route, *, client_version: str = DEFAULT_VERSION) -> PublishList:
-    """The queues that producers write to, in their order.
+    """Return the queues that producers write to, in their order.
 
     With a static topic of several scopes, Java orders queues of equal ids as its hash map happens to; here
     they are ordered by scope.
@@ -184,7 +184,7 @@ def longest_list(route: Route) -> int:
 
 
 def static_endpoints(topic: str, route: Route) -> dict[MessageQueue, str]:
-    """The logical queues of a static topic, each with the broker that serves it, `NO_ENDPOINT` for none.
+    """Return the logical queues of a static topic, each with the broker that serves it, `NO_ENDPOINT` for none.
 
     Of two brokers that claim a queue in the same epoch, Java takes the one that its hash map gives last;
     that is the order here too.

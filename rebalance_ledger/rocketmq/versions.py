@@ -26,7 +26,7 @@ class Language(Enum):
 
     @classmethod
     def parse(cls, name: str) -> Language:
-        """The language of a `LanguageCode` name.
+        """Return the language of a `LanguageCode` name.
 
         `LanguageCode` has more (`DOTNET`, `PYTHON`, `RUST`, ...); nothing is known of how they balance.
 
@@ -48,7 +48,7 @@ class Version(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """The release that a text such as `4.9.8` or `5.0.0-SNAPSHOT` names.
+        """Return the release that a text such as `4.9.8` or `5.0.0-SNAPSHOT` names.
 
         Any release from 4.1.0 up to, but not including, 6.0.0 is accepted. Nothing later than 5.5.0 was read,
         so a later 5.x behaves as 5.5.0 does: that is the best guess, and refusing to guess would stop the
@@ -109,7 +109,7 @@ _ORDINAL_OF_HIGHER_VERSION: Final = 612
 
 
 def version_of_ordinal(ordinal: int) -> str | None:
-    """The release behind the `version` number that clients report, for example 409 -> `4.9.8`.
+    """Return the release behind the `version` number that clients report, for example 409 -> `4.9.8`.
 
     A SNAPSHOT keeps its suffix. Every answer is a `client_version` that `get_strategy` accepts.
 
@@ -143,7 +143,7 @@ _STRATEGY_OF_CLASS: Final = {
 
 
 def strategy_of_class_name(reported: str) -> str | None:
-    """The strategy behind what a Java client reports as `allocateMessageQueueStrategy`.
+    """Return the strategy behind what a Java client reports as `allocateMessageQueueStrategy`.
 
     Args:
         reported: A full class name, with or without the identity that `Object.toString` appends, for example

@@ -170,7 +170,7 @@ class GateSettings(GateRule):
         return limits
 
     def of_group(self, consumer_group: str | None) -> GateRule:
-        """The rule of a group; the cluster's own where none fits, and for what concerns no group."""
+        """Return the rule of a group; the cluster's own where none fits, and for what concerns no group."""
         if consumer_group is None:
             return self
         if consumer_group in self.groups:

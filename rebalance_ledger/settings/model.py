@@ -37,7 +37,7 @@ class RoomRule(Strict):
         return self
 
     def room(self, name: str) -> str | None:
-        """The room of a name, or None where the rule does not tell."""
+        """Return the room of a name, or None where the rule does not tell."""
         if self.names is not None:
             return self.names.get(name)
         if self.prefixes is not None:
@@ -305,7 +305,7 @@ class CollectSettings(Strict):
 
 
 def is_host_and_port(address: str) -> bool:
-    """Whether a text is the address of a server: a host, a colon and a port."""
+    """Return whether a text is the address of a server: a host, a colon and a port."""
     host, _, port = address.rpartition(":")
     is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536  # noqa: PLR2004  # TCP's own
     return bool(host) and is_port and not set(host) & set(" \t\r\n;,/")

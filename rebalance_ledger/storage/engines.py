@@ -8,7 +8,7 @@ from rebalance_ledger.storage.location import ObjectPath, file_system, is_object
 
 
 def storage_options(place: str) -> dict[str, str] | None:
-    """The `storage_options` of delta-rs for a warehouse.
+    """Return the `storage_options` of delta-rs for a warehouse.
 
     A commit in an object store is a put that succeeds only where there is no such object yet, so of two writers that
     want to make the same version one is refused, reads what the other did, and tries again.

@@ -31,7 +31,7 @@ class InvalidLocationError(ValueError):
 
 
 def is_object_store(place: str) -> bool:
-    """Whether a place is in an object store, and not on a disk.
+    """Return whether a place is in an object store, and not on a disk.
 
     Raises:
         InvalidLocationError: it is a URI of something else.
@@ -75,7 +75,7 @@ class ObjectPath:
 
     @classmethod
     def of(cls, uri: str) -> ObjectPath:
-        """The name that a URI (`s3a://…` or `s3://…`) says."""
+        """Return the name that a URI (`s3a://…` or `s3://…`) says."""
         return cls(uri.partition("://")[2].strip("/"))
 
     def __str__(self) -> str:
@@ -95,27 +95,27 @@ class ObjectPath:
         return ObjectPath(self.key.rpartition("/")[0])
 
     def is_file(self) -> bool:
-        """Whether there is an object of this name."""
+        """Return whether there is an object of this name."""
         return bool(file_system().get_file_info(self.key).is_file)
 
     def is_dir(self) -> bool:
-        """Whether there are objects below this name."""
+        """Return whether there are objects below this name."""
         return any(True for _ in self._entries(recursive=False))
 
     def folders(self) -> Iterator[ObjectPath]:
-        """The names just below this one that have objects below them."""
+        """Yield the names just below this one that have objects below them."""
         for entry in self._entries(recursive=False):
             if not entry.is_file:
                 yield self / entry.base_name
 
     def files(self) -> Iterator[str]:
-        """The objects below this name, by what their names have beyond it."""
+        """Yield the objects below this name, by what their names have beyond it."""
         for entry in self._entries(recursive=True):
             if entry.is_file:
                 yield entry.path.removeprefix(f"{self.key}/")
 
     def open(self) -> io.BufferedReader:
-        """The bytes of an object.
+        """Return the bytes of an object.
 
         Raises:
             OSError: there is none (then a FileNotFoundError), or it cannot be read.
@@ -169,7 +169,7 @@ Location = Path | ObjectPath
 
 
 def location_of(text: str) -> Location:
-    """The place that a person named; one on a disk is made absolute, so that every process means the same.
+    """Return the place that a person named; one on a disk is made absolute, so that every process means the same.
 
     Raises:
         InvalidLocationError: it is a URI of something that we do not read.

@@ -30,7 +30,7 @@ _SCALAR_TYPES: dict[ColumnType, pa.DataType] = {
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
-    """The Arrow type of a column of this Spark SQL type.
+    """Return the Arrow type of a column of this Spark SQL type.
 
     Elements of arrays and fields of structs are nullable, as Spark infers them, and an array's element is
     called `element`, as Delta calls it: what Spark staged and what delta-rs published then have one schema.
@@ -44,7 +44,7 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def arrow_field(column: Column) -> pa.Field:
-    """A column as an Arrow field: name, type, nullability, and its comment in the field's metadata."""
+    """Return a column as an Arrow field: name, type, nullability, and its comment in the field's metadata."""
     return pa.field(
         column.name,
         arrow_type(column.type),
@@ -54,5 +54,5 @@ def arrow_field(column: Column) -> pa.Field:
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """The Arrow schema of a published table: `cluster` and `ds` first, then the table's own columns."""
+    """Return the Arrow schema of a published table: `cluster` and `ds` first, then the table's own columns."""
     return pa.schema([arrow_field(column) for column in table.all_columns])

@@ -36,7 +36,7 @@ class EarlierDay(NamedTuple):
 def newest_earlier_day(
     warehouse: Warehouse, cluster: str, ds: date, tables: Iterable[Table]
 ) -> EarlierDay | None:
-    """The newest published day of a cluster before a day; None if there is none.
+    """Return the newest published day of a cluster before a day; None if there is none.
 
     Args:
         warehouse: the warehouse.

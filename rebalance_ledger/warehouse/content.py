@@ -65,7 +65,7 @@ def content_of(
     day: DayRows,
     columns: Sequence[str] | None = None,
 ) -> Content:
-    """The content of a day's rows.
+    """Return the content of a day's rows.
 
     Args:
         connection: computes; to open one takes longer than to count a table's rows.

@@ -86,5 +86,5 @@ def _full_path(fragment: pads.ParquetFileFragment) -> str:
 
 
 def _short(reason: str) -> str:
-    """The engine's words without Python's traceback behind them."""
+    """Return the engine's words without Python's traceback behind them."""
     return one_line(reason.split(". Detail:", maxsplit=1)[0].split("\n\n", maxsplit=1)[0])

@@ -33,5 +33,5 @@ class RollbackError(Exception):
 
 
 def one_line(message: str) -> str:
-    """An engine's error message without its colours, its line breaks and its full stop."""
+    """Return an engine's error message without its colours, its line breaks and its full stop."""
     return " ".join(_COLOUR.sub("", message).split()).rstrip(".!")

@@ -24,7 +24,7 @@ PARTITION_COLUMNS = ["cluster", "ds"]
 
 
 def description(table: Table) -> str:
-    """The Delta metadata of a table."""
+    """Return the Delta metadata of a table."""
     return f"One row per {table.grain}."
 
 
@@ -79,7 +79,7 @@ def bring_up_to_date(published: DeltaTable, table: Table) -> None:
 
 
 def written_schema(published: DeltaTable, table: Table) -> pa.Schema:
-    """The schema of a day that is written: the table's definition, then columns that only an older release filled."""
+    """Return the schema of a day that is written: the table's definition, then columns that only an older release filled."""
     schema = arrow_schema(table)
     everything = pa.schema(published.schema().to_arrow())
     return pa.schema([*schema, *(field for field in everything if field.name not in schema.names)])

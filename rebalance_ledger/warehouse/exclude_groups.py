@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def without_groups(rows: pads.Dataset, table: Table, groups: Collection[str]) -> pads.Dataset:
-    """A table's rows without those of some groups; rows of no group, and tables that no group has rows in, stay whole."""
+    """Return a table's rows without those of some groups; rows of no group, and tables that no group has rows in, stay whole."""
     if not groups or table not in TABLES_OF_GROUPS:
         return rows
     return rows.filter(~pads.field("consumer_group").isin(sorted(groups)))

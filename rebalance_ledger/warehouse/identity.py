@@ -81,7 +81,7 @@ class RunIdentity:
 
 @cache
 def code_version() -> str:
-    """The version of the package and a hash of its source, for example `0.1.0+3f2a9c0d1e5b`."""
+    """Return the version of the package and a hash of its source, for example `0.1.0+3f2a9c0d1e5b`."""
     try:
         release = version("rebalance-ledger")
     except PackageNotFoundError:

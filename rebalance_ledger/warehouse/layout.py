@@ -31,7 +31,7 @@ class Warehouse:
 
     @classmethod
     def at(cls, place: str) -> Warehouse:
-        """The warehouse at a path or URI; a path is made absolute, so that every process means the same one.
+        """Return the warehouse at a path or URI; a path is made absolute, so that every process means the same one.
 
         Raises:
             InvalidLocationError: it is a URI of something else than an object store.
@@ -43,11 +43,11 @@ class Warehouse:
         return f"{self.root}/{table.layer}/{table.name}"
 
     def attempts(self, cluster: str, ds: date) -> str:
-        """The folder of all computations of one day of one cluster."""
+        """Return the folder of all computations of one day of one cluster."""
         return f"{self.root}/staging/{path_segment(cluster)}/{ds.isoformat()}"
 
     def stage(self, cluster: str, ds: date, attempt: str) -> StagingArea:
-        """The stage of one computation of a day."""
+        """Return the stage of one computation of a day."""
         return StagingArea(self.attempts(cluster, ds), attempt)
 
     def quarantine(self, table: Table) -> str:
@@ -123,5 +123,5 @@ class StagingArea:
 
 
 def path_segment(name: str) -> str:
-    """A cluster's name as one safe segment of a path: `prod/eu` becomes `prod%2Feu`, `..` becomes `%2E%2E`."""
+    """Return a cluster's name as one safe segment of a path: `prod/eu` becomes `prod%2Feu`, `..` becomes `%2E%2E`."""
     return quote(name, safe="").replace(".", "%2E") if set(name) <= {"."} else quote(name, safe="")

@@ -122,7 +122,7 @@ def _compacted(warehouse: Warehouse, ensure_held: EnsureHeld, *, is_applied: boo
 
 
 def _scattered_days(delta: DeltaTable) -> list[tuple[DayRows, int]]:
-    """The days of a table that are in many small files, with the number of their files."""
+    """Return the days of a table that are in many small files, with the number of their files."""
     names = ("partition.cluster", "partition.ds", "size_bytes")
     actions = pa.table(delta.get_add_actions(flatten=True))
     sizes: dict[tuple[Any, Any], list[int]] = defaultdict(list)

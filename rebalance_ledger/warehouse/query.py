@@ -70,7 +70,7 @@ class Result:
 
 
 def views() -> dict[str, str]:
-    """The views of `sql/views`: name to text, which is one SELECT below a comment that says what a row is."""
+    """Return the views of `sql/views`: name to text, which is one SELECT below a comment that says what a row is."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted(_VIEW_FOLDER.glob("*.sql"))}
 
 
@@ -177,7 +177,7 @@ def _interrupted_after(timeout_s: float | None, connection: duckdb.DuckDBPyConne
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """A column in Python's types; an interval, which Python has no type for, as an ISO 8601 duration."""
+    """Return a column in Python's types; an interval, which Python has no type for, as an ISO 8601 duration."""
     try:
         values: list[Any] = column.to_pylist()
     except OverflowError as error:

@@ -170,7 +170,7 @@ def write_record(place: str, document: Mapping[str, Any]) -> None:
 
 
 def exists(place: str) -> bool:
-    """Whether there is a file or a folder.
+    """Return whether there is a file or a folder.
 
     Raises:
         OSError: that cannot be determined, for example because of permissions.

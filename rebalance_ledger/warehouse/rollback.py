@@ -99,7 +99,7 @@ def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) 
 
 
 def _replaced_record(warehouse: Warehouse, day: DayRows, current: dict[str, Any]) -> dict[str, Any]:
-    """The row of `publication` that the day's current one replaced."""
+    """Return the row of `publication` that the day's current one replaced."""
     version = current["replaced_version"]
     if version is None:
         raise RollbackError(
@@ -114,7 +114,7 @@ def _replaced_record(warehouse: Warehouse, day: DayRows, current: dict[str, Any]
 def _rows_named_by(
     connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, day: DayRows, record: dict[str, Any]
 ) -> dict[Table, pads.Dataset]:
-    """The day's rows as a publication left them, each table read once to be sure of it."""
+    """Return the day's rows as a publication left them, each table read once to be sure of it."""
     named = {row["table_name"]: row for row in record["tables"]}
     found: dict[Table, pads.Dataset] = {}
     for table in commits.PUBLISHED_TABLES:

@@ -191,11 +191,11 @@ class Snapshot:
         return days, frozenset(day for day in earlier_days if day is not None)
 
     def newest_day_before(self, cluster: str, ds: date) -> PublishedDay | None:
-        """The newest published day of a cluster before a day; None if there is none."""
+        """Return the newest published day of a cluster before a day; None if there is none."""
         return max((day for day in self.days if day.cluster == cluster and day.ds < ds), default=None)
 
     def published(self, table: Table) -> PublishedTable:
-        """A published table at this snapshot's version; empty, with its columns, if no publication names it."""
+        """Return a published table at this snapshot's version; empty, with its columns, if no publication names it."""
         schema = arrow_schema(table)
         if table is PUBLICATION:
             return PublishedTable(schema, self._publication, self.days)
@@ -250,7 +250,7 @@ class Snapshot:
         return frozenset(days[n] for days in days_of.values() if len(days) > n)
 
     def _version(self, table: Table, newest_version: int) -> int | None:
-        """The greatest version that a publication names for the table; None if none names it.
+        """Return the greatest version that a publication names for the table; None if none names it.
 
         No publication names a version that does not exist, so the search ends where one names the newest.
         Publications are one small file each: after some years, reading all of them takes longer than the query.
@@ -280,14 +280,14 @@ class PublishedTable:
         self._days = days
 
     def dataset(self, days: Collection[PublishedDay] | None = None) -> pads.Dataset:
-        """The rows of some published days, or of all of them, as an Arrow dataset."""
+        """Return the rows of some published days, or of all of them, as an Arrow dataset."""
         if self._opened is None:
             return pads.dataset(self._schema.empty_table())
         chosen = self._days if days is None else days
         return self._opened.dataset(self._schema, (file for file in self._opened.files if file.day in chosen))
 
     def rows(self, days: Collection[PublishedDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
-        """The rows of some published days in Python's types.
+        """Return the rows of some published days in Python's types.
 
         Raises:
             QueryError: a file cannot be read.

@@ -150,7 +150,7 @@ def finish(
 
 
 def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> StagingArea:
-    """The stage that became whole last.
+    """Return the stage that became whole last.
 
     Raises:
         StagingError: no computation of the day has ended.
@@ -204,7 +204,7 @@ def _read_inventory(stage: StagingArea) -> tuple[StagedTable, ...]:
 
 
 def read_measures(stage: StagingArea) -> list[dict[str, Any]]:
-    """The numbers that the gate judges, of a whole stage: expectation_id, observed, examples, offenders."""
+    """Return the numbers that the gate judges, of a whole stage: expectation_id, observed, examples, offenders."""
     return _read_rows(stage.gate_metric)
 
 
@@ -257,7 +257,7 @@ def write_verdict(
 
 
 def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
-    """The stage that may be published.
+    """Return the stage that may be published.
 
     Raises:
         StagingError: there is no whole stage, or the gate has not judged it, or refused it, or the day has since been
@@ -283,7 +283,7 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
 
 
 def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | None:
-    """The stage that the gate judged last, accepted or refused; None where it judged none that is still there."""
+    """Return the stage that the gate judged last, accepted or refused; None where it judged none that is still there."""
     stage = _pointed_to(warehouse, cluster, ds, _JUDGED)
     record = read_record(stage.gate_verdict, GATE_AGAIN) if stage else None
     if stage is None or record is None:
@@ -328,7 +328,7 @@ def remove_attempts_of_day(place: str) -> bool:
 
 
 def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> StagingArea | None:
-    """The whole stage that a pointer names; None where there is none, or it is gone."""
+    """Return the whole stage that a pointer names; None where there is none, or it is gone."""
     place = f"{warehouse.attempts(cluster, ds)}/{pointer}"
     remedy = GATE_AGAIN if pointer == _JUDGED else BUILD_AGAIN
     record = read_record(place, remedy)
@@ -343,7 +343,7 @@ def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> S
 
 
 def _attempts(place: str) -> list[str]:
-    """The names of a day's attempts."""
+    """Return the names of a day's attempts."""
     file_system, path = file_system_of(place)
     entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
     return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
@@ -358,7 +358,7 @@ def _remove_if_dead(stage: StagingArea) -> None:
 
 
 def _is_alive(lock: Path) -> bool:
-    """Whether a process holds the lock of an attempt."""
+    """Return whether a process holds the lock of an attempt."""
     try:
         with lock.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -95,7 +95,7 @@ Where one queue of a topic has one of them, what is known of the other queues is
 
 
 def reason_code(reason: str) -> int:
-    """The owner that stands for nobody, for this reason."""
+    """Return the owner that stands for nobody, for this reason."""
     return -1 - REASONS.index(reason)
 
 
@@ -372,7 +372,7 @@ def _plan_of_rules(name: str, source: str, rules: Mapping[int, _MemberRule]) -> 
 
 
 def _reason(rules: Iterable[_MemberRule]) -> str:
-    """The reason why no member's rule is known: of several the one that the settings can remedy."""
+    """Return the reason why no member's rule is known: of several the one that the settings can remedy."""
     reasons = {rule.rule for rule in rules}
     return next(
         reason for reason in ("settings_missing", "release_unknown", "strategy_unknown") if reason in reasons
@@ -409,7 +409,7 @@ def _own_plans(
 def _common_blocks(
     rows: Rows, hypothetical: Mapping[str, Strategy], plans: list[_Plan | None], own: list[list[_Plan]]
 ) -> Iterable[_Block]:
-    """The strategies that are computed for every group, whichever it uses."""
+    """Return the strategies that are computed for every group, whichever it uses."""
     is_shared = rows.states() != "broadcasting"
     for name, strategy in hypothetical.items():
         # A plan that shows this strategy's name by rules of its own takes the place of the common computation.
@@ -438,7 +438,7 @@ def _common_blocks(
 
 
 def _slot_owners(part: Rows, plan: _Plan, strategy: SlotStrategy) -> pa.ListArray:
-    """The owner of each queue, in order, by a strategy that gives a queue to one member at most."""
+    """Return the owner of each queue, in order, by a strategy that gives a queue to one member at most."""
     batch = part.batch
     slots = strategy.slots(batch)
     is_owned = slots.slot >= 0
@@ -456,7 +456,7 @@ def _shared_block(of_profile: IntArray, part: Rows, plan: _Plan, *, is_effective
 
 
 def _without_route(part: Rows, plan: _Plan) -> dict[int, dict[_Queue, list[int]]]:
-    """The queues that no route has and members take all the same, as lists of CONFIG name them: by row, with the slots."""
+    """Return the queues that no route has and members take all the same, as lists of CONFIG name them: by row, with the slots."""
     result: dict[int, dict[_Queue, list[int]]] = {}
     for share in plan.shares:
         if isinstance(share.strategy, ConfigByClient):
@@ -469,7 +469,7 @@ def _without_route(part: Rows, plan: _Plan) -> dict[int, dict[_Queue, list[int]]
 
 
 def _with_queues(block: _Block, part: Rows, extra: dict[int, dict[_Queue, list[int]]]) -> _Block:
-    """The block with more queues behind those of its rows, and their owners."""
+    """Return the block with more queues behind those of its rows, and their owners."""
     if not extra:
         return block
     counts = part.batch.queue_counts().tolist()
@@ -553,7 +553,7 @@ def _block(
 def _owners(
     part: Rows, queue_rows: IntArray, slots: IntArray, nobody: IntArray
 ) -> tuple[pa.ListArray, pa.ListArray | None]:
-    """The lists of a block, from pairs of a queue (its row among all Q) and a member slot, in any order, none twice.
+    """Return the lists of a block, from pairs of a queue (its row among all Q) and a member slot, in any order, none twice.
 
     Queues that no pair names are nobody's, for their reason (int64[Q]).
     """
@@ -638,7 +638,7 @@ def _lists(list_offsets: IntArray, values: SlotArray) -> pa.ListArray:
 
 
 def _by_row(blocks: list[_Block], row_count: int) -> pa.ListArray:
-    """The blocks' answers, row by row: R lists of structs."""
+    """Return the blocks' answers, row by row: R lists of structs."""
     block_of = np.repeat(np.arange(len(blocks)), [len(block.rows) for block in blocks])
     rows = np.concatenate([block.rows for block in blocks])
     strategies = pa.array([block.strategy for block in blocks], pa.string())

@@ -125,7 +125,7 @@ class Rows:
         return np.array([profile.state for profile in self.profiles], dtype=np.object_)[self.profile_codes]
 
     def take(self, rows: IntArray) -> Rows:
-        """The same for some of the rows, in the order given."""
+        """Return the same for some of the rows, in the order given."""
         if len(rows) == len(self) and (rows == np.arange(len(self))).all():
             return self
         queue_counts, client_counts = self.batch.queue_counts()[rows], self.batch.client_counts()[rows]
@@ -248,7 +248,7 @@ def _member_settings(
 def _profiles(
     subscriptions: pa.StructArray, configured: Configured, member_offsets: IntArray, variant_codes: IntArray
 ) -> tuple[list[Profile], IntArray]:
-    """The distinct profiles, and each row's (int64[R])."""
+    """Return the distinct profiles, and each row's (int64[R])."""
     state_codes, state_names = _codes(subscriptions.field("group_state"))
     reason_codes, reason_names = _codes(_division_reasons(subscriptions))
     settings_codes = configured.codes_of(subscriptions.field("consumer_group"))
@@ -291,7 +291,7 @@ def _variant_sets(member_offsets: IntArray, variant_codes: IntArray) -> list[Int
 
 
 def _flat(lists: pa.Array) -> tuple[IntArray, pa.Array]:
-    """The offsets (int64[N + 1], from 0) and the values of a list array; a null list counts as empty."""
+    """Return the offsets (int64[N + 1], from 0) and the values of a list array; a null list counts as empty."""
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     return offsets(counts), pc.list_flatten(lists)
 

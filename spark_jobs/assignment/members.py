@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ids_where(condition: Callable[[Column], Column]) -> Column:
-    """The ids of the members for which the condition holds, each once; null where the members are not known."""
+    """Return the ids of the members for which the condition holds, each once; null where the members are not known."""
     return F.array_distinct(
         F.transform(F.filter("variants", condition), lambda member: F.get("member_ids", member["slot"]))
     )

@@ -26,7 +26,7 @@ _RETRY_PREFIX: Final = "%RETRY%"
 
 
 def is_users_group() -> Column:
-    """Whether the row's group is one of applications and not RocketMQ's own."""
+    """Return whether the row's group is one of applications and not RocketMQ's own."""
     group = F.col(_GROUP)
     return ~group.isin(*sorted(SYSTEM_GROUPS)) & ~group.startswith(SYSTEM_GROUP_PREFIX)
 
@@ -82,7 +82,7 @@ def absence(silver: Mapping[str, DataFrame], before: BaselineRows | None) -> Dat
 
 
 def _unasked_brokers(silver: Mapping[str, DataFrame], groups: DataFrame) -> DataFrame:
-    """The groups of which a registered broker gave no answer (has_unasked_broker), where it may have the group at all.
+    """Return the groups of which a registered broker gave no answer (has_unasked_broker), where it may have the group at all.
 
     A broker registers no member of a group that it has no configuration of. One that no name server lists any more has no
     clients to speak of. Where no name server reported its brokers, the brokers that were asked count.
@@ -163,7 +163,7 @@ def _all_proxies(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _pop_retried(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The groups that have a retry topic of POP: `%RETRY%<group>_<topic>` (V1), `%RETRY%<group>+<topic>` (V2).
+    """Return the groups that have a retry topic of POP: `%RETRY%<group>_<topic>` (V1), `%RETRY%<group>+<topic>` (V2).
 
     `%RETRY%a_b` is as well the plain retry topic of a group `a_b`, and no trace of a group `a` where there is one.
     """

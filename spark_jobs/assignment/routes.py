@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def java_order(column: Column) -> Column:
-    """A sort key that orders strings as `String.compareTo` does: by UTF-16 code units."""
+    """Return a sort key that orders strings as `String.compareTo` does: by UTF-16 code units."""
     return F.encode(column, "UTF-16BE")
 
 

@@ -153,7 +153,7 @@ def _get(variant: Variant, name: str, **parameters: Any) -> Strategy:  # noqa: A
 
 
 def _parameters(configured: GroupSettings | HypotheticalStrategy, variant: Variant) -> dict[str, Any]:
-    """The settings of a group as `get_strategy` takes them."""
+    """Return the settings of a group as `get_strategy` takes them."""
     match configured:
         case ConsistentHashStrategy():
             return {"virtual_node_count": configured.virtual_node_count}

@@ -55,13 +55,13 @@ _NO_TOPIC_ROUTE = 17
 
 
 def _java_sorted(names: Column) -> Column:
-    """An array of names in Java's order, duplicates kept."""
+    """Return an array of names in Java's order, duplicates kept."""
     keyed = F.transform(names, lambda name: F.struct(java_order(name).alias("key"), name.alias("name")))
     return F.transform(F.array_sort(keyed), lambda element: element["name"])
 
 
 def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The route that a client gets for each topic.
+    """Return the route that a client gets for each topic.
 
     Columns: topic; route_state (`known`, `none`: the name servers that answered know no route, `unknown`: none could be
     asked); brokers array<struct<key, broker_name, queue_count>> in Java order, with queue_count 0 where nothing may be
@@ -86,7 +86,7 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The distinct (consumer_group, topic) pairs.
+    """Return the distinct (consumer_group, topic) pairs.
 
     What brokers, proxies and clients say of subscriptions; for a group without any, the topics in which it has progress or a
     client holds queues. A group that the export names, and of which no answer says any of that nor that it is offline, has
@@ -215,7 +215,7 @@ def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _member_ids_by_broker(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The ids that each broker lists, and under the name `_PROXIES` those that proxies list."""
+    """Return the ids that each broker lists, and under the name `_PROXIES` those that proxies list."""
     of_proxies = silver["proxy_connection"].select(
         "consumer_group", F.lit(_PROXIES).alias("broker_name"), "client_id"
     )
@@ -231,7 +231,7 @@ def _member_ids_by_broker(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The different member lists of each group, with what each member says of itself.
+    """Return the different member lists of each group, with what each member says of itself.
 
     Columns: consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
     client_language, client_version, topics, is_client_rebalance, is_orderly, client_state, client_age_ms, connection_count,
@@ -376,7 +376,7 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows | None) -> DataFrame:
-    """The input of every allocation, one row per (group, topic); `before` is the baseline day, if there is one.
+    """Return the input of every allocation, one row per (group, topic); `before` is the baseline day, if there is one.
 
     Columns: consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
     `broadcasting`, `offline`, `unknown`); group_state_reason (why it is unknown); is_absent_since_baseline (see
@@ -482,22 +482,22 @@ def _variant(member: Column) -> Column:
 
 
 def _is_grpc(member: Column) -> Column:
-    """Whether it is a gRPC client: it has such a client's id, and no strategy, which no such client has."""
+    """Return whether it is a gRPC client: it has such a client's id, and no strategy, which no such client has."""
     return is_grpc_id(member["client_id"]) & member["strategy"].isNull()
 
 
 def _is_plain_retry() -> Column:
-    """Whether the topic is `%RETRY%<group>`: for members that pull. What gRPC clients get again comes from POP's own retry topics."""
+    """Return whether the topic is `%RETRY%<group>`: for members that pull. What gRPC clients get again comes from POP's own retry topics."""
     return F.col("topic") == F.concat(F.lit(_RETRY_PREFIX), F.col("consumer_group"))
 
 
 def is_grpc_id(client_id: Column) -> Column:
-    """Whether a client id has the form that gRPC clients give themselves."""
+    """Return whether a client id has the form that gRPC clients give themselves."""
     return client_id.rlike(GRPC_CLIENT_ID_PATTERN)
 
 
 def _is_broker_assigned(member: Column) -> Column:
-    """Whether it asks the broker for its queues: who consumes orderly or broadcasts divides for itself all the same."""
+    """Return whether it asks the broker for its queues: who consumes orderly or broadcasts divides for itself all the same."""
     no = F.lit(col=False)
     leaves_it = ~F.coalesce(member["is_client_rebalance"], F.lit(col=True)) & ~F.coalesce(
         member["is_orderly"], no
@@ -507,7 +507,7 @@ def _is_broker_assigned(member: Column) -> Column:
 
 
 def _pops_by_broker(member: Column) -> Column:
-    """Whether the broker lets the member pop: its answer is POP, and it has the member's strategy or asks for none."""
+    """Return whether the broker lets the member pop: its answer is POP, and it has the member's strategy or asks for none."""
     is_answered = member["strategy"].isin(*BROKER_STRATEGIES) | F.col("is_server_off")
     return _is_broker_assigned(member) & F.coalesce(
         (F.col("request_mode") == POP_MODE) & is_answered, F.lit(col=False)
@@ -551,7 +551,7 @@ def _division_reason() -> Column:
 
 
 def _proxied(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The members of each group that proxies list (proxied_ids), for the topics to which proxies say that it subscribes."""
+    """Return the members of each group that proxies list (proxied_ids), for the topics to which proxies say that it subscribes."""
     ids = (
         silver["proxy_connection"]
         .groupBy("consumer_group")
@@ -562,7 +562,7 @@ def _proxied(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _views_of_route() -> Column:
-    """The brokers that a client would ask: those of the topic's route; the proxies, where none of them has the group.
+    """Return the brokers that a client would ask: those of the topic's route; the proxies, where none of them has the group.
 
     A topic without a route has no broker to ask; its clients keep the members that they knew, so any broker may speak.
     """

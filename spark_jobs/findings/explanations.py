@@ -132,13 +132,13 @@ _SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
 
 
 def finding_id() -> Column:
-    """The id of a finding: a hash of what identifies it within a cluster and day."""
+    """Return the id of a finding: a hash of what identifies it within a cluster and day."""
     key = F.to_json(F.array(*(F.col(name) for name in ("kind", *_SUBJECT, "likely_cause"))))
     return F.substring(F.sha2(key, 256), 1, 16)
 
 
 def with_roots(rows: DataFrame) -> DataFrame:
-    """The table's own columns: ids added, and severities moved from what is explained to the roots.
+    """Return the table's own columns: ids added, and severities moved from what is explained to the roots.
 
     Args:
         rows: findings as `case.found` gives them. They are read several times.
@@ -186,7 +186,7 @@ def _with_root(rows: DataFrame, parents: DataFrame) -> DataFrame:
 
 
 def _parents(rows: DataFrame) -> DataFrame:
-    """The findings that another one explains: finding_id, parent_finding_id."""
+    """Return the findings that another one explains: finding_id, parent_finding_id."""
     offered = (
         rows.select(F.explode(_offered_keys()).alias("key"), _preference().alias("offer"))
         .groupBy("key")
@@ -217,7 +217,7 @@ def _key(kind: str, names: tuple[str, ...], values: tuple[Column, ...]) -> Colum
 
 
 def _shared_cause_key() -> Column:
-    """The key of findings of which the first explains the others: they have one cause; null for a finding of its own."""
+    """Return the key of findings of which the first explains the others: they have one cause; null for a finding of its own."""
     kind = F.col("kind")
 
     def key(*names: str) -> Column:

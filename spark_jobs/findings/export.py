@@ -40,7 +40,7 @@ _KINDS_OF_FILES = ("broker_file",)
 
 
 def failed_questions(records: DataFrame) -> DataFrame:
-    """The lines whose source failed, with their cause; questions that a failure answers are left out.
+    """Return the lines whose source failed, with their cause; questions that a failure answers are left out.
 
     Columns: those of `silver.export_record`, likely_cause (`permission_denied`, `connection_failed`, `timed_out`, null).
     """
@@ -60,7 +60,7 @@ def failed_questions(records: DataFrame) -> DataFrame:
 
 
 def unreachable_brokers(records: DataFrame) -> DataFrame:
-    """The brokers that refused connections or were given up, and answered nothing after that: broker_name, is_unreachable (true)."""
+    """Return the brokers that refused connections or were given up, and answered nothing after that: broker_name, is_unreachable (true)."""
     is_answer = (F.col("state") != "error") | F.col("error_code").isNotNull()
     return (
         records.where("broker_name is not null")
@@ -155,7 +155,7 @@ def of_repeated_records(records: DataFrame) -> DataFrame:
 
 
 def _line() -> Column:
-    """The file and line of a row, as findings name it."""
+    """Return the file and line of a row, as findings name it."""
     return F.concat(F.col("file"), F.lit(" line "), F.col("line_number").cast("string"))
 
 

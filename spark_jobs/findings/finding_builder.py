@@ -39,7 +39,7 @@ _CASE_COLUMNS: Final = tuple(
 
 
 def collect_findings(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFrame:
-    """The findings that the cases see in each row; `subject` names the columns that say whom they are about."""
+    """Return the findings that the cases see in each row; `subject` names the columns that say whom they are about."""
     absent = {name: F.lit(None).cast("string") for name in SUBJECT if name not in subject}
     return (
         rows.select(*subject, F.inline(F.array_compact(F.array(*cases))))
@@ -95,24 +95,24 @@ def finding_when(
 
 
 def first_n(values: Column) -> Column:
-    """The first few of a set of texts, in order."""
+    """Return the first few of a set of texts, in order."""
     return F.slice(F.array_sort(values), 1, _EXAMPLE_COUNT)
 
 
 def join_first_n(values: Column) -> Column:
-    """The first few of a set of texts as one text, with how many of how many they are if the list is cut."""
+    """Return the first few of a set of texts as one text, with how many of how many they are if the list is cut."""
     total = F.size(values)
     cut = F.concat(F.lit(f" ({_EXAMPLE_COUNT} of "), total.cast("string"), F.lit(")"))
     return F.concat(F.array_join(first_n(values), ", "), F.when(total > _EXAMPLE_COUNT, cut).otherwise(""))
 
 
 def counted(number: Column, singular: str, plural: str) -> Column:
-    """A number with its noun and verb: `1 queue has`, `2 queues have`."""
+    """Return a number with its noun and verb: `1 queue has`, `2 queues have`."""
     return F.concat_ws(" ", number.cast("string"), F.when(number == 1, singular).otherwise(plural))
 
 
 def queue_name() -> Column:
-    """The queue of a row with broker_name and queue_id, as findings name it: `broker/id`."""
+    """Return the queue of a row with broker_name and queue_id, as findings name it: `broker/id`."""
     return F.concat_ws("/", "broker_name", "queue_id")
 
 
@@ -125,7 +125,7 @@ def sources(brokers: Column, likely_cause: str | None = None) -> Column:
 
 
 def text(number: str) -> Column:
-    """A column with a number, for a sentence."""
+    """Return a column with a number, for a sentence."""
     return F.col(number).cast("string")
 
 

@@ -30,7 +30,7 @@ _CAUSES_THAT_PASS: Final = ("not_yet_rebalanced",)
 
 
 def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
-    """The queues that are not owned as they should be, by group, topic, state and cause."""
+    """Return the queues that are not owned as they should be, by group, topic, state and cause."""
     queue = queue_name()
     # All queues of an offline group are unowned: that is one finding of the group.
     is_news = ~F.col("likely_cause").eqNullSafe("group_offline")

@@ -46,7 +46,7 @@ def assignment_churn(
     drift: DataFrame,
     before: BaselineRows | None,
 ) -> DataFrame:
-    """The table's own columns.
+    """Return the table's own columns.
 
     Args:
         assignments: `queue_assignment` of the day.
@@ -110,7 +110,7 @@ def assignment_churn(
 
 
 def most_kept(before: Column, now: Column) -> Column:
-    """The most queues that can stay where they are, however the clients change places.
+    """Return the most queues that can stay where they are, however the clients change places.
 
     A client that had `b` queues and takes the place of one with `n` keeps `min(b, n)` of them at most, and can keep that many.
     The sum over all clients is greatest when the one with most before has the place with most now, and so on down: where two
@@ -285,7 +285,7 @@ def _clients(members: DataFrame) -> DataFrame:
 
 
 def _left_out(quarantined: DataFrame) -> DataFrame:
-    """The groups that the earlier day was published without: nobody knows what they had."""
+    """Return the groups that the earlier day was published without: nobody knows what they had."""
     return quarantined.select("consumer_group", F.lit(col=True).alias("is_left_out_before")).distinct()
 
 

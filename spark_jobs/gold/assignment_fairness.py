@@ -20,7 +20,7 @@ _OF_STRATEGY = ("consumer_group", "topic", "strategy")
 def assignment_fairness(
     assignments: DataFrame, subscriptions: DataFrame, spread_bounds: Mapping[str, int]
 ) -> DataFrame:
-    """The table's own columns.
+    """Return the table's own columns.
 
     Args:
         assignments: `queue_assignment`'s own columns.
@@ -84,7 +84,7 @@ def assignment_fairness(
 
 
 def _strategies_of_pairs(assignments: DataFrame, subscriptions: DataFrame) -> DataFrame:
-    """The strategies shown for each (group, topic); one at least, so that no topic is left out."""
+    """Return the strategies shown for each (group, topic); one at least, so that no topic is left out."""
     shown = assignments.select(*_OF_STRATEGY, "strategy_source", "is_effective").distinct()
     without_queues = subscriptions.join(shown, ["consumer_group", "topic"], "left_anti").select(
         "consumer_group",

@@ -46,7 +46,7 @@ _RESTART_DDL: Final = "struct<offset: bigint, reason: string, skipped: bigint, r
 def broadcast_offset(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, readings: DataFrame, files: DataFrame
 ) -> DataFrame:
-    """The table's own columns.
+    """Return the table's own columns.
 
     Args:
         silver: the silver tables by name.
@@ -137,7 +137,7 @@ def broadcast_offset(
 
 
 def _queues(readings: DataFrame, files: DataFrame, subscriptions: DataFrame) -> DataFrame:
-    """The rows of the table: what is stored now, and what should be; with what was stored before."""
+    """Return the rows of the table: what is stored now, and what should be; with what was stored before."""
 
     def stored(role: str, name: str) -> DataFrame:
         return (
@@ -303,7 +303,7 @@ def restart_structs(
 
 
 def _rules(setting: pa.StructArray) -> npt.NDArray[np.int8]:
-    """The numbers of `DefaultRule`; each different setting is looked up once."""
+    """Return the numbers of `DefaultRule`; each different setting is looked up once."""
     parts = [part.fill_null("") for part in setting.flatten()]
     encoded = pc.binary_join_element_wise(*parts, "\n").dictionary_encode()
     rules = []

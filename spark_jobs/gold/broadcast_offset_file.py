@@ -51,7 +51,7 @@ _OF_SNAPSHOT: Final = (
 def broadcast_offset_file(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, readings: DataFrame
 ) -> DataFrame:
-    """The table's own columns.
+    """Return the table's own columns.
 
     Args:
         silver: the silver tables by name.
@@ -130,7 +130,7 @@ def _landed(offset_file: DataFrame) -> DataFrame:
 
 
 def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The connected clients: `_CLIENT`, is_connected (true), connected_process_count (null where it is unknown).
+    """Return the connected clients: `_CLIENT`, is_connected (true), connected_process_count (null where it is unknown).
 
     Several connections on every broker are several processes, or connections that died unnoticed: only answers tell.
     """
@@ -211,7 +211,7 @@ def _is_process_bound() -> Column:
 
 
 def _is_failed() -> Column:
-    """Whether a file of the newest snapshot failed to land: then it is not missing, and nothing follows."""
+    """Return whether a file of the newest snapshot failed to land: then it is not missing, and nothing follows."""
     failed = F.col("failed_moment")
     return failed.isNotNull() & (F.col("newest").isNull() | (failed >= F.col("newest.moment")))
 

@@ -72,7 +72,7 @@ def ownership_drift(
     gold: Mapping[str, DataFrame],
     settings: ClusterSettings | None = None,
 ) -> DataFrame:
-    """The table's own columns.
+    """Return the table's own columns.
 
     Args:
         silver: the silver tables by name.
@@ -313,7 +313,7 @@ def _compared() -> dict[str, Column]:
 
 
 def _state() -> Column:
-    """The state of a queue; each line holds where none above it does."""
+    """Return the state of a queue; each line holds where none above it does."""
     processes = F.col("observed_process_count")
     is_broadcast = F.col("strategy").eqNullSafe(BROADCASTING)
     # What was seen needs no expectation: two owners are two, and where everybody was asked nobody is nobody.
@@ -352,14 +352,14 @@ def _unknown_reason() -> Column:
 
 
 def _state_with_hidden_readers() -> Column:
-    """The state of a queue of a group that may have members whom only a proxy knows: they may read it as well."""
+    """Return the state of a queue of a group that may have members whom only a proxy knows: they may read it as well."""
     return F.when(F.col("is_hidden") & F.col("state").isin("match", "unowned"), "unknown").otherwise(
         F.col("state")
     )
 
 
 def _state_of_shared() -> Column:
-    """The state of a queue that members pop. Nobody owns it; who pulls it as well takes messages from those who pop."""
+    """Return the state of a queue that members pop. Nobody owns it; who pulls it as well takes messages from those who pop."""
     pulls, pops = F.col("pull_count"), F.col("pop_count")
     is_read_unseen = F.coalesce(F.col("unobserved_reader_count") > 0, F.lit(col=False))
     is_nobodys = (F.col("sharing_degree") == 0) & (pulls == 0) & (pops == 0)
@@ -372,7 +372,7 @@ def _state_of_shared() -> Column:
 
 
 def _cause(has_member_parameters: Column) -> Column:
-    """The likely cause of a state that is no match; the first line of which the evidence is there, null for none.
+    """Return the likely cause of a state that is no match; the first line of which the evidence is there, null for none.
 
     The first part is what the ledger foresaw: the assignment itself leaves the queue to nobody or to several, for a
     reason that it knows. The second is what it did not foresee: then something that clients divide by differs from

@@ -37,7 +37,7 @@ _SPREAD_DDL: Final = f"array<struct<{','.join(f'{name}:double' for name in _SPRE
 
 
 def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The table's own columns, from `topic_route` and `broker`."""
+    """Return the table's own columns, from `topic_route` and `broker`."""
 
     @F.arrow_udf(_SPREAD_DDL)  # type: ignore[attr-defined,untyped-decorator]  # PySpark 4.1 exports it without a type
     def spreads(place_counts: pa.Array, run_counts: pa.Array) -> pa.Array:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
-    """The subscriptions with a readable queue, with `result` (see `allocation.RESULT_TYPE`) beside them.
+    """Return the subscriptions with a readable queue, with `result` (see `allocation.RESULT_TYPE`) beside them.
 
     Only counts and names cross into Python, once each; what comes back are small integers. A group's rows stand together,
     so that what its clients hash to is computed once for all of its topics.
@@ -60,7 +60,7 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
 
 
 def queue_assignment(allocations: DataFrame) -> DataFrame:
-    """The table's own columns, from `allocated`: one row per queue, strategy and owner."""
+    """Return the table's own columns, from `allocated`: one row per queue, strategy and owner."""
     by_strategy = allocations.select(
         "consumer_group",
         "topic",
@@ -93,7 +93,7 @@ def queue_assignment(allocations: DataFrame) -> DataFrame:
 
 
 def effective_strategy() -> Column:
-    """The name that a subscription's members report, from its `variants`: `MIXED` where they differ."""
+    """Return the name that a subscription's members report, from its `variants`: `MIXED` where they differ."""
     reported = F.array_distinct(
         F.transform(
             F.filter("variants", lambda variant: variant["strategy"].isNotNull()),
@@ -109,7 +109,7 @@ def effective_strategy() -> Column:
 
 
 def route_missing(subscriptions: DataFrame, observed_owners: DataFrame) -> DataFrame:
-    """The table's own columns for topics without a readable queue.
+    """Return the table's own columns for topics without a readable queue.
 
     A client whose queue set is unknown or empty keeps what it holds (`RebalanceImpl.rebalanceByTopic`, every version:
     null changes nothing, an empty set makes the strategy throw or, from 5.5.0, counts as null).

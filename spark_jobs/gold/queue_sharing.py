@@ -27,7 +27,7 @@ _READERS_DDL: Final = "array<struct<broker_name: string, queue_id: int, expected
 
 
 def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFrame:
-    """The table's own columns; `subscriptions` as `subscriptions.subscriptions` gives them."""
+    """Return the table's own columns; `subscriptions` as `subscriptions.subscriptions` gives them."""
     holders = held(silver).where("not is_released")
     popped = (
         holders.where("is_pop")
@@ -109,7 +109,7 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
 
 
 def _at_least_zero(count: Column) -> Column:
-    """The count, 0 where it is negative, null where it is null."""
+    """Return the count, 0 where it is negative, null where it is null."""
     return F.when(count < 0, F.lit(0).cast("bigint")).otherwise(count)
 
 
@@ -134,7 +134,7 @@ def _readers(  # noqa: PLR0913, PLR0917 - one argument for each column
     share: int | None,
     is_server_off: bool,  # noqa: FBT001
 ) -> list[tuple[str, int, list[str] | None]]:
-    """The readable queues in Java's order, each with the members that may read it; None if unknown."""
+    """Return the readable queues in Java's order, each with the members that may read it; None if unknown."""
     queues = [
         MessageQueue("", broker_name, queue_id)
         for broker_name, count in zip(broker_names, queue_counts, strict=True)
@@ -176,7 +176,7 @@ def _readers(  # noqa: PLR0913, PLR0917 - one argument for each column
 
 
 def _seen() -> Column:
-    """The clients whose table of popped queues has the queue, or all queues of its broker."""
+    """Return the clients whose table of popped queues has the queue, or all queues of its broker."""
     pops = F.filter(
         F.coalesce(
             "pops", F.array().cast("array<struct<broker_name: string, queue_id: int, holder_id: string>>")

@@ -40,7 +40,7 @@ _AGAINST_CONFIG: Final = {
 
 
 def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """The table's own columns, from the silver tables."""
+    """Return the table's own columns, from the silver tables."""
     answers = (
         _brokers_of_topics(silver)
         .join(_asked(silver["export_record"]), "topic")
@@ -151,7 +151,7 @@ def _of_this_nameserver() -> dict[str, Column]:
 
 
 def _differences() -> Column:
-    """The closed list of the table's `differences`, as far as this name server answered."""
+    """Return the closed list of the table's `differences`, as far as this name server answered."""
     is_configured, is_routed = F.col("config").isNotNull(), F.col("route").isNotNull()
     is_comparable = F.coalesce("is_config_known", F.lit(col=False))
     against_config = F.array_compact(

@@ -93,7 +93,7 @@ def readings(
     manifest: Manifest,
     earlier: Sequence[EarlierExport],
 ) -> DataFrame:
-    """A row for each snapshot of the day, and one for the newest earlier day that has the same client's files.
+    """Return a row for each snapshot of the day, and one for the newest earlier day that has the same client's files.
 
     Columns: `FILES`; role (`newest`, `earlier_moment`, `previous`), ds, moment, captured_at; of `main` and `bak` path,
     sha256, size_bytes, modified_at; client_language, client_version, client_version_source; and what reading gave: start_outcome, start_from, reason, main_state, bak_state, entry counts as in
@@ -153,7 +153,7 @@ def _today(offset_file: DataFrame, directory: str, ds: date) -> DataFrame:
 
 
 def _index(spark: SparkSession, directory: str, ds: date) -> DataFrame:
-    """The same of an earlier export. Its lines were judged when it was sealed, so the JVM may read them."""
+    """Return the same of an earlier export. Its lines were judged when it was sealed, so the JVM may read them."""
     name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
     lines = spark.read.option("lineSep", "\n").text(literal_path(f"{directory}/{name}"))
     return (
@@ -259,7 +259,7 @@ def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> Data
 
 
 def _release_key(version: Column) -> Column:
-    """A key that orders releases by their numbers; a SNAPSHOT counts as its release."""
+    """Return a key that orders releases by their numbers; a SNAPSHOT counts as its release."""
     return F.transform(F.split(F.split(version, "-")[0], r"\."), lambda part: part.try_cast("int"))
 
 
@@ -276,7 +276,7 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of reading one snapshot."""
+    """Return the result of reading one snapshot."""
     answer: dict[str, Any] = {name: None for name, _ in _READ_FIELDS}
     try:
         too_large = [side for side in ("main", "bak") if (row[f"{side}_size_bytes"] or 0) > MOST_BYTES]
@@ -313,7 +313,7 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(row: Mapping[str, Any], side: str) -> bytes | None:
-    """The bytes of a file, which are those that were sealed; None if there is none.
+    """Return the bytes of a file, which are those that were sealed; None if there is none.
 
     Raises:
         ChangedFileError: they are not.
@@ -342,5 +342,5 @@ def _entry_count(outcome: Outcome | None) -> int | None:
 
 
 def _carried(text: str | None) -> str | None:
-    """A text as Arrow can carry it: half a surrogate pair becomes `?`, as in Java's UTF-8."""
+    """Return a text as Arrow can carry it: half a surrogate pair becomes `?`, as in Java's UTF-8."""
     return None if text is None else text.encode("utf-8", "replace").decode()

@@ -72,7 +72,7 @@ class _Contradiction(NamedTuple):
 def read_silver(
     spark: SparkSession, export_directory: str, manifest: Manifest, stage: StagingArea
 ) -> dict[str, DataFrame]:
-    """The silver tables of one export, by name. The export is read by now; the tables are not computed yet.
+    """Return the silver tables of one export, by name. The export is read by now; the tables are not computed yet.
 
     Args:
         spark: the session.
@@ -106,14 +106,14 @@ def read_silver(
 
 
 def _has_repeats(parsed: DataFrame) -> bool:
-    """Whether any two lines answer the same question. Eight bytes for each line come here."""
+    """Return whether any two lines answer the same question. Eight bytes for each line come here."""
     questions = parsed.where((F.col("table_name") == EXPORT_RECORD.name) & F.col("question").isNotNull())
     hashes = questions.select("question").toArrow().column("question")
     return len(hashes.unique()) < len(hashes)
 
 
 def _repeated_lines(parsed: DataFrame) -> DataFrame:
-    """The lines that answer a question which another line answers too, and which of them counts.
+    """Return the lines that answer a question which another line answers too, and which of them counts.
 
     * Name servers that do not know the same master make a collector ask both. An address that answered the question counts
       before one that did not, and of two the one that answered more of what it was asked in the whole export.
@@ -219,7 +219,7 @@ def _without(parsed: DataFrame, lines: DataFrame) -> DataFrame:
 
 
 def _with_counted_lines(records: DataFrame, repeats: DataFrame) -> DataFrame:
-    """The rows of `export_record` with the lines that count instead of some."""
+    """Return the rows of `export_record` with the lines that count instead of some."""
     known = repeats.select(F.col("file_name").alias("file"), "line_number", "counted_line", "is_repeat")
     columns = records.columns
     return (
@@ -266,7 +266,7 @@ def _read_lines(spark: SparkSession, export_directory: str, manifest: Manifest) 
 
 
 def _never_split_bytes(spark: SparkSession) -> int:
-    """The largest file that Spark certainly reads in one task (`FilePartition.maxSplitBytes`)."""
+    """Return the largest file that Spark certainly reads in one task (`FilePartition.maxSplitBytes`)."""
     names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
     return min(setting_bytes(spark, name) for name in names)
 
@@ -274,7 +274,7 @@ def _never_split_bytes(spark: SparkSession) -> int:
 def _parse_batches(
     kind_by_file: dict[str, str], contradictions: Mapping[tuple[str, int], _Contradiction] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark runs on the lines: Arrow batches in, rows of `_FACT_SCHEMA` out.
+    """Yield the function that Spark runs on the lines: Arrow batches in, rows of `_FACT_SCHEMA` out.
 
     `row` is a silver row as JSON; one of `export_record` has a `broker_addr` more than its table: the broker's address that was asked.
     `question` and `answer` are hashes of what was asked and of what came, in rows of `export_record` alone.
@@ -375,7 +375,7 @@ def _rows_of_line(
 
 
 def _question(envelope: Envelope) -> int | None:
-    """A hash of what was asked, whichever of a broker's addresses it was; None where a line is no answer."""
+    """Return a hash of what was asked, whichever of a broker's addresses it was; None where a line is no answer."""
     kind = KIND_BY_NAME[envelope.kind]
     if kind.content not in {Content.ROCKETMQ_JSON, Content.PROPERTIES} or kind.name == "capture_attempt":
         return None
@@ -392,7 +392,7 @@ def _hash(*parts: object) -> int:
 
 
 def _typed(parsed: DataFrame, table: Table, manifest: Manifest) -> DataFrame:
-    """The rows of one table with the table's own schema, from its folder alone."""
+    """Return the rows of one table with the table's own schema, from its folder alone."""
     columns = [column.name for column in spark_schema(table).fields[2:]]
     return _rows_of(parsed, table).select(
         F.lit(manifest.cluster).alias("cluster"), F.lit(manifest.ds).alias("ds"), *columns
@@ -400,7 +400,7 @@ def _typed(parsed: DataFrame, table: Table, manifest: Manifest) -> DataFrame:
 
 
 def _rows_of(parsed: DataFrame, table: Table, *beside: str) -> DataFrame:
-    """The columns of one table but cluster and ds, and columns beside them that only parsed lines have."""
+    """Return the columns of one table but cluster and ds, and columns beside them that only parsed lines have."""
     row_schema = StructType(spark_schema(table).fields[2:])
     # FAILFAST: a row that does not fit its schema is a bug of ours and must not become a row of nulls.
     row = F.from_json("row", row_schema, {"mode": "FAILFAST"}).alias("row")

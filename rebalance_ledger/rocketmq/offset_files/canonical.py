@@ -29,7 +29,7 @@ _FILE: Final = re.compile(
 
 
 def read(text: str) -> dict[OffsetKey, int] | None:
-    """The table of a file in the usual form; None for any other text."""
+    """Return the table of a file in the usual form; None for any other text."""
     if _FILE.fullmatch(text) is None:
         return None
     return {

@@ -97,7 +97,7 @@ def _gbk_text(part: bytes) -> str:
 
 @cache
 def _gbk_pairs() -> dict[str, bytes]:
-    """The pair of each character; of two pairs for one character the first."""
+    """Return the pair of each character; of two pairs for one character the first."""
     pairs: dict[str, bytes] = {}
     for number in range(0x8140, 0xFEFF):
         part = number.to_bytes(2)

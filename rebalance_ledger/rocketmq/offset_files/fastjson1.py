@@ -534,7 +534,7 @@ class _Parser:
         raise RefusedError(f"the type {type_name!r} is not allowed")
 
     def _is_forgiven(self, type_name: str) -> bool:
-        """Whether `checkAutoType` gives no class for the name, and no exception either."""
+        """Return whether `checkAutoType` gives no class for the name, and no exception either."""
         is_throwable = type_name.endswith(("Exception", "Error"))
         return self._dialect.is_since_83 and is_throwable and len(type_name) < _LONGEST_TYPE_NAME
 
@@ -1146,7 +1146,7 @@ def _root(context: _Context) -> _Context:
 
 
 def _has_names_of_containers(start: _Container) -> bool:
-    """Whether `start` or what it holds has a set, or an object for a name: then when each hash was asked decides."""
+    """Return whether `start` or what it holds has a set, or an object for a name: then when each hash was asked decides."""
     seen: dict[int, _Container] = {}
     left = [start]
     while left:
@@ -1161,7 +1161,7 @@ def _has_names_of_containers(start: _Container) -> bool:
 
 
 def _leads_back(start: _Container) -> bool:
-    """Whether some container below `start`, or itself, holds itself."""
+    """Return whether some container below `start`, or itself, holds itself."""
     on_the_way: dict[int, list[_Container]] = {id(start): start.inner()}
     done: set[int] = set()
     while on_the_way:

@@ -57,7 +57,7 @@ _MOST_FLOAT32: Final = (2 - 2**-24) * 2.0**127
 
 
 def read(content: bytes) -> Outcome:
-    """The result of reading a file.
+    """Return the result of reading a file.
 
     Names are bytes to Go. Where they are no UTF-8, each such byte becomes a surrogate, as `surrogateescape` does it.
     """

@@ -23,12 +23,12 @@ _SURROGATE_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def code_units(text: str) -> str:
-    """The text with each character beyond U+FFFF as the two surrogates that a Java string holds for it."""
+    """Return the text with each character beyond U+FFFF as the two surrogates that a Java string holds for it."""
     return text if text.isascii() else _BEYOND_THE_BASIC_PLANE.sub(_split, text)
 
 
 def joined(units: str) -> str:
-    """The text of code units; a surrogate without its other half stays as it is."""
+    """Return the text of code units; a surrogate without its other half stays as it is."""
     return units if units.isascii() else _SURROGATE_PAIR.sub(_join, units)
 
 
@@ -43,7 +43,7 @@ def _join(match: re.Match[str]) -> str:
 
 
 def wrapped(number: int, bits: int) -> int:
-    """The two's complement of so many bits, which is what Java keeps of a number that is too large."""
+    """Return the two's complement of so many bits, which is what Java keeps of a number that is too large."""
     modulus = 1 << bits
     number &= modulus - 1
     return number - modulus if number >> (bits - 1) else number
@@ -186,7 +186,7 @@ DOUBLE: Final = FloatFormat(53, 1023)
 
 
 def through_float(number: Fraction, float_format: FloatFormat, low: int, high: int) -> int:
-    """A number that is rounded to a float first, and then cut to an integer: beyond `low` or `high`, it is that limit."""
+    """Return a number that is rounded to a float first, and then cut to an integer: beyond `low` or `high`, it is that limit."""
     if number == 0:
         return 0
     magnitude = abs(number)

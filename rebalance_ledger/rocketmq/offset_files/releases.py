@@ -63,7 +63,7 @@ class OffsetFormat:
 
 @lru_cache(maxsize=256)
 def offset_format(client_version: str, client_language: str, platform_charset: str) -> OffsetFormat:
-    """The format of a client's offset file.
+    """Return the format of a client's offset file.
 
     Args:
         client_version: A release from 4.1.0 on, such as `4.9.7`; that of a client in Go is not looked at.

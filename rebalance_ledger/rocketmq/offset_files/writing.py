@@ -40,7 +40,7 @@ def write_offset_file(
     client_language: str = "JAVA",
     platform_charset: str = "UTF-8",
 ) -> bytes:
-    """The bytes that a client writes for a table.
+    """Return the bytes that a client writes for a table.
 
     For Java: `OffsetSerializeWrapper.toJson(true)` and `MixAll.string2File`; for Go `localFileOffsetStore.persist`. A client
     writes its queues in the order of its hash map; here they keep the order of `table`.
