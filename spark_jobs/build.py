@@ -129,7 +129,7 @@ def build(
             excluded_groups = _refused_groups(warehouse, manifest, stage, measures, settings)
             if excluded_groups:
                 write_metrics_without_quarantined(spark, stage, staged, excluded_groups)
-        # What was read is what was sealed: a file that changed under our eyes has spoiled the stage.
+        # If the export changed while it was read, the staged data is invalid.
         if verify(directory, cluster=cluster, ds=ds).sha256 != manifest.sha256:
             problem = f"{directory} is not the export that this computation began with; run the day again"
             raise ExportError("The export was landed again while it was read", [problem])
