@@ -681,12 +681,12 @@ def _print_problems(day: steps.Day) -> None:
     from rebalance_ledger.warehouse.query import query
 
     counted = (
-        "SELECT severity, count(*) FROM latest.finding WHERE root_finding_id IS NULL GROUP BY severity "
+        "SELECT count(*), severity, cluster FROM latest.finding WHERE root_finding_id IS NULL GROUP BY severity, cluster "
         "ORDER BY list_position(['critical', 'warning', 'info'], severity)"
     )
-    with query(day.warehouse.root, counted, conditions={}, as_of=day.ds) as result:
-        counts = list(result.rows)
-    found = ", ".join(f"{count} {severity}" for severity, count in counts) or "none"
+    of_cluster = {"cluster": day.cluster}
+    with query(day.warehouse.root, counted, conditions=of_cluster, as_of=day.ds) as result:
+        found = ", ".join(f"{count} {severity}" for count, severity, _ in result.rows) or "none"
     _stderr.print(
         f"Problems of the day: {found}. Show them: ledger ask open_findings --cluster {quote(day.cluster)} --ds {day.ds} "
         f"--warehouse {quote(day.warehouse.root)}",

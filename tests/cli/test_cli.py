@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rebalance_ledger.cli import app as cli
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day, SetUpMissingError
 from rebalance_ledger.tables import ALL_TABLES
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.inventory import inventory_of_tables
 from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.query import query
 from rebalance_ledger.warehouse.staging import Build, finish, write_verdict
 from tests.support.command_line import ledger
 from tests.support.computed_days import ROOT, asked, newest
@@ -413,6 +415,22 @@ def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
     ) == [(True, True)]
     assert stage_command(staged, "publish") == 2
     assert "The gate refused the stage" in capsys.readouterr().err
+
+
+def test_the_problems_of_a_day_are_those_of_its_cluster(
+    shop_warehouse: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both clusters have the day, with the same problems: each line counts those of one of them."""
+    day = Day("shop-prod", date(2026, 11, 17), tmp_path, Warehouse.at(shop_warehouse), None)
+    sql = "SELECT severity FROM finding WHERE ds = DATE '2026-11-17' AND root_finding_id IS NULL AND cluster = 'shop-prod'"
+    with query(shop_warehouse, sql) as result:
+        severities = [severity for (severity,) in result.rows]
+
+    cli._print_problems(day)
+
+    shown = words(capsys.readouterr().err)
+    assert severities
+    assert all(f"{severities.count(each)} {each}" in shown for each in set(severities))
 
 
 def test_an_accepted_stage_is_published_once(staged: Day, capsys: pytest.CaptureFixture[str]) -> None:
