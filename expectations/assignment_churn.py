@@ -105,10 +105,7 @@ _OWNERS: Final = (
 # Baseline rows get the strategy of the row that they are compared with: today's effective strategy is compared with the
 # effective strategy of the baseline, every other strategy with itself.
 _PAIRED_QUEUE: Final = f"""
-WITH now_strategy AS (
-  SELECT consumer_group, topic, strategy, is_effective FROM gold_assignment_fairness
-),
-now_queue AS (
+WITH now_queue AS (
   SELECT
     consumer_group, topic, strategy, broker_name, queue_id,
     {_OWNERS},
@@ -122,21 +119,21 @@ old_queue AS (
     min(old.strategy) AS old_strategy,
     {_OWNERS},
     bool_or(coalesce(reason IN {_UNDETERMINED}, FALSE)) AS is_undetermined
-  FROM now_strategy
+  FROM gold_assignment_fairness AS now_strategy
   JOIN baseline_queue_assignment AS old
     ON old.consumer_group = now_strategy.consumer_group AND old.topic = now_strategy.topic
     AND IF(now_strategy.is_effective, old.is_effective, old.strategy = now_strategy.strategy)
   GROUP BY now_strategy.consumer_group, now_strategy.topic, now_strategy.strategy, broker_name, queue_id
 )
-  SELECT
-    consumer_group, topic, strategy, broker_name, queue_id,
-    now_queue.owners IS NOT NULL AS is_now, old_queue.owners IS NOT NULL AS is_old,
-    now_queue.owners AS owners, old_queue.owners AS old_owners,
-    now_queue.owner AS owner, old_queue.owner AS old_owner,
-    now_queue.owner_count AS owner_count, old_queue.owner_count AS old_owner_count,
-    now_queue.is_undetermined AS is_undetermined, old_queue.is_undetermined AS is_old_undetermined, old_strategy
-  FROM now_queue
-  FULL JOIN old_queue USING (consumer_group, topic, strategy, broker_name, queue_id)"""
+SELECT
+  consumer_group, topic, strategy, broker_name, queue_id,
+  now_queue.owners IS NOT NULL AS is_now, old_queue.owners IS NOT NULL AS is_old,
+  now_queue.owners AS owners, old_queue.owners AS old_owners,
+  now_queue.owner AS owner, old_queue.owner AS old_owner,
+  now_queue.owner_count AS owner_count, old_queue.owner_count AS old_owner_count,
+  now_queue.is_undetermined AS is_undetermined, old_queue.is_undetermined AS is_old_undetermined, old_strategy
+FROM now_queue
+FULL JOIN old_queue USING (consumer_group, topic, strategy, broker_name, queue_id)"""
 
 SHARED_VIEWS: Final = {"churn_queue": _PAIRED_QUEUE}
 """The queues of both days beside each other: counted once, and then read several times."""
@@ -297,7 +294,7 @@ def _differences(expected_of: dict[str, str]) -> str:
     return f"nullif(concat_ws('; ', {named}), '')"
 
 
-def _breach(expectation: Expectation, differences: str) -> Violation:
+def _violation(expectation: Expectation, differences: str) -> Violation:
     """Return the violation for differences in rows that both sides have."""
     return Violation(
         expectation,
@@ -309,14 +306,14 @@ def _breach(expectation: Expectation, differences: str) -> Violation:
 _OBSERVED: Final = ("baseline_effective_strategy", "observed_queue_count", "observed_moved_queue_count")
 
 _named_changes = ", ".join(f"IF({is_so}, '{name}', NULL)" for name, is_so in _CHANGES.items())
-_BREACHES: Final = (
+_VIOLATIONS: Final = (
     Violation(
         ROWS_EQUAL_FAIRNESS,
         "given IS NULL OR expected IS NULL OR given.strategy_source <> expected.strategy_source "
         "OR given.is_effective <> expected.is_effective",
         f"concat({_SUBJECT}, IF(given IS NULL, ' is missing', IF(expected IS NULL, ' is too many', ' differs in its source')))",
     ),
-    _breach(
+    _violation(
         STATE_FOLLOWS_DAYS,
         _differences(
             {
@@ -326,12 +323,14 @@ _BREACHES: Final = (
             }
         ),
     ),
-    _breach(
+    _violation(
         COUNTS_EQUAL_DAYS,
         _differences({column: f"IF(is_compared, expected.{column}, NULL)" for column in _COUNTS}),
     ),
-    _breach(OBSERVED_MOVES_EQUAL_DAYS, _differences({column: f"expected.{column}" for column in _OBSERVED})),
-    _breach(
+    _violation(
+        OBSERVED_MOVES_EQUAL_DAYS, _differences({column: f"expected.{column}" for column in _OBSERVED})
+    ),
+    _violation(
         LEAST_MOVES_RECOMPUTED,
         _differences({"least_move_count": "IF(is_compared, expected.least_move_count, NULL)"}),
     ),
@@ -340,10 +339,10 @@ _BREACHES: Final = (
         "given.least_move_count > given.moved_queue_count",
         f"concat({_SUBJECT}, ': ', given.least_move_count, ' moves at least, and ', given.moved_queue_count, ' moved')",
     ),
-    _breach(
+    _violation(
         CHANGES_FOLLOW_COUNTS,
         _differences({"changes": f"IF(is_compared, array_compact(array({_named_changes})), NULL)"}),
     ),
 )
 
-VIOLATION_QUERY: Final = violations_in("judged_churn", _BREACHES, ("consumer_group", "topic"))
+VIOLATION_QUERY: Final = violations_in("judged_churn", _VIOLATIONS, ("consumer_group", "topic"))

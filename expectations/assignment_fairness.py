@@ -190,7 +190,7 @@ JUDGED_COLUMNS: Final = f"""
 
 _IS_RATED = "fairness IS NOT NULL"
 
-JUDGED_BREACHES: Final = (
+JUDGED_VIOLATIONS: Final = (
     Violation(
         ROWS_EQUAL_ASSIGNMENT,
         f"NOT ({_IS_RATED}) OR NOT is_assigned AND fairness.queue_count > 0",

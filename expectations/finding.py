@@ -173,7 +173,7 @@ _SUBJECT = (
     "concat('broker ', broker_name), concat('queue ', queue_id), concat('client ', client_id))"
 )
 
-_BREACHES = violations_in(
+_VIOLATIONS = violations_in(
     "gold_finding",
     (
         Violation(
@@ -366,7 +366,7 @@ judged_finding AS (
   ) AS h ON f.topic = h.topic
 )"""
 
-_EXPLAINED_BREACHES = violations_in(
+_EXPLAINED_VIOLATIONS = violations_in(
     "judged_finding",
     (
         Violation(
@@ -407,8 +407,8 @@ _KIND_OF_STATE = " ".join(
 )
 
 QUERIES: Final = (
-    _BREACHES,
-    _EXPLAINED_BREACHES,
+    _VIOLATIONS,
+    _EXPLAINED_VIOLATIONS,
     violations_in(
         """(
   SELECT f.consumer_group, f.topic, f.likely_cause, f.waiting_message_count, w.waiting_count

@@ -50,12 +50,12 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
         (
             violations_in(
                 "explained",
-                (*queue_assignment.JUDGED_BREACHES, *assignment_fairness.JUDGED_BREACHES),
+                (*queue_assignment.JUDGED_VIOLATIONS, *assignment_fairness.JUDGED_VIOLATIONS),
                 ("consumer_group", "topic"),
             ),
-            *queue_assignment.OTHER_BREACH_QUERIES,
+            *queue_assignment.OTHER_VIOLATION_QUERIES,
         ),
-        f"{judged_tables(queue_assignment.QUEUE_BREACHES)},\n"
+        f"{judged_tables(queue_assignment.QUEUE_VIOLATIONS)},\n"
         f"explained AS (SELECT *, {assignment_fairness.JUDGED_COLUMNS}\n  FROM judged)",
     ),
     metric_statement(

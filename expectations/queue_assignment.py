@@ -138,7 +138,7 @@ SUITE: Final = Suite(
 _QUEUE = "'queue ', broker_name, '/', queue_id"
 _OWNED_BY = f"{_QUEUE}, ' is owned by ', first_owner"
 
-QUEUE_BREACHES: Final = (
+QUEUE_VIOLATIONS: Final = (
     Violation(ONE_ROW_PER_OWNER, "repeated_row_count > 0 OR unowned_row_count > 1", f"concat({_QUEUE})"),
     Violation(ONE_OWNER, "owner_count > 1", f"concat({_OWNED_BY}, ' and ', last_owner)"),
     Violation(
@@ -184,8 +184,8 @@ def _of_group(violation: Violation) -> Violation:
     )
 
 
-JUDGED_BREACHES: Final = (
-    *map(_of_group, QUEUE_BREACHES),
+JUDGED_VIOLATIONS: Final = (
+    *map(_of_group, QUEUE_VIOLATIONS),
     Violation(
         SOURCE_KNOWN,
         "first_source <> last_source OR is_effective <> is_always_effective "
@@ -228,7 +228,7 @@ JUDGED_BREACHES: Final = (
 )
 """Violations per group, topic and strategy, over the columns of `recomputed`'s `judged`."""
 
-OTHER_BREACH_QUERIES: Final = (
+OTHER_VIOLATION_QUERIES: Final = (
     f"""
 SELECT
   {quoted(SUBSCRIBED_TOPIC_PRESENT.expectation_id)} AS expectation_id, 1D AS amount,

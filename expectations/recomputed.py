@@ -45,11 +45,11 @@ def _in(reasons: Iterable[str]) -> str:
     return "(" + ", ".join(f"'{reason}'" for reason in reasons) + ")"
 
 
-def judged_tables(queue_breaches: Iterable[Violation]) -> str:
+def judged_tables(queue_violations: Iterable[Violation]) -> str:
     """Return the common tables up to `judged`: one row per (group, topic, strategy) of assignment or fairness.
 
     Args:
-        queue_breaches: Violations of one queue, over the columns of `queue`. Each becomes two columns of `judged`,
+        queue_violations: Violations of one queue, over the columns of `queue`. Each becomes two columns of `judged`,
             `<rule>_count` and `<rule>_example`, so that queues are read once.
 
     Returns:
@@ -58,7 +58,7 @@ def judged_tables(queue_breaches: Iterable[Violation]) -> str:
     carried = ",\n    ".join(
         f"count_if({violation.when}) AS {violation.expectation.rule}_count,\n"
         f"    min(IF({violation.when}, {violation.example}, NULL)) AS {violation.expectation.rule}_example"
-        for violation in queue_breaches
+        for violation in queue_violations
     )
     return f"""
 -- Every further grouping is within a group and topic, so the largest table is shuffled and sorted once.

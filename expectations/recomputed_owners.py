@@ -299,7 +299,7 @@ _MISSING_READERS: Final = (
 _HAS_REPORTED: Final = "group_state = 'online' AND is_first_strategy AND is_topic_routed"
 _TOPIC: Final = "concat('group ', consumer_group, ', topic ', topic, ': effective strategy ', coalesce(effective_strategy, 'none')"
 
-BREACHES: Final = (
+VIOLATIONS: Final = (
     Violation(
         OWNERS_RECOMPUTED,
         "best.fault_count > 0",
@@ -368,4 +368,4 @@ BREACHES: Final = (
 )
 """Violations per group, topic and strategy, over the columns of `judged_owners`."""
 
-QUERY: Final = violations_in("judged_owners", BREACHES, ("consumer_group", "topic"))
+QUERY: Final = violations_in("judged_owners", VIOLATIONS, ("consumer_group", "topic"))
