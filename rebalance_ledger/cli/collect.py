@@ -224,10 +224,10 @@ def _end_attempt(  # all that an attempt is
     earlier_manifest: Manifest | None,
     started_at: datetime,
 ) -> bool:
-    """Completes the export with what earlier attempts have, and says how good it is now.
+    """Complete the export with the answers of earlier attempts, and assess its quality.
 
     Returns:
-        Whether it is better than before; if not, the export that lies there stays.
+        Whether it is better than before; if not, the present export stays.
     """
     if earlier is not None:
         for line, text in earlier.rest():

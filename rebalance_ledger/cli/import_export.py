@@ -31,7 +31,7 @@ def convert_sources(
     time_zone: str | None,
     console: Console,
 ) -> tuple[Path, Manifest]:
-    """Make an export of texts and files, and tells what they do not say.
+    """Make an export of texts and files, and print what they lack.
 
     Args:
         cluster: The ledger's name of the cluster.

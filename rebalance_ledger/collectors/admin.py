@@ -222,7 +222,7 @@ def admin_client(
     tls: CollectTls | None = None,
     connect_timeout_ms: int = 3000,
 ) -> Iterator[AdminClient]:
-    """Start a JVM with an admin client for each name server, and ends it afterwards.
+    """Start a JVM with an admin client for each name server, and end it afterwards.
 
     It also ends when this process does, however that happens: it lives as long as its input is open.
 
@@ -309,7 +309,7 @@ def _running(command: list[str]) -> Iterator[_Jvm]:
 
 
 def _handshake(process: subprocess.Popen[bytes], token: str) -> int | None:
-    """Give the JVM the token that callers must know; returns the port that it listens on."""
+    """Give the JVM the token that callers must know; return the port that it listens on."""
     if process.stdin is None or process.stdout is None:
         raise AssertionError("both are pipes")
     with suppress(BrokenPipeError):

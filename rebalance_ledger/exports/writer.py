@@ -126,7 +126,7 @@ class ExportWriter:
         self._writing = threading.Lock()
 
     def __enter__(self) -> Self:
-        """Take the day, and removes what dead writers of the cluster have left.
+        """Take the day, and remove what dead writers of the cluster have left.
 
         Raises:
             ExportError: The export is already there, or being written, or its folder cannot be made.
@@ -153,7 +153,7 @@ class ExportWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Seal the export and gives it its name, or removes it if the block failed.
+        """Seal the export and rename it, or remove it if the block failed.
 
         Raises:
             ExportError: The export cannot be sealed or written; then it is removed.
@@ -417,7 +417,7 @@ class ExportWriter:
         self.manifest = manifest
 
     def _discard(self) -> None:
-        """Remove the partial, then lets it go; in that order, so that nobody else takes it for a dead one's."""
+        """Remove the partial, then release its lock, so that no other writer takes it for a dead one's."""
         if self._held is None:
             return
         with self._writing:
@@ -498,7 +498,7 @@ class _TakenError(Exception):
 
 
 def _take(partial: Path) -> int:
-    """Make a partial and takes its lock, for as long as the returned descriptor is open.
+    """Make a partial and take its lock, for as long as the returned descriptor is open.
 
     Raises:
         _TakenError: Another process has the lock.

@@ -116,7 +116,7 @@ class CollectExportOperator(ClusterOperator):
 
 
 class PruneExportsOperator(ClusterOperator):
-    """Names the exports that are older than the settings keep, and removes them if the settings say so."""
+    """List the exports past their retention, and remove them if the settings allow it."""
 
     def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature
         """Run `ledger exports prune`, if the settings limit how long exports are kept.
