@@ -112,6 +112,12 @@ class Format(StrEnum):
     JSON = "json"
 
 
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
+TimeLimit = Annotated[
+    float, typer.Option("--timeout-seconds", min=0, help="Time limit in seconds; 0 for none.")
+]
+
+
 class CredentialsFrom(StrEnum):
     """Source of a cluster's credentials."""
 
@@ -160,11 +166,9 @@ def run(
 @app.command()
 def sql(
     query: Annotated[str, typer.Argument(help="One SELECT statement; `-` reads it from standard input.")],
-    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
+    output_format: FormatOption = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
-    timeout_seconds: Annotated[
-        float, typer.Option("--timeout-seconds", min=0, help="Time limit in seconds; 0 for none.")
-    ] = TIME_LIMIT_S,
+    timeout_seconds: TimeLimit = TIME_LIMIT_S,
 ) -> None:
     """Answer one SQL query over the published tables; see docs/sql.md."""
     row_count = run_sql(
@@ -193,11 +197,9 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: each cluster's newest published day."),
     ] = None,
-    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
+    output_format: FormatOption = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
-    timeout_seconds: Annotated[
-        float, typer.Option("--timeout-seconds", min=0, help="Time limit in seconds; 0 for none.")
-    ] = TIME_LIMIT_S,
+    timeout_seconds: TimeLimit = TIME_LIMIT_S,
     *,
     show_sql: Annotated[
         bool, typer.Option("--show-sql", help="Print the SQL of the question instead of running it.")
@@ -218,7 +220,7 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         "queue_id": queue,
         "client_id": client,
     }
-    ask(
+    row_count = ask(
         question,
         conditions={column: value for column, value in columns.items() if value is not None},
         ds=ds.date() if ds else None,
@@ -226,6 +228,8 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         warehouse=warehouse,
         timeout_s=timeout_seconds or None,
     )
+    if row_count == 0:
+        _print_error(published_days_hint(warehouse, cluster, ds.date() if ds else None))
 
 
 @app.command()
@@ -356,7 +360,7 @@ def check_settings(
 def show_gate(
     cluster: Cluster,
     ds: Ds,
-    output_format: Annotated[Format, typer.Option("--format", help="Output format.")] = Format.TABLE,
+    output_format: FormatOption = Format.TABLE,
     warehouse: WarehouseLocation = _WAREHOUSE,
 ) -> None:
     """Show the latest gate result of a day: verdict, failures with their subjects, waivers, advice."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import re
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rebalance_ledger.cli.result_formats import visible
-from rebalance_ledger.cli.sql import published_days_hint, run_sql
+from rebalance_ledger.cli.sql import run_sql
+from rebalance_ledger.suggestion import did_you_mean
 from rebalance_ledger.warehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import date
 
-from rebalance_ledger.cli.sql import OutputFormat
+    from rebalance_ledger.cli.sql import OutputFormat
 
 _FOLDER: Final = Path(__file__).resolve().parents[2] / "sql" / "questions"
 _OF_ONE_DAY: Final = re.compile(r"\b(?:latest|previous)\.")
@@ -39,8 +38,7 @@ def question_sql(name: str) -> str:
     """
     names = question_names()
     if name not in names:
-        near = get_close_matches(name, names, n=3, cutoff=0.5)
-        advice = f"did you mean {' or '.join(near)}?" if near else "`ledger ask` lists them."
+        advice = did_you_mean(name, names, most=3, cutoff=0.5) or "`ledger ask` lists them."
         raise QueryError(f"There is no question {name!r}: {advice}")
     return (_FOLDER / f"{name}.sql").read_text(encoding="utf-8")
 
@@ -62,8 +60,8 @@ def ask(
     output_format: OutputFormat,
     warehouse: str,
     timeout_s: float | None,
-) -> None:
-    """Answer a question on standard output.
+) -> int:
+    """Answer a question on standard output and return the number of rows.
 
     Args:
         name: Of the question, as in `sql/questions`.
@@ -79,7 +77,7 @@ def ask(
     text = question_sql(name)
     of_one_day = _OF_ONE_DAY.search(text) is not None
     restricted = {**conditions, **({"ds": ds} if ds is not None and not of_one_day else {})}
-    row_count = run_sql(
+    return run_sql(
         text,
         output_format=output_format,
         warehouse=warehouse,
@@ -87,6 +85,3 @@ def ask(
         conditions=restricted,
         as_of=ds if of_one_day else None,
     )
-    if row_count == 0:
-        hint = published_days_hint(warehouse, conditions.get("cluster"), ds)
-        sys.stderr.write(f"{visible(hint)}\n")

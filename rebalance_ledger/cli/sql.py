@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
 from rebalance_ledger.cli.interruption import ended_at_once
+from rebalance_ledger.suggestion import did_you_mean
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, NoWarehouseError, QueryError
 
 if TYPE_CHECKING:
@@ -119,24 +120,28 @@ def show_tables(warehouse: str, wanted: str | None = None) -> None:
     from rebalance_ledger.warehouse.query import header_comment, views
     from rebalance_ledger.warehouse.snapshot import Snapshot
 
+    tables = [
+        table
+        for table in (*GOLD_TABLES, *SILVER_TABLES)
+        if wanted in {None, table.name, table.qualified_name}
+    ]
+    shown_views = {name: text for name, text in views().items() if wanted in {None, name, f"gold.{name}"}}
+    if wanted is not None and not tables and not shown_views:
+        names = [*(table.name for table in (*GOLD_TABLES, *SILVER_TABLES)), *views()]
+        suggestion = did_you_mean(wanted.rpartition(".")[2], names, most=2, cutoff=0.5)
+        raise QueryError(
+            f"There is no table or view {wanted!r}: {suggestion or '`ledger tables` lists them.'}"
+        )
     try:
         row_counts = Snapshot(warehouse).row_counts()
         status = f"Published in {warehouse}; docs/tables.md has the same list, docs/sql.md says how to ask."
     except NoWarehouseError as error:
         row_counts, status = {}, str(error)
 
-    names = [*(table.name for table in (*GOLD_TABLES, *SILVER_TABLES)), *views()]
-    if wanted is not None and wanted.rpartition(".")[2] not in names:
-        near = get_close_matches(wanted.rpartition(".")[2], names, n=2, cutoff=0.5)
-        meant = f": did you mean {' or '.join(near)}?" if near else ": `ledger tables` lists them."
-        raise QueryError(f"There is no table or view {wanted!r}{meant}")
-
     # Beside a terminal lines stay whole, so that they can be searched.
     console = Console(width=None if sys.stdout.isatty() else sys.maxsize, highlight=False, markup=False)
     with console.capture() as written:
-        for table in (*GOLD_TABLES, *SILVER_TABLES):
-            if wanted not in {None, table.name, table.qualified_name}:
-                continue
+        for table in tables:
             published = _published(row_counts.get(table.qualified_name, {}))
             console.print(
                 Text.assemble(
@@ -150,9 +155,7 @@ def show_tables(warehouse: str, wanted: str | None = None) -> None:
                 )
                 console.print(Text("\n".join(lines)))
             console.print()
-        for name, text in views().items():
-            if wanted not in {None, name, f"gold.{name}"}:
-                continue
+        for name, text in shown_views.items():
             console.print(Text.assemble((f"gold.{name}", "bold"), f" (view): {header_comment(text)}"))
         console.print(Text(f"\n{status}"))
     with _until_the_reader_leaves():

@@ -19,7 +19,6 @@ import stat
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -40,6 +39,7 @@ from rebalance_ledger.exports.contract import (
 from rebalance_ledger.exports.redacted_files import EXPORT_FILE_MODE, MARKER, unclean_files, write_redacted
 from rebalance_ledger.exports.redaction import POLICY_VERSION
 from rebalance_ledger.storage.location import Location, ObjectPath
+from rebalance_ledger.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -325,7 +325,7 @@ def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
 
 
 def verify(directory: Location, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
-    """Read a sealed directory again and compares all of it with its manifest.
+    """Read a sealed directory again and compare all of it with its manifest.
 
     Args:
         directory: The directory.
@@ -383,9 +383,8 @@ def _neighbours(directory: Location) -> str:
     if not folder.is_dir():
         return ""
     names = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    wanted = directory.name if of_cluster else directory.parent.name
-    near = get_close_matches(wanted, names, n=1, cutoff=0.6)
-    meant = f"; did you mean {near[0]}?" if near and not of_cluster else ""
+    suggestion = "" if of_cluster else did_you_mean(directory.parent.name, names, most=1, cutoff=0.6)
+    meant = f"; {suggestion}" if suggestion else ""
     listed = ", ".join(names[-_MAX_NEIGHBOURS:]) or "none"
     return f" ({'newest days' if of_cluster else 'clusters'} in {folder}: {listed}){meant}"
 

@@ -85,8 +85,9 @@ def is_up_to_date(day: Day) -> bool:
             published = [row[:3] for row in result.rows]
     except NoWarehouseError:
         return False
-    outdated = {one.ds for one in stale_days(day.warehouse, day.cluster)}
-    return published == [wanted] and day.ds not in outdated
+    return published == [wanted] and all(
+        stale.ds != day.ds for stale in stale_days(day.warehouse, day.cluster)
+    )
 
 
 def replaced_exports(published: Mapping[date, str], cluster: str, exports: Location | None) -> list[date]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date  # noqa: TC003 - pydantic reads it at run time
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from rebalance_ledger.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -186,6 +187,5 @@ def _names(info: ValidationInfo) -> GateNames | None:
 def _check(what: str, given: Iterable[str], known: frozenset[str]) -> None:
     for name in given:
         if name not in known:
-            near = get_close_matches(name, sorted(known), n=_MOST_NEAR_NAMES, cutoff=0.4)
-            advice = f"did you mean {' or '.join(near)}?" if near else "docs/gate.md lists them"
+            advice = did_you_mean(name, known, most=_MOST_NEAR_NAMES, cutoff=0.4) or "docs/gate.md lists them"
             raise ValueError(f"{name!r} is no {what} ({advice})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,7 @@ import yaml
 from pydantic import ValidationError
 
 from rebalance_ledger.settings.model import LedgerSettings
+from rebalance_ledger.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -85,8 +85,8 @@ def _sentence(path: Path, error: ValidationError) -> str:
 
 def _problem(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
-        near = get_close_matches(str(error["loc"][-1]), _known_keys(), n=2)
-        return "there is no such setting" + (f"; did you mean {' or '.join(near)}?" if near else "")
+        suggestion = did_you_mean(str(error["loc"][-1]), _known_keys(), most=2, cutoff=0.6)
+        return "there is no such setting" + (f"; {suggestion}" if suggestion else "")
     if error["type"] == "missing":
         return "is missing"
     return error["msg"].removeprefix("Value error, ")
