@@ -430,7 +430,7 @@ def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
 @fault("finding.drift_has_finding")
 def drift_that_nobody_is_told_of(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group)
-    day.untold.add(group)
+    day.undetermined.add(group)
 
 
 @fault("finding.drift_has_finding")
@@ -457,7 +457,7 @@ def divergence_told_of_a_topic_that_is_well(day: StagedDay, topic: str) -> None:
 def divergence_that_nobody_is_told_of(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
     day.remove("topic_route", topic=topic, nameserver=NAMESERVERS[1], broker_name="broker-b")
-    day.untold.add(topic)
+    day.undetermined.add(topic)
 
 
 @fault("finding.evidence_given")

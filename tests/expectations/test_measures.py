@@ -845,8 +845,8 @@ def static_topic(day: StagedDay, topic: str) -> None:
         day.add_route(nameserver, topic, "broker-a", 4, **nothing)
         day.add_route(nameserver, topic, "__syslo__global__", 4, **logical)
     loss = ("retried_share_while_lost", "largest_share_after_loss", "load_ratio_after_loss")
-    untold = dict.fromkeys(("is_only_writable_broker", *loss))
-    day.add_spread(topic, "__syslo__global__", 4, (), publish_source="static_topic", **untold)
+    undetermined = dict.fromkeys(("is_only_writable_broker", *loss))
+    day.add_spread(topic, "__syslo__global__", 4, (), publish_source="static_topic", **undetermined)
     day.add_spread(
         topic,
         "broker-a",
@@ -855,7 +855,7 @@ def static_topic(day: StagedDay, topic: str) -> None:
         publish_source="static_topic",
         share=None,
         reason="behind_logical_queues",
-        **untold,
+        **undetermined,
     )
 
 

@@ -151,8 +151,8 @@ def test_what_is_handed_out_and_what_waits_is_told_apart(rows: dict[str, list[Ro
         MOST - HANDED_OUT,
     )
     assert row["retry_backlog_count"] == 4
-    untold = queues(rows, "queue_sharing", "grpc-alone")["a/0"]
-    assert (untold["in_flight_count_at_most"], untold["ready_count"]) == (None, None)
+    undetermined = queues(rows, "queue_sharing", "grpc-alone")["a/0"]
+    assert (undetermined["in_flight_count_at_most"], undetermined["ready_count"]) == (None, None)
 
 
 def test_a_fifo_queue_is_blocked_until_its_last_lease_ends(rows: dict[str, list[Row]]) -> None:

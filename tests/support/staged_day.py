@@ -62,7 +62,7 @@ class StagedDay:
 
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
     manifest: list[Row] = field(default_factory=list)
-    untold: set[str] = field(default_factory=set)
+    undetermined: set[str] = field(default_factory=set)
     """Groups and topics of whose drift and divergence no finding is made."""
     export: list[Row] | None = None
     """The lines of the export; None: those that give the rows."""

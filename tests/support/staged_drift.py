@@ -102,7 +102,9 @@ def _drift_of_queue(
         "process" not in row and _connection_count(day, group, row["client_id"]) > 1 for row in held
     )
     missing = set(chosen) - set(clients)
-    untold = "members_unknown" if group_state == "unknown" else reason if reason in CANNOT_TELL else None
+    undetermined = (
+        "members_unknown" if group_state == "unknown" else reason if reason in CANNOT_TELL else None
+    )
     cause = CAUSE_OF_REASON.get(reason or "")
     if reason == "pop_mode":
         state, cause = ("shared" if held else "unknown"), None
@@ -112,7 +114,7 @@ def _drift_of_queue(
         )
     elif processes > 1:
         state, cause = "multiple_owners", "duplicate_client_id" if processes > len(clients) else None
-    elif untold:
+    elif undetermined:
         state, cause = ("unknown", None)
         if not held and not silent and reason in UNKNOWN_RULE:
             state = "unowned"
@@ -134,12 +136,12 @@ def _drift_of_queue(
         state=state,
         likely_cause=cause,
         unknown_reason=(
-            untold or ("client_unreachable" if missing & silent else "process_count_unknown")
+            undetermined or ("client_unreachable" if missing & silent else "process_count_unknown")
             if state == "unknown"
             else None
         ),
         strategy=strategy,
-        expected_client_ids=None if untold else chosen,
+        expected_client_ids=None if undetermined else chosen,
         expected_reason=reason,
         observed_client_ids=clients,
         observed_process_count=processes,
@@ -235,7 +237,9 @@ def add_findings(day: StagedDay) -> None:
     for (group, topic, state, cause), count in queues.items():
         is_frozen = state == "unexpected_owner" and cause == "route_missing"
         kind = "assignment_stale" if is_frozen else KIND_OF_STATE[state]
-        if group not in day.untold and not day.of("finding", kind=kind, consumer_group=group, topic=topic):
+        if group not in day.undetermined and not day.of(
+            "finding", kind=kind, consumer_group=group, topic=topic
+        ):
             row = day.add_finding(
                 kind=kind, consumer_group=group, topic=topic, likely_cause=cause, queue_count=count
             )
@@ -251,5 +255,5 @@ def add_findings(day: StagedDay) -> None:
         if row["state"] == "differs" and is_there
     }
     for topic, kind in sorted(topics):
-        if topic not in day.untold and not day.of("finding", kind=kind, topic=topic):
+        if topic not in day.undetermined and not day.of("finding", kind=kind, topic=topic):
             day.add_finding(kind=kind, topic=topic, value_count=2)

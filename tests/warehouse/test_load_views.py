@@ -186,9 +186,9 @@ def test_what_cannot_be_told_of_one_topic_is_no_number_of_the_group(publisher: P
     unknown = queue("z", 0, None, CIRCLE, reason="settings_missing")
     warehouse = publish(publisher, [*EFFECTIVE, queue("z", 0, "c2"), *IN_A_CIRCLE, unknown])
 
-    [(_, *known), (_, *untold)] = asked(warehouse, COMPARISON)
+    [(_, *known), (_, *undetermined)] = asked(warehouse, COMPARISON)
     assert None not in known
-    assert untold == [False, 6, 3, None, None, None, None, None, None, None]
+    assert undetermined == [False, 6, 3, None, None, None, None, None, None, None]
 
 
 def test_moves_are_not_told_where_nobody_knows_who_owns_what_now(publisher: Publisher) -> None:
