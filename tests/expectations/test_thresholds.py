@@ -13,12 +13,23 @@ import pytest
 from expectations.suites import EXPECTATIONS, SUITES
 from expectations.thresholds import (
     COVERING_STRATEGIES,
+    DIVISION_REASONS,
+    DRIFT_FINDING_KINDS,
+    FINDING_KIND_SEVERITIES,
     ONE_OWNER_STRATEGIES,
+    RESTARTS_WITH_STORED_OFFSET,
+    RESTARTS_WITHOUT_STORED_OFFSET,
     SPREAD_BOUND,
     STRATEGY_SOURCES,
     names_in_table,
 )
-from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT, SILVER_TABLES
+from rebalance_ledger.tables import (
+    COMPUTED_GOLD_TABLES,
+    OWNERSHIP_DRIFT,
+    QUEUE_ASSIGNMENT,
+    SILVER_TABLES,
+    vocabulary,
+)
 
 if TYPE_CHECKING:
     from expectations.model import Suite
@@ -71,3 +82,13 @@ def row_of(expectation_id: str) -> str:
     if rule in {"one_cluster_and_day", "one_row_per_key", "row_count_like_day_before"}:
         return f"<table>.{rule}"
     return "finding.no_<kind>" if table == "finding" and rule.startswith("no_") else expectation_id
+
+
+def test_the_gates_own_lists_are_parts_of_the_published_ones() -> None:
+    """Each list is written in `vocabulary`; what the gate knows of single words has no other words, and none less."""
+    assert set(FINDING_KIND_SEVERITIES) == set(vocabulary.FindingKind)
+    assert {"match", *DRIFT_FINDING_KINDS, "shared", "unknown"} == set(vocabulary.DriftState)
+    assert set(DIVISION_REASONS) < set(vocabulary.UnknownReason)
+    assert {*RESTARTS_WITH_STORED_OFFSET, *RESTARTS_WITHOUT_STORED_OFFSET, "unknown"} == set(
+        vocabulary.RestartReason
+    )
