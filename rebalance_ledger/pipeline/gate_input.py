@@ -1,7 +1,7 @@
 """What the gate judges of a staged day: all of it, or what remains without groups that alone would refuse it.
 
 What belongs here: putting measures of the stage and of two days together, and that choice. What does not: what is expected
-(`expectations`), what becomes of the day (`stages`).
+(`expectations`), what becomes of the day (`steps`).
 """
 
 from __future__ import annotations
