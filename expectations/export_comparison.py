@@ -432,25 +432,29 @@ def _differ(elements: str, *values: str) -> str:
     return f"size(array_distinct({names})) = size({elements})"
 
 
+_KINDS_OF_OWNERS: Final = ("consumer_running_info", "process_assignment")
+
 COMMON_TABLES: Final = f"""
+-- Filters are not moved below a generator, so each envelope is read once.
 line AS (
   SELECT
-    kind, said.broker AS broker_name, said.`group` AS consumer_group, said.topic AS topic, said.client_id AS client_id,
-    said.process AS process, said.payload AS payload,
-    said.nameserver AS nameserver, said.proxy AS proxy,
-    CASE kind WHEN 'consumer_running_info' THEN '' WHEN 'process_assignment' THEN said.process
-      WHEN 'nameserver_route' THEN said.nameserver WHEN 'nameserver_cluster_info' THEN said.nameserver WHEN 'proxy_consumer_connection' THEN said.proxy ELSE said.broker END AS question,
-    contains(value, '\\\\ud') OR contains(value, '\\\\uD') AS has_surrogate,
-    locate('"mqTable"', said.payload) AS table_at, locate('"mqPopTable"', said.payload) AS pop_at
-  FROM (SELECT kind, value, from_json(value, {quoted(_ENVELOPE)}, {_JSON_OPTIONS}) AS said FROM export_line)
-  WHERE said.payload IS NOT NULL AND said.kind = kind AND coalesce(said.`group`, '') NOT IN (SELECT consumer_group FROM excluded_group)
+    kind, broker_name, consumer_group, topic, client_id, process, payload, nameserver, proxy,
+    CASE kind WHEN 'consumer_running_info' THEN '' WHEN 'process_assignment' THEN process
+      WHEN 'nameserver_route' THEN nameserver WHEN 'nameserver_cluster_info' THEN nameserver WHEN 'proxy_consumer_connection' THEN proxy ELSE broker_name END AS question,
+    contains(value, '\\\\u') AND (contains(value, '\\\\ud') OR contains(value, '\\\\uD')) AS has_surrogate,
+    IF(kind IN {quoted_list(_KINDS_OF_OWNERS)}, locate('"mqTable"', payload), 0) AS table_at,
+    IF(kind IN {quoted_list(_KINDS_OF_OWNERS)}, locate('"mqPopTable"', payload), 0) AS pop_at
+  FROM export_line
+  LATERAL VIEW inline(array(from_json(value, {quoted(_ENVELOPE)}, {_JSON_OPTIONS})))
+    AS line_kind, nameserver, proxy, broker_name, consumer_group, topic, client_id, process, payload
+  WHERE payload IS NOT NULL AND line_kind = kind AND coalesce(consumer_group, '') NOT IN (SELECT consumer_group FROM excluded_group)
 ),
 cut_line AS (
   SELECT
     *,
     CASE
-      WHEN kind IN ('consumer_running_info', 'process_assignment') THEN concat_ws(',',
-        nullif({_cut(_part("table_at", "pop_at"), ",")}, ''), nullif({_cut(_part("pop_at", "table_at"), ',"isPop":true,')}, ''))
+      WHEN kind IN {quoted_list(_KINDS_OF_OWNERS)} THEN array_join(array_remove(array(
+        {_cut(_part("table_at", "pop_at"), ",")}, {_cut(_part("pop_at", "table_at"), ',"isPop":true,')}), ''), ',')
       WHEN kind IN ('broker_topic_stats', 'consume_stats') THEN {_cut("payload", ",")}
     END AS cut
   FROM line
