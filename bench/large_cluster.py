@@ -25,6 +25,7 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyarrow.parquet as pq
 
 from bench.report import Measurement
+from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES, driver_options
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import newest_stage
@@ -98,10 +99,18 @@ def commands(size: Size, folder: Path) -> dict[str, list[str]]:
         "--brokers", str(size.broker_count), "--topics", str(size.topic_count), "--groups", str(size.group_count),
         "--clients-per-group", str(size.clients_per_group),
     ]  # fmt: skip
+    second_compiler = [f"--conf={name}={value}" for name, value in driver_options(LARGE_EXPORT_BYTES).items()]
     return {
         "collect": ["python", "-m", "tools.simulated_cluster", *simulated, *day, "--settings", settings],
         "verify": ["ledger", "step", "verify", *of_stage],
-        "build": ["spark-submit", "--master", "local[2]", str(_ROOT / "spark_jobs" / "build.py"), *of_stage],
+        "build": [
+            "spark-submit",
+            "--master",
+            "local[2]",
+            *second_compiler,
+            str(_ROOT / "spark_jobs" / "build.py"),
+            *of_stage,
+        ],
         "gate": ["ledger", "step", "gate", *of_stage],
         "publish": ["ledger", "step", "publish", *of_stage],
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, StructField, StructType
 
+from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES, driver_options
 from rebalance_ledger.storage.location import variables
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rebalance_ledger.tables import Table
-
-LARGE_EXPORT_BYTES: Final = 200_000_000
-"""From here on a day is computed as a large one, see `suited_to` (docs/adr/0018)."""
 
 SMALL_EXPORT_BYTES: Final = 20_000_000
 """Below, a day's tables are read, joined and counted in one part each, see `suited_to`."""
@@ -48,10 +46,14 @@ _CLASSES_OF_FUNCTIONS: Final = (
 """As PySpark 4 names them; a name that it does not use any more costs nothing."""
 
 
-def spark_session(name: str) -> SparkSession:
-    """Return the session of this process; `name` is what the Spark UI shows.
+def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
+    """Return the session of this process.
 
     Times are instants in UTC whatever the machine's zone, because a day of the ledger is a UTC day.
+
+    Args:
+        name: Name of the application in the Spark UI.
+        export_bytes: Size of the export for which the JVM is started; without effect on a JVM that `spark-submit` has started.
     """
     builder = (
         SparkSession.builder.appName(name)
@@ -59,7 +61,7 @@ def spark_session(name: str) -> SparkSession:
         .config("spark.sql.execution.arrow.maxBytesPerBatch", _ARROW_BATCH)
         .config("spark.sql.broadcastTimeout", _BROADCAST_TIMEOUT_S)
     )
-    for setting, value in _object_store_settings().items():
+    for setting, value in (_object_store_settings() | driver_options(export_bytes)).items():
         builder = builder.config(setting, value)
     spark = builder.getOrCreate()
     _remember_classes(java(spark))

@@ -59,7 +59,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", 2)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("spark-warehouse")))
-        .config("spark.driver.extraJavaOptions", _options_for_long(conf / "spark-defaults.conf"))
+        .config("spark.driver.defaultJavaOptions", "-XX:TieredStopAtLevel=4")  # many days, not one
+        .config("spark.driver.extraJavaOptions", _java_options(conf / "spark-defaults.conf"))
     )
     local.getOrCreate()
     session = spark_session("tests")
@@ -69,10 +70,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
-def _options_for_long(defaults: Path) -> str:
-    """The configured options of the JVM with its second compiler: for a run of many days, not of one, it is worth its time."""
+def _java_options(defaults: Path) -> str:
     settings = dict(line.split(maxsplit=1) for line in defaults.read_text().splitlines() if " " in line)
-    return settings["spark.driver.extraJavaOptions"].replace("-XX:TieredStopAtLevel=1", "")
+    return settings["spark.driver.extraJavaOptions"]
 
 
 SAMPLE_DAYS = (date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18))

@@ -10,6 +10,7 @@ degraded, and 5, it has failed. The reason is the last thing that the program sa
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -25,6 +26,8 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, Connection
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from rebalance_ledger.driver_options import driver_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,7 +94,7 @@ def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> Airflo
     return StageCrashedError(f"{stage} {ending}: {messages[-1]}")
 
 
-def own_words(lines: Sequence[str]) -> list[str]:
+def application_lines(lines: Sequence[str]) -> list[str]:
     """Return the output of a Spark application without JVM stack frames and log lines."""
     return [line for line in lines if line.strip() and not _JVM_LINE.match(line)]
 
@@ -191,6 +194,18 @@ def arguments_for(cluster: str, ds: str) -> list[str]:
         f"--ds={ds}",
         *(f"--{place}={value}" for place, value in places().items()),
     ]
+
+
+def export_size_bytes(cluster: str, ds: str) -> int:
+    """Return the size of a landed export by its manifest; 0 if it is in an object store or has no manifest that can be read."""
+    exports = places(("exports",))["exports"]
+    if "://" in exports:
+        return 0
+    try:
+        manifest = json.loads((Path(exports) / cluster / ds / "manifest.json").read_text(encoding="utf-8"))
+        return sum(int(file["size_bytes"]) for file in manifest["files"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return 0  # The build itself names what is wrong.
 
 
 class LedgerOperator(BaseOperator):
@@ -450,8 +465,10 @@ class LedgerBuildOperator(SparkSubmitOperator):
             StageRefusedError: If the application exits with 2 or 3, which the base operator would retry.
             StageCrashedError: On any other failure.
         """
-        self.application_args = arguments_for(self.cluster, day_of(context))
+        ds = day_of(context)
+        self.application_args = arguments_for(self.cluster, ds)
         self.env_vars = object_store_variables()
+        self.conf = (self.conf or {}) | driver_options(export_size_bytes(self.cluster, ds))
         self._hook = self._get_hook()
         try:
             super().execute(context)
@@ -460,7 +477,7 @@ class LedgerBuildOperator(SparkSubmitOperator):
             if submitted is None or not submitted.returncode:
                 raise
             said = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last output
-            raise stage_error("spark_jobs/build.py", submitted.returncode, own_words(said)[-1:]) from error
+            raise stage_error("spark_jobs/build.py", submitted.returncode, application_lines(said)[-1:]) from error
 
 
 def retry_policy() -> dict[str, Any]:

@@ -116,12 +116,15 @@ def build(day: Day) -> None:
         SettingsError: the settings file is wrong.
         SetUpMissingError: there is no Spark configuration.
     """
+    from rebalance_ledger.exports.manifest import export_directory, load_manifest
+
     settings = day.settings
+    files = load_manifest(export_directory(day.exports, day.cluster, day.ds)).files
     _use_project_spark()
     from spark_jobs.build import build as build_day
     from spark_jobs.session import spark_session
 
-    spark = spark_session(f"rebalance-ledger {day.cluster} {day.ds}")
+    spark = spark_session(f"rebalance-ledger {day.cluster} {day.ds}", sum(file.size_bytes for file in files))
     try:
         build_day(
             spark,

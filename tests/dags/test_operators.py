@@ -17,6 +17,7 @@ from airflow.serialization.serialized_objects import OperatorSerialization
 
 from expectations.gate import judge
 from expectations.verdict import explain
+from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
 from rebalance_ledger.operators.ledger import (
     DataDocsLink,
     GateOperator,
@@ -172,6 +173,28 @@ def test_the_jvms_words_are_not_taken_for_the_reason(stand_ins: StandIns) -> Non
     )
     with pytest.raises(StageRefusedError, match=r"^No export\.$"):
         build().execute(context())
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        ({"files": [{"size_bytes": LARGE_EXPORT_BYTES - 1}, {"size_bytes": 1}]}, True),
+        ({"files": [{"size_bytes": LARGE_EXPORT_BYTES - 1}]}, False),
+        ({"files": [{}]}, False),
+        (None, False),
+    ],
+    ids=["large", "small", "incomplete", "missing"],
+)
+def test_the_driver_of_a_large_export_has_both_compilers(
+    stand_ins: StandIns, manifest: object, *, expected: bool
+) -> None:
+    day = Path(stand_ins.environment["LEDGER_EXPORTS"]) / "c" / "2026-11-16"
+    if manifest:
+        day.mkdir(parents=True)
+        (day / "manifest.json").write_text(json.dumps(manifest))
+    build("c").execute(context())
+    [call] = stand_ins.calls
+    assert ("spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=4" in call) == expected
 
 
 def test_a_run_without_a_logical_date_belongs_to_no_day(stand_ins: StandIns) -> None:

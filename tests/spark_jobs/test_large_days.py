@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql.types import StructType
 
-from spark_jobs.session import LARGE_EXPORT_BYTES, SMALL_EXPORT_BYTES, read_parquet, suited_to
+from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
+from spark_jobs.session import SMALL_EXPORT_BYTES, read_parquet, suited_to
 
 if TYPE_CHECKING:
     from pathlib import Path
