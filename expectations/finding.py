@@ -170,7 +170,7 @@ _EVIDENCE_COLUMNS = tuple(
 )
 _SUBJECT = (
     "concat_ws(', ', concat('kind ', kind), concat('group ', consumer_group), concat('topic ', topic), "
-    "concat('broker ', broker_name), concat('queue ', queue_id), concat('client ', client_id))"
+    "concat('broker ', broker_name), concat('client ', client_id))"
 )
 
 _VIOLATIONS = violations_in(
@@ -184,7 +184,7 @@ _VIOLATIONS = violations_in(
         Violation(KIND_KNOWN, f"NOT coalesce(kind, '') IN {quoted_list(FINDING_KINDS)}", _SUBJECT),
         Violation(
             SUBJECT_GIVEN,
-            "coalesce(consumer_group, topic, broker_name, CAST(queue_id AS STRING), client_id) IS NULL "
+            "coalesce(consumer_group, topic, broker_name, client_id) IS NULL "
             f"AND NOT coalesce(kind, '') IN {quoted_list(FINDING_KINDS_WITHOUT_SUBJECT)}",
             f"concat({_SUBJECT}, ': ', coalesce(evidence, 'null'))",
         ),

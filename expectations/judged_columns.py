@@ -109,7 +109,6 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
         "restart_offset restart_reason skipped_message_count repeated_message_count",
         "compared with each other and the stored offset only where the reason determines how",
     ),
-    ("finding", "queue_id", "always null"),
     *(
         (table.name, " ".join(column.name for column in table.all_columns), _AFTER)
         for table in (QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)

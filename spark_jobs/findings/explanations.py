@@ -141,7 +141,7 @@ def with_roots(rows: DataFrame) -> DataFrame:
     """Return the table's own columns: ids added, and severities moved from what is explained to the roots.
 
     Args:
-        rows: findings as `case.found` gives them. They are read several times.
+        rows: Findings of `collect_findings`. They are read several times.
     """
     known = rows.withColumn("finding_id", finding_id())
     parents = _parents(known)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
-"""The columns that say whom a finding is about. No kind is about a single queue, so `queue_id` is null so far."""
+"""The columns that identify the subject of a finding."""
 
 CAUSE_SOURCES: Final = "cause_sources"
 """A column beside those of `finding`, which is not published: see the head of this module."""
@@ -34,7 +34,7 @@ CAUSE_SOURCES_TYPE: Final = "array<struct<broker_name: string, likely_cause: str
 _EXAMPLE_COUNT = 5
 
 _CASE_COLUMNS: Final = tuple(
-    column for column in FINDING.columns if column.name not in {*SUBJECT, "queue_id", *ID_COLUMNS}
+    column for column in FINDING.columns if column.name not in {*SUBJECT, *ID_COLUMNS}
 )
 
 
@@ -43,7 +43,7 @@ def collect_findings(rows: DataFrame, subject: tuple[str, ...], *cases: Column) 
     absent = {name: F.lit(None).cast("string") for name in SUBJECT if name not in subject}
     return (
         rows.select(*subject, F.inline(F.array_compact(F.array(*cases))))
-        .withColumns(absent | {"queue_id": F.lit(None).cast("int")})
+        .withColumns(absent)
         .select(*(column.name for column in FINDING.columns if column.name not in ID_COLUMNS), CAUSE_SOURCES)
     )
 

@@ -496,8 +496,8 @@ def finding_without_advice(day: StagedDay, group: str) -> None:
 
 @fault("finding.one_row_per_key")
 def finding_told_twice(day: StagedDay, group: str) -> None:
-    day.add_finding(consumer_group=group, queue_id=None)
-    day.add_finding(consumer_group=group, queue_id=None, evidence="told otherwise")
+    day.add_finding(consumer_group=group)
+    day.add_finding(consumer_group=group, evidence="told otherwise")
 
 
 # What can be lost between the export and silver

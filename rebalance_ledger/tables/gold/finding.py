@@ -12,7 +12,6 @@ FINDING = Table(
         "consumer_group",
         "topic",
         "broker_name",
-        "queue_id",
         "client_id",
         "likely_cause",
     ),
@@ -34,7 +33,6 @@ FINDING = Table(
         Column("consumer_group", "string", "The consumer group concerned, if one is."),
         Column("topic", "string", "The topic concerned, if one is."),
         Column("broker_name", "string", "The broker concerned, if one is."),
-        Column("queue_id", "int", "The queue concerned, if one is."),
         Column("client_id", "string", "The client concerned, if one is."),
         Column(
             "likely_cause",
