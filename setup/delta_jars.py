@@ -75,7 +75,7 @@ def _bring(jar: Jar, java_home: Path) -> None:
 
 
 def _fetch(jar: Jar, java_home: Path, folder: Path) -> None:
-    """Let the Ivy that pyspark brings along fetch the jar; it knows Maven Central by itself."""
+    """Let the Ivy that pyspark brings along fetch the jar; it has Maven Central built in."""
     ivy = next((ROOT / ".venv").glob("lib/python3*/site-packages/pyspark/jars/ivy-*.jar"), None)
     if ivy is None:
         raise SetUpError("pyspark's Ivy jar is not in .venv; remove .venv and run this again.")

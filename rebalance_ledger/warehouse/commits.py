@@ -4,7 +4,7 @@ Each table's day is replaced by one Delta commit (`replaceWhere` on cluster and 
 does: no JVM to start, and one writer for each table. A table's day that has not changed is not written, so a plain re-run
 changes no row and no version.
 
-Belongs here: what every writer needs, whatever it writes. Does not belong here: which rows a day gets (`publish`,
+Belongs here: what every writer needs, independent of the rows. Does not belong here: which rows a day gets (`publish`,
 `rollback`), and what readers see (`snapshot`).
 """
 

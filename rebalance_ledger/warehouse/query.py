@@ -50,7 +50,7 @@ _INTERRUPT_AGAIN_S = 0.05
 _WORD = re.compile(r"\w+")
 _BEFORE_DETAILS = re.compile(r"\n\n|\n\* SET |\. Detail:")
 _OF_A_FILE = re.compile(r"stream registered as|arrow_scan|get_next|IOError|Parquet|Python exception")
-"""What an error says that comes from the scan of a file, not from the query."""
+"""Text of errors raised by the scan of a file, not by the query."""
 
 _UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
 
@@ -70,12 +70,12 @@ class Result:
 
 
 def views() -> dict[str, str]:
-    """Return the views of `sql/views`: name to text, which is one SELECT below a comment that says what a row is."""
+    """Return the views of `sql/views`: name to text, which is one SELECT below a comment that describes a row."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted(_VIEW_FOLDER.glob("*.sql"))}
 
 
 def header_comment(view_text: str) -> str:
-    """What the comment above a view says, on one line."""
+    """Return the comment above a view as one line."""
     return " ".join(
         line.removeprefix("--").strip() for line in view_text.splitlines() if line.startswith("--")
     )
@@ -100,7 +100,7 @@ def query(
         timeout_s: after how many seconds a query is aborted; None waits for ever.
 
     Yields:
-        The result, whose rows can be read inside the `with` block.
+        The result; its rows are readable inside the `with` block.
 
     Raises:
         QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
@@ -141,7 +141,7 @@ def _closed_connection() -> duckdb.DuckDBPyConnection:
     # Closed to all other files, duckdb would still open those of its own database, which is called `:memory:`:
     # files of that name in the folder where the command is run.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
-    # Times are shown as the ledger keeps them, whatever the zone of this machine.
+    # Show times in the ledger's zone, independent of the zone of this machine.
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 

@@ -46,7 +46,7 @@ class Rollback:
 def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) -> Rollback:
     """Return a day to what was published before, in all tables at once.
 
-    It goes back by one publication; once more, by one more, and never forward: to have again what was withdrawn, run
+    Each call goes back by one publication and never forward: to have again what was withdrawn, run
     the day again. A later run publishes after what is restored, so its own rollback returns to that.
 
     Args:

@@ -1,4 +1,4 @@
-"""`gold.route_divergence`: what name servers say differently of a topic's queues, and what its broker says itself."""
+"""`gold.route_divergence`: differences between the name servers' answers about a topic's queues, and the broker's own configuration."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, NAMESERVER, TOPIC
 from rebalance_ledger.tables.model import Column, Table
