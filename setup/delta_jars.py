@@ -58,12 +58,12 @@ def is_intact(jar: Jar, folder: Path) -> bool:
 
 
 def _bring(jar: Jar, java_home: Path) -> None:
-    given = os.environ.get("LEDGER_JARS_DIR")
-    if given:
-        folder = Path(given)
+    jars_dir = os.environ.get("LEDGER_JARS_DIR")
+    if jars_dir:
+        folder = Path(jars_dir)
         if not is_intact(jar, folder):
             raise SetUpError(
-                f"LEDGER_JARS_DIR={given} has no {jar.file_name} with SHA-256 {jar.sha256}; "
+                f"LEDGER_JARS_DIR={jars_dir} has no {jar.file_name} with SHA-256 {jar.sha256}; "
                 "put it there, or unset LEDGER_JARS_DIR to have it fetched."
             )
     else:

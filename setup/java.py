@@ -85,5 +85,5 @@ def major_version(home: Path) -> int | None:
     except OSError:
         return None
     # Java prints its version on stderr, after lines about options taken from the environment.
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
-    return int(found.group(1)) if found else None
+    version_match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    return int(version_match.group(1)) if version_match else None

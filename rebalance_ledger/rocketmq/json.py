@@ -457,12 +457,12 @@ class _Parser:
     def _ends(self, closer: str, wanted: str, *, is_first: bool) -> bool:
         """Passes the closing bracket (True) or the comma before the next entry (False)."""
         start = self._skip_white_space()
-        found = self._text[start : start + 1]
-        if found == closer:
+        current = self._text[start : start + 1]
+        if current == closer:
             self._position = start + 1
             return True
         if not is_first:
-            if found != ",":
+            if current != ",":
                 raise self._error(f"expected {wanted}, found {self._found(start)}", start)
             self._position = start + 1
         return False
@@ -570,11 +570,11 @@ class _References:
     def _target(self, reference: _Reference) -> RocketMQValue:
         path = reference.path
         if path not in self._by_path:
-            found = self._follow(reference)
+            current = self._follow(reference)
             # fastjson writes an object where it first meets it, so a path always leads to the object itself.
-            if found is _NOTHING or _as_reference(found) is not None:
+            if current is _NOTHING or _as_reference(current) is not None:
                 raise self._error(f"the reference {path!r} leads to nothing", reference)
-            self._by_path[path] = cast("RocketMQValue", found)
+            self._by_path[path] = cast("RocketMQValue", current)
         return self._by_path[path]
 
     def _follow(self, reference: _Reference) -> object:
@@ -582,14 +582,14 @@ class _References:
         if path in ("$", "@", ".."):
             raise self._error(f"the reference {path!r} makes an object contain itself", reference)
         position = 1
-        found: object = self._root
+        current: object = self._root
         while path.startswith("$") and position < len(path):
             step = _PATH_STEP.match(path, position)
             if step is None:
                 return _NOTHING
-            found = self._step(found, step)
+            current = self._step(current, step)
             position = step.end()
-        return found if path.startswith("$") else _NOTHING
+        return current if path.startswith("$") else _NOTHING
 
     def _step(self, container: object, step: re.Match[str]) -> object:
         index = None if step["index"] is None else int(step["index"])
@@ -664,7 +664,7 @@ def _entry_count(container: RocketMQValue) -> int:
 
 def _containers_of(root: RocketMQValue) -> list[RocketMQValue]:
     """All containers of a tree in which nothing is shared yet."""
-    found = [root]
-    for container in found:  # Grows while it is walked: breadth first.
-        found += _container_children(container)
-    return found
+    containers = [root]
+    for container in containers:  # Grows while it is walked: breadth first.
+        containers += _container_children(container)
+    return containers

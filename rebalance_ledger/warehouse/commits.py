@@ -173,14 +173,14 @@ def replace_changed_tables(
     changed: list[str] = []
     for table, rows in rows_of.items():
         content = content_of(connection, table, rows, day)
-        known = before.get(table.qualified_name)
-        own = _published_content(connection, warehouse, table, day) if known else None
-        if known is None or own != content:
+        previous_content = before.get(table.qualified_name)
+        own = _published_content(connection, warehouse, table, day) if previous_content else None
+        if previous_content is None or own != content:
             changed.append(table.qualified_name)
             ensure_held()
             version = replace_day(warehouse.published(table), table, day, rows)
         else:
-            version = known["delta_version"]
+            version = previous_content["delta_version"]
         versions.append({"table_name": table.qualified_name, "delta_version": version, **content._asdict()})
     ensure_held()  # The next commit shows the day to readers.
     return versions, tuple(changed)

@@ -66,12 +66,12 @@ def fingerprint(root: str, cluster: str, ds: date | None = None) -> Iterator[Tab
     with closing(duckdb.connect(":memory:")) as connection:
         for day in days:
             rows = DayRows(day.cluster, day.ds)
-            named = snapshot.named_contents(day)
+            content_hashes = snapshot.named_contents(day)
             for table, published_rows in published.items():
                 columns = WHAT_COUNTS_OF_A_PUBLICATION if table is PUBLICATION else None
                 dataset = published_rows.dataset([day])
                 with naming_damage(f"{root}: {table.qualified_name}", [dataset]):
                     content = content_of(connection, table, dataset, rows, columns)
-                expected = content if table is PUBLICATION else named.get(table.qualified_name)
+                expected = content if table is PUBLICATION else content_hashes.get(table.qualified_name)
                 is_as_published = content == expected if expected else content.row_count == 0
                 yield TableDay(day.ds, table.qualified_name, *content, is_as_published)

@@ -230,7 +230,7 @@ def _register(
     named_views = _in_order_of_use({name: text for name, text in view_texts.items() if name in words})
 
     published = {table: snapshot.published(table) for table in tables}
-    read = {table: found.dataset() for table, found in published.items()}
+    read = {table: table_snapshot.dataset() for table, table_snapshot in published.items()}
     quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
     for table, rows in read.items():
         _create(connection, table.layer, table.name, rows)
@@ -239,8 +239,8 @@ def _register(
     )
     for schema, days in ((LATEST, latest_days), (PREVIOUS, previous_days)):
         if schema in words:
-            for table, found in published.items():
-                _create(connection, schema, table.name, found.dataset(days))
+            for table, table_snapshot in published.items():
+                _create(connection, schema, table.name, table_snapshot.dataset(days))
             _create_views(connection, schema, (schema,), named_views)
     if quarantined is not None:
         _create(connection, QUARANTINE, GATE_RESULT.name, quarantined)
@@ -258,8 +258,8 @@ def _create_views(
     connection: duckdb.DuckDBPyConnection, schema: str, search_path: Collection[str], texts: dict[str, str]
 ) -> None:
     """Create views over the tables of `search_path`; a view keeps the tables that it found when it was made."""
-    for known in (*search_path, schema):
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {known}")
+    for schema_name in (*search_path, schema):
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema_name}")
     connection.execute(f"SET search_path = '{','.join(search_path)}'")
     for name, text in texts.items():
         connection.execute(f"CREATE VIEW {schema}.{name} AS {text}")
@@ -269,9 +269,9 @@ def _words_with_those_of_named_views(text: str, view_texts: dict[str, str]) -> s
     """Return the words of the query and of every view that it uses, in lower case: table names are among them."""
     words = _words(text)
     unread = set(view_texts)
-    while named := unread & words:
-        words = words.union(*(_words(view_texts[name]) for name in named))
-        unread -= named
+    while referenced_tables := unread & words:
+        words = words.union(*(_words(view_texts[name]) for name in referenced_tables))
+        unread -= referenced_tables
     return words
 
 

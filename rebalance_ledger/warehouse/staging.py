@@ -155,12 +155,12 @@ def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> StagingArea:
     Raises:
         StagingError: no computation of the day has ended.
     """
-    found = _pointed_to(warehouse, cluster, ds, _NEWEST)
-    if found is None:
+    pointer_target = _pointed_to(warehouse, cluster, ds, _NEWEST)
+    if pointer_target is None:
         raise StagingError(
             f"There is no whole stage at {warehouse.attempts(cluster, ds)}: run the build of this day first."
         )
-    return found
+    return pointer_target
 
 
 def read_build(stage: StagingArea) -> Build:
@@ -303,14 +303,14 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
 def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
     """Remove the day's whole stages but the newest and the judged one; what is still being computed stays."""
     place = warehouse.attempts(cluster, ds)
-    kept = {
+    kept_attempts = {
         stage.attempt
         for pointer in (_NEWEST, _JUDGED)
         if (stage := _pointed_to(warehouse, cluster, ds, pointer)) is not None
     }
     for name in _attempts(place):
         stage = warehouse.stage(cluster, ds, name)
-        if name not in kept and exists(stage.build):
+        if name not in kept_attempts and exists(stage.build):
             file_system, path = file_system_of(stage.root)
             file_system.delete_dir(path)
 
