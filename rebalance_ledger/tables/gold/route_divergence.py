@@ -7,7 +7,7 @@ from rebalance_ledger.tables.vocabulary import DivergenceState, RouteDifference
 ROUTE_DIVERGENCE = Table(
     name="route_divergence",
     layer="gold",
-    grain="topic x broker x name server that was asked for the topic's route",
+    grain="topic x broker x name server queried for the topic's route",
     key=(
         "topic",
         "broker_name",
