@@ -1,6 +1,6 @@
 """# The daily export of live clusters.
 
-For every cluster whose settings say how it is collected (`collect:`): queries its name servers, brokers and clients once a
+For every cluster with `collect:` in its settings: queries its name servers, brokers and clients once a
 day, and lands the answers as that day's sealed export. The DAG `queue_ledger` waits for it.
 
 | task | does | when it fails |
@@ -49,7 +49,7 @@ LANDED = Asset(name="cluster_export", uri="ledger://exports")
 def cluster_export() -> None:
     """Define the day's tasks and their dependencies."""
 
-    @task(doc_md="Reads from the settings which clusters are collected. `LEDGER_SETTINGS` says which file.")
+    @task(doc_md="Reads the collected clusters from the settings file that `LEDGER_SETTINGS` names.")
     def clusters() -> list[str]:
         collected = [name for name, settings in settings_now().clusters.items() if settings.collect]
         if not collected:

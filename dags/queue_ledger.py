@@ -63,7 +63,7 @@ PUBLISHED = Asset(name="queue_ledger", uri="ledger://gold")
 def queue_ledger() -> None:
     """Wire the day's tasks."""
 
-    @task(doc_md="Reads the clusters' names from the settings. `LEDGER_SETTINGS` says which file.")
+    @task(doc_md="Reads the clusters' names from the settings file that `LEDGER_SETTINGS` names.")
     def clusters() -> list[str]:
         from rebalance_ledger.settings import SettingsError, load_settings  # noqa: PLC0415  # at run time: settings change between runs
 

@@ -20,14 +20,14 @@ def main() -> int:
     address, *expected = sys.argv[1:]
     try:
         with build_opener(ProxyHandler({})).open(address, timeout=_SECONDS) as answer:
-            said = json.loads(answer.read()) if expected else None
+            response = json.loads(answer.read()) if expected else None
     except (URLError, OSError, ValueError) as error:
         return _unhealthy(f"{address}: {error}")
-    for wanted in expected:
-        field, _, value = wanted.partition("=")
-        found = reduce(lambda part, name: (part or {}).get(name), field.split("."), said)
-        if found != value:
-            return _unhealthy(f"{field} of {address} is {found}, not {value}")
+    for condition in expected:
+        field, _, expected_value = condition.partition("=")
+        value = reduce(lambda part, name: (part or {}).get(name), field.split("."), response)
+        if value != expected_value:
+            return _unhealthy(f"{field} of {address} is {value}, not {expected_value}")
     return 0
 
 

@@ -1,7 +1,7 @@
 """What is known against the locked packages, by the registry's own data: `make audit`.
 
-The tool, pip-audit, has an environment of its own in `.local/audit`, every package of it checked by hash. It ends with 0 where the
-registry knows nothing of a package, so what it could not judge is read from its report.
+The tool, pip-audit, has its own environment in `.local/audit`; every package is checked by hash. It ends with 0 where the
+registry does not know a package, so packages it could not check are read from its report.
 
 Belongs here: setting the tool up, and reading its report. Does not belong here: what to do about a weakness.
 """
@@ -38,7 +38,7 @@ def step() -> Step:
 
 
 def verdict(dependencies: list[dict[str, Any]]) -> tuple[int, str]:
-    """What a report says.
+    """The content of a report.
 
     Args:
         dependencies: `dependencies` of pip-audit's JSON: name with `vulns`, or with `skip_reason`.

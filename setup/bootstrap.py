@@ -1,6 +1,6 @@
 """Everything that `make run` needs before it can run: `python3 -m setup.bootstrap`.
 
-Belongs here: the order of the steps and how a failure is reported. Each step is in a module of its own.
+Belongs here: the order of the steps and how a failure is reported. Each step has its own module.
 Written for the Python of a fresh Debian 12, with the standard library alone. Writes nothing outside the checkout,
 except for packages that the distribution's apt installs.
 """

@@ -58,12 +58,12 @@ def is_intact(jar: Jar, folder: Path) -> bool:
 
 
 def _bring(jar: Jar, java_home: Path) -> None:
-    given = os.environ.get("LEDGER_JARS_DIR")
-    if given:
-        folder = Path(given)
+    jars_dir = os.environ.get("LEDGER_JARS_DIR")
+    if jars_dir:
+        folder = Path(jars_dir)
         if not is_intact(jar, folder):
             raise SetUpError(
-                f"LEDGER_JARS_DIR={given} has no {jar.file_name} with SHA-256 {jar.sha256}; "
+                f"LEDGER_JARS_DIR={jars_dir} has no {jar.file_name} with SHA-256 {jar.sha256}; "
                 "put it there, or unset LEDGER_JARS_DIR to have it fetched."
             )
     else:
@@ -75,7 +75,7 @@ def _bring(jar: Jar, java_home: Path) -> None:
 
 
 def _fetch(jar: Jar, java_home: Path, folder: Path) -> None:
-    """Let the Ivy that pyspark brings along fetch the jar; it knows Maven Central by itself."""
+    """Let the Ivy that pyspark brings along fetch the jar; it has Maven Central built in."""
     ivy = next((ROOT / ".venv").glob("lib/python3*/site-packages/pyspark/jars/ivy-*.jar"), None)
     if ivy is None:
         raise SetUpError("pyspark's Ivy jar is not in .venv; remove .venv and run this again.")

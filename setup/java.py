@@ -23,7 +23,7 @@ def ensure() -> Path:
     """Find or install Java and note its home in `.local/java-home`.
 
     Looked at in this order: `JAVA_HOME`, `java` on the PATH, what the distribution has installed. What is found
-    is asked for its version each time (a tenth of a second), because Java is the one part of the set-up that
+    is queried for its version each time (a tenth of a second), because Java is the one part of the set-up that
     lives outside the checkout and can go away.
 
     Raises:
@@ -50,7 +50,7 @@ def find_jdk(purpose: str) -> Path:
     """The home of the first usable Java, which must be able to compile.
 
     Args:
-        purpose: What wants to compile something, as a sentence begins.
+        purpose: Subject of the error message: the step that needs a compiler.
 
     Raises:
         SetUpError: There is none, or it is one that can only run.
@@ -77,13 +77,13 @@ def _candidates() -> list[Path]:
 
 
 def major_version(home: Path) -> int | None:
-    """The major version that a Java says it has: 17 for `17.0.15`, 8 for `1.8.0_412`; None if it says nothing."""
+    """Return the major version that a Java reports: 17 for `17.0.15`, 8 for `1.8.0_412`; None if it reports none."""
     try:
         answer = subprocess.run(  # noqa: S603  # a fixed list
             [home / "bin" / "java", "-version"], capture_output=True, text=True, check=False
         )
     except OSError:
         return None
-    # Java says its version on stderr, after lines about options taken from the environment.
-    found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
-    return int(found.group(1)) if found else None
+    # Java prints its version on stderr, after lines about options taken from the environment.
+    version_match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    return int(version_match.group(1)) if version_match else None

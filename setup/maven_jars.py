@@ -1,8 +1,8 @@
-"""Jars of Maven Central, pinned by SHA-256 in a text file beside the code that runs them, kept in `.local/maven`.
+"""Jars of Maven Central, pinned by SHA-256 in a text file next to the code that runs them, kept in `.local/maven`.
 
 Belongs here: reading and writing pin files, fetching with the Ivy that pyspark ships, checking what came. All pin files
 share one folder, so a jar that several of them name is fetched once.
-Does not belong here: which jars a part of the project wants (its own pin file says so).
+Does not belong here: which jars a part of the project needs (see its pin file).
 
 A pin file has one jar a line: the set that it belongs to (for us a RocketMQ release), Maven's organisation, artifact and
 revision, and the SHA-256. Lines that begin with `#` are comments. A set is written, and written anew, with all that it
@@ -222,7 +222,7 @@ def shipped_by_pyspark(pattern: str) -> Path:
 
 
 def _fetch(missing: Sequence[Jar], java_home: Path) -> None:
-    """Bring what can be brought; what came with other content is left for the caller to see."""
+    """Fetch the missing jars; the caller checks the content."""
     with tempfile.TemporaryDirectory(dir=FOLDER) as scratch:
         folder = Path(scratch)
         wanted = ((jar.group, jar.organisation, jar.artifact, jar.revision) for jar in missing)
@@ -249,7 +249,7 @@ def _run_ivy(
     ET.SubElement(settings, "settings", defaultResolver="central")
     pattern = "[organisation]/[artifact]__[revision]__([classifier]).[ext]"
     ET.SubElement(settings, "caches", defaultCacheDir=str(folder / "jars"), artifactPattern=pattern)
-    # Ivy knows Maven Central by itself. Without poms it asks for the pinned files and nothing else.
+    # Ivy has Maven Central built in. Without poms it requests the pinned files only.
     resolvers = ET.SubElement(settings, "resolvers")
     poms = str(with_dependencies).lower()
     ET.SubElement(resolvers, "ibiblio", name="central", m2compatible="true", usepoms=poms)

@@ -30,9 +30,9 @@ def check_interpreter() -> None:
         SetUpError: Under any other version than 3.11.
     """
     if sys.version_info[:2] != (3, 11):
-        found = platform.python_version()
+        version = platform.python_version()
         raise SetUpError(
-            f"Python 3.11 is needed and {sys.executable} is {found}. "
+            f"Python 3.11 is needed and {sys.executable} is {version}. "
             "Install python3.11, or name it: make run PYTHON=/path/to/python3.11"
         )
 
@@ -56,7 +56,7 @@ def steps() -> list[Step]:
 
 def _install_uv() -> None:
     if importlib.util.find_spec("ensurepip") is None:
-        # Debian cuts this module out of its Python and ships it in a package of its own.
+        # Debian cuts this module out of its Python and ships it in a separate package.
         system_packages.install("python3-venv", why="This Python cannot make virtual environments.")
     shutil.rmtree(UV_HOME, ignore_errors=True)
     run_logged([sys.executable, "-m", "venv", UV_HOME], log="uv", on_failure=_AGAIN)

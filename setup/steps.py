@@ -1,7 +1,7 @@
 """Doing each step of the set-up once, and again when what it depends on has changed.
 
 Belongs here: stamp files, progress lines, running a program with its output kept in a log.
-Does not belong here: what any one step does (see the modules beside this one).
+Does not belong here: what any one step does (see the other modules of this package).
 
 Standard library only: this code runs before there is a virtual environment.
 """
@@ -25,7 +25,7 @@ LOCAL = ROOT / ".local"
 
 
 class SetUpError(Exception):
-    """A step cannot be done; the message is one sentence that says why and what to do."""
+    """A step failed; the message is one sentence with the reason and the fix."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def content_key(*parts: str | Path) -> str:
 
 
 def perform(step: Step, local: Path = LOCAL) -> bool:
-    """Do a step unless its stamp says that it is done.
+    """Run a step unless its stamp shows that it is done.
 
     A second file marks the time between start and end. If it is there at the start, an earlier attempt failed or
     was killed, and the step starts over.

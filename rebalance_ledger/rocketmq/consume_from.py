@@ -95,7 +95,7 @@ _DEPRECATED: Final = frozenset(
         "CONSUME_FROM_MAX_OFFSET",
     }
 )
-"""Settings that a push consumer takes for CONSUME_FROM_LAST_OFFSET, whatever their names say."""
+"""Settings that a push consumer takes for CONSUME_FROM_LAST_OFFSET, despite their names."""
 
 
 def default_rule(
@@ -104,9 +104,9 @@ def default_rule(
     """Where a client begins that has no stored offset.
 
     Args:
-        consume_from_where: `ConsumeFromWhere` as a broker's `ConsumerConnection` names it; None if nobody said.
+        consume_from_where: `ConsumeFromWhere` as a broker's `ConsumerConnection` names it; None if unknown.
         consume_type: `ConsumeType` of the same; a push consumer reports `CONSUME_PASSIVELY`, a lite pull consumer
-            `CONSUME_ACTIVELY`; None if nobody said, which is taken for push.
+            `CONSUME_ACTIVELY`; None if unknown, which means push.
         client_version: The client's release, such as `4.9.7`.
 
     Raises:
@@ -176,7 +176,7 @@ def restart_batch(
     conditions = [condition for condition, _, _ in choices]
     reason = np.select(conditions, [int(each) for _, each, _ in choices], Restart.UNKNOWN).astype(np.int8)
     offset = np.select(conditions, [each for _, _, each in choices], NONE)
-    # Past the log's end the numbers count another log's messages: nothing can be said of these.
+    # Past the log's end the numbers count another log's messages: these are undetermined.
     is_known = (offset >= 0) & (reached >= 0) & ~is_ahead
     skipped = np.where(is_known, np.maximum(offset - reached, 0), NONE)
     repeated = np.where(is_known, np.maximum(reached - offset, 0), NONE)

@@ -1,4 +1,4 @@
-"""The errors of RocketMQ's rules, and the one for a name that nobody knows.
+"""Errors of RocketMQ's rules, and the error for an unknown name.
 
 Belongs here: the exception types that callers of this package catch.
 Does not belong here: when they are raised; that is part of each rule.
@@ -44,5 +44,5 @@ class UnknownNameError(ValueError):
 
 
 def unknown_name(kind: str, given: object, known: Iterable[str]) -> UnknownNameError:
-    """One sentence that says what was asked for and lists what there is."""
+    """Return an error that names the requested value and lists the valid ones."""
     return UnknownNameError(f"Unknown {kind} {given!r}: there is {', '.join(known)}.")

@@ -10,7 +10,7 @@ RocketMQ serialises with fastjson (1.x, and 2.x in newer modules), whose text is
 :func:`loads` reads that and plain JSON, in compact and in pretty layout. What belongs here: text to values, with
 the position of what is wrong. What does not: what a payload means (``payloads``), and the laxer rules by which a
 client of some version reads its own ``offsets.json`` (comments, single quotes, half a file); those are about what
-that client would do, not about what the text says.
+that client would do, not about the content of the text.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ObjectMap(Sequence["tuple[RocketMQObject, RocketMQValue]"]):
         """Return ``value`` as an object map.
 
         An empty map is written ``{}`` whatever its keys would be, and is read as an empty dict: this is the one
-        place that knows both spellings.
+        place that handles both spellings.
 
         Raises:
             TypeError: ``value`` is neither an object map nor an empty object.
@@ -111,7 +111,7 @@ def loads(text: str) -> RocketMQValue:
 
     * Objects: names and unquoted integers become a dict with ``str`` and ``int`` keys (of a key written twice the
       last value wins, as in fastjson); object keys become an :class:`ObjectMap`; ``{}`` is an empty dict.
-    * Integers are exact, whatever their size. Numbers with a point or an exponent are floats.
+    * Integers are exact at any size. Numbers with a point or an exponent are floats.
     * ``{"$ref":"$.a.b[0]"}`` becomes the value at that path: the same Python object, not a copy. A path is written
       as fastjson writes it: ``.name`` (other characters than letters and digits behind a backslash), ``[n]`` for an
       element or an integer key, and ``MessageQueue``'s ``toString`` for an entry under an object key. ``$``, ``@``
@@ -134,7 +134,7 @@ def loads(text: str) -> RocketMQValue:
         try:
             value: RocketMQValue = _PLAIN_JSON.decode(text)
         except (ValueError, RecursionError):
-            pass  # Not plain JSON: the parser below reads it or says where it is wrong.
+            pass  # Not plain JSON: the parser below reads it or reports the position of the error.
         else:
             # Few brackets cannot nest deep, which spares most records the walk.
             if text.count("{") + text.count("[") <= MAX_DEPTH or not _is_deeper_than(MAX_DEPTH, value):
@@ -304,7 +304,7 @@ _ESCAPED_LETTERS: Final = {
 
 
 class _Parser:
-    """Reads one text, container by container, with a stack of its own."""
+    """Read one text, container by container, with an explicit stack."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -457,12 +457,12 @@ class _Parser:
     def _ends(self, closer: str, wanted: str, *, is_first: bool) -> bool:
         """Passes the closing bracket (True) or the comma before the next entry (False)."""
         start = self._skip_white_space()
-        found = self._text[start : start + 1]
-        if found == closer:
+        current = self._text[start : start + 1]
+        if current == closer:
             self._position = start + 1
             return True
         if not is_first:
-            if found != ",":
+            if current != ",":
                 raise self._error(f"expected {wanted}, found {self._found(start)}", start)
             self._position = start + 1
         return False
@@ -570,11 +570,11 @@ class _References:
     def _target(self, reference: _Reference) -> RocketMQValue:
         path = reference.path
         if path not in self._by_path:
-            found = self._follow(reference)
+            current = self._follow(reference)
             # fastjson writes an object where it first meets it, so a path always leads to the object itself.
-            if found is _NOTHING or _as_reference(found) is not None:
+            if current is _NOTHING or _as_reference(current) is not None:
                 raise self._error(f"the reference {path!r} leads to nothing", reference)
-            self._by_path[path] = cast("RocketMQValue", found)
+            self._by_path[path] = cast("RocketMQValue", current)
         return self._by_path[path]
 
     def _follow(self, reference: _Reference) -> object:
@@ -582,14 +582,14 @@ class _References:
         if path in ("$", "@", ".."):
             raise self._error(f"the reference {path!r} makes an object contain itself", reference)
         position = 1
-        found: object = self._root
+        current: object = self._root
         while path.startswith("$") and position < len(path):
             step = _PATH_STEP.match(path, position)
             if step is None:
                 return _NOTHING
-            found = self._step(found, step)
+            current = self._step(current, step)
             position = step.end()
-        return found if path.startswith("$") else _NOTHING
+        return current if path.startswith("$") else _NOTHING
 
     def _step(self, container: object, step: re.Match[str]) -> object:
         index = None if step["index"] is None else int(step["index"])
@@ -664,7 +664,7 @@ def _entry_count(container: RocketMQValue) -> int:
 
 def _containers_of(root: RocketMQValue) -> list[RocketMQValue]:
     """All containers of a tree in which nothing is shared yet."""
-    found = [root]
-    for container in found:  # Grows while it is walked: breadth first.
-        found += _container_children(container)
-    return found
+    containers = [root]
+    for container in containers:  # Grows while it is walked: breadth first.
+        containers += _container_children(container)
+    return containers

@@ -110,21 +110,21 @@ def sort_queues(queues: Iterable[MessageQueue], client_language: str = "JAVA") -
         RocketMQError: `NullPointerException` when one of several queues has a null name.
         UnknownNameError: The language is not one of those.
     """
-    listed = list(queues)
+    items = list(queues)
     key = _name_key(client_language)
-    if len(listed) < 2:  # noqa: PLR2004  a single queue is never compared, so its names may be null
-        return listed
-    ids = [queue.queue_id for queue in listed]
+    if len(items) < 2:  # noqa: PLR2004  a single queue is never compared, so its names may be null
+        return items
+    ids = [queue.queue_id for queue in items]
     if key is java.order_key and max(ids) - min(ids) > java.INT_MAX:
         # Only here the wrapped subtraction can matter, and no key expresses it.
-        return sorted(listed, key=cmp_to_key(MessageQueue.compare_to))
+        return sorted(items, key=cmp_to_key(MessageQueue.compare_to))
     # Sorting by distinct names once is what makes a large cluster cheap: names repeat, queues do not.
-    names = {name for queue in listed for name in (queue.topic, queue.broker_name)}
+    names = {name for queue in items for name in (queue.topic, queue.broker_name)}
     if None in names:
         raise null_pointer("a topic or broker name to compare is null")
     keys = {name: key(name) for name in names if name is not None}
     return sorted(
-        listed,
+        items,
         key=lambda queue: (keys[queue.topic or ""], keys[queue.broker_name or ""], queue.queue_id),
     )
 
@@ -136,9 +136,9 @@ def sort_client_ids(client_ids: Iterable[str], client_language: str = "JAVA") ->
         UnknownNameError: The language is not `JAVA`, `GO` or `CPP`.
     """
     key = _name_key(client_language)
-    listed = list(client_ids)
+    items = list(client_ids)
     # ASCII has one order under every key, and sorting 5,000 ids without keys takes a third of the time.
-    return sorted(listed) if all(map(str.isascii, listed)) else sorted(listed, key=key)
+    return sorted(items) if all(map(str.isascii, items)) else sorted(items, key=key)
 
 
 def _name_key(client_language: str) -> Callable[[str], bytes]:

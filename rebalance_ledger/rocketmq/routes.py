@@ -77,7 +77,7 @@ class TopicQueueMapping:
     Attributes:
         bname: The broker that serves them.
         scope: The name space of the logical queue ids.
-        total_queues: How many logical queues there are in the scope, as this broker knows it.
+        total_queues: Number of logical queues in the scope, according to this broker.
         epoch: The greater epoch is the newer knowledge.
         curr_id_map: Logical queue id -> physical queue id.
     """
@@ -108,7 +108,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class PublishList:
-    """What a producer knows of a topic (`TopicPublishInfo`).
+    """A producer's view of a topic (`TopicPublishInfo`).
 
     Attributes:
         queues: The queues to write to, in the order of the round robin, possibly with repeats.
@@ -169,7 +169,7 @@ def publish_queues(topic: str, route: Route, *, client_version: str = DEFAULT_VE
 def longest_list(route: Route) -> int:
     """How many queues the longer of a client's two lists has at most; nothing is made of them.
 
-    A client makes an object of each, however many a name server tells. Readers of foreign routes can check here first.
+    A client creates an object for each, without a limit. Check untrusted routes here first.
     """
     queue_datas = route.queue_datas or ()
     of_scopes: dict[str | None, int] = {}
@@ -211,7 +211,7 @@ def static_endpoints(topic: str, route: Route) -> dict[MessageQueue, str]:
 
 
 def route_of_new_topic(route: Route, default_topic_queue_nums: int = DEFAULT_TOPIC_QUEUE_NUMS) -> Route:
-    """What a producer makes of the default topic's route for a topic that has none of its own.
+    """Derive a producer's route from the default topic's route, for a topic without its own.
 
     Source: `MQClientInstance.updateTopicRouteInfoFromNameServer` for the topic `TBW102`.
 

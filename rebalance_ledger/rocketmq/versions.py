@@ -1,7 +1,7 @@
 """Which client is meant: its language, its RocketMQ release, and the class names that it reports.
 
 Belongs here: parsing of versions and languages, `MQVersion` ordinals, class names of strategies.
-Does not belong here: what differs between versions; each rule says that of itself.
+Does not belong here: what differs between versions; each rule documents that.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _UNKNOWN_FUTURE: Final = Version(6, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The client whose rules are asked for.
+    """A client release that selects the rules.
 
     Attributes:
         language: its language.
@@ -115,7 +115,7 @@ def version_of_ordinal(ordinal: int) -> str | None:
 
     Args:
         ordinal: The ordinal of a constant of `org.apache.rocketmq.common.MQVersion.Version`. Other clients
-            report a Java constant too, and not always one that says anything about themselves.
+            report a Java constant too, and not always one that describes their own release.
 
     Returns:
         The release, or `None` for an ordinal without one and for releases before 4.1.0.

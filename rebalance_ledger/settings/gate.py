@@ -72,7 +72,7 @@ class GateRule(Strict):
 
     Attributes:
         severities: expectation -> what its failure does.
-        findings: kind of finding -> what its being there does; `ignore` takes back, for groups, what the cluster says.
+        findings: kind of finding -> the effect of its presence; `ignore` cancels the cluster's setting for a group.
         max_over_mean: how uneven a group may be; None for no limit.
     """
 
@@ -146,10 +146,10 @@ class Waiver(Strict):
 
 
 class GateSettings(GateRule):
-    """What the gate asks of a cluster beside its own defaults.
+    """The gate policy of a cluster, in addition to the defaults.
 
     Attributes:
-        limits: expectation -> the number that takes the place of its own limit.
+        limits: expectation -> the number that replaces its default limit.
         groups: name of a group, or pattern (`*`, `?`, `[…]`) -> what counts for it instead. A name goes before
             patterns, and a longer pattern before a shorter one.
         waivers: known exceptions.
@@ -184,8 +184,11 @@ def _names(info: ValidationInfo) -> GateNames | None:
     return info.context if isinstance(info.context, GateNames) else None
 
 
-def _check(what: str, given: Iterable[str], known: frozenset[str]) -> None:
-    for name in given:
-        if name not in known:
-            advice = did_you_mean(name, known, most=_MOST_NEAR_NAMES, cutoff=0.4) or "docs/gate.md lists them"
+def _check(what: str, names: Iterable[str], valid_names: frozenset[str]) -> None:
+    for name in names:
+        if name not in valid_names:
+            advice = (
+                did_you_mean(name, valid_names, most=_MOST_NEAR_NAMES, cutoff=0.4)
+                or "docs/gate.md lists them"
+            )
             raise ValueError(f"{name!r} is no {what} ({advice})")

@@ -32,14 +32,14 @@ class _OneMeaningLoader(yaml.SafeLoader):
     """YAML in which a key stands once: PyYAML takes the last of two, and the other would be lost in silence."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:  # noqa: FBT001, FBT002 - as PyYAML has it
-        seen: set[str] = set()
+        keys: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
+                if key.value in keys:
                     raise yaml.constructor.ConstructorError(
                         None, None, f"the key {key.value} is there twice", key.start_mark
                     )
-                seen.add(key.value)
+                keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -51,7 +51,7 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
         names: the expectations and findings that there are; None leaves their names unchecked.
 
     Raises:
-        SettingsError: the file is absent, is not YAML, or says something that the model does not allow; the
+        SettingsError: the file is absent, is not YAML, or contains a value that the model does not allow; the
             sentence names the file, the key and what to do.
     """
     try:
@@ -78,9 +78,9 @@ def _sentence(path: Path, error: ValidationError) -> str:
     ]
     if len(problems) == 1:
         return f"In the settings file {path}, {problems[0]}; correct it or see docs/settings.md."
-    listed = "".join(f"\n  {problem}" for problem in problems[:_MAX_PROBLEMS])
+    problem_lines = "".join(f"\n  {problem}" for problem in problems[:_MAX_PROBLEMS])
     more = f"\n  and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
-    return f"The settings file {path} has {len(problems)} errors; correct them or see docs/settings.md:{listed}{more}"
+    return f"The settings file {path} has {len(problems)} errors; correct them or see docs/settings.md:{problem_lines}{more}"
 
 
 def _problem(error: ErrorDetails) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RoomRule(Strict):
-    """How a name (of a broker or of a client) tells its machine room: exactly one of the three ways.
+    """Derive the machine room from a broker or client name: exactly one of three ways.
 
     Attributes:
         names: the room of each name, for example `{broker-a: hz}`.
@@ -207,7 +207,7 @@ class Retention(Strict):
 
     Attributes:
         keep_days: the newest day that may go is this many days before today (UTC).
-        dry_run: whether the daily run only says what would go.
+        dry_run: whether the daily run only reports what it would remove.
     """
 
     keep_days: int = Field(ge=1)
@@ -218,7 +218,7 @@ class CaptureQuality(Strict):
     """When a capture is not good enough. A share is that of failed questions among all that were asked.
 
     Attributes:
-        degraded_above: a capture with a larger share is `degraded`, and so is one with a group of which no broker answered.
+        degraded_above: a capture with a larger share is `degraded`, as is one in which no broker answered for some group.
         failed_above: a capture with a larger share is `failed`.
     """
 
@@ -236,8 +236,8 @@ class CollectSettings(Strict):
     """How a live cluster is asked, and how hard.
 
     Attributes:
-        nameservers: addresses, `host:port`; each is asked for itself. Empty if the Airflow connection has them.
-        proxies: addresses, `host:port`, at which RocketMQ 5 proxies in CLUSTER mode speak the remoting protocol. Empty: they are
+        nameservers: addresses, `host:port`; each is queried separately. Empty if the Airflow connection has them.
+        proxies: addresses, `host:port`, of RocketMQ 5 proxies in CLUSTER mode that serve the remoting protocol. Empty: they are
             found by their connections to the brokers, and asked at `proxy_port` of the hosts that they come from.
         proxy_port: the proxies' `remotingListenPort`.
         connection: id of the Airflow connection with the credentials; None for a cluster without access control.
@@ -248,10 +248,10 @@ class CollectSettings(Strict):
         call_timeout_ms: how long an answer may take.
         client_timeout_ms: how long it may take if a broker passes the question on to a client. A broker waits ten
             seconds for a client and then says so, so that who is silent for longer is the broker.
-        retries: how often a call that nobody answered is made again, each time after a longer pause.
+        retries: how often an unanswered call is retried, with a longer pause each time.
         unresponsive_after_s: a server that has answered nothing for so long, and no three calls, is not called again in this run.
         exclude_kinds: kinds of sources that are not asked at all; what depends on them is unknown.
-        offset_files: the drop folder of broadcasting clients' offset files, an absolute path; None if nobody ships them.
+        offset_files: the drop folder of broadcasting clients' offset files, an absolute path; None if no offset files are shipped.
         offset_file_limit_bytes: a larger offset file is not copied.
         quality: when a capture is degraded or failed, so that the day's next attempt asks again.
         retention: how long exports are kept; None for ever.
@@ -318,8 +318,8 @@ class ClusterSettings(Strict):
         groups: consumer group -> what its clients were configured with.
         hypothetical: strategies to compute for every group beside AVG, AVG_BY_CIRCLE and CONSISTENT_HASH with ten virtual
             nodes, whose place another CONSISTENT_HASH takes. Each strategy once, in no order.
-        collect: how the live cluster is asked; None for a cluster whose exports come from elsewhere.
-        gate: what the gate asks beside its own defaults.
+        collect: how the live cluster is queried; None if its exports come from another source.
+        gate: the gate policy in addition to the defaults.
     """
 
     groups: dict[str, GroupSettings] = Field(default_factory=dict)
@@ -353,14 +353,14 @@ class ClusterSettings(Strict):
 
 
 class MaintenanceSettings(Strict):
-    """How long a warehouse keeps what nobody uses any more.
+    """Retention periods for unreferenced files of a warehouse.
 
     Attributes:
         vacuum_retention_days: files that no publication of so many days needs; so far back `ledger rollback` can go. At
-            least one week, so that nobody is still reading what goes.
+            least one week, so that no reader still uses a removed file.
         staging_retention_days: stages of days, for inspection.
         data_docs_retention_days: the gate's pages.
-        dry_run: whether the DAG only says what would go.
+        dry_run: whether the DAG only reports what it would remove.
         verified_day_count: how many published days each maintenance compares with the hashes of their publication; other
             days each time.
     """
@@ -377,7 +377,7 @@ class LedgerSettings(Strict):
 
     Attributes:
         clusters: name -> settings of each cluster that the daily run covers.
-        maintenance: how long the warehouse keeps what nobody uses any more.
+        maintenance: retention periods for unreferenced files of the warehouse.
     """
 
     clusters: dict[str, ClusterSettings] = Field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 One small object, `<warehouse>/publishing.json`, names the writer. It is made by a put that succeeds only where there is none, and
 replaced by one that succeeds only over the content that was read. Its writer renews it; who waits watches it by its own clock, and takes
-over what nobody has renewed for long, so no two machines need to agree about the time.
+over a lease that has not been renewed for long, so machines do not need synchronised clocks.
 
 Belongs here: acquiring, renewing and releasing the lease. Does not belong here: what is written (`commits`).
 """
@@ -60,14 +60,14 @@ class Lease:
 
     def acquire(self) -> None:
         """Wait until the lease is acquired, however long that takes."""
-        seen: str | None = None
+        last_tag: str | None = None
         since = time.monotonic()
         while not self._put("create"):
             tag = self._stored_tag()
             if tag is None:
                 continue  # It was released just now.
-            if tag != seen:
-                seen, since = tag, time.monotonic()
+            if tag != last_tag:
+                last_tag, since = tag, time.monotonic()
             elif time.monotonic() - since > _LEASE_TTL_S and self._put({"e_tag": tag}):
                 return
             time.sleep(_POLL_INTERVAL_S)
@@ -161,15 +161,15 @@ def hold_lease(root: str) -> Iterator[Lease]:
         OSError: The store cannot be reached, refuses access, or ignores conditions.
     """
     bucket, _, prefix = ObjectPath.of(root).key.partition("/")
-    said = variables()
-    config: S3Config = {"region": said["AWS_REGION"]}
-    if "AWS_ENDPOINT_URL" in said:
-        config["endpoint"] = said["AWS_ENDPOINT_URL"]
+    environment = variables()
+    config: S3Config = {"region": environment["AWS_REGION"]}
+    if "AWS_ENDPOINT_URL" in environment:
+        config["endpoint"] = environment["AWS_ENDPOINT_URL"]
     try:
         store = S3Store(
             bucket,
             config=config,
-            client_options={"allow_http": said.get("AWS_ENDPOINT_URL", "").startswith("http://")},
+            client_options={"allow_http": environment.get("AWS_ENDPOINT_URL", "").startswith("http://")},
         )
         lease = Lease(store, f"{prefix}/{_NAME}".lstrip("/"))
         lease.acquire()

@@ -27,7 +27,7 @@ _READ_AHEAD_BYTES: Final = 1 << 20
 
 
 class InvalidLocationError(ValueError):
-    """A place cannot be one; `str()` is one sentence that says why and what to give."""
+    """A location is invalid; `str()` is one sentence with the reason and the accepted forms."""
 
 
 def is_object_store(place: str) -> bool:
@@ -44,16 +44,18 @@ def is_object_store(place: str) -> bool:
 
 
 def variables() -> dict[str, str]:
-    """What the environment says of the object store: its `AWS_*` variables, a region always among them."""
-    said = {name: value for name, value in os.environ.items() if name.startswith("AWS_") and value}
-    said["AWS_REGION"] = said.get("AWS_REGION") or said.get("AWS_DEFAULT_REGION") or "us-east-1"
-    return said
+    """Return the object store's `AWS_*` environment variables, always including a region."""
+    environment = {name: value for name, value in os.environ.items() if name.startswith("AWS_") and value}
+    environment["AWS_REGION"] = (
+        environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "us-east-1"
+    )
+    return environment
 
 
 def file_system() -> pafs.FileSystem:
     """Arrow's file system for the store; its paths are `bucket/name`."""
-    said = variables()
-    return _file_system(said.get("AWS_ENDPOINT_URL"), said["AWS_REGION"])
+    environment = variables()
+    return _file_system(environment.get("AWS_ENDPOINT_URL"), environment["AWS_REGION"])
 
 
 @cache
@@ -75,7 +77,7 @@ class ObjectPath:
 
     @classmethod
     def of(cls, uri: str) -> ObjectPath:
-        """Return the name that a URI (`s3a://…` or `s3://…`) says."""
+        """Return the name in a URI (`s3a://…` or `s3://…`)."""
         return cls(uri.partition("://")[2].strip("/"))
 
     def __str__(self) -> str:

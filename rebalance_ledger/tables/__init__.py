@@ -87,14 +87,14 @@ COMPUTED_GOLD_TABLES: tuple[Table, ...] = (
 """What the Spark job computes and stages, in the order in which it is written."""
 
 GOLD_TABLES: tuple[Table, ...] = (*COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)
-"""What readers query. What the gate says and `publication` are no part of a computation."""
+"""Tables that readers query. Gate results and `publication` are not part of a computation."""
 
 ALL_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *GOLD_TABLES)
 
 TABLES_OF_GROUPS: tuple[Table, ...] = tuple(
     table
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
-    # export_record says what landed, and is held against the manifest: it stays whole.
+    # export_record lists the landed records and is checked against the manifest, so it stays complete.
     if table is not EXPORT_RECORD and any(column.name == "consumer_group" for column in table.columns)
 )
 """The tables that a group's rows are left out of on a day that is published without it."""

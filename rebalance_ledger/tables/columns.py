@@ -14,14 +14,14 @@ PROCESS = Column("process", "string", "The queried process, as the collector nam
 PROXY = Column(
     "proxy",
     "string",
-    "Address of the proxy, `host:port`, at which it answers the remoting protocol.",
+    "Address of the proxy, `host:port`, for the remoting protocol.",
     nullable=False,
 )
 NAMESERVER = Column("nameserver", "string", "Address of the name server that returned this.", nullable=False)
 STRATEGY_SOURCE = Column(
     "strategy_source",
     "string",
-    "`observed`: the members report it; `configured`: the settings file says so, for at least one of the members; `hypothetical`: computed to compare.",
+    "`observed`: the members report it; `configured`: the settings file defines it, for at least one of the members; `hypothetical`: computed to compare.",
     nullable=False,
     values=tuple(StrategySource),
 )

@@ -4,7 +4,7 @@ Each table's day is replaced by one Delta commit (`replaceWhere` on cluster and 
 does: no JVM to start, and one writer for each table. A table's day that has not changed is not written, so a plain re-run
 changes no row and no version.
 
-Belongs here: what every writer needs, whatever it writes. Does not belong here: which rows a day gets (`publish`,
+Belongs here: what every writer needs, independent of the rows. Does not belong here: which rows a day gets (`publish`,
 `rollback`), and what readers see (`snapshot`).
 """
 
@@ -173,14 +173,14 @@ def replace_changed_tables(
     changed: list[str] = []
     for table, rows in rows_of.items():
         content = content_of(connection, table, rows, day)
-        known = before.get(table.qualified_name)
-        own = _published_content(connection, warehouse, table, day) if known else None
-        if known is None or own != content:
+        previous_content = before.get(table.qualified_name)
+        own = _published_content(connection, warehouse, table, day) if previous_content else None
+        if previous_content is None or own != content:
             changed.append(table.qualified_name)
             ensure_held()
             version = replace_day(warehouse.published(table), table, day, rows)
         else:
-            version = known["delta_version"]
+            version = previous_content["delta_version"]
         versions.append({"table_name": table.qualified_name, "delta_version": version, **content._asdict()})
     ensure_held()  # The next commit shows the day to readers.
     return versions, tuple(changed)

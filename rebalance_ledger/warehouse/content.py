@@ -69,7 +69,7 @@ def content_of(
 
     Args:
         connection: computes; to open one takes longer than to count a table's rows.
-        table: whose rows they are.
+        table: the table of the rows.
         rows: the table, or at least this day of it.
         day: which rows count.
         columns: the columns that count; the table's own ones if not given.

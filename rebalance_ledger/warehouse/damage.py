@@ -1,7 +1,7 @@
 """Published files that cannot be read: which one it is, what is wrong with it, what to do.
 
-Engines say "corrupt Snappy data" and seldom of which file. So after an error the files are opened one by one until one fails;
-a query that goes well pays nothing.
+Engines report "corrupt Snappy data", seldom with the file name. After an error the files are opened one by one until one fails;
+a successful query costs nothing extra.
 
 Belongs here: errors of files under published tables. Does not belong here: errors of a query (`query`), files of a stage
 (`staging`, `inventory`).

@@ -1,4 +1,4 @@
-"""A staged day beside the newest earlier published one, for SQL without a JVM.
+"""A staged day and its baseline (the newest earlier published day), for SQL without a JVM.
 
 Belongs here: which day that is, and how the rows of both are shown to duckdb. Does not belong here: what is compared.
 """
@@ -51,7 +51,7 @@ def compare(
 ) -> Comparison | None:
     """Ask about a staged day and the newest earlier published day of the cluster.
 
-    A group that either day is without is left out of both: that it is not there says nothing of it.
+    Exclude a group from both days if either day lacks it: its absence is no evidence of a change.
 
     Args:
         warehouse: where the earlier day is.

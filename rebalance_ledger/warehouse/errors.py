@@ -1,4 +1,4 @@
-"""What goes wrong when a warehouse is read or written, as sentences for the person who asked."""
+"""Errors of reading and writing a warehouse, with messages for the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_IN_TIME: Final = "The query was not answered in time and was stopped: narrow
 
 
 class QueryError(Exception):
-    """A query, or the warehouse that it names, cannot be read; `str()` is one sentence that says why."""
+    """A query or its warehouse cannot be read; `str()` is one sentence with the reason."""
 
 
 class NoWarehouseError(QueryError):
@@ -21,15 +21,15 @@ class NoWarehouseError(QueryError):
 
 
 class StagingError(Exception):
-    """A stage is not there, not whole, or not judged; `str()` is one sentence that says which and what to do."""
+    """A stage is missing, incomplete or not evaluated; `str()` is one sentence with the reason and the fix."""
 
 
 class WriteError(Exception):
-    """The warehouse cannot be written to now; `str()` is one sentence that says why. Readers see what they saw before."""
+    """The warehouse cannot be written now; `str()` is one sentence with the reason. Readers are unaffected."""
 
 
 class RollbackError(Exception):
-    """A day cannot be returned to an earlier publication; `str()` is one sentence that says why. Nothing is changed."""
+    """A day cannot be rolled back; `str()` is one sentence with the reason. The warehouse is unchanged."""
 
 
 def one_line(message: str) -> str:

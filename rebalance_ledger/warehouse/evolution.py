@@ -39,11 +39,11 @@ def refuse_other_types(published: DeltaTable, table: Table) -> None:
             f"{published.table_uri} is stored by {', '.join(published.metadata().partition_columns) or 'nothing'}, "
             f"and this release stores it by {' and '.join(PARTITION_COLUMNS)}: publish its days again into a new warehouse."
         )
-    known = {field.name: field for field in published.schema().fields}
+    published_fields = {field.name: field for field in published.schema().fields}
     for field in _fields(table):
-        if field.name in known and known[field.name].type != field.type:
+        if field.name in published_fields and published_fields[field.name].type != field.type:
             raise StagingError(
-                f"{published.table_uri} has {_type_name(known[field.name])} in the column {field.name}, where this "
+                f"{published.table_uri} has {_type_name(published_fields[field.name])} in the column {field.name}, where this "
                 f"release has {_type_name(field)}: publish its days again into a new warehouse, or go on with the "
                 "release that wrote it."
             )
@@ -59,20 +59,23 @@ def bring_up_to_date(published: DeltaTable, table: Table) -> None:
         StagingError: a column has another type now.
     """
     refuse_other_types(published, table)
-    known = {field.name: field for field in published.schema().fields}
+    published_fields = {field.name: field for field in published.schema().fields}
     defined = {field.name: field for field in _fields(table)}
     added = [
         Field(field.name, field.type, nullable=True, metadata=field.metadata)
         for field in defined.values()
-        if field.name not in known
+        if field.name not in published_fields
     ]
     if added:
         published.alter.add_columns(added)
-    for field in known.values():
+    for field in published_fields.values():
         if not field.nullable and (field.name not in defined or defined[field.name].nullable):
             published.alter.drop_column_not_null(field.name)
     for field in defined.values():
-        if field.name in known and known[field.name].metadata.get(COMMENT_KEY) != field.metadata[COMMENT_KEY]:
+        if (
+            field.name in published_fields
+            and published_fields[field.name].metadata.get(COMMENT_KEY) != field.metadata[COMMENT_KEY]
+        ):
             published.alter.set_column_metadata(field.name, field.metadata)
     if published.metadata().description != description(table):
         published.alter.set_table_description(description(table))

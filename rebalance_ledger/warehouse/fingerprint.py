@@ -27,7 +27,7 @@ WHAT_COUNTS_OF_A_PUBLICATION: Final = (
     "code_version",
     "gate_verdict",
 )
-"""What a day was computed from, and how it was judged. The rest says where and after what it was written."""
+"""Fields for the inputs and the evaluation of a day. The other fields record the location and order of writes."""
 
 
 class TableDay(NamedTuple):
@@ -37,7 +37,7 @@ class TableDay(NamedTuple):
         ds: the day.
         table_name: with its layer.
         row_count: rows that a reader sees.
-        content_hash: of these rows, whatever their order.
+        content_hash: of these rows, independent of their order.
         is_as_published: whether count and hash are those that the day's publication names; a table that it does not name
             has no rows.
     """
@@ -66,12 +66,12 @@ def fingerprint(root: str, cluster: str, ds: date | None = None) -> Iterator[Tab
     with closing(duckdb.connect(":memory:")) as connection:
         for day in days:
             rows = DayRows(day.cluster, day.ds)
-            named = snapshot.named_contents(day)
-            for table, found in published.items():
+            content_hashes = snapshot.named_contents(day)
+            for table, published_rows in published.items():
                 columns = WHAT_COUNTS_OF_A_PUBLICATION if table is PUBLICATION else None
-                dataset = found.dataset([day])
+                dataset = published_rows.dataset([day])
                 with naming_damage(f"{root}: {table.qualified_name}", [dataset]):
                     content = content_of(connection, table, dataset, rows, columns)
-                expected = content if table is PUBLICATION else named.get(table.qualified_name)
+                expected = content if table is PUBLICATION else content_hashes.get(table.qualified_name)
                 is_as_published = content == expected if expected else content.row_count == 0
                 yield TableDay(day.ds, table.qualified_name, *content, is_as_published)

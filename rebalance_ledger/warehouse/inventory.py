@@ -46,7 +46,7 @@ class StagedFile:
         name: path below the folder of its table.
         size_bytes: its size.
         sha256: of its bytes, hexadecimal.
-        row_count: as its footer says.
+        row_count: from the file's footer.
     """
 
     name: str
@@ -116,7 +116,7 @@ def inventory_of_measures(stage: StagingArea) -> tuple[StagedTable, ...]:
 
 
 def refuse_changed(stage: StagingArea, recorded: Sequence[StagedTable]) -> None:
-    """Refuse a stage whose files are not those that were recorded.
+    """Raise if the files of a stage differ from the recorded ones.
 
     Raises:
         StagingError: a file is missing, was added, or has other bytes; the sentence names the first of them.
@@ -189,7 +189,7 @@ def _sizes(folder: str) -> dict[str, int]:
     return {
         entry.path[len(path) :].lstrip("/"): int(entry.size)
         for entry in entries
-        # Spark and Hadoop's file systems leave markers and checksums beside the data.
+        # Spark and Hadoop's file systems leave markers and checksums next to the data.
         if entry.type == pafs.FileType.File and not entry.base_name.startswith(("_", "."))
     }
 

@@ -4,7 +4,7 @@ Three things grow: files that no reader's version of a table names (a day's earl
 day's small files, and the stages and Data Docs of days that are done. Published rows never go: history is what the ledger
 is for.
 
-Nothing that a publication names is touched, whatever the clock says: age decides only about what nobody uses.
+Files that a publication references are never removed, at any age: age applies to unreferenced files only.
 
 Belongs here: what may go, and the commits of maintenance. Does not belong here: how long things are kept (the settings
 say so).
@@ -42,7 +42,7 @@ _SMALL_BYTES: Final = 32 * 1024 * 1024
 
 
 class RetentionPolicy(NamedTuple):
-    """How long what nobody uses is kept.
+    """Retention periods for unreferenced files.
 
     Attributes:
         unreferenced: files of the published tables; for so long `ledger rollback` can go back.
@@ -73,7 +73,7 @@ class MaintenanceAction:
 def maintain(
     warehouse: Warehouse, keep: RetentionPolicy, *, now: datetime, is_applied: bool
 ) -> list[MaintenanceAction]:
-    """Merge small files and remove what nobody uses any more.
+    """Merge small files and remove unreferenced ones.
 
     Args:
         warehouse: the warehouse.
@@ -86,7 +86,7 @@ def maintain(
 
     Raises:
         StagingError: another release has written a table; run maintenance with that one.
-        WriteError: something cannot be written or removed; running it again goes on where it ended.
+        WriteError: a file cannot be written or removed; the next run continues from there.
     """
     with commits.writer_lock(warehouse) as ensure_held:
         done: list[MaintenanceAction] = []
@@ -178,7 +178,7 @@ def _vacuumed(warehouse: Warehouse, kept: timedelta, *, is_applied: bool) -> lis
 
 
 def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[MaintenanceAction]:
-    """Remove the stages of days of which nothing was written since; what is being computed stays."""
+    """Remove the stages of days without later writes; stages of running computations stay."""
     return [
         MaintenanceAction("stage", place, file_count)
         for place, file_count in _old_folders(f"{warehouse.root}/staging", before)
@@ -187,7 +187,7 @@ def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> 
 
 
 def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[MaintenanceAction]:
-    """Remove the gate's pages of days of which none was written since."""
+    """Remove the gate's pages of days without later writes."""
     done: list[MaintenanceAction] = []
     for place, file_count in _old_folders(f"{warehouse.root}/data_docs", before):
         done.append(MaintenanceAction("data_docs", place, file_count))

@@ -50,7 +50,7 @@ _INTERRUPT_AGAIN_S = 0.05
 _WORD = re.compile(r"\w+")
 _BEFORE_DETAILS = re.compile(r"\n\n|\n\* SET |\. Detail:")
 _OF_A_FILE = re.compile(r"stream registered as|arrow_scan|get_next|IOError|Parquet|Python exception")
-"""What an error says that comes from the scan of a file, not from the query."""
+"""Text of errors raised by the scan of a file, not by the query."""
 
 _UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
 
@@ -70,12 +70,12 @@ class Result:
 
 
 def views() -> dict[str, str]:
-    """Return the views of `sql/views`: name to text, which is one SELECT below a comment that says what a row is."""
+    """Return the views of `sql/views`: name to text, which is one SELECT below a comment that describes a row."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted(_VIEW_FOLDER.glob("*.sql"))}
 
 
 def header_comment(view_text: str) -> str:
-    """What the comment above a view says, on one line."""
+    """Return the comment above a view as one line."""
     return " ".join(
         line.removeprefix("--").strip() for line in view_text.splitlines() if line.startswith("--")
     )
@@ -100,7 +100,7 @@ def query(
         timeout_s: after how many seconds a query is aborted; None waits for ever.
 
     Yields:
-        The result, whose rows can be read inside the `with` block.
+        The result; its rows are readable inside the `with` block.
 
     Raises:
         QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
@@ -141,7 +141,7 @@ def _closed_connection() -> duckdb.DuckDBPyConnection:
     # Closed to all other files, duckdb would still open those of its own database, which is called `:memory:`:
     # files of that name in the folder where the command is run.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
-    # Times are shown as the ledger keeps them, whatever the zone of this machine.
+    # Show times in the ledger's zone, independent of the zone of this machine.
     connection.execute("SET TimeZone = 'UTC'")
     return connection
 
@@ -230,7 +230,7 @@ def _register(
     named_views = _in_order_of_use({name: text for name, text in view_texts.items() if name in words})
 
     published = {table: snapshot.published(table) for table in tables}
-    read = {table: found.dataset() for table, found in published.items()}
+    read = {table: table_snapshot.dataset() for table, table_snapshot in published.items()}
     quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
     for table, rows in read.items():
         _create(connection, table.layer, table.name, rows)
@@ -239,8 +239,8 @@ def _register(
     )
     for schema, days in ((LATEST, latest_days), (PREVIOUS, previous_days)):
         if schema in words:
-            for table, found in published.items():
-                _create(connection, schema, table.name, found.dataset(days))
+            for table, table_snapshot in published.items():
+                _create(connection, schema, table.name, table_snapshot.dataset(days))
             _create_views(connection, schema, (schema,), named_views)
     if quarantined is not None:
         _create(connection, QUARANTINE, GATE_RESULT.name, quarantined)
@@ -258,8 +258,8 @@ def _create_views(
     connection: duckdb.DuckDBPyConnection, schema: str, search_path: Collection[str], texts: dict[str, str]
 ) -> None:
     """Create views over the tables of `search_path`; a view keeps the tables that it found when it was made."""
-    for known in (*search_path, schema):
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {known}")
+    for schema_name in (*search_path, schema):
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema_name}")
     connection.execute(f"SET search_path = '{','.join(search_path)}'")
     for name, text in texts.items():
         connection.execute(f"CREATE VIEW {schema}.{name} AS {text}")
@@ -269,9 +269,9 @@ def _words_with_those_of_named_views(text: str, view_texts: dict[str, str]) -> s
     """Return the words of the query and of every view that it uses, in lower case: table names are among them."""
     words = _words(text)
     unread = set(view_texts)
-    while named := unread & words:
-        words = words.union(*(_words(view_texts[name]) for name in named))
-        unread -= named
+    while referenced_tables := unread & words:
+        words = words.union(*(_words(view_texts[name]) for name in referenced_tables))
+        unread -= referenced_tables
     return words
 
 

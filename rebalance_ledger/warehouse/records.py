@@ -112,7 +112,7 @@ class Record:
 
 @contextmanager
 def decoding(place: str, remedy: str) -> Iterator[None]:
-    """Name the file in the block of whose fields one is not what it must be, and what to do.
+    """Raise an error that names the file and the fix if a field in the block is invalid.
 
     Raises:
         StagingError: a field is missing or of another type.
@@ -176,8 +176,8 @@ def exists(place: str) -> bool:
         OSError: that cannot be determined, for example because of permissions.
     """
     file_system, path = file_system_of(place)
-    found: bool = file_system.get_file_info(path).type != pafs.FileType.NotFound
-    return found
+    exists: bool = file_system.get_file_info(path).type != pafs.FileType.NotFound
+    return exists
 
 
 def _day(name: str, value: object) -> date:

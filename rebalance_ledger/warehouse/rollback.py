@@ -46,7 +46,7 @@ class Rollback:
 def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) -> Rollback:
     """Return a day to what was published before, in all tables at once.
 
-    It goes back by one publication; once more, by one more, and never forward: to have again what was withdrawn, run
+    Each call goes back by one publication and never forward: to have again what was withdrawn, run
     the day again. A later run publishes after what is restored, so its own rollback returns to that.
 
     Args:
@@ -115,23 +115,23 @@ def _rows_named_by(
     connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, day: DayRows, record: dict[str, Any]
 ) -> dict[Table, pads.Dataset]:
     """Return the day's rows as a publication left them, each table read once to be sure of it."""
-    named = {row["table_name"]: row for row in record["tables"]}
-    found: dict[Table, pads.Dataset] = {}
+    table_entries = {row["table_name"]: row for row in record["tables"]}
+    datasets: dict[Table, pads.Dataset] = {}
     for table in commits.PUBLISHED_TABLES:
-        if table.qualified_name not in named:  # It is newer than the publication.
-            found[table] = commits.rows_of(table, day.cluster, day.ds, [])
+        if table.qualified_name not in table_entries:  # It is newer than the publication.
+            datasets[table] = commits.rows_of(table, day.cluster, day.ds, [])
             continue
-        of_table = named[table.qualified_name]
+        of_table = table_entries[table.qualified_name]
         version = of_table["delta_version"]
         with _as_gone(day, table, version):
-            found[table] = _rows_at(warehouse, table, version, day)
-            content = content_of(connection, table, found[table], day)
+            datasets[table] = _rows_at(warehouse, table, version, day)
+            content = content_of(connection, table, datasets[table], day)
         if content != (of_table["row_count"], of_table["content_hash"]):
             raise RollbackError(
                 f"{table.qualified_name} at version {version} does not hold the rows of {day.cluster} {day.ds} that "
                 f"run {record['run_id']} published, so the day stays as it is: run it again."
             )
-    return found
+    return datasets
 
 
 def _rows_at(warehouse: Warehouse, table: Table, version: int, day: DayRows) -> pads.Dataset:

@@ -7,7 +7,7 @@ from typing import Final
 SANDBOX_CONFIG: Final = {
     "enable_external_access": "false",
     "allow_persistent_secrets": "false",
-    # They would be below the home directory, and the catalogue tells it.
+    # They would be in the home directory, and the catalog exposes its path.
     "secret_directory": "",
     "extension_directory": "",
     "autoinstall_known_extensions": "false",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.tables import Table
 
 _PUBLICATIONS_READ_FIRST = 32
-"""How many of the newest publications are read before all of them are; one nearly always tells enough."""
+"""How many of the newest publications are read before all of them are; one is nearly always sufficient."""
 
 
 class PublishedDay(NamedTuple):
@@ -224,7 +224,7 @@ class Snapshot:
         return dict(counts)
 
     def named_contents(self, day: PublishedDay) -> dict[str, Content]:
-        """What the day's publication says of each table, by the table's qualified name."""
+        """Return the publication's entry for each table, by qualified name."""
         files = [file for file in self._publication_files if file.day == day]
         rows = self._read_publications(files, ["tables"])
         return {

@@ -55,7 +55,7 @@ _JUDGED: Final = "judged.json"
 _ATTEMPT_NAME: Final = re.compile(r"[\w-]+")
 
 VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "refused")
-"""What the gate may have said of a stage."""
+"""Outcomes of the gate for a stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[StagingAre
     """A stage for one computation of a day, which no other computation touches.
 
     On a local disk the attempt is locked for as long as the block, or the process, lives; what dead ones have left is
-    removed first. On an object store nobody can tell the dead from the slow: there maintenance removes them by age.
+    removed first. On an object store a dead writer looks like a slow one, so maintenance removes stages by age.
     """
     place = warehouse.attempts(cluster, ds)
     stage = warehouse.stage(cluster, ds, secrets.token_hex(8))
@@ -155,12 +155,12 @@ def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> StagingArea:
     Raises:
         StagingError: no computation of the day has ended.
     """
-    found = _pointed_to(warehouse, cluster, ds, _NEWEST)
-    if found is None:
+    pointer_target = _pointed_to(warehouse, cluster, ds, _NEWEST)
+    if pointer_target is None:
         raise StagingError(
             f"There is no whole stage at {warehouse.attempts(cluster, ds)}: run the build of this day first."
         )
-    return found
+    return pointer_target
 
 
 def read_build(stage: StagingArea) -> Build:
@@ -245,7 +245,7 @@ def write_verdict(
     results: list[dict[str, Any]],
     quarantined: Sequence[dict[str, Any]] = (),
 ) -> None:
-    """Record the gate's verdict beside the rows that it judged, with the files that hold them."""
+    """Record the gate's verdict next to the evaluated rows, with their files."""
     document = {
         "verdict": verdict,
         "results": results,
@@ -293,7 +293,7 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
         if verdict not in VERDICTS:
             raise RecordError(f"'verdict' is none of {', '.join(VERDICTS)}")
         results = record.rows("results", GATE_RESULT)
-        # A release that left nobody out wrote no list of them; an older one no inventory.
+        # Releases without quarantine wrote no list of groups; older ones wrote no inventory.
         quarantined = record.rows("quarantined", QUARANTINED_GROUP) if "quarantined" in record else []
         tables = record.records("inventory") if "inventory" in record else []
         inventory = tuple(map(StagedTable.of, tables))
@@ -303,14 +303,14 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
 def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
     """Remove the day's whole stages but the newest and the judged one; what is still being computed stays."""
     place = warehouse.attempts(cluster, ds)
-    kept = {
+    kept_attempts = {
         stage.attempt
         for pointer in (_NEWEST, _JUDGED)
         if (stage := _pointed_to(warehouse, cluster, ds, pointer)) is not None
     }
     for name in _attempts(place):
         stage = warehouse.stage(cluster, ds, name)
-        if name not in kept and exists(stage.build):
+        if name not in kept_attempts and exists(stage.build):
             file_system, path = file_system_of(stage.root)
             file_system.delete_dir(path)
 
@@ -318,7 +318,7 @@ def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
 def remove_attempts_of_day(place: str) -> bool:
     """Remove everything that was computed of a day; False, and nothing is removed, if one is being computed.
 
-    On an object store nobody can tell; there, ask only for days of which nothing was written for long.
+    On an object store this is undecidable: call it there only for days without recent writes.
     """
     file_system, path = file_system_of(place)
     if not is_object_store(place) and any(_is_alive(Path(place, name, "lock")) for name in _attempts(place)):

@@ -19,7 +19,7 @@ BROADCAST_OFFSET = Table(
     columns=(
         CONSUMER_GROUP,
         CLIENT_ID,
-        Column("host", "string", "The host that the file lies on.", nullable=False),
+        Column("host", "string", "The host of the file.", nullable=False),
         Column("topic", "string", "The topic; null where the file names none."),
         Column("broker_name", "string", "The broker name; null where the file names none."),
         Column("queue_id", "int", "The queue id on that broker.", nullable=False),

@@ -7,7 +7,7 @@ from rebalance_ledger.tables.vocabulary import OffsetFileState
 BROADCAST_OFFSET_FILE = Table(
     name="broadcast_offset_file",
     layer="gold",
-    grain="host x client x group: whose offset files landed, and those that should have some",
+    grain="host x client x group: with landed or expected offset files",
     key=(
         "host",
         "client_id",
@@ -107,8 +107,8 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "host_count", "int", "Hosts with files of this client id and group.", nullable=False, unit="hosts"
         ),
-        Column("client_language", "string", "The language whose reader was applied."),
-        Column("client_version", "string", "The release whose reader was applied."),
+        Column("client_language", "string", "The language of the applied reader."),
+        Column("client_version", "string", "The release of the applied reader."),
         Column(
             "client_version_source",
             "string",

@@ -30,7 +30,7 @@ PRODUCER_SPREAD = Table(
         Column(
             "writable_queue_count",
             "int",
-            "The broker's places in the list that a producer goes round; null where the list is unknown.",
+            "The broker's places in the list that a producer iterates over; null where the list is unknown.",
             unit="queues",
         ),
         Column(

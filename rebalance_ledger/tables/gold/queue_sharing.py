@@ -1,4 +1,4 @@
-"""`gold.queue_sharing`: who may read each queue that nobody owns, because members pop it, and how far it is read."""
+"""`gold.queue_sharing`: possible readers and progress of each queue without an owner, because members pop it."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table

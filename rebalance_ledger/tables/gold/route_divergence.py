@@ -1,4 +1,4 @@
-"""`gold.route_divergence`: what name servers say differently of a topic's queues, and what its broker says itself."""
+"""`gold.route_divergence`: differences between the name servers' answers about a topic's queues, and the broker's own configuration."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, NAMESERVER, TOPIC
 from rebalance_ledger.tables.model import Column, Table
@@ -7,7 +7,7 @@ from rebalance_ledger.tables.vocabulary import DivergenceState, RouteDifference
 ROUTE_DIVERGENCE = Table(
     name="route_divergence",
     layer="gold",
-    grain="topic x broker x name server that was asked for the topic's route",
+    grain="topic x broker x name server queried for the topic's route",
     key=(
         "topic",
         "broker_name",

@@ -1,4 +1,4 @@
-"""`silver.broker`: the brokers that each name server knows."""
+"""`silver.broker`: the brokers registered at each name server."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, NAMESERVER
 from rebalance_ledger.tables.model import Column, Table

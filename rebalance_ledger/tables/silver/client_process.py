@@ -1,4 +1,4 @@
-"""`silver.client_process`: what each process says of itself, asked directly: tells processes with one client id apart."""
+"""`silver.client_process`: the direct answer of each process, which distinguishes processes with one client id."""
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP, PROCESS
 from rebalance_ledger.tables.model import Column, Table

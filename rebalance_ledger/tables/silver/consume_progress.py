@@ -1,4 +1,4 @@
-"""`silver.consume_progress`: how far a group has come in each queue, as the queue's broker says."""
+"""`silver.consume_progress`: the progress of a group in each queue, from the queue's broker."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table

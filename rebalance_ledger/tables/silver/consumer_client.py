@@ -1,4 +1,4 @@
-"""`silver.consumer_client`: what each client says of itself (`consumerRunningInfo`), asked through a broker."""
+"""`silver.consumer_client`: the answer of each client (`consumerRunningInfo`), requested through a broker."""
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table
@@ -37,7 +37,7 @@ SELF_DESCRIPTION = (
     Column("client_version", "string", "The RocketMQ release that the client reported."),
     Column("started_at", "timestamp", "Start time of the consumer (UTC), by the client's clock."),
 )
-"""What a running info says of the client, from any source; null but for `captured_at` unless it answered."""
+"""Columns of a running info, from any source; all but `captured_at` are null unless the client answered."""
 
 CONSUMER_CLIENT = Table(
     name="consumer_client",

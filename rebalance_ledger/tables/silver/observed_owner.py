@@ -19,7 +19,7 @@ PROCESS_QUEUE = (
         "Time of the last consumed message, or of the assignment (UTC), by the client's clock; null for popped queues.",
     ),
 )
-"""What a process table says of one queue."""
+"""Columns for one queue of a process table."""
 
 OBSERVED_OWNER = Table(
     name="observed_owner",

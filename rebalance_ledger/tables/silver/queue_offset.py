@@ -6,7 +6,7 @@ from rebalance_ledger.tables.model import Column, Table
 QUEUE_OFFSET = Table(
     name="queue_offset",
     layer="silver",
-    grain="queue of a topic whose broker was asked for its offsets",
+    grain="queue of a topic with an offset request to its broker",
     key=(
         "topic",
         "broker_name",

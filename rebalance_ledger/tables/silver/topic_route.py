@@ -60,7 +60,7 @@ TOPIC_ROUTE = Table(
         Column(
             "publish_queue_count",
             "int",
-            "Places in the list of queues that a producer goes round: writable queues of a broker with a master, or the order configuration or a static topic's mapping instead; a queue that is listed twice counts twice. Null where the order configuration cannot be read, which makes the client throw.",
+            "Places in the list of queues that a producer iterates over: writable queues of a broker with a master, or the order configuration or a static topic's mapping instead; a queue that is listed twice counts twice. Null where the order configuration cannot be read, which makes the client throw.",
             unit="queues",
         ),
         Column(
