@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -61,6 +62,7 @@ from spark_jobs.gold.producer_spread import producer_spread
 from spark_jobs.gold.queue_assignment import allocated, queue_assignment, route_missing
 from spark_jobs.gold.queue_sharing import queue_sharing
 from spark_jobs.gold.route_divergence import route_divergence
+from spark_jobs.progress import LOGGER
 from spark_jobs.session import spark_session, suited_to
 from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
 from spark_jobs.silver.reader import read_silver
@@ -263,6 +265,8 @@ def main() -> int:
     parser.add_argument("--warehouse", required=True)
     parser.add_argument("--settings", type=Path)
     given = parser.parse_args()
+    LOGGER.addHandler(logging.StreamHandler(sys.stdout))
+    LOGGER.setLevel(logging.INFO)
     try:
         clusters = load_settings(given.settings, GATE_NAMES).clusters if given.settings else {}
         spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")

@@ -17,6 +17,7 @@ from expectations.metrics import METRIC_SCHEMA, METRIC_STATEMENTS, SHARED_VIEWS
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
 from rebalance_ledger.warehouse.staging import write_excluded_groups
 from spark_jobs.baseline import COMPARED_TABLES
+from spark_jobs.progress import logged
 from spark_jobs.session import in_one_part_if_small, literal_path, read_parquet, spark_schema
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def write_tables(
 def write_table(spark: SparkSession, stage: StagingArea, table: Table, rows: DataFrame) -> DataFrame:
     """Write one staged table and return it as it was written."""
     columns = [column.name for column in table.all_columns]
-    rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
+    with logged(table.qualified_name):
+        rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
     return read_parquet(spark, spark_schema(table), stage.table(table))
 
 
@@ -142,7 +144,8 @@ def _measure(
             for name, view in shared.items():
                 if name in statement:
                     view.result()
-            return spark.sql(statement).collect()
+            with logged("metrics of the gate"):
+                return spark.sql(statement).collect()
 
         rows = [row for rows in pool.map(measured, METRIC_STATEMENTS) for row in rows]
     spark.createDataFrame(rows, METRIC_SCHEMA).coalesce(1).write.mode("overwrite").parquet(place)

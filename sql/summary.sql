@@ -8,7 +8,7 @@ SELECT
     a.assignments,
     coalesce(f.problems, 0) AS problems,
     coalesce(f.critical, 0) AS critical,
-    p.gate_verdict
+    p.gate_verdict AS verdict
 FROM publication AS p
 LEFT JOIN (
     SELECT

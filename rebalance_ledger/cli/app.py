@@ -24,6 +24,7 @@ import typer
 from rich.console import Console
 
 from rebalance_ledger.cli.ask import ask, list_questions, question_names, question_sql
+from rebalance_ledger.cli.build_progress import build_progress, log_file
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql, show_tables
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
@@ -146,8 +147,9 @@ def run(
     steps.check_writable(day.warehouse)
     with _step("verify the export"):
         steps.verify(day)
-    with _step("build: silver and gold, staged"):
-        steps.build(day)
+    log = log_file(cluster, day.ds)
+    with _step(f"build: silver and gold, staged (log: {log})", has_bar=True):
+        _build(day, log)
     with _step("gate"):
         verdict = steps.gate(day)
     with _step("publish"):
@@ -698,17 +700,25 @@ def _print_problems(day: steps.Day) -> None:
     )
 
 
+def _build(day: steps.Day, log: Path) -> None:
+    from spark_jobs.progress import LOGGER, RECORD_COUNT
+
+    with build_progress(log, LOGGER, RECORD_COUNT):
+        steps.build(day)
+
+
 @contextmanager
-def _step(name: str) -> Iterator[None]:
-    """Write the name of a step when it starts, and its duration when it ends."""
+def _step(name: str, *, has_bar: bool = False) -> Iterator[None]:
+    """Write the name of a step when it starts, and its duration when it ends; after the bar on a terminal that shows one."""
     start = time.monotonic()
-    _stderr.print(f"{name} …", end="")
+    begin, rest = ("", f"{name} …") if has_bar and _stderr.is_terminal else (f"{name} …", "")
+    _stderr.print(begin, end="", soft_wrap=True)
     try:
         yield
     except BaseException:
-        _stderr.print(" failed")
+        _stderr.print(f"{rest} failed", soft_wrap=True)
         raise
-    _stderr.print(f" {time.monotonic() - start:.1f} s")
+    _stderr.print(f"{rest} {time.monotonic() - start:.1f} s", soft_wrap=True)
 
 
 def _print_manifest(done: str, directory: Location, manifest: Manifest) -> None:

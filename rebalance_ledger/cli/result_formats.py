@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -33,8 +34,7 @@ TERMINAL_ROW_LIMIT = 1000
 _MOST_ALIGNED_BYTES = 512 * 1024 * 1024
 """How large an answer may be in memory that is written as a table beside a terminal."""
 
-_NARROWEST_COLUMN = 8
-"""A terminal too narrow to give each column this many cells gets one line per value instead."""
+_UNLIMITED_CELLS = 1_000_000
 
 _FORMULA_START = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a spreadsheet takes for the start of a formula, full-width forms included."""
@@ -45,8 +45,9 @@ _CSV_SPECIAL = re.compile(r'[",\r\n]|^\s|\s$')
 def write_table(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], out: TextIO) -> None:
     """Write a table fitted to the terminal, or as wide as its values where `out` is no terminal.
 
-    Null is a dim `null`. Characters that do not print, line breaks among them, are shown as escapes. Values too
-    long for their column are folded, never cut.
+    Null is a dim `null`. Characters that do not print, line breaks among them, are shown as escapes. If the terminal is
+    too narrow for the longest word of each column, each row is written as lines of a name and a value. Values are folded,
+    never cut.
 
     Raises:
         QueryError: the table is too large to be aligned, for which all of it is kept in memory.
@@ -56,11 +57,12 @@ def write_table(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], ou
         return
     console = Console(file=out, highlight=False, markup=False, emoji=False)
     shown = list(islice(rows, TERMINAL_ROW_LIMIT))
-    if console.width < len(column_names) * (_NARROWEST_COLUMN + 2):
+    grid = _grid(column_names, shown)
+    if _width_without_broken_words(console, grid) <= console.width:
+        console.print(grid)
+    else:
         for number, row in enumerate(shown, start=1):
             console.print(_record(number, column_names, row))
-    else:
-        console.print(_grid(column_names, shown))
     if next(rows, None) is None:
         console.print(_row_count(len(shown)))
     else:
@@ -156,7 +158,7 @@ def _numeric_columns(column_count: int, rows: list[tuple[Any, ...]]) -> list[boo
 
 
 def _grid(column_names: Sequence[str], rows: list[tuple[Any, ...]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name, is_numeric in zip(column_names, _numeric_columns(len(column_names), rows), strict=True):
         table.add_column(Text(visible(name)), justify="right" if is_numeric else "left", overflow="fold")
     for row in rows:
@@ -164,8 +166,14 @@ def _grid(column_names: Sequence[str], rows: list[tuple[Any, ...]]) -> Table:
     return table
 
 
+def _width_without_broken_words(console: Console, grid: Table) -> int:
+    """Return the smallest width in cells at which no word of a table is folded."""
+    unlimited = console.options.update(max_width=_UNLIMITED_CELLS)
+    return Measurement.get(console, unlimited, grid).minimum
+
+
 def _record(number: int, column_names: Sequence[str], row: tuple[Any, ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column(f"row {number}", overflow="fold")
     table.add_column("", overflow="fold")
     for name, value in zip(column_names, row, strict=True):

@@ -477,7 +477,9 @@ class LedgerBuildOperator(SparkSubmitOperator):
             if submitted is None or not submitted.returncode:
                 raise
             said = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last output
-            raise stage_error("spark_jobs/build.py", submitted.returncode, application_lines(said)[-1:]) from error
+            raise stage_error(
+                "spark_jobs/build.py", submitted.returncode, application_lines(said)[-1:]
+            ) from error
 
 
 def retry_policy() -> dict[str, Any]:

@@ -173,6 +173,16 @@ class TestTable:
     def test_a_plan_keeps_its_lines(self, written: Written) -> None:
         assert len(written("EXPLAIN SELECT 1", "table").splitlines()) > 4
 
+    @pytest.mark.parametrize("width", [40, 80, 200])
+    def test_no_word_is_folded_where_a_line_for_each_value_has_room_for_it(
+        self, width: int, shop_warehouse: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        words = [f"{letter * 20} {letter * 12}" for letter in "abcdefg"]
+        columns = ", ".join(f"'{word}' AS c{number}" for number, word in enumerate(words))
+        shown = on_terminal(shop_warehouse, f"SELECT {columns}", width, monkeypatch)
+        assert set(" ".join(words).split()) <= set(shown.split())
+        assert ("row 1" in shown) == (width < 200)
+
     @pytest.mark.parametrize("width", [18, 200])
     def test_markup_and_control_sequences_in_a_name_do_nothing_on_a_terminal(
         self, width: int, shop_warehouse: str, monkeypatch: pytest.MonkeyPatch
