@@ -89,7 +89,7 @@ docs: setup ## write docs/tables.md and docs/settings.schema.json from the defin
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.cli.settings_schema
 
 lock: setup ## resolve the dependencies again, with hashes
-	@.local/uv/bin/uv pip compile --generate-hashes --extra dev --python-version 3.11 --no-header \
+	@.local/uv/bin/uv pip compile --generate-hashes --extra airflow --extra ledger --extra dev --python-version 3.11 --no-header \
 	  --upgrade --output-file requirements/lock.txt pyproject.toml
 	@.local/uv/bin/uv pip compile --generate-hashes --no-annotate --python-version 3.11 --no-header \
 	  --upgrade --output-file requirements/bootstrap.txt requirements/bootstrap.in

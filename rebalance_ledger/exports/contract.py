@@ -150,7 +150,7 @@ KINDS: Final = (
         "process_assignment",
         "process_assignments.jsonl",
         ("process", "group", "client_id"),
-        "the same, asked of one process directly: tells processes with one client id apart",
+        "the same, asked of one process directly: distinguishes processes with one client id",
     ),
     Kind(
         "consume_stats",
