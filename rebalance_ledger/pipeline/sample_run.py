@@ -10,12 +10,14 @@ scheduler runs; only retries are off, since somebody is watching and wants the f
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from datetime import UTC, date, datetime
 from pathlib import Path
+from threading import Event, Thread
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from airflow.dag_processing.dagbag import DagBag
@@ -29,6 +31,7 @@ from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.settings import SettingsError, load_settings
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
+from spark_jobs.progress import RECORD_COUNT
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -49,6 +52,9 @@ Try next:
   .venv/bin/ledger sql "SELECT consumer_group, topic, strategy, max_over_mean FROM assignment_fairness
       WHERE ds = DATE '{ds}' AND is_effective ORDER BY max_over_mean DESC LIMIT 5"
   make airflow"""
+_BUILD_RECORD = re.compile(r"((?:silver|gold)\.\w+|metrics of the gate): \d+\.\d s")
+_REFRESH_INTERVAL_S = 1.0
+_SAVE_CURSOR, _RESTORE_CURSOR, _CLEAR_TO_END_OF_LINE = "\x1b7", "\x1b8", "\x1b[K"
 _hook = HookimplMarker("airflow")
 
 
@@ -60,12 +66,15 @@ class Progress:
     """A listener of Airflow's that turns the life of each task into one line on the terminal.
 
     Args:
-        terminal: Where people look; Airflow's own output goes elsewhere.
+        terminal: The terminal or pipe of the user.
+        log: File with the output of Airflow and of the steps.
     """
 
-    def __init__(self, terminal: IO[str]) -> None:
+    def __init__(self, terminal: IO[str], log: Path) -> None:
         self._terminal = terminal
+        self._log = log
         self._begin = 0.0
+        self._table_at_work: _TableAtWork | None = None
         self.failed_step: str | None = None
         self.error: BaseException | str | None = None
 
@@ -79,20 +88,65 @@ class Progress:
         self._begin = time.monotonic()
         task = task_instance.task
         what = (task.doc_md or "").split(". ")[0].strip().rstrip(".")
-        self.say(f"  {getattr(task, 'cluster', ''):<12} {_short(task.task_id):<14} {what} … ", end="")
+        line = f"  {getattr(task, 'cluster', ''):<12} {_short(task.task_id):<14} {what} … "
+        self.say(line, end="")
+        if self._terminal.isatty():
+            self._table_at_work = _TableAtWork(self._terminal, self._log, len(line))
 
     def success(self) -> None:
         """End the step's line with its time."""
+        self._end_line()
         self.say(f"{time.monotonic() - self._begin:.1f} s")
 
     def failed(self, task_instance: Any, error: BaseException | str | None) -> None:  # noqa: ANN401  # as above
         """Keep the first failure; what follows from it is of no interest."""
+        self._end_line()
         self.say("failed")
         if self.failed_step is None:
             cluster = getattr(task_instance.task, "cluster", None)
             step = _short(task_instance.task_id)
             self.failed_step = f"{step} of {cluster}" if cluster else step
             self.error = error
+
+    def _end_line(self) -> None:
+        if self._table_at_work:
+            self._table_at_work.close()
+            self._table_at_work = None
+
+
+class _TableAtWork:
+    """Show the newest table that the log names, behind the line of the running step, until it is closed.
+
+    Args:
+        terminal: A terminal that can save and restore the cursor.
+        log: File to which the build writes a line for each table.
+        column: Width of the step's line in cells; the rest of the terminal's width is used.
+    """
+
+    def __init__(self, terminal: IO[str], log: Path, column: int) -> None:
+        self._terminal = terminal
+        self._log = log
+        self._cells = os.get_terminal_size(terminal.fileno()).columns - column - 1
+        self._begin_bytes = log.stat().st_size
+        self._is_over = Event()
+        self._thread = Thread(target=self._refresh, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Clear the rest of the line."""
+        self._is_over.set()
+        self._thread.join()
+        self._terminal.write(_CLEAR_TO_END_OF_LINE)
+
+    def _refresh(self) -> None:
+        while not self._is_over.wait(_REFRESH_INTERVAL_S):
+            with self._log.open("rb") as log:
+                log.seek(self._begin_bytes)
+                names = _BUILD_RECORD.findall(log.read().decode(errors="replace"))
+            if names:
+                text = f"{len(names)}/{RECORD_COUNT} {names[-1]}"[: max(0, self._cells)]
+                self._terminal.write(f"{_SAVE_CURSOR}{text}{_CLEAR_TO_END_OF_LINE}{_RESTORE_CURSOR}")
+                self._terminal.flush()
 
 
 def _short(task_id: str) -> str:
@@ -116,7 +170,7 @@ def main() -> int:
         return BAD_INPUT
     with lock, _output_goes_to(log) as terminal:
         _end_on_signal(terminal)
-        progress = Progress(terminal)
+        progress = Progress(terminal, log)
         _listen(progress, terminal)
         return _run(days, progress, log)
 
