@@ -30,6 +30,7 @@ from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql,
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
 from rebalance_ledger.exports.manifest import ExportError, Manifest
 from rebalance_ledger.pipeline import steps
+from rebalance_ledger.printable import visible
 from rebalance_ledger.settings import SettingsError
 from rebalance_ledger.storage.location import InvalidLocationError, Location, ObjectPath, location_of
 from rebalance_ledger.warehouse.errors import QueryError, RollbackError, StagingError, WriteError
@@ -232,6 +233,31 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
     )
     if row_count == 0:
         _print_error(published_days_hint(warehouse, cluster, ds.date() if ds else None))
+
+
+@app.command("explain")
+def explain_group(
+    group: Annotated[str, typer.Argument(help="Name of the consumer group.")],
+    topic: Annotated[str | None, typer.Option(help="Only this topic.")] = None,
+    queue: Annotated[
+        str | None,
+        typer.Option(metavar="BROKER:ID", help="Only this queue, with its owners on earlier days."),
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="Name of the cluster; needed if several are published.")
+    ] = None,
+    ds: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: the newest published day."),
+    ] = None,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+) -> None:
+    """Show a group on one screen: findings with advice, strategy, owners of its queues, members."""
+    from rebalance_ledger.cli.explain import explain
+
+    explain(
+        group, topic=topic, queue=queue, cluster=cluster, ds=ds.date() if ds else None, warehouse=warehouse
+    )
 
 
 @app.command()
@@ -639,8 +665,6 @@ def main() -> None:
 
 def _print_error(message: str) -> None:
     """Write an error to stderr with control characters escaped."""
-    from rebalance_ledger.cli.result_formats import visible
-
     _stderr.print(visible(message, keep="\n"), soft_wrap=True)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from expectations.verdict import allowed_range, outcome_of
+from rebalance_ledger.printable import visible
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
         QueryError: The gate has not evaluated the day, or its result cannot be read.
     """
     from expectations.advice import advice_on
-    from rebalance_ledger.cli.result_formats import WRITERS, visible
+    from rebalance_ledger.cli.result_formats import WRITERS
 
     report = _load_latest(warehouse, cluster, ds)
     quarantined = [row | {"outcome": "quarantined", "severity": "block"} for row in report.quarantined]

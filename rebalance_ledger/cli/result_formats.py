@@ -23,6 +23,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from rebalance_ledger.printable import visible
 from rebalance_ledger.warehouse.errors import QueryError
 
 if TYPE_CHECKING:
@@ -99,19 +100,6 @@ WRITERS: dict[str, Callable[[Sequence[str], Iterator[tuple[Any, ...]], TextIO], 
     "json": write_json,
 }
 """The output formats by their name on the command line."""
-
-
-def visible(text: str, keep: str = "") -> str:
-    """Return the text with every character that does not print, but those of `keep`, as Python's escape for it.
-
-    So it holds no control sequence, no line separator, and nothing that turns the direction of writing.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode()
-        for char in text
-    )
 
 
 def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pyarrow.dataset as pads
 
-__all__ = ["QueryError", "Result", "header_comment", "query", "views"]
+__all__ = ["OpenTables", "QueryError", "Result", "header_comment", "open_tables", "query", "views"]
 
 QUARANTINE = "quarantine"
 """The schema of the verdicts that refused a day."""
@@ -106,21 +106,69 @@ def query(
         QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
             query, a condition on a column that the answer does not have, or no answer in time; also while the rows are read.
     """
+    with open_tables(root, [text], as_of=as_of, timeout_s=timeout_s) as tables:
+        yield tables.query(text, conditions)
+
+
+class OpenTables:
+    """One snapshot of the published tables, open for several queries."""
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        statements: Mapping[str, duckdb.Statement],
+        read: Collection[pads.Dataset],
+    ) -> None:
+        self._connection = connection
+        self._statements = statements
+        self._read = read
+
+    def query(self, text: str, conditions: Mapping[str, str | int | date] | None = None) -> Result:
+        """Start one of the queries; its rows are readable until the next one starts.
+
+        Raises:
+            QueryError: As `query`; also while the rows are read.
+        """
+        statement = self._statements[text]
+        with _as_query_error(self._read):
+            relation = _restricted(self._connection.sql(statement), conditions or {})
+            reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
+        if statement.type == duckdb.StatementType.EXPLAIN:
+            lines = ((line,) for _, plan in _rows(reader, self._read) for line in plan.splitlines())
+            return Result(("plan",), lines)
+        return Result(tuple(reader.schema.names), _rows(reader, self._read))
+
+    def rows(self, text: str) -> list[dict[str, Any]]:
+        """Return all rows of one of the queries, each as column name -> value.
+
+        Raises:
+            QueryError: As `query`.
+        """
+        result = self.query(text)
+        return [dict(zip(result.column_names, row, strict=True)) for row in result.rows]
+
+
+@contextmanager
+def open_tables(
+    root: str, texts: Collection[str], *, as_of: date | None = None, timeout_s: float | None = None
+) -> Iterator[OpenTables]:
+    """Open the tables that several queries name, all at the same snapshot.
+
+    Args:
+        root: See `query`.
+        texts: The queries, each one statement that reads.
+        as_of: See `query`.
+        timeout_s: After how many seconds the queries together are aborted; None for no limit.
+
+    Raises:
+        QueryError: As `query`.
+    """
     with closing(_closed_connection()) as connection:
-        statement = _one_reading_statement(connection, text)
-        snapshot = Snapshot(root)
-        read = _register(connection, snapshot, text, as_of)
+        statements = {text: _one_reading_statement(connection, text) for text in texts}
+        read = _register(connection, Snapshot(root), "\n".join(texts), as_of)
         connection.execute("SET lock_configuration = true")
         with _interrupted_after(timeout_s, connection):
-            with _as_query_error(read):
-                relation = _restricted(connection.sql(statement), conditions or {})
-                reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
-            if statement.type == duckdb.StatementType.EXPLAIN:
-                yield Result(
-                    ("plan",), ((line,) for _, plan in _rows(reader, read) for line in plan.splitlines())
-                )
-            else:
-                yield Result(tuple(reader.schema.names), _rows(reader, read))
+            yield OpenTables(connection, statements, read)
 
 
 def _restricted(

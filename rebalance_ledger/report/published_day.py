@@ -1,0 +1,72 @@
+"""The published day that a report or an explanation is about, by cluster, day and group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rebalance_ledger.report.queries import report_query
+from rebalance_ledger.suggestion import did_you_mean
+from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.query import open_tables
+from rebalance_ledger.warehouse.snapshot import PublishedDay, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+_MOST_NAMES: Final = 10
+
+
+def find_day(root: str, cluster: str | None, ds: date | None) -> PublishedDay:
+    """Return the published day of a cluster.
+
+    Args:
+        root: Root of the warehouse, a local path or a URI.
+        cluster: Name of the cluster; None if only one has published days.
+        ds: UTC day; None for the newest published day.
+
+    Raises:
+        QueryError: There is no such published day, or several clusters to choose from; the sentence names what there is.
+    """
+    days = Snapshot(root).days
+    clusters = sorted({day.cluster for day in days})
+    if not clusters:
+        raise QueryError(f"No day is published in {root}: run `make run`, or `ledger run` for one day.")
+    if cluster is None and len(clusters) > 1:
+        raise QueryError(f"There are {len(clusters)} clusters: name one with --cluster: {_names(clusters)}.")
+    name = cluster if cluster is not None else clusters[0]
+    published = sorted(day for day in days if day.cluster == name)
+    if not published:
+        suggestion = did_you_mean(name, clusters, most=1, cutoff=0.5)
+        raise QueryError(
+            f"No day of cluster {name!r} is published: {suggestion or f'published clusters are {_names(clusters)}.'}"
+        )
+    if ds is None:
+        return published[-1]
+    if PublishedDay(name, ds) not in published:
+        raise QueryError(
+            f"{ds} of {name} is not published; there are {len(published)} published days, {published[0].ds} to {published[-1].ds}."
+        )
+    return PublishedDay(name, ds)
+
+
+def check_group(root: str, day: PublishedDay, group: str) -> None:
+    """Check that a published day has a group, with findings or quarantined groups counted.
+
+    Raises:
+        QueryError: It has not; the sentence suggests groups with a like name.
+    """
+    text = report_query("group/names").text({"cluster": day.cluster, "ds": day.ds})
+    with open_tables(root, [text]) as tables:
+        names = [row["consumer_group"] for row in tables.rows(text)]
+    if group not in names:
+        suggestion = did_you_mean(group, names, most=3, cutoff=0.5)
+        raise QueryError(
+            f"There is no group {group!r} in {day.cluster} on {day.ds}: {suggestion or f'there are {len(names)} groups.'}"
+        )
+
+
+def _names(names: Iterable[str]) -> str:
+    shown = list(names)
+    more = f" and {len(shown) - _MOST_NAMES} more" if len(shown) > _MOST_NAMES else ""
+    return ", ".join(shown[:_MOST_NAMES]) + more

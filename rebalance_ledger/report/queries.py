@@ -1,0 +1,77 @@
+"""The queries of `sql/report`: their text with the values of a cluster, day and group.
+
+What belongs here: names, titles and texts of queries. What does not: their answers (`day_report`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_FOLDER: Final = Path(__file__).resolve().parents[2] / "sql" / "report"
+_PARAMETER: Final = re.compile(r"\$(\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of `sql/report`.
+
+    Attributes:
+        name: Path below `sql/report` without suffix, for example `day/findings`.
+        title: First line of its comment.
+        notes: The other lines of its comment, as one line; empty if there are none.
+        body: The statement below the comment, with `$cluster`, `$ds` and `$group`.
+    """
+
+    name: str
+    title: str
+    notes: str
+    body: str
+
+    def text(self, values: Mapping[str, str | int | date]) -> str:
+        """Return the statement with its parameters as literals, ready for `ledger sql`.
+
+        Args:
+            values: Name of a parameter -> its value.
+
+        Raises:
+            KeyError: A parameter has no value.
+        """
+        return _PARAMETER.sub(lambda match: _literal(values[match[1]]), self.body)
+
+
+@cache
+def report_query(name: str) -> Query:
+    """Read a query of `sql/report`."""
+    lines = (_FOLDER / f"{name}.sql").read_text(encoding="utf-8").splitlines()
+    comment = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+    body = "\n".join(line for line in lines if not line.startswith("--"))
+    return Query(name, comment[0], " ".join(comment[1:]).strip(), body)
+
+
+def report_queries(folder: str) -> list[Query]:
+    """Return the queries of one folder, `day` or `group`, sorted by name."""
+    return [report_query(f"{folder}/{path.stem}") for path in sorted((_FOLDER / folder).glob("*.sql"))]
+
+
+def _literal(value: str | int | date) -> str:
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    # Characters that do not print are calls of chr, so that the text can be copied from a page or a terminal.
+    parts = [
+        "'" + "".join(chars).replace("'", "''") + "'"
+        if is_printable
+        else " || ".join(f"chr({ord(char)})" for char in chars)
+        for is_printable, chars in groupby(value, str.isprintable)
+    ]
+    return f"({' || '.join(parts)})" if len(parts) > 1 or not value.isprintable() else "".join(parts) or "''"

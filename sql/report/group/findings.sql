@@ -1,0 +1,37 @@
+-- Findings of the group, the worst first
+--
+-- explained_by: kind of the finding that explains this one. since: first day of the unbroken run of published days that have it.
+WITH days AS (
+    SELECT ds, row_number() OVER (ORDER BY ds DESC) AS age FROM publication WHERE cluster = $cluster AND ds <= $ds
+),
+seen AS (
+    SELECT finding_id, ds, age, row_number() OVER (PARTITION BY finding_id ORDER BY ds DESC) AS appearance
+    FROM finding
+    JOIN days USING (ds)
+    WHERE cluster = $cluster AND consumer_group = $group
+),
+runs AS (
+    SELECT finding_id, min(ds) AS since, count(*) AS day_count FROM seen WHERE age = appearance GROUP BY finding_id
+)
+SELECT
+    f.severity,
+    f.kind,
+    f.topic,
+    f.broker_name,
+    f.client_id,
+    f.likely_cause,
+    f.evidence,
+    f.advice,
+    since,
+    day_count,
+    parent.kind AS explained_by,
+    f.page
+FROM finding AS f
+LEFT JOIN runs USING (finding_id)
+LEFT JOIN (SELECT finding_id, kind FROM finding WHERE cluster = $cluster AND ds = $ds) AS parent
+    ON f.parent_finding_id = parent.finding_id
+WHERE f.cluster = $cluster AND f.ds = $ds AND f.consumer_group = $group
+ORDER BY
+    f.root_finding_id IS NOT NULL, list_position(['critical', 'warning', 'info'], f.severity), f.kind, f.topic, f.broker_name,
+    f.client_id, f.likely_cause
+LIMIT 60

@@ -1,0 +1,11 @@
+-- Queues of the group: who owns each, and who should
+--
+-- The queues with a mismatch first. observed_owners: clients that have the queue in their own process table. expected_owners: clients
+-- that the effective strategy chooses; null if unknown.
+SELECT topic, broker_name, queue_id, state, observed_owners, expected_owners, likely_cause, reason
+FROM queue_ownership
+WHERE cluster = $cluster AND ds = $ds AND consumer_group = $group
+ORDER BY
+    list_position(['multiple_owners', 'unowned', 'unexpected_owner', 'unknown', 'shared', 'match'], state),
+    topic LIKE '\%RETRY\%%' ESCAPE '\', topic, broker_name, queue_id
+LIMIT 256

@@ -1,0 +1,180 @@
+"""`ledger explain`: a person on call sees one group on one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from rebalance_ledger.cli import app as command_line
+from rebalance_ledger.cli.app import app
+from tests.support.published_sample import Publisher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WIDTH = 80
+
+
+@pytest.fixture(autouse=True)
+def _narrow_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rebalance_ledger.cli.explain._WIDTH_OF_A_PIPE", WIDTH)
+
+
+def explain(warehouse: str, *arguments: str) -> str:
+    result = CliRunner().invoke(
+        app, ["explain", *arguments, "--warehouse", warehouse], catch_exceptions=False
+    )
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def refusal(
+    warehouse: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> str:
+    monkeypatch.setattr("sys.argv", ["ledger", "explain", *arguments, "--warehouse", warehouse])
+    with pytest.raises(SystemExit) as ending:
+        command_line.main()
+    assert ending.value.code == 2
+    return capsys.readouterr().err
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_group_is_explained_by_its_findings_owners_and_members(shop_warehouse: str) -> None:
+    screen = in_one_line(explain(shop_warehouse, "member-sync", "--cluster", "shop-prod"))
+
+    assert screen.startswith("member-sync in shop-prod on 2026-11-18 (UTC), gate: passed")
+    assert "3 queues: 1 multiple_owners, 1 unowned, 1 unknown" in screen
+    assert (
+        "multiple_owners (duplicate_client_id): payment-notify hz@broker-b:0 owned by 10.1.0.101@member"
+        in screen
+    )
+    assert "unowned (duplicate_client_id): payment-notify hz@broker-b:1 owned by no client" in screen
+    assert (
+        "unknown (members_unknown): payment-notify hz@broker-b:2 owned by 10.1.0.101@member; should be owned by unknown"
+        in screen
+    )
+    assert "payment-notify AVG_BY_CIRCLE" in screen
+
+
+def test_no_line_is_wider_than_the_terminal(shop_warehouse: str) -> None:
+    lines = explain(shop_warehouse, "member-sync", "--cluster", "shop-prod").splitlines()
+
+    assert max(map(len, lines)) <= WIDTH
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_one_queue_is_shown_without_the_others(shop_warehouse: str) -> None:
+    screen = explain(shop_warehouse, "order-service", "--cluster", "shop-prod", "--queue", "hz@broker-a:7")
+
+    assert "order-events hz@broker-a:7" in screen
+    assert "hz@broker-a:0" not in screen
+
+
+def test_a_queue_is_shown_with_its_owners_on_earlier_days(shop_warehouse: str) -> None:
+    screen = in_one_line(
+        explain(shop_warehouse, "order-service", "--cluster", "shop-prod", "--queue", "hz@broker-a:2")
+    )
+
+    assert (
+        "2026-11-18 match: order-events owned by 10.1.0.10@order-2; should be owned by 10.1.0.10@order-2"
+        in screen
+    )
+    assert (
+        "2026-11-17 match: order-events owned by 10.1.0.9@order-1; should be owned by 10.1.0.9@order-1"
+        in screen
+    )
+
+
+def test_an_earlier_day_is_shown_without_the_days_after_it(shop_warehouse: str) -> None:
+    screen = explain(
+        shop_warehouse,
+        "order-service",
+        "--cluster",
+        "shop-prod",
+        "--ds",
+        "2026-11-17",
+        "--queue",
+        "hz@broker-a:2",
+    )
+
+    assert "2026-11-17" in screen
+    assert "2026-11-18" not in screen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["member-sinc", "--cluster", "shop-prod"],
+            "There is no group 'member-sinc' in shop-prod on 2026-11-18: did you mean member-sync?",
+        ),
+        (
+            ["member-sync", "--cluster", "shop-prd"],
+            "No day of cluster 'shop-prd' is published: did you mean shop-prod?",
+        ),
+        (["member-sync"], "There are 2 clusters: name one with --cluster: pay-prod, shop-prod."),
+        (
+            ["member-sync", "--cluster", "shop-prod", "--ds", "2026-11-01"],
+            "2026-11-01 of shop-prod is not published; there are 2 published days, 2026-11-17 to 2026-11-18.",
+        ),
+        (
+            ["member-sync", "--cluster", "shop-prod", "--topic", "nope"],
+            "Group 'member-sync' has no topic 'nope' on 2026-11-18; it has payment-notify.",
+        ),
+        (
+            ["member-sync", "--cluster", "shop-prod", "--queue", "nope:1"],
+            "Group 'member-sync' has no queue nope:1 on 2026-11-18;",
+        ),
+        (
+            ["member-sync", "--cluster", "shop-prod", "--queue", "nope"],
+            "--queue 'nope' is not BROKER:ID, for example broker-a:3.",
+        ),
+    ],
+)
+def test_what_does_not_exist_is_named_with_what_does(
+    arguments: list[str],
+    sentence: str,
+    shop_warehouse: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert sentence in refusal(shop_warehouse, arguments, monkeypatch, capsys)
+
+
+def test_hostile_names_cannot_move_the_cursor_or_end_the_query(tmp_path: Path) -> None:
+    group, client = "o'x\x1b[2J", "c\x1b]0;x\x07\u202e"
+    publisher = Publisher(tmp_path / "warehouse")
+    drift = {
+        "consumer_group": group,
+        "topic": "t",
+        "broker_name": "b",
+        "queue_id": 0,
+        "state": "unowned",
+        "group_state": "online",
+    }
+    publisher.publish(
+        "c1",
+        "2026-11-18",
+        ownership_drift=[drift | {"observed_client_ids": [], "expected_client_ids": [client]}],
+        assignment_fairness=[
+            {
+                "consumer_group": group,
+                "topic": "t",
+                "strategy": "AVG",
+                "strategy_source": "observed",
+                "is_effective": True,
+                "group_state": "online",
+            }
+        ],
+    )
+
+    screen = explain(publisher.root, group)
+
+    assert "\x1b" not in screen.replace("\n", "")
+    assert r"c\x1b]0;x\x07\u202e" in screen
+    assert screen.replace("\n", "").isprintable()
