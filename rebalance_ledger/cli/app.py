@@ -260,6 +260,28 @@ def explain_group(
     )
 
 
+@app.command("report")
+def write_day_report(
+    output: Annotated[Path, typer.Option(help="HTML file to write.")],
+    cluster: Annotated[
+        str | None, typer.Option(help="Name of the cluster; needed if several are published.")
+    ] = None,
+    ds: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: the newest published day."),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Show this group in detail; default: the worst groups.")
+    ] = None,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+) -> None:
+    """Write the report of a published day as one HTML page that needs no network."""
+    from rebalance_ledger.report.day_report import write_report
+
+    day = write_report(warehouse, output, cluster=cluster, ds=ds.date() if ds else None, group=group)
+    typer.echo(f"The report of {day.cluster} for {day.ds} is in {output}.")
+
+
 @app.command()
 def tables(
     name: Annotated[

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from rebalance_ledger.printable import visible
 from rebalance_ledger.report.published_day import check_group, find_day
-from rebalance_ledger.report.queries import report_queries, report_query
+from rebalance_ledger.report.queries import Value, report_queries, report_query
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.query import open_tables
 
@@ -80,10 +80,10 @@ def _answers(
     queries = {
         query.name.rpartition("/")[2]: query
         for query in report_queries("group")
-        if query.name not in {"group/names", "group/ownership_history"}
+        if query.name not in {"group/ownership_history", "group/ring"}
     }
     queries["verdict"] = report_query("day/verdict")
-    values: dict[str, str | int | date] = {"cluster": day.cluster, "ds": day.ds, "group": group}
+    values: dict[str, Value] = {"cluster": day.cluster, "ds": day.ds, "groups": (group,)}
     if location is not None:
         queries["days"] = report_query("queue/days")
         values |= {"broker": location[0], "queue_id": location[1]}

@@ -56,11 +56,11 @@ def check_group(root: str, day: PublishedDay, group: str) -> None:
     Raises:
         QueryError: It has not; the sentence suggests groups with a like name.
     """
-    text = report_query("group/names").text({"cluster": day.cluster, "ds": day.ds})
+    text = report_query("day/group_names").text({"cluster": day.cluster, "ds": day.ds})
     with open_tables(root, [text]) as tables:
         names = [row["consumer_group"] for row in tables.rows(text)]
     if group not in names:
-        suggestion = did_you_mean(group, names, most=3, cutoff=0.5)
+        suggestion = did_you_mean(group, names, most=3, cutoff=0.6)
         raise QueryError(
             f"There is no group {group!r} in {day.cluster} on {day.ds}: {suggestion or f'there are {len(names)} groups.'}"
         )

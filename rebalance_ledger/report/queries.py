@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+Value = str | int | date | tuple[str, ...]
+"""A value of a parameter; several texts stand for the elements of an IN list."""
+
 _FOLDER: Final = Path(__file__).resolve().parents[2] / "sql" / "report"
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 
@@ -28,7 +31,7 @@ class Query:
         name: Path below `sql/report` without suffix, for example `day/findings`.
         title: First line of its comment.
         notes: The other lines of its comment, as one line; empty if there are none.
-        body: The statement below the comment, with `$cluster`, `$ds` and `$group`.
+        body: The statement below the comment, with `$cluster`, `$ds` and `$groups`.
     """
 
     name: str
@@ -36,7 +39,7 @@ class Query:
     notes: str
     body: str
 
-    def text(self, values: Mapping[str, str | int | date]) -> str:
+    def text(self, values: Mapping[str, Value]) -> str:
         """Return the statement with its parameters as literals, ready for `ledger sql`.
 
         Args:
@@ -62,7 +65,9 @@ def report_queries(folder: str) -> list[Query]:
     return [report_query(f"{folder}/{path.stem}") for path in sorted((_FOLDER / folder).glob("*.sql"))]
 
 
-def _literal(value: str | int | date) -> str:
+def _literal(value: Value) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_literal, value))
     if isinstance(value, int):
         return str(value)
     if isinstance(value, date):

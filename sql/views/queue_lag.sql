@@ -8,6 +8,12 @@ WITH answered AS (
     FROM export_record
     WHERE kind = 'consume_stats' AND state = 'payload'
 ),
+-- A union and left joins, unlike a full join, read only the days and groups that a query asks for.
+keys AS (
+    SELECT cluster, ds, consumer_group, topic, broker_name, queue_id FROM consume_progress
+    UNION
+    SELECT cluster, ds, consumer_group, topic, broker_name, queue_id FROM ownership_drift
+),
 queues AS (
     SELECT
         cluster,
@@ -25,8 +31,9 @@ queues AS (
         AND drift.group_state = 'online'
         AND drift.unknown_reason IS DISTINCT FROM 'pull_consumer_reports_no_queues'
         AND drift.unknown_reason IS DISTINCT FROM 'assigned_by_hand' AS is_never_read
-    FROM consume_progress AS progress
-    FULL JOIN ownership_drift AS drift USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
+    FROM keys
+    LEFT JOIN consume_progress AS progress USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
+    LEFT JOIN ownership_drift AS drift USING (cluster, ds, consumer_group, topic, broker_name, queue_id)
     LEFT JOIN queue_offset USING (cluster, ds, topic, broker_name, queue_id)
     LEFT JOIN answered USING (cluster, ds, consumer_group, broker_name)
 )

@@ -8,12 +8,13 @@ seen AS (
     SELECT finding_id, ds, age, row_number() OVER (PARTITION BY finding_id ORDER BY ds DESC) AS appearance
     FROM finding
     JOIN days USING (ds)
-    WHERE cluster = $cluster AND consumer_group = $group
+    WHERE cluster = $cluster AND consumer_group IN ($groups)
 ),
 runs AS (
     SELECT finding_id, min(ds) AS since, count(*) AS day_count FROM seen WHERE age = appearance GROUP BY finding_id
 )
 SELECT
+    f.consumer_group,
     f.severity,
     f.kind,
     f.topic,
@@ -30,8 +31,13 @@ FROM finding AS f
 LEFT JOIN runs USING (finding_id)
 LEFT JOIN (SELECT finding_id, kind FROM finding WHERE cluster = $cluster AND ds = $ds) AS parent
     ON f.parent_finding_id = parent.finding_id
-WHERE f.cluster = $cluster AND f.ds = $ds AND f.consumer_group = $group
+WHERE f.cluster = $cluster AND f.ds = $ds AND f.consumer_group IN ($groups)
+QUALIFY row_number() OVER (
+    PARTITION BY f.consumer_group
+    ORDER BY
+        f.root_finding_id IS NOT NULL, list_position(['critical', 'warning', 'info'], f.severity), f.kind, f.topic, f.broker_name,
+        f.client_id, f.likely_cause
+) <= 60
 ORDER BY
-    f.root_finding_id IS NOT NULL, list_position(['critical', 'warning', 'info'], f.severity), f.kind, f.topic, f.broker_name,
+    f.consumer_group, f.root_finding_id IS NOT NULL, list_position(['critical', 'warning', 'info'], f.severity), f.kind, f.topic, f.broker_name,
     f.client_id, f.likely_cause
-LIMIT 60

@@ -4,20 +4,24 @@
 -- where the client did not answer.
 WITH reported AS (
     SELECT
+        consumer_group,
         client_id,
-        list_sort(list_distinct(list(strategy) FILTER (strategy IS NOT NULL))) AS strategies,
-        list_sort(list_distinct(list(state))) AS answers
+        list_sort(list_distinct(list(strategy) FILTER (strategy IS NOT NULL))) AS strategies
     FROM consumer_client
-    WHERE cluster = $cluster AND ds = $ds AND consumer_group = $group
-    GROUP BY client_id
+    WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups)
+    GROUP BY consumer_group, client_id
 ),
 connected AS (
-    SELECT client_id, list_sort(list_distinct(list(client_language || ' ' || coalesce(client_version, 'unknown release')))) AS releases
+    SELECT
+        consumer_group,
+        client_id,
+        list_sort(list_distinct(list(client_language || ' ' || coalesce(client_version, 'unknown release')))) AS releases
     FROM consumer_connection
-    WHERE cluster = $cluster AND ds = $ds AND consumer_group = $group
-    GROUP BY client_id
+    WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups)
+    GROUP BY consumer_group, client_id
 )
 SELECT
+    consumer_group,
     client_id,
     coalesce(releases, []) AS releases,
     coalesce(strategies, []) AS reported_strategies,
@@ -26,8 +30,8 @@ SELECT
     round(queue_share, 3) AS queue_share,
     lag_count
 FROM client_load
-LEFT JOIN reported USING (client_id)
-LEFT JOIN connected USING (client_id)
-WHERE cluster = $cluster AND ds = $ds AND consumer_group = $group
-ORDER BY observed_queue_count DESC NULLS FIRST, client_id
-LIMIT 100
+LEFT JOIN reported USING (consumer_group, client_id)
+LEFT JOIN connected USING (consumer_group, client_id)
+WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups)
+QUALIFY row_number() OVER (PARTITION BY consumer_group ORDER BY observed_queue_count DESC NULLS FIRST, client_id) <= 100
+ORDER BY consumer_group, observed_queue_count DESC NULLS FIRST, client_id

@@ -1,5 +1,5 @@
 -- Expectations for which the day is published without the group
-SELECT expectation_id, expectation
+SELECT consumer_group, expectation_id, expectation
 FROM quarantined_group
-WHERE cluster = $cluster AND ds = $ds AND consumer_group = $group
-ORDER BY expectation_id
+WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups)
+ORDER BY consumer_group, expectation_id

@@ -2,10 +2,16 @@
 --
 -- The queues with a mismatch first. observed_owners: clients that have the queue in their own process table. expected_owners: clients
 -- that the effective strategy chooses; null if unknown.
-SELECT topic, broker_name, queue_id, state, observed_owners, expected_owners, likely_cause, reason
+SELECT consumer_group, topic, broker_name, queue_id, state, observed_owners, expected_owners, likely_cause, reason
 FROM queue_ownership
-WHERE cluster = $cluster AND ds = $ds AND consumer_group = $group
+WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups)
+QUALIFY row_number() OVER (
+    PARTITION BY consumer_group
+    ORDER BY
+        list_position(['multiple_owners', 'unowned', 'unexpected_owner', 'unknown', 'shared', 'match'], state),
+        topic LIKE '\%RETRY\%%' ESCAPE '\', topic, broker_name, queue_id
+) <= 256
 ORDER BY
+    consumer_group,
     list_position(['multiple_owners', 'unowned', 'unexpected_owner', 'unknown', 'shared', 'match'], state),
     topic LIKE '\%RETRY\%%' ESCAPE '\', topic, broker_name, queue_id
-LIMIT 256

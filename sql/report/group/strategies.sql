@@ -3,6 +3,7 @@
 -- moved_queue_count: queues whose owner would change from the effective strategy's to this one's. Null: unknown, because the owners
 -- of undetermined_topic_count topics by this strategy are.
 SELECT
+    consumer_group,
     strategy,
     is_effective,
     unowned_queue_count,
@@ -15,5 +16,5 @@ SELECT
     moved_queue_count,
     undetermined_topic_count
 FROM strategy_comparison
-WHERE cluster = $cluster AND ds = $ds AND consumer_group = $group
-ORDER BY is_effective DESC, strategy
+WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups)
+ORDER BY consumer_group, is_effective DESC, strategy

@@ -3,6 +3,7 @@
 -- strategy_source: `observed`: members report the strategy; `configured`: the settings file names it. reporting_client_count:
 -- members that reported their strategy, of client_count.
 SELECT
+    consumer_group,
     topic,
     group_state,
     group_state_reason,
@@ -20,6 +21,6 @@ SELECT
     spread_bound,
     is_within_bound
 FROM assignment_fairness
-WHERE cluster = $cluster AND ds = $ds AND consumer_group = $group AND is_effective
-ORDER BY topic LIKE '\%RETRY\%%' ESCAPE '\', topic
-LIMIT 60
+WHERE cluster = $cluster AND ds = $ds AND consumer_group IN ($groups) AND is_effective
+QUALIFY row_number() OVER (PARTITION BY consumer_group ORDER BY topic LIKE '\%RETRY\%%' ESCAPE '\', topic) <= 60
+ORDER BY consumer_group, topic LIKE '\%RETRY\%%' ESCAPE '\', topic

@@ -1,0 +1,187 @@
+"""The report of a day: every number is that of the SQL beside it, and the page loads and runs nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rebalance_ledger.report import day_report
+from rebalance_ledger.report.day_report import MOST_PAGE_BYTES, write_report
+from rebalance_ledger.tables.vocabulary import FindingKind
+from rebalance_ledger.warehouse.errors import QueryError
+from tests.support.published_sample import Publisher, publish_shop_days
+from tests.support.report_page import ReportPage, compare_tables_with_statements
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "<script>alert(1)</script>'; DROP TABLE x; --\x1b[31m\u202e&amp;"
+
+
+@pytest.fixture(scope="module")
+def shop_warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return publish_shop_days(tmp_path_factory.mktemp("shop") / "warehouse")
+
+
+def report(
+    root: str,
+    folder: Path,
+    *,
+    cluster: str | None = "shop-prod",
+    ds: date | None = None,
+    group: str | None = None,
+) -> str:
+    output = folder / "report.html"
+    write_report(root, output, cluster=cluster, ds=ds, group=group)
+    return output.read_text(encoding="utf-8")
+
+
+def test_every_table_of_the_page_has_the_rows_of_the_sql_beside_it(
+    shop_warehouse: str, tmp_path: Path
+) -> None:
+    page = ReportPage.of(report(shop_warehouse, tmp_path))
+
+    assert compare_tables_with_statements(shop_warehouse, page) >= 10
+
+
+def test_the_page_allows_no_script_no_request_and_one_style_sheet(
+    shop_warehouse: str, tmp_path: Path
+) -> None:
+    page = ReportPage.of(report(shop_warehouse, tmp_path))
+
+    policy = next(
+        tag["content"] for name, tag in page.tags if tag.get("http-equiv") == "Content-Security-Policy"
+    )
+    digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert {name for name, _ in page.tags} & {
+        "script",
+        "link",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "base",
+    } == set()
+    assert [tag for _, tag in page.tags if "style" in tag or any(key.startswith("on") for key in tag)] == []
+    links = [tag["href"] or "" for _, tag in page.tags if "href" in tag]
+    assert links
+    assert all(link.startswith("#") for link in links)
+
+
+def test_every_link_leads_to_a_part_of_the_page(shop_warehouse: str, tmp_path: Path) -> None:
+    page = ReportPage.of(report(shop_warehouse, tmp_path))
+
+    ids = [tag["id"] for _, tag in page.tags if "id" in tag]
+    assert len(ids) == len(set(ids))
+    assert {(tag["href"] or "").removeprefix("#") for _, tag in page.tags if "href" in tag} <= set(ids)
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    drift = {
+        "consumer_group": HOSTILE,
+        "topic": HOSTILE,
+        "broker_name": HOSTILE,
+        "queue_id": 0,
+        "state": "unexpected_owner",
+    }
+    problem = {
+        "severity": "critical",
+        "kind": "unowned",
+        "evidence": HOSTILE,
+        "advice": HOSTILE,
+        "finding_id": "f1",
+    }
+    nulls: dict[str, Any] = {"parent_finding_id": None, "root_finding_id": None}
+    publisher.publish(
+        HOSTILE[:20],
+        "2026-11-18",
+        ownership_drift=[drift | {"observed_client_ids": [HOSTILE], "expected_client_ids": ["c"]}],
+        finding=[problem | nulls | {"consumer_group": HOSTILE, "topic": HOSTILE, "client_id": HOSTILE}],
+    )
+
+    html = report(publisher.root, tmp_path, cluster=None)
+
+    page = ReportPage.of(html)
+    assert "script" not in {name for name, _ in page.tags}
+    assert "<script>alert(1)</script>'; DROP TABLE x; --\\x1b[31m\\u202e&amp;" in page.text
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    assert compare_tables_with_statements(publisher.root, page) >= 1
+
+
+def test_the_same_day_gives_the_same_bytes(shop_warehouse: str, tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
+
+    assert report(shop_warehouse, tmp_path) == report(shop_warehouse, tmp_path / "again")
+
+
+def test_an_earlier_day_has_its_own_numbers(shop_warehouse: str, tmp_path: Path) -> None:
+    html = report(shop_warehouse, tmp_path, ds=date(2026, 11, 17))
+
+    assert "<h1>shop-prod, 2026-11-17</h1>" in html
+    assert "10.1.0.11@order-3" in html  # It left before the next day.
+
+
+def test_one_group_is_shown_alone_and_open(shop_warehouse: str, tmp_path: Path) -> None:
+    page = ReportPage.of(report(shop_warehouse, tmp_path, group="member-sync"))
+
+    details = [tag for name, tag in page.tags if name == "details" and tag.get("class") == "group"]
+    assert len(details) == 1
+    assert "open" in details[0]
+
+
+def test_a_group_that_does_not_exist_is_refused_and_nothing_is_written(
+    shop_warehouse: str, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        QueryError,
+        match="There is no group 'member-sink' in shop-prod on 2026-11-18: did you mean member-sync",
+    ):
+        report(shop_warehouse, tmp_path, group="member-sink")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_cluster_is_cut_to_the_worst_groups_and_says_so(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    owners = [f"client-{number:02}-{'x' * 150}" for number in range(20)]
+    publisher.publish(
+        "large",
+        "2026-11-18",
+        ownership_drift=[
+            {
+                "consumer_group": f"group-{group:03}",
+                "topic": f"topic-{queue}",
+                "broker_name": "b" * 100,
+                "queue_id": queue,
+                "state": "unexpected_owner" if group == 59 else "match",
+                "observed_client_ids": owners,
+                "expected_client_ids": owners,
+            }
+            for group in range(60)
+            for queue in range(100)
+        ],
+    )
+
+    html = report(publisher.root, tmp_path, cluster=None)
+
+    page = ReportPage.of(html)
+    shown_groups = sum(tag.get("class") == "group" for name, tag in page.tags if name == "details")
+    assert 0 < shown_groups < 60
+    assert len(html.encode()) <= MOST_PAGE_BYTES
+    assert f"The worst {shown_groups} of 60 groups." in html
+    assert html.index("<summary>group-059</summary>") < html.index("<summary>group-000</summary>")
+
+
+def test_every_kind_of_finding_has_a_page_that_can_be_shown() -> None:
+    pages = [day_report._finding_page(kind) for kind in FindingKind]
+
+    assert all("How it arises" in page for page in pages)
+    assert not any("<a " in page for page in pages)
