@@ -8,8 +8,9 @@ clusters are processed independently, so a missing export of one cluster does no
 | `clusters` | reads the cluster names from the settings file | correct the settings file |
 | `verify_export` | checks the landed export against its manifest; today's scheduled run waits for it | the export is missing or damaged: upload it again. A past day never queries a live cluster |
 | `build` | one Spark application: computes and stages silver and gold, and measures what the gate evaluates | see the log; a crash is retried |
-| `gate` | Great Expectations evaluates the staged day; the button *Data Docs* links to its pages | **nothing was published.** The message names table, expectation and examples; the staged day stays for inspection |
+| `gate` | Great Expectations evaluates the staged day; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day stays for inspection |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
+| `report` | writes the report of the day; the button *Report* opens it | the day is published all the same; clear the task |
 
 **`ds`** is the UTC day of the run's logical date, and the UTC day of the export. The run of a day is created at its first
 minute and waits for that day's export until the day is over.
@@ -38,6 +39,7 @@ from rebalance_ledger.operators.ledger import (
     GateOperator,
     LedgerBuildOperator,
     LedgerStepOperator,
+    ReportOperator,
     VerifyExportSensor,
     places,
     retry_policy,
@@ -111,7 +113,13 @@ def queue_ledger() -> None:
             outlets=[PUBLISHED],
             doc_md="Replaces the day in the published tables. The last write is its row of `publication`.",
         )
-        verified >> built >> judged >> published
+        reported = ReportOperator(
+            task_id="report",
+            cluster=cluster,
+            map_index_template=name,
+            doc_md="Writes the report of the published day; the button *Report* opens it.",
+        )
+        verified >> built >> judged >> published >> reported
 
     cluster_day.expand(cluster=clusters())
 

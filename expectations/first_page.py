@@ -84,7 +84,7 @@ class _SuiteOfDay:
 def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) -> None:
     """Write `index.html`; it replaces the list of suites that Great Expectations writes there.
 
-    The page loads nothing, and its content security policy enforces that. It links the day's report if that is in the same directory.
+    The page loads nothing, and its content security policy enforces that. It links the day's report, which is written beside it once the day is published.
 
     Args:
         directory: Data Docs of one cluster and day, with the pages of the suites.
@@ -126,7 +126,7 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
         arguments=arguments,
         # Names without shell metacharacters get the more readable double quotes.
         query=f'"{query}"' if shlex.quote(name) == name else shlex.quote(query),
-        has_report=(directory / "report.html").is_file(),
+        has_report=verdict.verdict != "refused",
     )
     (directory / "index.html").write_text(text, encoding="utf-8")
 

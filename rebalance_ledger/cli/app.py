@@ -133,6 +133,7 @@ class StepName(StrEnum):
     VERIFY = "verify"
     GATE = "gate"
     PUBLISH = "publish"
+    REPORT = "report"
 
 
 @app.command()
@@ -155,6 +156,8 @@ def run(
         verdict = steps.gate(day)
     with _step("publish"):
         publication = steps.publish(day)
+    with _step("report"):
+        page = steps.report(day)
     for warning in verdict.warnings:
         _stderr.print(f"warning: {warning}")
     changed = len(publication.changed_tables)
@@ -163,6 +166,8 @@ def run(
         f"{changed} tables changed."
     )
     _print_problems(day)
+    if page is not None:
+        _stderr.print(f"Report: {page}", soft_wrap=True)
     _warn_of_outdated_days(day.warehouse, cluster, day.exports)
 
 
@@ -650,6 +655,13 @@ def step(
                 f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
             )
             _warn_of_outdated_days(day.warehouse, cluster, day.exports)
+        case StepName.REPORT:
+            page = steps.report(day)
+            typer.echo(
+                f"Report: {page}"
+                if page is not None
+                else "The warehouse is in an object store, which has no pages: `ledger report` writes the report into a file."
+            )
 
 
 def main() -> None:

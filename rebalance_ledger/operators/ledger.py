@@ -20,7 +20,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -28,6 +27,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, Conn
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from rebalance_ledger.driver_options import driver_options
+from rebalance_ledger.operators.pages import page_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,6 @@ _NEVER_RETRIED = {BAD_INPUT, REFUSED}
 _REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
 # Stack frames and log lines (in the format of conf/spark/log4j2.properties) around the output of a Spark application.
 _JVM_LINE = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|\d\d:\d\d:\d\d (WARN|ERROR) )")
-_PAGES_PREFIX = "All results: "  # equal to the text of `expectations.verdict.explain`; a test compares them
 BUILD_SCRIPT = Path(__file__).resolve().parents[2] / "spark_jobs" / "build.py"
 
 
@@ -327,7 +326,7 @@ class LedgerStepOperator(ClusterOperator):
     """Run one step that needs no Spark, `ledger step <name>`, for one cluster and day.
 
     Args:
-        stage: `verify` or `publish`; `gate` has a separate operator.
+        stage: `verify` or `publish`; `gate` and `report` have operators with links.
         kwargs: See `ClusterOperator`.
     """
 
@@ -352,6 +351,28 @@ class LedgerStepOperator(ClusterOperator):
         self.run_ledger(["step", self.stage], arguments_for(self.cluster, ds))
 
 
+class _PageOperator(LedgerStepOperator):
+    """A step that writes a page and names its file on a line of its own, after `page_prefix`."""
+
+    page_prefix = ""
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(**kwargs)
+        self.page_url = ""
+
+    def _log_lines(self, stream: Iterable[str] | None, keep: deque[str]) -> None:
+        """Log the step's output and store the address of its page."""
+
+        def lines_with_url_stored() -> Iterator[str]:
+            for line in stream or ():
+                before, prefix, page = line.rstrip().partition(self.page_prefix)
+                if prefix and not before:
+                    self.page_url = page_url(Path(page))
+                yield line
+
+        super()._log_lines(lines_with_url_stored(), keep)
+
+
 class DataDocsLink(BaseOperatorLink):
     """Link from the gate's task to the Data Docs pages of its verdict."""
 
@@ -359,10 +380,10 @@ class DataDocsLink(BaseOperatorLink):
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  # Airflow's own signature
         """Return the address of the day's pages; Airflow calls this after the task and stores the result as an XCom."""
-        return operator.data_docs_url if isinstance(operator, GateOperator) else ""
+        return operator.page_url if isinstance(operator, GateOperator) else ""
 
 
-class GateOperator(LedgerStepOperator):
+class GateOperator(_PageOperator):
     """Run `ledger step gate` and link the pages of its verdict, including those of a refusal.
 
     Args:
@@ -370,34 +391,34 @@ class GateOperator(LedgerStepOperator):
     """
 
     operator_extra_links = (DataDocsLink(),)
+    page_prefix = "All results: "  # equal to the text of `expectations.verdict.explain`; a test compares them
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(stage="gate", **kwargs)
-        self.data_docs_url = ""
-
-    def _log_lines(self, stream: Iterable[str] | None, keep: deque[str]) -> None:
-        """Log the gate's output and store the address of its pages, which the gate writes on a separate line."""
-
-        def lines_with_url_stored() -> Iterator[str]:
-            for line in stream or ():
-                before, prefix, page = line.rstrip().partition(_PAGES_PREFIX)
-                if prefix and not before:
-                    self.data_docs_url = data_docs_url(Path(page))
-                yield line
-
-        super()._log_lines(lines_with_url_stored(), keep)
 
 
-def data_docs_url(page: Path) -> str:
-    """Return the URL of a page in `<warehouse>/data_docs`: below LEDGER_DATA_DOCS_URL if that is set, else a file URL.
+class ReportLink(BaseOperatorLink):
+    """Link from the task `report` to the report of the day."""
 
-    A browser opens no file from a page of Airflow, and Airflow serves none: so the folder has to be served for the link to open.
+    name = "Report"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  # Airflow's own signature
+        """Return the address of the report; Airflow calls this after the task and stores the result as an XCom."""
+        return operator.page_url if isinstance(operator, ReportOperator) else ""
+
+
+class ReportOperator(_PageOperator):
+    """Run `ledger step report` and link the report.
+
+    Args:
+        kwargs: See `ClusterOperator`.
     """
-    served_at = os.environ.get("LEDGER_DATA_DOCS_URL")
-    if not served_at:
-        return page.as_uri()
-    folder = Path(places(("warehouse",))["warehouse"]).resolve() / "data_docs"
-    return f"{served_at.rstrip('/')}/{quote(page.relative_to(folder).as_posix())}"
+
+    operator_extra_links = (ReportLink(),)
+    page_prefix = "Report: "
+
+    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(stage="report", **kwargs)
 
 
 class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):

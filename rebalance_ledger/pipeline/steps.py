@@ -189,6 +189,25 @@ def publish(day: Day) -> Publication:
     return publish_day(day.warehouse, day.cluster, day.ds)
 
 
+def report(day: Day) -> Path | None:
+    """Write the report of the published day beside its Data Docs and return the file.
+
+    None if the warehouse is in an object store, which has no pages.
+
+    Raises:
+        QueryError: The day is not published, or cannot be read.
+    """
+    from rebalance_ledger.report.day_report import write_report
+
+    docs = day.warehouse.data_docs_index(day.cluster, day.ds)
+    if docs is None:
+        return None
+    docs.parent.mkdir(parents=True, exist_ok=True)
+    page = docs.with_name("report.html")
+    write_report(day.warehouse.root, page, cluster=day.cluster, ds=day.ds, group=None)
+    return page
+
+
 def _use_project_spark() -> None:
     """Point Spark at this checkout's configuration, unless the environment already says where it is."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -32,6 +32,7 @@ def test_each_cluster_of_the_settings_goes_its_own_way(
     # Tried once: the same input would be refused again.
     assert outcome["tasks"]["gate east"] == ["failed", 1]
     assert outcome["tasks"]["publish west"] == ["success", 1]
+    assert outcome["tasks"]["report west"] == ["success", 1]
     # A task that never ran goes by its number: its cluster's name is rendered when it starts.
     assert outcome["tasks"]["publish 0"][0] == "upstream_failed"
     assert outcome["events"] == [{"cluster": "west", "ds": "2026-11-17"}]

@@ -50,7 +50,13 @@ def test_the_folder_holds_exactly_these_dags(bag: DagBag) -> None:
 
 @pytest.mark.parametrize(
     ("upstream", "downstream"),
-    [("clusters", "verify_export"), ("verify_export", "build"), ("build", "gate"), ("gate", "publish")],
+    [
+        ("clusters", "verify_export"),
+        ("verify_export", "build"),
+        ("build", "gate"),
+        ("gate", "publish"),
+        ("publish", "report"),
+    ],
 )
 def test_no_step_starts_before_the_one_it_depends_on_has_succeeded(
     dag: DAG, upstream: str, downstream: str

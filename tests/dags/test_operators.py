@@ -8,8 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -24,10 +22,13 @@ from rebalance_ledger.operators.ledger import (
     LedgerBuildOperator,
     LedgerStepOperator,
     MaintainWarehouseOperator,
+    ReportLink,
+    ReportOperator,
     StageCrashedError,
     StageRefusedError,
     VerifyExportSensor,
 )
+from rebalance_ledger.operators.pages import page_url
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -78,9 +79,12 @@ def test_the_gates_link_is_kept_with_the_dag_by_the_name_under_which_it_is_asked
 
 
 @pytest.mark.parametrize("code", [0, 3])
-@pytest.mark.parametrize("served_at", [None, "https://docs.example/ledger/"])
+@pytest.mark.parametrize(
+    ("served_at", "start"),
+    [(None, "/queue-ledger"), ("https://docs.example/ledger/", "https://docs.example/ledger")],
+)
 def test_the_gates_link_leads_to_the_page_that_it_built(
-    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, code: int, served_at: str | None
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, code: int, served_at: str | None, start: str
 ) -> None:
     folder = Path(stand_ins.environment["LEDGER_WAREHOUSE"]) / "data_docs" / "prod%2Feu" / "2026-11-16"
     verdict = judge([], cluster="prod/eu", ds=date(2026, 11, 16), run_id="r", data_docs_dir=folder)
@@ -93,11 +97,27 @@ def test_the_gates_link_leads_to_the_page_that_it_built(
         judged.execute(context())
 
     link = DataDocsLink().get_link(judged, ti_key=None)  # type: ignore[arg-type]  # it asks the operator alone
-    if served_at:
-        assert link == "https://docs.example/ledger/prod%252Feu/2026-11-16/index.html"
-    else:
-        assert Path(url2pathname(urlsplit(link).path)) == folder / "index.html"
+    assert link == f"{start}/prod%252Feu/2026-11-16/index.html"
     assert (folder / "index.html").is_file()
+
+
+def test_links_are_below_the_path_at_which_a_proxy_serves_airflow(
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/airflow/")
+    page = Path(stand_ins.environment["LEDGER_WAREHOUSE"]) / "data_docs" / "c" / "2026-11-16" / "index.html"
+
+    assert page_url(page) == "/airflow/queue-ledger/c/2026-11-16/index.html"
+
+
+def test_the_reports_link_leads_to_the_page_that_the_step_names(stand_ins: StandIns) -> None:
+    page = Path(stand_ins.environment["LEDGER_WAREHOUSE"]) / "data_docs" / "c" / "2026-11-16" / "report.html"
+    stand_ins.end({"report c": (0, f"Report: {page}")})
+    report = ReportOperator(task_id="report", cluster="c")
+
+    report.execute(context())
+
+    assert ReportLink().get_link(report, ti_key=None) == "/queue-ledger/c/2026-11-16/report.html"  # type: ignore[arg-type]
 
 
 def test_a_gate_that_crashed_has_no_pages_to_link(stand_ins: StandIns) -> None:
@@ -314,7 +334,7 @@ class TestWaitingForTheExport:
 
 
 def end_all(stand_ins: StandIns, code: int, words: str) -> None:
-    stand_ins.end({f"{name} c": (code, words) for name in ("verify", "build", "gate", "publish")})
+    stand_ins.end({f"{name} c": (code, words) for name in ("verify", "build", "gate", "publish", "report")})
 
 
 @pytest.mark.parametrize(("dry_run", "said"), [("true", []), ("false", ["--apply"])])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +12,9 @@ from rebalance_ledger.warehouse.layout import Warehouse
 from tests.e2e.conftest import SAMPLE, Project
 from tests.real_cluster.processes import descendants, have_ended
 from tests.support.computed_days import published_state
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -47,7 +49,7 @@ def make_run(
 def test_it_shows_every_step_of_every_day_and_ends_with_what_to_try_next(output: str) -> None:
     for day in (FIRST, SECOND):
         assert f"\n{day}\n" in output
-    for step in ("verify_export", "build", "gate", "publish"):
+    for step in ("verify_export", "build", "gate", "publish", "report"):
         assert output.count(f" {step} ") == 2
     assert "failed" not in output
     assert output.rstrip().endswith("make airflow")
@@ -80,7 +82,7 @@ def test_a_second_run_changes_no_row_and_a_damaged_export_stops_it_and_is_named(
 
     said = make_run(project, tmp_path / "exports", damaged=SECOND, expect=2)
 
-    for step in ("build", "gate", "publish"):
+    for step in ("build", "gate", "publish", "report"):
         assert said.count(f" {step} ") == 1
     assert f"verify_export of shop-prod failed for {SECOND} (exit code 2)" in said
     assert "nameserver_routes.jsonl" in said
@@ -100,21 +102,16 @@ def test_a_backfill_publishes_both_its_dates_and_all_between_with_the_rows_of_ma
         assert sorted(days) == [f"backfill__{day}T00:00:00+00:00" for day in (FIRST, SECOND, THIRD)]
         assert scheduled.api.wait_for(days) == ["success"] * len(days)
         pages = [
-            page_behind(scheduled.api.buttons(day, "cluster_day.gate")["Data Docs"]) for day in sorted(days)
+            scheduled.api.page(scheduled.api.buttons(day, task)[button])
+            for task, button in (("cluster_day.gate", "Data Docs"), ("cluster_day.report", "Report"))
+            for day in sorted(days)
         ]
         family = descendants(server.pid)
     assert server.returncode == 0
     assert have_ended(family) is None
     published = scheduled.rows("SELECT ds FROM publication ORDER BY ds")
     assert [row["ds"] for row in published] == [FIRST, SECOND, THIRD]
-    for page, row in zip(pages, published, strict=True):
+    for page, row in zip(pages, [*published, *published], strict=True):
         assert row["ds"] in page
     by_scheduler = list(fingerprint(str(scheduled.warehouse), "shop-prod"))
     assert [table for table in by_scheduler if f"{table.ds}" != THIRD] == by_make_run
-
-
-def page_behind(address: str) -> str:
-    """What a browser is shown that is given the address of a file."""
-    parts = urlsplit(address)
-    assert parts.scheme == "file"
-    return Path(unquote(parts.path)).read_text(encoding="utf-8")

@@ -123,6 +123,14 @@ class AirflowApi:
         ]
         return links
 
+    def page(self, address: str) -> str:
+        """Return the page at an address on the same server, asked for as a browser does that has logged in."""
+        assert address.startswith("/"), address
+        request = Request(f"{self._address}{address}", headers={"Cookie": f"_token={self._token}"})  # noqa: S310  # http on loopback
+        with build_opener(ProxyHandler({})).open(request, timeout=60) as response:
+            text: str = response.read().decode("utf-8")
+        return text
+
     def _send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         request = Request(  # noqa: S310  # http on loopback, or in a container's network
             f"{self._address}{path}",
