@@ -287,6 +287,22 @@ def write_day_report(
     typer.echo(f"The report of {day.cluster} for {day.ds} is in {output}.")
 
 
+@app.command("metrics")
+def show_metrics(
+    output: Annotated[
+        Path | None, typer.Option(help="File to write, for example for node_exporter's textfile collector.")
+    ] = None,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+) -> None:
+    """Write freshness, verdicts, findings, ownership and fairness as OpenMetrics text."""
+    from rebalance_ledger.report.metrics import metrics_text, write_metrics
+
+    if output is None:
+        typer.echo(metrics_text(warehouse), nl=False)
+    else:
+        write_metrics(warehouse, output)
+
+
 @app.command()
 def tables(
     name: Annotated[

@@ -149,6 +149,7 @@ def gate(day: Day) -> Verdict:
     from expectations.gate import judge
     from expectations.verdict import explain
     from rebalance_ledger.pipeline.gate_input import read_gate_input
+    from rebalance_ledger.warehouse.errors import QueryError
     from rebalance_ledger.warehouse.publish import quarantine
     from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, read_build, write_verdict
 
@@ -174,6 +175,10 @@ def gate(day: Day) -> Verdict:
     )
     if verdict.verdict == "refused":
         quarantine(day.warehouse, day.cluster, day.ds, verdict.results)
+        try:
+            write_metrics_file(day.warehouse)
+        except (OSError, QueryError) as error:  # The refusal is what the caller must learn.
+            verdict = replace(verdict, notes=[*verdict.notes, f"the metrics were not written: {error}"])
         raise RefusedError(explain(verdict))
     return verdict
 
@@ -190,15 +195,17 @@ def publish(day: Day) -> Publication:
 
 
 def report(day: Day) -> Path | None:
-    """Write the report of the published day beside its Data Docs and return the file.
+    """Write the metrics file, and the report of the published day beside its Data Docs; return the file of the report.
 
     None if the warehouse is in an object store, which has no pages.
 
     Raises:
         QueryError: The day is not published, or cannot be read.
+        OSError: A file cannot be written.
     """
     from rebalance_ledger.report.day_report import write_report
 
+    write_metrics_file(day.warehouse)
     docs = day.warehouse.data_docs_index(day.cluster, day.ds)
     if docs is None:
         return None
@@ -206,6 +213,20 @@ def report(day: Day) -> Path | None:
     page = docs.with_name("report.html")
     write_report(day.warehouse.root, page, cluster=day.cluster, ds=day.ds, group=None)
     return page
+
+
+def write_metrics_file(warehouse: Warehouse) -> None:
+    """Write the metrics of all clusters into the file that LEDGER_METRICS_FILE names, if it is set.
+
+    Raises:
+        QueryError: The warehouse cannot be read.
+        OSError: The file cannot be written.
+    """
+    from rebalance_ledger.report.metrics import write_metrics
+
+    output = os.environ.get("LEDGER_METRICS_FILE")
+    if output:
+        write_metrics(warehouse.root, Path(output))
 
 
 def _use_project_spark() -> None:

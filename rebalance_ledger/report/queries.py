@@ -1,4 +1,4 @@
-"""The queries of `sql/report`: their text with the values of a cluster, day and group.
+"""The queries of `sql/report` and `sql/metrics`: their text with the values of a cluster, day and group.
 
 What belongs here: names, titles and texts of queries. What does not: their answers (`day_report`).
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Value = str | int | date | tuple[str, ...]
 """A value of a parameter; several texts stand for the elements of an IN list."""
 
-_FOLDER: Final = Path(__file__).resolve().parents[2] / "sql" / "report"
+_SQL: Final = Path(__file__).resolve().parents[2] / "sql"
 _PARAMETER: Final = re.compile(r"\$(\w+)")
 
 
@@ -53,16 +53,26 @@ class Query:
 
 @cache
 def report_query(name: str) -> Query:
-    """Read a query of `sql/report`."""
-    lines = (_FOLDER / f"{name}.sql").read_text(encoding="utf-8").splitlines()
-    comment = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
-    body = "\n".join(line for line in lines if not line.startswith("--"))
-    return Query(name, comment[0], " ".join(comment[1:]).strip(), body)
+    """Read a query of `sql/report`, by its path below that folder."""
+    return _read("report", name)
 
 
 def report_queries(folder: str) -> list[Query]:
-    """Return the queries of one folder, `day` or `group`, sorted by name."""
-    return [report_query(f"{folder}/{path.stem}") for path in sorted((_FOLDER / folder).glob("*.sql"))]
+    """Return the queries of one folder of `sql/report`, `day` or `group`, sorted by name."""
+    paths = sorted((_SQL / "report" / folder).glob("*.sql"))
+    return [report_query(f"{folder}/{path.stem}") for path in paths]
+
+
+def metric_queries() -> list[Query]:
+    """Return the queries of `sql/metrics`, sorted by name."""
+    return [_read("metrics", path.stem) for path in sorted((_SQL / "metrics").glob("*.sql"))]
+
+
+def _read(folder: str, name: str) -> Query:
+    lines = (_SQL / folder / f"{name}.sql").read_text(encoding="utf-8").splitlines()
+    comment = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+    body = "\n".join(line for line in lines if not line.startswith("--"))
+    return Query(name, comment[0], " ".join(comment[1:]).strip(), body)
 
 
 def _literal(value: Value) -> str:
