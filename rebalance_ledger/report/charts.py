@@ -78,15 +78,18 @@ def moves_chart(rows: Sequence[Row]) -> Markup:
     ).format(width, width, days, Markup("").join(marks))
 
 
-def ownership_map(queues: Sequence[Row]) -> Markup:
+def ownership_map(queues: Sequence[Row], members: Sequence[Row]) -> Markup:
     """Return the map of queues and clients: who should own each queue, who does, and where they differ.
 
-    Empty if the group is too large for a map, or no client owns or should own a queue.
+    Empty if the group is too large for a map, or has no clients.
+
+    Args:
+        queues: Rows of `group/queues`.
+        members: Rows of `group/members`; a member without a queue has an empty column.
     """
-    clients = sorted(
-        {name for row in queues for name in (*row["observed_owners"], *(row["expected_owners"] or ()))}
-    )
-    if not clients or len(clients) > MOST_MAP_CLIENTS or len(queues) > MOST_MAP_QUEUES:
+    owners = {name for row in queues for name in (*row["observed_owners"], *(row["expected_owners"] or ()))}
+    clients = sorted(owners | {row["client_id"] for row in members})
+    if not queues or not clients or len(clients) > MOST_MAP_CLIENTS or len(queues) > MOST_MAP_QUEUES:
         return Markup("")
     marks = [
         Markup('<text x="{}" y="16" text-anchor="middle">{}</text>').format(

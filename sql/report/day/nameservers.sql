@@ -9,6 +9,7 @@ SELECT
     list_sort(list(nameserver || ': ' || CASE
         WHEN state = 'unknown' THEN 'no answer'
         WHEN is_routed THEN 'perm ' || perm || ', ' || read_queue_count || ' read, ' || write_queue_count || ' write queues'
+            || coalesce(', order ' || order_topic_conf, '')
         ELSE 'not in the route'
     END)) AS answers
 FROM route_divergence
