@@ -10,6 +10,7 @@ clusters are processed independently, so a missing export of one cluster does no
 | `build` | one Spark application: computes and stages silver and gold, and measures what the gate evaluates | see the log; a crash is retried |
 | `gate` | Great Expectations evaluates the staged day; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day stays for inspection |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
+| `notify` | notifies of new critical findings, of those that are gone, and of a refused day, each once; skipped without `LEDGER_NOTIFY_CONNECTION` | the next run notifies |
 | `report` | writes the report of the day; the button *Report* opens it | the day is published all the same; clear the task |
 
 **`ds`** is the UTC day of the run's logical date, and the UTC day of the export. The run of a day is created at its first
@@ -39,6 +40,7 @@ from rebalance_ledger.operators.ledger import (
     GateOperator,
     LedgerBuildOperator,
     LedgerStepOperator,
+    NotifyOperator,
     ReportOperator,
     VerifyExportSensor,
     places,
@@ -119,7 +121,14 @@ def queue_ledger() -> None:
             map_index_template=name,
             doc_md="Writes the report of the published day; the button *Report* opens it.",
         )
-        verified >> built >> judged >> published >> reported
+        notified = NotifyOperator(
+            task_id="notify",
+            cluster=cluster,
+            map_index_template=name,
+            trigger_rule="all_done",  # after a refusal too
+            doc_md="Notifies of new critical findings, of those that are gone, and of a refused day, over `LEDGER_NOTIFY_CONNECTION`.",
+        )
+        verified >> built >> judged >> published >> [reported, notified]
 
     cluster_day.expand(cluster=clusters())
 

@@ -11,6 +11,7 @@ What belongs here: options, progress, what a person reads. What does not: any ru
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql, show_tables
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
 from rebalance_ledger.exports.manifest import ExportError, Manifest
+from rebalance_ledger.notification.destination import NotificationError
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.printable import visible
 from rebalance_ledger.settings import SettingsError
@@ -301,6 +303,31 @@ def show_metrics(
         typer.echo(metrics_text(warehouse), nl=False)
     else:
         write_metrics(warehouse, output)
+
+
+@app.command("notify")
+def send_notification(
+    cluster: Cluster,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+    *,
+    from_stdin: Annotated[
+        bool, typer.Option("--destination-from-stdin", help="Read the destination from standard input.")
+    ] = False,
+) -> None:
+    """Notify of new critical findings, of those that are gone, and of a refused day, each once.
+
+    LEDGER_NOTIFY_URL is the destination: https://… for a webhook, or smtp://login:password@host:port?from=A&to=B for e-mail.
+    """
+    from rebalance_ledger.notification.changes import notify
+    from rebalance_ledger.notification.destination import destination_of
+
+    url = sys.stdin.readline() if from_stdin else os.environ.get("LEDGER_NOTIFY_URL", "")
+    if not url.strip():
+        raise typer.BadParameter("There is no destination: set LEDGER_NOTIFY_URL.")
+    changes = notify(warehouse, cluster, destination_of(url))
+    typer.echo(
+        f"Sent: {changes.subject}" if changes.are_any else f"Nothing new for {cluster}: nothing was sent."
+    )
 
 
 @app.command()
@@ -704,7 +731,7 @@ def main() -> None:
     ) as error:
         _print_error(str(error))
         sys.exit(BAD_INPUT)
-    except (AdminClientError, UnreachableError, WriteError) as error:
+    except (AdminClientError, NotificationError, UnreachableError, WriteError) as error:
         _print_error(str(error))
         sys.exit(CRASHED)
     except OSError as error:

@@ -20,11 +20,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, Connection
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSkipException,
+)
 
 from rebalance_ledger.driver_options import driver_options
 from rebalance_ledger.operators.pages import page_url
@@ -419,6 +425,65 @@ class ReportOperator(_PageOperator):
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(stage="report", **kwargs)
+
+
+class NotifyOperator(ClusterOperator):
+    """Run `ledger notify` if LEDGER_NOTIFY_CONNECTION names a connection; skip the task otherwise.
+
+    A webhook is a connection whose password is its URL, which Airflow masks in logs. E-mail is a connection of type smtp: host, port,
+    login, password, and in its extra `from_email`, `to_emails` (a list) and, without TLS, `disable_tls`.
+
+    Args:
+        kwargs: See `ClusterOperator`.
+    """
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature
+        """Send what is new.
+
+        Raises:
+            AirflowSkipException: If no connection is named.
+            AirflowFailException: If there is no such connection, or it lacks something.
+            StageRefusedError: If the warehouse cannot be read, or the destination is wrong.
+            StageCrashedError: If the notification was not accepted; another attempt sends it again.
+        """
+        conn_id = os.environ.get("LEDGER_NOTIFY_CONNECTION")
+        if not conn_id:
+            raise AirflowSkipException(
+                "Nobody is notified: LEDGER_NOTIFY_CONNECTION names no connection (see docs/alerts.md)."
+            )
+        options = [f"--cluster={self.cluster}", f"--warehouse={places(('warehouse',))['warehouse']}"]
+        self.run_ledger(["notify"], [*options, "--destination-from-stdin"], f"{_destination(conn_id)}\n")
+
+
+def _destination(conn_id: str) -> str:
+    """Return the URL of a connection's destination, as `ledger notify` reads it."""
+    try:
+        connection = Connection.get(conn_id)
+    except AirflowNotFoundException as error:
+        raise AirflowFailException(
+            f"There is no Airflow connection {conn_id}, which LEDGER_NOTIFY_CONNECTION names (see docs/alerts.md)."
+        ) from error
+    if connection.conn_type != "smtp":
+        if not connection.password:
+            raise AirflowFailException(
+                f"The connection {conn_id} has no password: put the URL of the webhook there."
+            )
+        return str(connection.password)
+    extra = connection.extra_dejson
+    recipients = extra.get("to_emails") or []
+    if not connection.host or not extra.get("from_email") or not recipients:
+        raise AirflowFailException(
+            f"The connection {conn_id} needs a host, and from_email and to_emails in its extra (see docs/alerts.md)."
+        )
+    login = (
+        f"{quote(connection.login, safe='')}:{quote(connection.password or '', safe='')}@"
+        if connection.login
+        else ""
+    )
+    options = [("from", extra["from_email"]), *(("to", address) for address in recipients)]
+    if extra.get("disable_tls"):
+        options.append(("security", "none"))
+    return f"smtp://{login}{connection.host}:{connection.port or 587}?{urlencode(options)}"
 
 
 class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):

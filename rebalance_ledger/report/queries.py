@@ -1,4 +1,4 @@
-"""The queries of `sql/report` and `sql/metrics`: their text with the values of a cluster, day and group.
+"""The queries of `sql/report`, `sql/metrics` and `sql/notification`: their text with the values of a cluster, day and group.
 
 What belongs here: names, titles and texts of queries. What does not: their answers (`day_report`).
 """
@@ -66,6 +66,11 @@ def report_queries(folder: str) -> list[Query]:
 def metric_queries() -> list[Query]:
     """Return the queries of `sql/metrics`, sorted by name."""
     return [_read("metrics", path.stem) for path in sorted((_SQL / "metrics").glob("*.sql"))]
+
+
+def notification_query(name: str) -> Query:
+    """Read a query of `sql/notification`."""
+    return _read("notification", name)
 
 
 def _read(folder: str, name: str) -> Query:

@@ -66,6 +66,15 @@ def test_no_step_starts_before_the_one_it_depends_on_has_succeeded(
     assert task.trigger_rule == "all_success"
 
 
+def test_notifications_are_sent_after_a_refusal_too_and_do_not_hide_it(dag: DAG) -> None:
+    notify = _task(dag, "notify")
+    assert notify.trigger_rule == "all_done"
+    assert "cluster_day.publish" in notify.upstream_task_ids
+    # Another leaf decides whether the run has failed.
+    assert _task(dag, "report").trigger_rule == "all_success"
+    assert _task(dag, "report").downstream_task_ids == set()
+
+
 def test_what_must_not_crowd_has_a_pool_and_publication_announces_itself(dag: DAG) -> None:
     publish = _task(dag, "publish")
     assert publish.pool == "ledger_publish"

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.serialization.serialized_objects import OperatorSerialization
 
 from expectations.gate import judge
@@ -22,6 +22,7 @@ from rebalance_ledger.operators.ledger import (
     LedgerBuildOperator,
     LedgerStepOperator,
     MaintainWarehouseOperator,
+    NotifyOperator,
     ReportLink,
     ReportOperator,
     StageCrashedError,
@@ -345,3 +346,65 @@ def test_maintenance_only_names_what_would_go_unless_the_settings_say_otherwise(
     MaintainWarehouseOperator(task_id="maintain").execute({})
     places = [f"--warehouse={tmp_path / 'warehouse'}", f"--settings={tmp_path / 'ledger.yaml'}"]
     assert stand_ins.calls == [["ledger", "maintain", *places, *said]]
+
+
+@pytest.mark.parametrize(
+    ("connection", "url"),
+    [
+        (
+            {"conn_type": "http", "password": "https://hooks.example/T0/secret"},
+            "https://hooks.example/T0/secret",
+        ),
+        (
+            {
+                "conn_type": "smtp",
+                "host": "mail.example",
+                "port": 25,
+                "login": "l@x",
+                "password": "p/w",
+                "extra": {"from_email": "a@x", "to_emails": ["b@x", "c@x"], "disable_tls": True},
+            },
+            "smtp://l%40x:p%2Fw@mail.example:25?from=a%40x&to=b%40x&to=c%40x&security=none",
+        ),
+    ],
+)
+def test_notifications_go_where_the_connection_says_and_no_list_of_processes_shows_it(
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], url: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_PAGER", json.dumps(connection))
+    monkeypatch.setenv("LEDGER_NOTIFY_CONNECTION", "pager")
+
+    NotifyOperator(task_id="notify", cluster="c").execute(context())
+
+    warehouse = stand_ins.environment["LEDGER_WAREHOUSE"]
+    options = ["--cluster=c", f"--warehouse={warehouse}", "--destination-from-stdin"]
+    assert stand_ins.calls == [["ledger", "notify", *options]]
+    assert [stdin for stdin, _ in stand_ins.heard] == [f"{url}\n"]
+
+
+def test_without_a_connection_nobody_is_notified_and_the_task_is_skipped(stand_ins: StandIns) -> None:
+    with pytest.raises(AirflowSkipException, match="LEDGER_NOTIFY_CONNECTION"):
+        NotifyOperator(task_id="notify", cluster="c").execute(context())
+
+    assert stand_ins.calls == []
+
+
+@pytest.mark.parametrize(
+    ("connection", "sentence"),
+    [
+        (None, "There is no Airflow connection pager"),
+        ({"conn_type": "http"}, "has no password"),
+        ({"conn_type": "smtp", "host": "mail.example"}, "needs a host, and from_email and to_emails"),
+    ],
+)
+def test_a_connection_that_cannot_be_used_is_named(
+    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any] | None, sentence: str
+) -> None:
+    if connection is not None:
+        monkeypatch.setenv("AIRFLOW_CONN_PAGER", json.dumps(connection))
+    monkeypatch.setenv("LEDGER_NOTIFY_CONNECTION", "pager")
+
+    with pytest.raises(AirflowFailException, match=sentence):
+        NotifyOperator(task_id="notify", cluster="c").execute(context())
+
+    assert stand_ins.calls == []

@@ -1,0 +1,158 @@
+"""Where notifications go: a webhook or e-mail."""
+
+from __future__ import annotations
+
+import json
+import smtplib
+import ssl
+from dataclasses import dataclass
+from email.message import EmailMessage
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.error import HTTPError, URLError
+from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.request import Request, urlopen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_TIMEOUT_S: Final = 30
+
+
+class NotificationError(Exception):
+    """A notification cannot be sent; `str()` is one sentence without secrets."""
+
+
+class Destination(Protocol):
+    """A place that takes notifications."""
+
+    def send(self, subject: str, text: str, facts: Mapping[str, Any]) -> None:
+        """Send one notification.
+
+        Args:
+            subject: One line.
+            text: All lines, for people.
+            facts: The same for programs; what JSON can hold.
+
+        Raises:
+            NotificationError: It was not accepted.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A webhook that takes JSON with a `text`, as those of Slack and Mattermost do.
+
+    Attributes:
+        url: Address, which is a secret for most services.
+    """
+
+    url: str
+
+    def send(self, subject: str, text: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002  # the text begins with it
+        """Post the notification; see `Destination.send`."""
+        body = json.dumps({"text": _without_markup(text), **facts}).encode()
+        # The scheme was checked when the address was read.
+        request = Request(self.url, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310
+        try:
+            with urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310
+                pass
+        except HTTPError as error:
+            raise NotificationError(
+                f"The webhook at {self._host} answered with HTTP {error.code}: check its address."
+            ) from None
+        except (URLError, OSError) as error:
+            reason = getattr(error, "reason", error)
+            raise NotificationError(f"The webhook at {self._host} cannot be reached: {reason}.") from None
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Email:
+    """An SMTP server, a sender and recipients.
+
+    Attributes:
+        host: Host of the server.
+        port: Its port.
+        login: User; empty without authentication.
+        password: Its password.
+        sender: Address in `From`.
+        recipients: Addresses in `To`.
+        security: `tls` from the start, `starttls`, or `none`.
+    """
+
+    host: str
+    port: int
+    login: str
+    password: str
+    sender: str
+    recipients: Sequence[str]
+    security: str
+
+    def send(self, subject: str, text: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002  # for programs
+        """Send the notification; see `Destination.send`."""
+        message = EmailMessage()
+        message["Subject"] = " ".join(subject.split())
+        message["From"] = self.sender
+        message["To"] = ", ".join(self.recipients)
+        message.set_content(text)
+        try:
+            with self._connection() as server:
+                if self.security == "starttls":
+                    server.starttls(context=ssl.create_default_context())
+                if self.login:
+                    server.login(self.login, self.password)
+                server.send_message(message)
+        except (smtplib.SMTPException, OSError) as error:
+            kind = type(error).__name__
+            raise NotificationError(
+                f"The mail server {self.host}:{self.port} did not take the message ({kind}): check address, login and recipients."
+            ) from None
+
+    def _connection(self) -> smtplib.SMTP:
+        if self.security == "tls":
+            context = ssl.create_default_context()
+            return smtplib.SMTP_SSL(self.host, self.port, timeout=_TIMEOUT_S, context=context)
+        return smtplib.SMTP(self.host, self.port, timeout=_TIMEOUT_S)
+
+
+def destination_of(url: str) -> Destination:
+    """Return the destination that a URL names.
+
+    Args:
+        url: `https://…` or `http://…` for a webhook; `smtp://[login:password@]host[:port]?from=A&to=B&to=C` for e-mail with STARTTLS
+            (`&security=none` without), `smtps://…` with TLS from the start.
+
+    Raises:
+        NotificationError: It is neither, or an address is missing. The sentence does not repeat the URL.
+    """
+    parts = urlsplit(url.strip())
+    if parts.scheme in {"http", "https"} and parts.hostname:
+        return Webhook(url.strip())
+    if parts.scheme in {"smtp", "smtps"} and parts.hostname:
+        options = parse_qs(parts.query)
+        sender, recipients = options.get("from", [""])[0], options.get("to", [])
+        if not sender or not recipients:
+            raise NotificationError(
+                "The URL of the mail server has no sender or no recipient: add ?from=A&to=B."
+            )
+        is_tls = parts.scheme == "smtps"
+        return Email(
+            parts.hostname,
+            parts.port or (465 if is_tls else 587),
+            unquote(parts.username or ""),
+            unquote(parts.password or ""),
+            sender,
+            recipients,
+            "tls" if is_tls else options.get("security", ["starttls"])[0],
+        )
+    raise NotificationError(
+        "The destination is neither a webhook (https://…) nor a mail server (smtp://… or smtps://…)."
+    )
+
+
+def _without_markup(text: str) -> str:
+    """Return text that Slack shows as it is: a name such as `<!channel>` must not call everybody."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
