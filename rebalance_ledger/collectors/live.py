@@ -232,8 +232,8 @@ class _Server:
             silent_s = time.monotonic() - self._silent_since
             if self._failure_count >= _MIN_FAILURE_COUNT and silent_s >= self._unresponsive_after_s:
                 self.given_up = self.given_up or (
-                    f"not called any more in this run, after {self._failure_count} calls in {silent_s:.0f} s to which "
-                    f"nobody answered; the last one said: {message}"
+                    f"not called any more in this run, after {self._failure_count} calls in {silent_s:.0f} s "
+                    f"without a response; the last error: {message}"
                 )
 
 

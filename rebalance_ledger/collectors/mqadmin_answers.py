@@ -474,9 +474,7 @@ class AnswerReader:
                 self._failed(entry, kind, failure, **fields)
             else:
                 # A group without members on one of several brokers is not necessarily offline.
-                what = (
-                    f"the text does not say which broker was asked (use -b), and it said: {failure.message}"
-                )
+                what = f"the text does not say which broker answered (use -b); the error: {failure.message}"
                 self._incomplete(entry, kind, what, **fields)
             return
         try:

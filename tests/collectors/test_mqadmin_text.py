@@ -124,12 +124,12 @@ class TestMembers:
 
     @pytest.mark.parametrize("release", RELEASES)
     def test_the_clients_that_a_status_lists_are_read_whole(self, tmp_path: Path, release: str) -> None:
-        listed = mqadmin_text.listed_clients(
+        client_ids = mqadmin_text.listed_clients(
             answer(release, "mqadmin/consumerStatus.txt", g="long-names").lines
         )
-        assert HOSTILE_ID in listed.values()
-        assert len(listed) == 2
-        for path in listed:
+        assert HOSTILE_ID in client_ids.values()
+        assert len(client_ids) == 2
+        for path in client_ids:
             assert (lay_out(release, "mqadmin", tmp_path) / path).is_file()
 
     @pytest.mark.parametrize("release", ["4.9.7", "5.5.0"])
@@ -267,8 +267,8 @@ class TestCutNames:
             )
         )
         lines = lines_of(f"{header}\n{row}\n\nConsume TPS: 0.00\nDiff Total: 0")
-        (found,) = mqadmin_text.consumer_progress(lines, None)
-        assert (found.topic, found.broker) == (ShownName("t" * 32, 32), ShownName("broker-a", 32))
+        (row,) = mqadmin_text.consumer_progress(lines, None)
+        assert (row.topic, row.broker) == (ShownName("t" * 32, 32), ShownName("broker-a", 32))
 
     def test_java_counts_a_rare_character_twice(self) -> None:
         assert ShownName("\U0001f600" * 15, 32).whole(None) == "\U0001f600" * 15

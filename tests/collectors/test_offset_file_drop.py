@@ -64,7 +64,7 @@ def drop(tmp_path: Path) -> Path:
 def landing(tmp_path: Path, drop: Path) -> Callable[..., Made]:
     """Lands the tree into an export that is sealed and verified."""
 
-    def made(**options: Any) -> Made:
+    def result(**options: Any) -> Made:
         exports = tmp_path / "exports"
         with ExportWriter(exports, "prod", DS) as writer:
             writer.payload("nameserver_topic_list", NOON, '{"topicList":["t"]}', nameserver="ns:9876")
@@ -88,7 +88,7 @@ def landing(tmp_path: Path, drop: Path) -> Callable[..., Made]:
         assert tuple(said) == landed.remarks
         return Made(landed, writer.directory, lines)
 
-    return made
+    return result
 
 
 def put(path: Path, content: bytes = MAIN, written: datetime = WRITTEN) -> Path:
@@ -108,11 +108,11 @@ def test_files_of_java_and_go_are_landed_byte_for_byte(drop: Path, landing: Call
     }
     for path, content in contents.items():
         put(drop / path, content)
-    made = landing()
-    assert made.landed == Landed(4, sum(map(len, contents.values())), 0, ())
-    assert [line["path"] for line in made.lines] == [f"offset_files/{path}" for path in contents]
-    for line, content in zip(made.lines, contents.values(), strict=True):
-        assert (made.directory / line["path"]).read_bytes() == content
+    result = landing()
+    assert result.landed == Landed(4, sum(map(len, contents.values())), 0, ())
+    assert [line["path"] for line in result.lines] == [f"offset_files/{path}" for path in contents]
+    for line, content in zip(result.lines, contents.values(), strict=True):
+        assert (result.directory / line["path"]).read_bytes() == content
         assert (line["size"], line["sha256"]) == (len(content), sha256(content).hexdigest())
         assert (line["mtime"], line["moment"]) == ("2026-11-17T23:59:58.123456Z", 0)
         assert line["captured_at"] == "2026-11-18T12:00:00.000000Z"
@@ -132,11 +132,11 @@ def test_names_are_kept_in_the_line_whatever_they_are_and_places_are_harmless(
     owners = {(*("h", "c", "g")[:level], name, *("h", "c", "g")[level + 1 :]) for name in HARD_NAMES}
     for owner in owners:
         put(drop.joinpath(*owner, "offsets.json"), "/".join(owner).encode())
-    made = landing()
-    assert made.landed.remarks == ()
-    assert {file[:3] for file in made.files} == owners
-    for line in made.lines:
-        path = made.directory / line["path"]
+    result = landing()
+    assert result.landed.remarks == ()
+    assert {file[:3] for file in result.files} == owners
+    for line in result.lines:
+        path = result.directory / line["path"]
         assert path.read_bytes() == "/".join((line["host"], line["client_id"], line["group"])).encode()
         assert all(set(part) <= set(SAFE) and part[0] not in "._" for part in line["path"].split("/"))
 
@@ -156,8 +156,8 @@ def make_link(path: Path) -> None:
 
 def make_socket(path: Path) -> None:
     # From inside the folder, for a socket's address is short.
-    with socket.socket(socket.AF_UNIX) as made, chdir(path.parent):
-        made.bind(path.name)
+    with socket.socket(socket.AF_UNIX) as result, chdir(path.parent):
+        result.bind(path.name)
 
 
 @pytest.mark.parametrize(
@@ -176,11 +176,11 @@ def test_only_regular_files_are_read(
     put(tmp_path / "secret" / "c" / "g" / "offsets.json", b"secret")
     put(drop / "h" / "c" / "g" / "offsets.json.bak")
     make(drop / "h" / "c" / "g" / "offsets.json")
-    made = landing()
-    assert made.files == [("h", "c", "g", "offsets.json.bak")]
+    result = landing()
+    assert result.files == [("h", "c", "g", "offsets.json.bak")]
     sentence = f"offsets.json is {what}; only a regular file is read"
-    assert made.errors == [("h", "c", "g", "NotARegularFile", sentence)]
-    assert "path" in made.lines[0]  # It says which file of the pair it is.
+    assert result.errors == [("h", "c", "g", "NotARegularFile", sentence)]
+    assert "path" in result.lines[0]  # It says which file of the pair it is.
 
 
 def test_devices_are_not_even_opened(
@@ -216,9 +216,9 @@ def test_no_folder_is_reached_through_a_link(
     link = drop.joinpath(*("h", "c", "g")[: level + 1])
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to([tmp_path / "secret", tmp_path / "secret" / "c", tmp_path / "secret" / "c" / "g"][level])
-    made = landing()
-    assert made.files == []
-    ((*owner, error_type, sentence),) = made.errors
+    result = landing()
+    assert result.files == []
+    ((*owner, error_type, sentence),) = result.errors
     assert owner == [*("h", "c", "g")[: level + 1], *["(unknown)"] * (2 - level)]
     assert error_type == "NotARegularFile"
     assert "is a symbolic link; nothing is read through it" in sentence
@@ -261,9 +261,9 @@ def test_a_file_above_the_limit_is_not_copied_and_one_at_the_limit_is(
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json", b"x" * 101)
     put(drop / "h" / "c" / "g" / "offsets.json.bak", b"x" * 100)
-    made = landing(limit_bytes=100)
-    assert made.files == [("h", "c", "g", "offsets.json.bak")]
-    assert made.errors == [
+    result = landing(limit_bytes=100)
+    assert result.files == [("h", "c", "g", "offsets.json.bak")]
+    assert result.errors == [
         ("h", "c", "g", "FileTooLarge", "offsets.json has 101 bytes, and the limit is 100")
     ]
 
@@ -277,11 +277,11 @@ def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
     put(drop / "h" / "c" / "g" / "a folder" / "offsets.json")
     put(drop / "h" / "c" / "stray")
     put(drop / "README")
-    made = landing()
-    assert made.files == [("h", "c", "g", "offsets.json")]
-    assert made.errors == []
+    result = landing()
+    assert result.files == [("h", "c", "g", "offsets.json")]
+    assert result.errors == []
     names = "offset.json, offset.json.bak, offsets.json, offsets.json.bak"
-    assert set(made.landed.remarks) == {
+    assert set(result.landed.remarks) == {
         (
             "Offset files: 1 files lie where only the folder of a host is looked for, and are not in the export; the first is "
             "'README'."
@@ -299,9 +299,9 @@ def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
 
 def test_an_empty_tree_is_told(drop: Path, landing: Callable[..., Made]) -> None:
     (drop / "h" / "c" / "g").mkdir(parents=True)
-    made = landing()
-    assert made.lines == []
-    assert made.landed.remarks == (f"Offset files: there is none below the drop folder '{drop}'.",)
+    result = landing()
+    assert result.lines == []
+    assert result.landed.remarks == (f"Offset files: there is none below the drop folder '{drop}'.",)
 
 
 def test_a_drop_folder_that_cannot_be_opened_is_an_error_line(
@@ -314,9 +314,9 @@ def test_a_drop_folder_that_cannot_be_opened_is_an_error_line(
 
 def test_files_written_after_the_day_are_landed_and_told(drop: Path, landing: Callable[..., Made]) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json", written=NOON + timedelta(days=1))
-    made = landing()
-    assert made.landed.file_count == 1
-    assert made.landed.remarks == (
+    result = landing()
+    assert result.landed.file_count == 1
+    assert result.landed.remarks == (
         (
             "Offset files: 1 files were last written after the day of this export, by their hosts' clocks; the first is "
             "'h/c/g/offsets.json'."
@@ -334,11 +334,11 @@ class Meddler:
         monkeypatch.setattr(os, "read", self)
 
     def __call__(self, opened: int, size: int) -> bytes:
-        found = self._read(opened, size)
-        if found and self._left:
+        content = self._read(opened, size)
+        if content and self._left:
             self._left -= 1
             self._meddle()
-        return found
+        return content
 
 
 def appending(path: Path) -> Callable[[], None]:
@@ -373,8 +373,8 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     path = put(drop / "h" / "c" / "g" / "offsets.json")
     waited: list[float] = []
     Meddler(monkeypatch, meddling(path), times)
-    made = landing(pause=waited.append)
-    assert (made.directory / made.lines[0]["path"]).read_bytes() == path.read_bytes() != MAIN
+    result = landing(pause=waited.append)
+    assert (result.directory / result.lines[0]["path"]).read_bytes() == path.read_bytes() != MAIN
     assert waited == [0.1, 0.2]
 
 
@@ -396,9 +396,9 @@ def test_a_file_that_is_just_being_renamed_is_waited_for(drop: Path, landing: Ca
         if new.exists():
             new.rename(new.with_suffix(""))
 
-    made = landing(pause=rename)
-    assert made.files == [("h", "c", "g", "offsets.json")]
-    assert made.errors == []
+    result = landing(pause=rename)
+    assert result.files == [("h", "c", "g", "offsets.json")]
+    assert result.errors == []
 
 
 def test_a_file_that_cannot_be_read_is_an_error_and_the_others_are_landed(
@@ -414,12 +414,12 @@ def test_a_file_that_cannot_be_read_is_an_error_and_the_others_are_landed(
         return opened(path, *how, **where)
 
     monkeypatch.setattr(os, "open", refuse)
-    made = landing()
-    assert made.files == [("h", "c", "g", "offsets.json.bak")]
-    assert made.errors == [
+    result = landing()
+    assert result.files == [("h", "c", "g", "offsets.json.bak")]
+    assert result.errors == [
         ("h", "c", "g", "FileUnreadable", "offsets.json cannot be read: Permission denied")
     ]
-    assert made.landed.remarks == (
+    assert result.landed.remarks == (
         (
             "Offset files: 1 error lines say what could not be landed; the first is 'h/c/g/offsets.json': offsets.json cannot be "
             "read: Permission denied."
@@ -441,9 +441,9 @@ def test_a_file_that_becomes_a_link_between_look_and_open_is_not_followed(
         return opened(name, *how, **where)
 
     monkeypatch.setattr(os, "open", swap)
-    made = landing(pause=lambda _: None)
-    assert made.files == []
-    assert made.errors[0][3:] == (
+    result = landing(pause=lambda _: None)
+    assert result.files == []
+    assert result.errors[0][3:] == (
         "NotARegularFile",
         "offsets.json is a symbolic link; only a regular file is read",
     )

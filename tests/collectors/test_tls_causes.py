@@ -1,4 +1,4 @@
-"""A server that TLS keeps from answering is told from one that is down, and each cause from the others."""
+"""TLS problems are distinguished from a server that is down, and from each other."""
 
 from __future__ import annotations
 

@@ -238,8 +238,8 @@ def test_any_field_of_any_type_gives_an_envelope_or_an_envelope_error(
 ) -> None:
     with contextlib.suppress(EnvelopeError):
         envelope = parse_envelope(line(template, **changes), str(template["kind"]))
-        given = (envelope.payload, envelope.error, envelope.file, envelope.note)
-        assert sum(each is not None for each in given) == 1
+        contents = (envelope.payload, envelope.error, envelope.file, envelope.note)
+        assert sum(each is not None for each in contents) == 1
 
 
 @pytest.mark.parametrize("name", ["DefaultCluster", "shop prod", "集群", "-", "a" * 255, ".hidden", "a=b"])

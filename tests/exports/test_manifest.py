@@ -54,14 +54,14 @@ def append(directory: Path, line: dict[str, object]) -> None:
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     """A small directory that can be sealed: all required files, an error, an offset file and its index."""
-    made = tmp_path / "exports" / "prod" / "2026-11-16"
-    made.mkdir(parents=True)
-    append(made, envelope("nameserver_topic_list", captured_at="2026-11-16T00:00:00Z"))
-    append(made, envelope("nameserver_route"))
-    append(made, envelope("nameserver_route", error={"type": "MQClientException", "message": "CODE: 17"}))
-    append(made, envelope("consumer_connection", captured_at="2026-11-16T23:59:59.999999Z"))
-    add_offset_file(made, OFFSETS, b"{}")
-    return made
+    export = tmp_path / "exports" / "prod" / "2026-11-16"
+    export.mkdir(parents=True)
+    append(export, envelope("nameserver_topic_list", captured_at="2026-11-16T00:00:00Z"))
+    append(export, envelope("nameserver_route"))
+    append(export, envelope("nameserver_route", error={"type": "MQClientException", "message": "CODE: 17"}))
+    append(export, envelope("consumer_connection", captured_at="2026-11-16T23:59:59.999999Z"))
+    add_offset_file(export, OFFSETS, b"{}")
+    return export
 
 
 def add_offset_file(directory: Path, path: str, content: bytes, **changes: object) -> None:
