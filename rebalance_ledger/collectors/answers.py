@@ -122,9 +122,7 @@ class AnswerSet:
             answer.payload,
             answer.error,
         ):
-            self.note(
-                " ".join(answer.subject), "was asked twice, with different answers; the later one is taken"
-            )
+            self.note(" ".join(answer.subject), "has two different answers; the later one is used")
         self._answers[answer.subject] = max(other, answer, key=lambda each: each.weight)
 
     def drop(self, answer: SourceAnswer, reason: str) -> None:

@@ -328,7 +328,7 @@ class _Capture:
             reason = "; ".join(failure + self._tls_clause(failure) for failure in sorted(failures))
             reason = reason or "they know no topic or no broker"
             raise UnreachableError(
-                f"None of the name servers ({', '.join(nameservers)}) tells what there is to collect ({reason}); "
+                f"None of the name servers ({', '.join(nameservers)}) returns topics and brokers ({reason}); "
                 "check the addresses, the credentials, and whether they run."
             )
         brokers = []
@@ -374,13 +374,13 @@ class _Capture:
         users = sorted(group for group in groups if not is_system_group(group))
         if not users and failures:
             raise UnreachableError(
-                f"No broker tells which consumer groups there are ({'; '.join(each + self._tls_clause(each) for each in sorted(failures))}); check whether they can be "
+                f"No broker returns consumer groups ({'; '.join(each + self._tls_clause(each) for each in sorted(failures))}); check whether they can be "
                 "reached from here, and the credentials."
             )
         if not users:
             raise CollectError(
-                "The cluster has no consumer group, so there is nothing that an export could tell of ownership; collect it "
-                "when something consumes from it."
+                "The cluster has no consumer group, so an export would have no ownership data; collect it "
+                "when it has one."
             )
         self._find_proxies(sorted(proxy_brokers, key=lambda broker: (broker.name, broker.address)))
         return topics_of, users
@@ -541,7 +541,7 @@ class _Capture:
             who = f"{question.broker} at {question.address}" if question.broker else question.address
             whose = f" for group {question.group!r}" if question.group else ""
             self._remark(
-                f"The answer of {who} to {question.kind}{whose} cannot be read ({error}), so what only it names was not asked for."
+                f"The answer of {who} to {question.kind}{whose} cannot be read ({error}), so names that only it has were not asked for."
             )
             return otherwise
 
@@ -700,7 +700,7 @@ class _Capture:
                 "kept. Collect earlier in the day, or raise parallelism and calls_per_second."
             )
         raise CollectError(
-            f"{self._ds} is not today ({today}, UTC), and a live cluster only tells of now; use the export that was "
+            f"{self._ds} is not today ({today}, UTC), and a live cluster has only its current state; use the export that was "
             "landed on that day."
         )
 

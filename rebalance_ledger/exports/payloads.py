@@ -363,7 +363,7 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     queue_count = longest_list(route)
     if queue_count > MAX_QUEUES_OF_TOPIC:
         raise PayloadError(
-            f"the payload tells of {queue_count} queues; a topic has at most {MAX_QUEUES_OF_TOPIC} here"
+            f"the payload has {queue_count} queues; a topic has at most {MAX_QUEUES_OF_TOPIC} here"
         )
     readable = subscribe_queues(str(envelope.topic), route)
     counts = Counter(str(queue.broker_name) for queue in readable)
@@ -639,7 +639,7 @@ def _check_group(envelope: Envelope, properties: _Node) -> None:
         and not group.endswith(f"%{expected_group}")
     ):
         raise PayloadError(
-            f"{properties.path}.consumerGroup is {_shown(group)}, and {_shown(expected_group)} was asked about"
+            f"{properties.path}.consumerGroup is {_shown(group)}, and {_shown(expected_group)} was requested"
         )
 
 
@@ -669,7 +669,7 @@ def _queue_of_broker(envelope: Envelope, queue: _Node) -> dict[str, Any]:
     is_of_another = envelope.broker is not None and name["broker_name"] != envelope.broker
     if is_of_another and not name["broker_name"].startswith(MOCK_BROKER_PREFIX):
         raise PayloadError(
-            f"{queue.path} is of broker {_shown(name['broker_name'])}, and {_shown(envelope.broker)} was asked"
+            f"{queue.path} is of broker {_shown(name['broker_name'])}, and {_shown(envelope.broker)} was requested"
         )
     return name
 
@@ -712,7 +712,7 @@ def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         name = _queue_of_broker(envelope, queue)
         if name["topic"] != envelope.topic:
             raise PayloadError(
-                f"{queue.path} is of topic {_shown(name['topic'])}, and {_shown(envelope.topic)} was asked for"
+                f"{queue.path} is of topic {_shown(name['topic'])}, and {_shown(envelope.topic)} was requested"
             )
         min_offset, max_offset = offsets.offset("minOffset"), offsets.offset("maxOffset")
         if min_offset > max_offset:
@@ -735,7 +735,7 @@ def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         client_id = _Node(key, f"a key of {payload.path}.consumerTable").own_text()
         if envelope.client_id not in {None, client_id}:
             raise PayloadError(
-                f"{payload.path} tells of {client_id!r}, and {envelope.client_id!r} was asked for"
+                f"{payload.path} is of client {client_id!r}, and {envelope.client_id!r} was requested"
             )
         for queue, offset in _Node({"queues": queues.value}, queues.path).queue_entries("queues"):
             yield Fact(

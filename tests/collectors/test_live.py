@@ -1,4 +1,4 @@
-"""A capture asks everybody everything, gently, and loses nothing of what anybody failed to say."""
+"""A capture asks all servers and clients, within the rate limits, and records every failure."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_member_that_does_not_answer_its_broker_is_not_asked_again() -> None:
 
 
 def broadcasting(members: dict[str, list[str]]) -> SimulatedCluster:
-    """The group of the small cluster is broadcast to, for two topics."""
+    """Return the small cluster with a broadcasting group of two topics."""
     cluster = small_cluster()
     cluster.members["biller"] = members
 
@@ -328,7 +328,7 @@ def test_all_name_servers_down_is_one_sentence() -> None:
     with pytest.raises(UnreachableError) as caught:
         Run(answering(lambda _: silence()), retries=0)
     assert str(caught.value) == (
-        "None of the name servers (ns-1:9876, ns-2:9876) tells what there is to collect "
+        "None of the name servers (ns-1:9876, ns-2:9876) returns topics and brokers "
         "(ns-1:9876: RemotingConnectException: nobody there; ns-2:9876: RemotingConnectException: nobody there); "
         "check the addresses, the credentials, and whether they run."
     )
@@ -340,9 +340,7 @@ def test_brokers_that_refuse_to_tell_the_groups_are_one_sentence() -> None:
             refused(16, "no permission") if question.kind == "broker_subscription_group" else None
         )
     )
-    with pytest.raises(
-        UnreachableError, match=r"^No broker tells which consumer groups there are \(.*CODE: 16"
-    ):
+    with pytest.raises(UnreachableError, match=r"^No broker returns consumer groups \(.*CODE: 16"):
         Run(cluster)
 
 
@@ -486,7 +484,7 @@ def test_when_the_client_ends_the_capture_ends() -> None:
 
 
 def of_471(question: Question) -> Answer | None:
-    """A broker of 4.7.1 does not respond to what it does not know."""
+    """A broker of 4.7.1 does not respond to unknown requests."""
     unknown = {"broker_producer_table", "broker_message_request_mode"}
     if question.address == A and question.kind in unknown:
         return silence(NO_ANSWER_IN_TIME)
@@ -604,7 +602,7 @@ def running_info(start: int) -> Answer:
 
 
 def doubled(start_at: dict[str, int]) -> SimulatedCluster:
-    """Both brokers list one id twice; each passes a question on to the process that started then."""
+    """Both brokers list one id twice; each forwards requests to the process with the given start time."""
 
     def answer(question: Question) -> Answer | None:
         if (question.kind, question.group) == ("consumer_connection", "biller"):

@@ -75,18 +75,18 @@ def events(exports: Path) -> list[str]:
 
 @pytest.fixture(params=RELEASES)
 def texts(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """What the script of the document wrote about a cluster of each release."""
+    """Return mqadmin output of a cluster of each release, by the script in the document."""
     return lay_out(request.param, "mqadmin", tmp_path / "texts")
 
 
 @pytest.fixture
 def newest(tmp_path: Path) -> Path:
-    """The same of 5.5.0 alone, for what does not depend on the release."""
+    """Return the same of 5.5.0 only, for tests that do not depend on the release."""
     return lay_out("5.5.0", "mqadmin", tmp_path / "texts")
 
 
 def minimum(folder: Path, *more: str, name: str = "all.txt") -> Path:
-    """A folder with one transcript: what every export needs, and more answers."""
+    """Return a folder with one transcript: the answers that every export requires, and further ones."""
     parts = [
         text("5.5.0", "mqadmin/clusterList.txt"),
         text("5.5.0", "mqadmin/topicList.txt"),
@@ -110,7 +110,7 @@ class TestAgainstTheAdminApi:
 
     @staticmethod
     def rows(lines: Iterable[Envelope]) -> dict[str, set[str]]:
-        """The silver rows that lines give, as texts to compare."""
+        """Return the silver rows of lines as comparable text."""
         rows_by_table = defaultdict(set)
         for line in lines:
             for table, row in facts(line):
@@ -581,7 +581,7 @@ class TestFailures:
         (line,) = envelopes(tmp_path / "exports", "nameserver_route")
         assert line.payload is not None
         assert '"readQueueNums":8' in line.payload
-        assert any("order-events: was asked twice" in notice for notice in conversion.notices)
+        assert any("order-events: has two different answers" in notice for notice in conversion.notices)
 
 
 class TestRefused:

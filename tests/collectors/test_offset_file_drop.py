@@ -1,4 +1,4 @@
-"""A tree of offset files, as people ship it, gets into an export byte for byte; whatever else lies in it does no harm."""
+"""Offset files of a drop folder are copied to an export byte for byte; other entries do no harm."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAIN = b'{\n\t"offsetTable":{}\n}'
 
 
 class Made(NamedTuple):
-    """An export that was made of a tree."""
+    """An export of a drop folder."""
 
     landed: Landed
     directory: Path
@@ -36,7 +36,7 @@ class Made(NamedTuple):
 
     @property
     def errors(self) -> list[tuple[str, str, str, str, str]]:
-        """The error lines: host, client id, group, type and sentence."""
+        """Return the error lines: host, client id, group, type and sentence."""
         return [
             (line["host"], line["client_id"], line["group"], line["error"]["type"], line["error"]["message"])
             for line in self.lines
@@ -45,7 +45,7 @@ class Made(NamedTuple):
 
     @property
     def files(self) -> list[tuple[str, str, str, str]]:
-        """Whose files are in the export, and which: host, client id, group and file name."""
+        """Return the files in the export: host, client id, group and file name."""
         return [
             (line["host"], line["client_id"], line["group"], line["path"].rpartition("/")[2])
             for line in self.lines
@@ -62,7 +62,7 @@ def drop(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def landing(tmp_path: Path, drop: Path) -> Callable[..., Made]:
-    """Lands the tree into an export that is sealed and verified."""
+    """Land the drop folder in an export, seal and verify it."""
 
     def result(**options: Any) -> Made:
         exports = tmp_path / "exports"
@@ -186,7 +186,7 @@ def test_only_regular_files_are_read(
 def test_devices_are_not_even_opened(
     drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only root can make one, so the file is one by its status alone."""
+    """Only root can create one, so only the file's status says that it is one."""
     put(drop / "h" / "c" / "g" / "offsets.json")
     looked, opened = os.stat, os.open
 
@@ -325,7 +325,7 @@ def test_files_written_after_the_day_are_landed_and_told(drop: Path, landing: Ca
 
 
 class Meddler:
-    """Does something to a file whenever it is read, as often as it is told."""
+    """Modify a file during a limited number of reads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, meddle: Callable[[], None], times: int) -> None:
         self._read = os.read

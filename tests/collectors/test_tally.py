@@ -1,4 +1,4 @@
-"""What counts as a failure of a capture, and how good a capture is."""
+"""Failures of a capture, and its quality."""
 
 from __future__ import annotations
 

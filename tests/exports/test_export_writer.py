@@ -1,4 +1,4 @@
-"""An export appears whole and sealed, or not at all, however its writer ends."""
+"""An export appears complete and sealed or not at all, even if its writer is killed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARTIAL = ".2026-11-16.partial"
 
 
 def write_required(writer: ExportWriter) -> None:
-    """The lines without which no export can be sealed."""
+    """Write the lines that every export requires."""
     writer.payload("nameserver_topic_list", NOON, '{"topicList":["t"]}', nameserver="ns-1:9876")
     writer.error("nameserver_route", NOON, "MQClientException", "CODE: 17", nameserver="ns-1:9876", topic="t")
     writer.payload("consumer_connection", NOON, "{}", **BROKER, group="g")
@@ -47,7 +47,7 @@ def lines(directory: Path, file_name: str) -> list[dict[str, object]]:
 
 
 def refusal(action: ExportWriter) -> str:
-    """The one sentence that a writer is refused with when its block begins."""
+    """Return the single problem that a writer raises when its block begins."""
     with pytest.raises(ExportError) as caught, action:
         pass
     (problem,) = caught.value.problems
@@ -94,7 +94,7 @@ def start(point: str, exports: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def living_writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process in the middle of writing the day."""
+    """Start another process that is writing the day."""
     process = start("writing", tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
@@ -300,7 +300,7 @@ class TestOtherWriters:
 
     @pytest.mark.usefixtures("threads_that_change_often")
     def test_of_writers_at_once_one_writes_and_all_others_are_refused(self, tmp_path: Path) -> None:
-        """Three: of two that look for what the dead have left, one must not take the third for dead."""
+        """Of three processes, two that search for abandoned folders must not remove that of the third."""
         for _ in range(300):
             day = tmp_path / os.urandom(4).hex()
             outcomes: list[str] = []

@@ -1,4 +1,4 @@
-"""From a payload to facts: every number where it belongs, and none where the payload has none."""
+"""Payloads are parsed to facts; a missing number becomes null, never zero."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def of_sample(kind: str) -> list[list[Fact]]:
 
 
 def assert_fits(fact: Fact) -> None:
-    """The row has columns of its table, and every one of them that may not be null."""
+    """Assert that the row has only columns of its table, and all required ones."""
     columns = COLUMNS[fact.table]
     assert fact.row.keys() <= columns.keys()
     for name, column in columns.items():
@@ -197,7 +197,7 @@ def test_processes_with_one_client_id_are_told_apart_by_what_each_says_itself() 
 
     assert twins == {"member-1": "online", "member-1x": "online"}
     assert owned == {"member-1": 4, "member-1x": 4}
-    # What a client subscribes to is told of its id, once.
+    # Subscriptions are reported once per client id.
     assert {fact.table for fact in fact_list} == {"client_process", "process_owner"}
 
 
@@ -292,7 +292,7 @@ def test_a_static_topic_is_balanced_by_its_logical_queues() -> None:
 
 
 def publish_side(payload: object) -> dict[str, tuple[bool, int | None, int | None, int | None]]:
-    """Broker -> is it in the route, places in the publish list, runs, places that nobody reads."""
+    """Return by broker: whether it is in the route, publish queues, runs, publish queues without readers."""
     return {
         row["broker_name"]: (
             row["is_in_route"],
@@ -531,12 +531,16 @@ def queue_key(broker: str = "broker-a", topic: str = "t", queue_id: str = "0") -
 @pytest.mark.parametrize(
     ("kind", "payload", "sentence"),
     [
-        ("consume_stats", table((queue_key("b"), "{}")), "is of broker b, and broker-a was asked"),
-        ("broker_topic_stats", table((queue_key("b"), OFFSETS)), "is of broker b, and broker-a was asked"),
+        ("consume_stats", table((queue_key("b"), "{}")), "is of broker b, and broker-a was requested"),
+        (
+            "broker_topic_stats",
+            table((queue_key("b"), OFFSETS)),
+            "is of broker b, and broker-a was requested",
+        ),
         (
             "broker_topic_stats",
             table((queue_key(topic="u"), OFFSETS)),
-            "is of topic u, and t was asked for",
+            "is of topic u, and t was requested",
         ),
         (
             "broker_topic_stats",
@@ -621,7 +625,7 @@ def test_an_answer_of_another_group_is_not_read() -> None:
     for group in ("G", "other", "g%other"):
         payload = {"properties": {"consumerGroup": group}, "mqTable": {}}
         assert refusal("consumer_running_info", payload) == (
-            f"the payload.properties.consumerGroup is {group}, and g was asked about"
+            f"the payload.properties.consumerGroup is {group}, and g was requested"
         )
 
 
@@ -782,7 +786,7 @@ def test_an_order_lock_of_nobody_knows_whom_is_no_row(key: str) -> None:
         (
             "consumer_status",
             {"consumerTable": {"another": {}}},
-            "the payload tells of 'another', and 'c' was asked for",
+            "the payload is of client 'another', and 'c' was requested",
         ),
         ("consume_stats", {"offsetTable": None}, "the payload.offsetTable is missing"),
         (
@@ -964,7 +968,7 @@ ODD_VALUES = (None, True, -1, 2**40, 2**70, 1.5, "", "x", "9" * 30, [], [None], 
 
 
 def spoiled(value: object) -> Iterator[object]:
-    """The value with each of its parts replaced by each odd value or left out."""
+    """Yield the value with each of its parts replaced by each odd value or removed."""
     yield from ODD_VALUES
     if isinstance(value, dict):
         for key, part in value.items():

@@ -1,4 +1,4 @@
-"""Secrets leave a directory that is sealed, and an export that an older release has sealed, at every moment valid."""
+"""Secrets are removed from directories before sealing, and atomically from exports that an older release has sealed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOPICS = b'{"topicConfigTable":{"token":{"perm":6}}}'
 
 
 def collected(directory: Path, *, secret: str = PLANTED) -> Path:
-    """A directory as a collector without redaction leaves it."""
+    """Return a directory of a collector without redaction."""
     (directory / "broker_files" / "broker-a").mkdir(parents=True)
     (directory / "offset_files" / "host-1").mkdir(parents=True)
     lines_by_kind: dict[str, list[dict[str, object]]] = {
@@ -81,7 +81,7 @@ def collected(directory: Path, *, secret: str = PLANTED) -> Path:
 
 
 def sealed_before(directory: Path, *, secret: str = PLANTED) -> Path:
-    """An export of a release that did not redact, and did not say so."""
+    """Return an export of a release without redaction."""
     seal(collected(directory, secret=secret), is_redacted=True)
     manifest = json.loads((directory / MANIFEST_NAME).read_text())
     del manifest["redaction"]
@@ -235,7 +235,7 @@ def test_whenever_it_is_killed_the_old_or_the_new_export_is_there(tmp_path: Path
 
 
 def killed_in_child(directory: Path, event_count: int) -> bool:
-    """Redact in a process that is killed before it makes one more change than so many; whether it was."""
+    """Redact in a process that is killed after a number of changes; return whether it was killed."""
     child = os.fork()
     if child == 0:
         remaining = event_count

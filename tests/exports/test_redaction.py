@@ -1,4 +1,4 @@
-"""No value that may be a secret survives redaction, whatever it is written like; what tables need does."""
+"""Redaction removes every value that may be a secret in any format, and keeps the values that tables need."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KEPT_LINES = st.sampled_from(
 
 @st.composite
 def secret_lines(draw: st.DrawFn) -> str:
-    """A logical line of java.util.Properties whose value, or whole text, is secret."""
+    """Generate a logical line of java.util.Properties whose value, or whole text, is secret."""
     pieces = draw(st.lists(st.tuples(FRAGMENT, BETWEEN), min_size=1, max_size=4))
     value = "".join(fragment + between for fragment, between in pieces) + draw(FRAGMENT)
     name = draw(

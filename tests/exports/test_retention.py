@@ -1,4 +1,4 @@
-"""What is old and sealed goes, whole; everything else stays."""
+"""Old sealed exports are removed atomically; everything else remains."""
 
 from __future__ import annotations
 
