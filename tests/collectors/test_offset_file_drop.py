@@ -27,7 +27,7 @@ WRITTEN = datetime(2026, 11, 17, 23, 59, 58, 123456, tzinfo=UTC)
 MAIN = b'{\n\t"offsetTable":{}\n}'
 
 
-class Made(NamedTuple):
+class LandedExport(NamedTuple):
     """An export of a drop folder."""
 
     landed: Landed
@@ -61,10 +61,10 @@ def drop(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def landing(tmp_path: Path, drop: Path) -> Callable[..., Made]:
-    """Land the drop folder in an export, seal and verify it."""
+def landing(tmp_path: Path, drop: Path) -> Callable[..., LandedExport]:
+    """Return a function that lands the drop folder in an export, seals and verifies it."""
 
-    def result(**options: Any) -> Made:
+    def land_drop_folder(**options: Any) -> LandedExport:
         exports = tmp_path / "exports"
         with ExportWriter(exports, "prod", DS) as writer:
             writer.payload("nameserver_topic_list", NOON, '{"topicList":["t"]}', nameserver="ns:9876")
@@ -86,9 +86,9 @@ def landing(tmp_path: Path, drop: Path) -> Callable[..., Made]:
             else []
         )
         assert tuple(said) == landed.remarks
-        return Made(landed, writer.directory, lines)
+        return LandedExport(landed, writer.directory, lines)
 
-    return result
+    return land_drop_folder
 
 
 def put(path: Path, content: bytes = MAIN, written: datetime = WRITTEN) -> Path:
@@ -99,7 +99,9 @@ def put(path: Path, content: bytes = MAIN, written: datetime = WRITTEN) -> Path:
     return path
 
 
-def test_files_of_java_and_go_are_landed_byte_for_byte(drop: Path, landing: Callable[..., Made]) -> None:
+def test_files_of_java_and_go_are_landed_byte_for_byte(
+    drop: Path, landing: Callable[..., LandedExport]
+) -> None:
     contents = {
         "10.1.1.21/10.1.1.21@DEFAULT/prices/offsets.json": MAIN,
         "10.1.1.21/10.1.1.21@DEFAULT/prices/offsets.json.bak": b"",
@@ -127,7 +129,7 @@ HARD_NAMES = [
 
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["host", "client_id", "group"])
 def test_names_are_kept_in_the_line_whatever_they_are_and_places_are_harmless(
-    drop: Path, landing: Callable[..., Made], level: int
+    drop: Path, landing: Callable[..., LandedExport], level: int
 ) -> None:
     owners = {(*("h", "c", "g")[:level], name, *("h", "c", "g")[level + 1 :]) for name in HARD_NAMES}
     for owner in owners:
@@ -144,7 +146,7 @@ def test_names_are_kept_in_the_line_whatever_they_are_and_places_are_harmless(
 SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@-._%~"
 
 
-def test_the_order_is_that_of_the_names_bytes(drop: Path, landing: Callable[..., Made]) -> None:
+def test_the_order_is_that_of_the_names_bytes(drop: Path, landing: Callable[..., LandedExport]) -> None:
     for host in ("b", "\U0001f680", "a", "\ufb01", "B", "a0"):
         put(drop / host / "c" / "g" / "offsets.json")
     assert [file[0] for file in landing().files] == ["B", "a", "a0", "b", "\ufb01", "\U0001f680"]
@@ -171,7 +173,7 @@ def make_socket(path: Path) -> None:
     ids=["link", "pipe", "folder", "socket"],
 )
 def test_only_regular_files_are_read(
-    tmp_path: Path, drop: Path, landing: Callable[..., Made], make: Callable[[Path], None], what: str
+    tmp_path: Path, drop: Path, landing: Callable[..., LandedExport], make: Callable[[Path], None], what: str
 ) -> None:
     put(tmp_path / "secret" / "c" / "g" / "offsets.json", b"secret")
     put(drop / "h" / "c" / "g" / "offsets.json.bak")
@@ -184,7 +186,7 @@ def test_only_regular_files_are_read(
 
 
 def test_devices_are_not_even_opened(
-    drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+    drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only root can create one, so only the file's status says that it is one."""
     put(drop / "h" / "c" / "g" / "offsets.json")
@@ -210,7 +212,7 @@ def test_devices_are_not_even_opened(
 
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["host", "client_id", "group"])
 def test_no_folder_is_reached_through_a_link(
-    tmp_path: Path, drop: Path, landing: Callable[..., Made], level: int
+    tmp_path: Path, drop: Path, landing: Callable[..., LandedExport], level: int
 ) -> None:
     put(tmp_path / "secret" / "c" / "g" / "offsets.json", b"secret")
     link = drop.joinpath(*("h", "c", "g")[: level + 1])
@@ -224,7 +226,9 @@ def test_no_folder_is_reached_through_a_link(
     assert "is a symbolic link; nothing is read through it" in sentence
 
 
-def test_a_pipe_in_the_place_of_a_folder_holds_nobody(drop: Path, landing: Callable[..., Made]) -> None:
+def test_a_pipe_in_the_place_of_a_folder_holds_nobody(
+    drop: Path, landing: Callable[..., LandedExport]
+) -> None:
     os.mkfifo(drop / "h")
     assert landing().errors[0][3:] == (
         "NotARegularFile",
@@ -233,7 +237,7 @@ def test_a_pipe_in_the_place_of_a_folder_holds_nobody(drop: Path, landing: Calla
 
 
 def test_the_drop_folder_itself_may_be_a_link(
-    tmp_path: Path, drop: Path, landing: Callable[..., Made]
+    tmp_path: Path, drop: Path, landing: Callable[..., LandedExport]
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json")
     (tmp_path / "link").symlink_to(drop)
@@ -242,7 +246,7 @@ def test_the_drop_folder_itself_may_be_a_link(
 
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["host", "client_id", "group"])
 def test_a_name_that_is_no_utf_8_is_an_error_in_an_escaped_form(
-    drop: Path, landing: Callable[..., Made], level: int
+    drop: Path, landing: Callable[..., LandedExport], level: int
 ) -> None:
     names = [b"h", b"c", b"g"]
     names[level] = b"caf\xe9"
@@ -257,7 +261,7 @@ def test_a_name_that_is_no_utf_8_is_an_error_in_an_escaped_form(
 
 
 def test_a_file_above_the_limit_is_not_copied_and_one_at_the_limit_is(
-    drop: Path, landing: Callable[..., Made]
+    drop: Path, landing: Callable[..., LandedExport]
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json", b"x" * 101)
     put(drop / "h" / "c" / "g" / "offsets.json.bak", b"x" * 100)
@@ -269,7 +273,7 @@ def test_a_file_above_the_limit_is_not_copied_and_one_at_the_limit_is(
 
 
 def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
-    drop: Path, landing: Callable[..., Made]
+    drop: Path, landing: Callable[..., LandedExport]
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json")
     put(drop / "h" / "c" / "g" / "offsets.json.tmp")
@@ -297,7 +301,7 @@ def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
     }
 
 
-def test_an_empty_tree_is_told(drop: Path, landing: Callable[..., Made]) -> None:
+def test_an_empty_tree_is_told(drop: Path, landing: Callable[..., LandedExport]) -> None:
     (drop / "h" / "c" / "g").mkdir(parents=True)
     result = landing()
     assert result.lines == []
@@ -305,14 +309,16 @@ def test_an_empty_tree_is_told(drop: Path, landing: Callable[..., Made]) -> None
 
 
 def test_a_drop_folder_that_cannot_be_opened_is_an_error_line(
-    tmp_path: Path, landing: Callable[..., Made]
+    tmp_path: Path, landing: Callable[..., LandedExport]
 ) -> None:
     assert landing(drop=tmp_path / "not there").errors == [
         (*["(unknown)"] * 3, "FileUnreadable", "the drop folder cannot be opened: No such file or directory")
     ]
 
 
-def test_files_written_after_the_day_are_landed_and_told(drop: Path, landing: Callable[..., Made]) -> None:
+def test_files_written_after_the_day_are_landed_and_told(
+    drop: Path, landing: Callable[..., LandedExport]
+) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json", written=NOON + timedelta(days=1))
     result = landing()
     assert result.landed.file_count == 1
@@ -324,8 +330,8 @@ def test_files_written_after_the_day_are_landed_and_told(drop: Path, landing: Ca
     )
 
 
-class Meddler:
-    """Modify a file during a limited number of reads."""
+class ReadHook:
+    """A hook that modifies a file during a limited number of reads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, meddle: Callable[[], None], times: int) -> None:
         self._read = os.read
@@ -365,30 +371,32 @@ def rewriting_with_the_old_time(path: Path) -> Callable[[], None]:
 )
 def test_a_file_that_changes_while_it_is_read_is_read_again(
     drop: Path,
-    landing: Callable[..., Made],
+    landing: Callable[..., LandedExport],
     monkeypatch: pytest.MonkeyPatch,
     meddling: Callable[[Path], Callable[[], None]],
     times: int,
 ) -> None:
     path = put(drop / "h" / "c" / "g" / "offsets.json")
     waited: list[float] = []
-    Meddler(monkeypatch, meddling(path), times)
+    ReadHook(monkeypatch, meddling(path), times)
     result = landing(pause=waited.append)
     assert (result.directory / result.lines[0]["path"]).read_bytes() == path.read_bytes() != MAIN
     assert waited == [0.1, 0.2]
 
 
 def test_a_file_that_never_rests_is_an_error(
-    drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+    drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Meddler(monkeypatch, appending(put(drop / "h" / "c" / "g" / "offsets.json")), 99)
+    ReadHook(monkeypatch, appending(put(drop / "h" / "c" / "g" / "offsets.json")), 99)
     assert landing(pause=lambda _: None).errors[0][3:] == (
         "FileChanging",
         "offsets.json was written to at each of 3 attempts to read it",
     )
 
 
-def test_a_file_that_is_just_being_renamed_is_waited_for(drop: Path, landing: Callable[..., Made]) -> None:
+def test_a_file_that_is_just_being_renamed_is_waited_for(
+    drop: Path, landing: Callable[..., LandedExport]
+) -> None:
     """Java clients before 5.1.0 remove the main file, then rename the new one."""
     new = put(drop / "h" / "c" / "g" / "offsets.json.tmp")
 
@@ -402,7 +410,7 @@ def test_a_file_that_is_just_being_renamed_is_waited_for(drop: Path, landing: Ca
 
 
 def test_a_file_that_cannot_be_read_is_an_error_and_the_others_are_landed(
-    drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+    drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json")
     put(drop / "h" / "c" / "g" / "offsets.json.bak")
@@ -428,7 +436,7 @@ def test_a_file_that_cannot_be_read_is_an_error_and_the_others_are_landed(
 
 
 def test_a_file_that_becomes_a_link_between_look_and_open_is_not_followed(
-    tmp_path: Path, drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = put(tmp_path / "secret", b"secret")
     path = put(drop / "h" / "c" / "g" / "offsets.json")
@@ -449,7 +457,7 @@ def test_a_file_that_becomes_a_link_between_look_and_open_is_not_followed(
     )
 
 
-def test_nothing_stays_open(drop: Path, landing: Callable[..., Made]) -> None:
+def test_nothing_stays_open(drop: Path, landing: Callable[..., LandedExport]) -> None:
     for host in range(50):
         put(drop / f"h{host}" / "c" / "g" / "offsets.json")
         (drop / f"h{host}" / "c" / "link").symlink_to(drop)

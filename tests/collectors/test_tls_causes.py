@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Certificate:
-    """Return a self-signed certificate and its key."""
+    """A self-signed certificate and its key."""
 
     def __init__(self, folder: Path, name: str) -> None:
         key = ec.generate_private_key(ec.SECP256R1())

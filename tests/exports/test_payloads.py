@@ -967,23 +967,23 @@ WHOLE["proxy_consumer_connection"] = WHOLE["consumer_connection"]
 ODD_VALUES = (None, True, -1, 2**40, 2**70, 1.5, "", "x", "9" * 30, [], [None], {}, {"x": None}, {"0": {}})
 
 
-def spoiled(value: object) -> Iterator[object]:
+def odd_variants(value: object) -> Iterator[object]:
     """Yield the value with each of its parts replaced by each odd value or removed."""
     yield from ODD_VALUES
     if isinstance(value, dict):
         for key, part in value.items():
             others = {name: other for name, other in value.items() if name != key}
             yield others
-            yield from ({**others, key: odd} for odd in spoiled(part))
+            yield from ({**others, key: odd} for odd in odd_variants(part))
     elif isinstance(value, list):
         for index, part in enumerate(value):
-            yield from ([*value[:index], odd, *value[index + 1 :]] for odd in spoiled(part))
+            yield from ([*value[:index], odd, *value[index + 1 :]] for odd in odd_variants(part))
 
 
 @pytest.mark.parametrize("kind", READ_KINDS)
 def test_a_payload_with_any_part_spoiled_gives_rows_that_fit_or_one_sentence(kind: str) -> None:
     refused = 0
-    for payload in spoiled(WHOLE[kind]):
+    for payload in odd_variants(WHOLE[kind]):
         try:
             fact_list = list(facts(envelope(kind, payload)))
         except PayloadError as error:
