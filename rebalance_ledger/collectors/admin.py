@@ -181,12 +181,12 @@ class AdminClient:
                 _REQUESTS[question.kind][0],
                 question.nameserver or self._nameservers[0],
                 question.proxy or question.broker_addr or None,
-                _header(question),
+                _encode_header(question),
                 timeout_ms,
             )
         except Py4JError:
             raise self._jvm.ended("ended while it was asked") from None
-        return _decoded(record)
+        return _decode_answer(record)
 
     def prepare(self, credentials: Credentials, tls: CollectTls | None) -> None:
         """Pass the secrets to the JVM and start an admin client for each name server, without calling any server.
@@ -253,7 +253,7 @@ def admin_client(
         str(PROGRAM),
         _MAIN_CLASS,
     ]
-    with _running(command) as jvm:
+    with _running_jvm(command) as jvm:
         client = AdminClient(jvm, nameservers)
         client.prepare(credentials or Credentials(), tls)
         yield client
@@ -272,7 +272,7 @@ class _Jvm:
 
 
 @contextmanager
-def _running(command: list[str]) -> Iterator[_Jvm]:
+def _running_jvm(command: list[str]) -> Iterator[_Jvm]:
     token = secrets.token_hex(32)
     with tempfile.TemporaryFile() as stderr:
         try:
@@ -340,7 +340,7 @@ def _ended(how: str, stderr: IO[bytes]) -> AdminClientError:
     return AdminClientError(f"The JVM of RocketMQ's admin client {how}: {text or 'no output'}")
 
 
-def _header(question: Question) -> bytes:
+def _encode_header(question: Question) -> bytes:
     """Return the fields of a request's header: names and values, each after its length in bytes."""
     _, names = _REQUESTS[question.kind]
     fields = {name: getattr(question, attribute) for name, attribute in names.items()}
@@ -353,7 +353,7 @@ def _header(question: Question) -> bytes:
     return encoded
 
 
-def _decoded(record: bytes) -> Answer:
+def _decode_answer(record: bytes) -> Answer:
     """Decode the record that `AdminGateway.ask` returns."""
     is_payload, is_response, code = struct.unpack_from(">??i", record)
     position = struct.calcsize(">??i")

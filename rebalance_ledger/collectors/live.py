@@ -406,8 +406,8 @@ class _Capture:
         for broker in brokers:
             line = self._record(_group_question("consumer_connection", broker, PROXY_HEARTBEAT_GROUP))
             hosts.update(filter(None, self._read_names(line, connections_of, Connections()).hosts))
-        discovered = sorted(f"{host}:{self._settings.proxy_port}" for host in hosts)
-        self._proxies = self._settings.proxies or discovered
+        discovered_addresses = sorted(f"{host}:{self._settings.proxy_port}" for host in hosts)
+        self._proxies = self._settings.proxies or discovered_addresses
         if self._settings.proxies and len(hosts) > len(self._settings.proxies):
             self._remark(
                 f"Proxies are connected from {len(hosts)} hosts ({', '.join(sorted(hosts))}), and the settings name "
@@ -430,9 +430,9 @@ class _Capture:
         """Ask for one group's members, their assignments, and the group's progress."""
         # Each group begins at another broker, which spreads the load.
         first = index % len(brokers)
-        rotated = brokers[first:] + brokers[:first]
+        ordered_brokers = brokers[first:] + brokers[:first]
         members = _Members()
-        for broker in rotated:
+        for broker in ordered_brokers:
             line = self._record(_group_question("consumer_connection", broker, group))
             members.add(broker, self._read_names(line, connections_of, Connections()))
         for proxy in self._proxies:
@@ -449,7 +449,7 @@ class _Capture:
             self._is_cancelled.set()
             raise min(failures, key=lambda error: isinstance(error, _CancelledError))
         if self._is_wanted("consume_stats"):
-            for broker in rotated:
+            for broker in ordered_brokers:
                 self._record(_group_question("consume_stats", broker, group))
 
     def _capture_member(self, group: str, number: int, client_id: str, members: _Members) -> None:
@@ -459,10 +459,12 @@ class _Capture:
         # Members begin at different brokers, each at one that lists it.
         brokers = members.brokers[client_id]
         first = number % len(brokers)
-        rotated = brokers[first:] + brokers[:first]
-        route: Broker | None = rotated[0]
+        ordered_brokers = brokers[first:] + brokers[:first]
+        route: Broker | None = ordered_brokers[0]
         if self._is_wanted("consumer_running_info"):
-            route = self._ask_member(group, client_id, rotated, is_doubled=client_id in members.doubled)
+            route = self._ask_member(
+                group, client_id, ordered_brokers, is_doubled=client_id in members.doubled
+            )
         if members.is_broadcasting and route is not None and self._is_wanted("consumer_status"):
             for topic in sorted(members.topics):
                 self._ask_status(group, client_id, topic, route)
@@ -619,9 +621,9 @@ class _Capture:
                 text = answer.payload.decode(errors="replace")
                 self._writer.payload(question.kind, line.at, text, **fields)
         except EnvelopeError as error:
-            described = ", ".join(f"{name} {value!r}" for name, value in question.fields.items())
+            request_text = ", ".join(f"{name} {value!r}" for name, value in question.fields.items())
             self._remark(
-                f"The answer to {question.kind} ({described}) is not in this export: {error.reason}."
+                f"The answer to {question.kind} ({request_text}) is not in this export: {error.reason}."
             )
             return
         if self._earlier is not None:

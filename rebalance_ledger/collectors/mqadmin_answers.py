@@ -190,39 +190,39 @@ class AnswerReader:
 
     def record_missing(self) -> None:
         """Add error lines for clients and brokers without a source, because their state is unknown."""
-        described = {
+        described_clients = {
             (answer.request["group"], answer.request["client_id"])
             for answer in self._lines("consumer_running_info")
         }
         for group, client_ids in self._members.items():
             for client_id, captured_at in client_ids.items():
-                if (group, client_id) not in described:
+                if (group, client_id) not in described_clients:
                     message = f"no text of `consumerStatus -g {group}` describes this client"
                     fields = {"group": group, "client_id": client_id}
                     self.answers.add(
                         SourceAnswer("consumer_running_info", fields, captured_at, error=(NOT_GIVEN, message))
                     )
-        self._record_brokers_not_asked()
+        self._record_missing_brokers()
 
-    def _record_brokers_not_asked(self) -> None:
+    def _record_missing_brokers(self) -> None:
         """Add error lines for the other brokers of a group's connections: they may have other members."""
         kind = "consumer_connection"
         by_group: defaultdict[str, list[SourceAnswer]] = defaultdict(list)
         for answer in self._lines(kind):
             by_group[answer.request["group"]].append(answer)
         brokers = self.answers.brokers
-        known = set(brokers.addresses) if brokers.all_names is None else brokers.all_names
+        known_names = set(brokers.addresses) if brokers.all_names is None else brokers.all_names
         for group, lines in by_group.items():
-            identified = [answer for answer in lines if answer.request["broker"] != UNKNOWN_BROKER]
-            unidentified = [answer for answer in lines if answer not in identified]
-            if unidentified and any(answer.payload is not None for answer in identified):
-                for answer in unidentified:
+            identified_answers = [answer for answer in lines if answer.request["broker"] != UNKNOWN_BROKER]
+            unidentified_answers = [answer for answer in lines if answer not in identified_answers]
+            if unidentified_answers and any(answer.payload is not None for answer in identified_answers):
+                for answer in unidentified_answers:
                     self.answers.drop(
                         answer, "other texts of the group say which broker answered; it is left out"
                     )
-            elif unidentified:
+            elif unidentified_answers:
                 continue
-            for name in known - {answer.request["broker"] for answer in identified}:
+            for name in known_names - {answer.request["broker"] for answer in identified_answers}:
                 message = f"no text of `consumerConnection -g {group} -b ADDRESS` is of this broker"
                 fields = {**brokers.by_name(name), "group": group}
                 self.answers.add(SourceAnswer(kind, fields, lines[0].captured_at, error=(NOT_GIVEN, message)))
@@ -277,7 +277,7 @@ class AnswerReader:
             self._payload(entry, kind, mqadmin_text.cluster_info_payload(rows), nameserver=nameserver)
 
     def _topic_route(self, entry: TranscriptEntry) -> None:
-        kind, topic = "nameserver_route", _required(entry, "t")
+        kind, topic = "nameserver_route", _required_option(entry, "t")
         fields = {"nameserver": self._nameserver(entry), "topic": topic}
         if entry.answer.failure is not None:
             self._failed(entry, kind, entry.answer.failure, **fields)
@@ -347,7 +347,7 @@ class AnswerReader:
                 )
 
     def _topic_status(self, entry: TranscriptEntry) -> None:
-        kind, topic = "broker_topic_stats", _required(entry, "t")
+        kind, topic = "broker_topic_stats", _required_option(entry, "t")
         brokers, failure = self.answers.brokers, entry.answer.failure
         on_route = [brokers.by_name(name) for name in sorted(self._routes.get(topic, ()))]
         if failure is not None:
@@ -465,7 +465,7 @@ class AnswerReader:
     # Groups and clients.
 
     def _consumer_connection(self, entry: TranscriptEntry) -> None:
-        kind, group = "consumer_connection", _required(entry, "g")
+        kind, group = "consumer_connection", _required_option(entry, "g")
         failure = entry.answer.failure
         fields = {**self._broker_that_answered(entry, group), "group": group}
         is_known = fields["broker"] != UNKNOWN_BROKER
@@ -523,14 +523,14 @@ class AnswerReader:
         except TextError as error:
             self._unreadable(entry, kind, error, group=group)
             return
-        merged = [queue for queues in by_broker.values() for queue in queues]
-        self._payload(entry, kind, mqadmin_text.offset_table_payload(merged), group=group)
+        all_queues = [queue for queues in by_broker.values() for queue in queues]
+        self._payload(entry, kind, mqadmin_text.offset_table_payload(all_queues), group=group)
         for broker, queues in by_broker.items():
             fields = {**self.answers.brokers.by_name(broker), "group": group}
             self._payload(entry, "consume_stats", mqadmin_text.offset_table_payload(queues), **fields)
 
     def _consumer_status(self, entry: TranscriptEntry) -> None:
-        kind, group = "consumer_running_info", _required(entry, "g")
+        kind, group = "consumer_running_info", _required_option(entry, "g")
         failure, client_id = entry.answer.failure, entry.answer.options.get("i")
         if client_id is None:
             self._read_client_list(entry, group)
@@ -561,7 +561,10 @@ class AnswerReader:
             self._group_of_file[path] = group
 
     def _producer_connection(self, entry: TranscriptEntry) -> None:
-        kind, fields = "producer_connection", {"group": _required(entry, "g"), "topic": _required(entry, "t")}
+        kind, fields = (
+            "producer_connection",
+            {"group": _required_option(entry, "g"), "topic": _required_option(entry, "t")},
+        )
         if entry.answer.failure is not None:
             self._failed(entry, kind, entry.answer.failure, **fields)
             return
@@ -573,7 +576,7 @@ class AnswerReader:
         self._payload(entry, kind, payload, **fields)
 
 
-def _required(entry: TranscriptEntry, option: str) -> str:
+def _required_option(entry: TranscriptEntry, option: str) -> str:
     value = entry.answer.options.get(option)
     if value is None:
         raise _ProblemError(f"the command has no -{option}, so it does not say what was asked")

@@ -195,8 +195,8 @@ class _Landing:
             try:
                 if not is_utf_8:
                     self._refuse_unnameable(folder, raw)
-                with _closing(_open_folder(folder, raw, _FOLDER_OF[_LEVELS[level]])) as opened:
-                    self._walk(opened, inside)
+                with _closing(_open_folder(folder, raw, _FOLDER_OF[_LEVELS[level]])) as descriptor:
+                    self._walk(descriptor, inside)
             except _StrayError:
                 self._remarks.add(
                     f"files lie where only the {_FOLDER_OF[_LEVELS[level]]} is looked for, and are not in the export",
@@ -265,13 +265,13 @@ class _Landing:
         # Opening a device can have side effects.
         _check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), name)
         try:
-            opened = os.open(name, _FLAGS, dir_fd=folder)
+            descriptor = os.open(name, _FLAGS, dir_fd=folder)
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise _ChangedError from None  # It was replaced by a link.
             raise
-        with _closing(opened):
-            before = os.fstat(opened)
+        with _closing(descriptor):
+            before = os.fstat(descriptor)
             _check_regular(before, name)
             if before.st_size > self._limit_bytes:
                 raise _NotLandedError(
@@ -279,11 +279,11 @@ class _Landing:
                 )
             pieces = []
             remaining_bytes = before.st_size + 1  # One more byte detects growth.
-            while remaining_bytes > 0 and (piece := os.read(opened, remaining_bytes)):
+            while remaining_bytes > 0 and (piece := os.read(descriptor, remaining_bytes)):
                 pieces.append(piece)
                 remaining_bytes -= len(piece)
             content = b"".join(pieces)
-            after = os.fstat(opened)
+            after = os.fstat(descriptor)
         if len(content) != before.st_size or _state(before) != _state(after):
             raise _ChangedError
         try:
@@ -383,10 +383,10 @@ def _text(raw: bytes) -> tuple[str, bool]:
 
 def _place(names: tuple[str, ...], file_name: str) -> str:
     """Return the path of a file in the export, with encoded folder names."""
-    return "/".join(["offset_files", *map(_encoded, names), file_name])
+    return "/".join(["offset_files", *map(_encode_name, names), file_name])
 
 
-def _encoded(name: str) -> str:
+def _encode_name(name: str) -> str:
     """Return a safe and unique folder name for any name.
 
     ASCII letters, digits and `@ - . _` remain, other bytes become `%NN`; so does a leading `.` or `_`, because many readers

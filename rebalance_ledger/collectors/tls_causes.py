@@ -28,8 +28,8 @@ def tls_cause(address: str, tls: CollectTls | None) -> str:
     """
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S) as plain:
-            return _cause(plain, tls)
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S) as plain_socket:
+            return _cause(plain_socket, tls)
     except (OSError, ValueError):
         return ""  # The server is unreachable; the client's message already reports that.
 
@@ -40,16 +40,16 @@ def _cause(connection: socket.socket, tls: CollectTls | None) -> str:
     except (OSError, ssl.SSLError):
         return ""
     try:
-        with context.wrap_socket(connection) as encrypted:
+        with context.wrap_socket(connection) as tls_socket:
             if tls is None:
                 return "it speaks TLS, and the settings have no collect.tls; add it"
-            encrypted.settimeout(_TIMEOUT_S)
-            return _after_handshake(encrypted)
+            tls_socket.settimeout(_TIMEOUT_S)
+            return _after_handshake(tls_socket)
     except ssl.SSLCertVerificationError as error:
-        trusted = tls.trusted_certificates if tls is not None else None
+        trusted_path = tls.trusted_certificates if tls is not None else None
         finding = (
-            f"no authority in {trusted} has signed its certificate"
-            if trusted
+            f"no authority in {trusted_path} has signed its certificate"
+            if trusted_path
             else "no authority that is trusted by default has signed its certificate"
         )
         return f"{finding} ({error.verify_message}); set collect.tls.trusted_certificates to the file with its authority"
@@ -77,10 +77,10 @@ def _context(tls: CollectTls | None) -> ssl.SSLContext:
     return context
 
 
-def _after_handshake(encrypted: ssl.SSLSocket) -> str:
+def _after_handshake(tls_socket: ssl.SSLSocket) -> str:
     """Return the refusal that a server which requires a client certificate sends after the handshake; else empty text."""
     try:
-        encrypted.recv(1)
+        tls_socket.recv(1)
     except TimeoutError:
         return ""
     except ssl.SSLError as error:

@@ -366,7 +366,7 @@ def load_manifest(directory: Location) -> Manifest:
     except OSError as error:
         raise ExportError(summary, [f"{MANIFEST_NAME} cannot be read: {_reason(error)}"]) from error
     try:
-        return _decoded(content)
+        return _decode_manifest(content)
     except _ManifestError as error:
         problem = f"{MANIFEST_NAME}: {error}; verify the files' origin and seal them again"
         raise ExportError(summary, [problem]) from error
@@ -476,7 +476,7 @@ class _Survey:
         files = tuple(self.files[path] for path in sorted(self.files))
         attempts = self.attempts_in_order()
         capture_times = (self._first_captured_at, self._last_captured_at)
-        content = _encoded(self.cluster, self.ds, capture_times, files, attempts, redaction)
+        content = _encode_manifest(self.cluster, self.ds, capture_times, files, attempts, redaction)
         manifest = Manifest(
             contract_version=CONTRACT_VERSION,
             cluster=self.cluster,
@@ -826,7 +826,7 @@ class _ManifestError(ValueError):
     """The content of a manifest file is invalid; the message is a clause without the file's name."""
 
 
-def _encoded(
+def _encode_manifest(
     cluster: str,
     ds: date,
     capture_times: tuple[datetime, datetime],
@@ -877,7 +877,7 @@ def _encoded(
     return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _decoded(content: bytes) -> Manifest:
+def _decode_manifest(content: bytes) -> Manifest:
     if len(content) > _MAX_MANIFEST_BYTES:
         raise _ManifestError(f"longer than {_MAX_MANIFEST_BYTES} bytes")
     try:
@@ -906,7 +906,7 @@ def _without_repeated_names(pairs: list[tuple[str, object]]) -> dict[str, object
     return document
 
 
-def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
+def _decode_manifest_v1(fields: _Fields, sha256: str) -> Manifest:
     ds = _day(fields.text("ds"))
     if ds is None:
         raise _ManifestError("'ds' is not a day")
@@ -939,11 +939,11 @@ def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
             _attempt(attempt, attempt.integer("attempt")) for attempt in fields.objects_or_none("attempts")
         ),
         sha256=sha256,
-        redaction=_decoded_redaction(fields.object_or_none("redaction")),
+        redaction=_decode_redaction(fields.object_or_none("redaction")),
     )
 
 
-def _decoded_redaction(fields: _Fields | None) -> Redaction | None:
+def _decode_redaction(fields: _Fields | None) -> Redaction | None:
     if fields is None:
         return None
     counts = fields.object_or_none("value_counts")
@@ -1019,7 +1019,7 @@ class _Fields:
         return [_Fields(element) for element in value]
 
 
-_DECODERS: Final[dict[int, Callable[[_Fields, str], Manifest]]] = {1: _decoded_v1}
+_DECODERS: Final[dict[int, Callable[[_Fields, str], Manifest]]] = {1: _decode_manifest_v1}
 """Decoder of each contract version. A version must remain supported as long as its exports are retained."""
 
 _INSTANT_FORMAT: Final = "%Y-%m-%dT%H:%M:%S.%fZ"

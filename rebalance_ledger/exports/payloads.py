@@ -166,8 +166,8 @@ def _member_list_subject(envelope: Envelope) -> dict[str, Any]:
 
 
 def _client_state(envelope: Envelope, state: str) -> Fact:
-    captured = {"captured_at": envelope.captured_at.isoformat()}
-    return Fact(_CLIENT_TABLES[envelope.kind], _client(envelope) | {"state": state} | captured)
+    capture_time = {"captured_at": envelope.captured_at.isoformat()}
+    return Fact(_CLIENT_TABLES[envelope.kind], _client(envelope) | {"state": state} | capture_time)
 
 
 def _client(envelope: Envelope) -> dict[str, Any]:
@@ -368,7 +368,7 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     readable = subscribe_queues(str(envelope.topic), route)
     counts = Counter(str(queue.broker_name) for queue in readable)
     readable_ids = frozenset((queue.broker_name, queue.queue_id) for queue in readable)
-    published = _publish_side(str(envelope.topic), route, readable_ids)
+    publish_columns = _publish_side(str(envelope.topic), route, readable_ids)
     subject = {
         "nameserver": envelope.nameserver,
         "topic": envelope.topic,
@@ -392,7 +392,7 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "has_master": masters.get(broker_name, False),
             }
             | _queue_data(of_broker)
-            | published[broker_name],
+            | publish_columns[broker_name],
         )
     for logical_name in counts.keys() - physical.keys():
         yield Fact(
@@ -403,9 +403,9 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "is_in_route": True,
                 "subscribe_queue_count": counts[logical_name],
             }
-            | published[logical_name],
+            | publish_columns[logical_name],
         )
-    for ordered_name in published.keys() - physical.keys() - counts.keys():
+    for ordered_name in publish_columns.keys() - physical.keys() - counts.keys():
         yield Fact(
             "topic_route",
             subject
@@ -415,7 +415,7 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "subscribe_queue_count": 0,
                 "has_master": masters.get(ordered_name, False),
             }
-            | published[ordered_name],
+            | publish_columns[ordered_name],
         )
 
 

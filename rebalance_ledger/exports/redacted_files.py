@@ -86,7 +86,7 @@ def write_redacted(directory: Path, unclean: Iterable[str], target: Path) -> Non
         kind = KIND_BY_FILE_NAME[path]
         lines = (redact_line(kind.name, line) for line in _lines(directory / path))
         if kind.content is Content.FILE:
-            lines = (_reindexed(line, stored) for line in lines)
+            lines = (_update_index_line(line, stored) for line in lines)
         _replace(target / path, lines)
 
 
@@ -120,7 +120,7 @@ def _content(path: Path) -> bytes:
         return file.read(MAX_CHECKED_BYTES + 1)
 
 
-def _reindexed(line: bytes, stored: Mapping[str, tuple[int, str]]) -> bytes:
+def _update_index_line(line: bytes, stored: Mapping[str, tuple[int, str]]) -> bytes:
     fields = json.loads(line)
     if "sha256" not in fields or fields.get("path") not in stored:
         return line

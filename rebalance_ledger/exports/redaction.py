@@ -211,14 +211,14 @@ def redact_settings(text: str) -> str:
     is_continued = False
     redacted: list[str] = []
     for line in lines:
-        redacted.append(REDACTED if is_continued and line.strip() else _redacted_setting(line, repeated))
+        redacted.append(REDACTED if is_continued and line.strip() else _redact_setting(line, repeated))
         # Java comments do not continue on the next line, but this may be a setting whose name begins with # or !.
         is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
     result = "\n".join(redacted)
     return text if result == "\n".join(lines) else result
 
 
-def _redacted_setting(line: str, repeated: set[str]) -> str:
+def _redact_setting(line: str, repeated: set[str]) -> str:
     if not line.strip():
         return ""
     match = _SETTING.fullmatch(line)
@@ -331,21 +331,21 @@ def redact_transcript(text: str) -> str:
         elif not body.strip() or _INSTANT_LINE.fullmatch(body):
             new_body = body
         elif command == "getBrokerConfig":
-            new_body = _redacted_answer_of_config(body)
+            new_body = _redact_config_line(body)
         else:
             new_body = body if command is None or command in _PLAIN_COMMANDS else REDACTED
         redacted.append(new_body + line[len(body) :])
     return redact_text("\n".join(redacted))
 
 
-def _redacted_answer_of_config(line: str) -> str:
+def _redact_config_line(line: str) -> str:
     if _MQADMIN_HEAD.fullmatch(line):
         return line
     setting = _MQADMIN_SETTING.fullmatch(line)
     if setting is None:
         return REDACTED
     name, separator, value = setting.groups()
-    redacted_value = _redacted_setting(f"{name}={value}", set()).removeprefix(f"{name}=")
+    redacted_value = _redact_setting(f"{name}={value}", set()).removeprefix(f"{name}=")
     return f"{name}{separator}{redacted_value}"
 
 
@@ -368,7 +368,7 @@ def redact_broker_file(path: str, content: bytes) -> bytes:
         return content
     if name not in KEPT_BROKER_FILES or len(content) > MAX_CHECKED_BYTES:
         return _REDACTED_FILE
-    return _rewritten(content, _redact_json_or_text)
+    return _redact_bytes(content, _redact_json_or_text)
 
 
 def redact_attachment(path: str, content: bytes) -> bytes:
@@ -382,7 +382,7 @@ def redact_attachment(path: str, content: bytes) -> bytes:
     ):
         return _REDACTED_FILE
     is_json = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}
-    return _rewritten(content, _redact_json_or_text if is_json else redact_transcript)
+    return _redact_bytes(content, _redact_json_or_text if is_json else redact_transcript)
 
 
 def _redact_json_or_text(text: str) -> str:
@@ -395,7 +395,7 @@ def _redact_json_or_text(text: str) -> str:
     return redact_json(text)
 
 
-def _rewritten(content: bytes, redact: Callable[[str], str]) -> bytes:
+def _redact_bytes(content: bytes, redact: Callable[[str], str]) -> bytes:
     # Latin-1 maps every byte to one character, so unredacted bytes do not change.
     text = content.decode("latin-1")
     redacted = redact(text)
@@ -443,7 +443,7 @@ def redact_line(kind: str, line: bytes) -> bytes:
     """
     parse_envelope(line, kind)
     fields = json.loads(line)
-    redacted_fields = {name: _redacted_field(kind, name, value) for name, value in fields.items()}
+    redacted_fields = {name: _redact_field(kind, name, value) for name, value in fields.items()}
     if redacted_fields == fields:
         return line
     return (
@@ -470,7 +470,7 @@ _KNOWN_FIELDS: Final = frozenset(
 )
 
 
-def _redacted_field(kind: str, name: str, value: object) -> object:
+def _redact_field(kind: str, name: str, value: object) -> object:
     if name in _KNOWN_FIELDS or value is None:
         return value
     if name == "payload" and isinstance(value, str):
