@@ -1,11 +1,11 @@
-"""RocketMQ's own admin client, in a JVM of its own that this process drives through py4j on loopback.
+"""RocketMQ's admin client in a separate JVM, controlled through py4j on the loopback interface.
 
-What belongs here: starting and ending that JVM, handing it what it must not find on a command line, which request of
-RocketMQ's a question is, and the bytes of its answer. What does not: whom to ask what, how often and how hard (`live`), and
-what stands in an answer (`answered_names`).
+What belongs here: starting and stopping the JVM, passing secrets to it outside its command line, the RocketMQ request of
+each question, and the bytes of the response. What does not: the plan, rate and retries of calls (`live`), and the content
+of responses (`answered_names`).
 
-The program in the JVM is `java/ledger/AdminGateway.java`. Janino, which Spark brings along, compiles it as the JVM starts,
-because the Java that the set-up installs has no compiler.
+The JVM runs `java/ledger/AdminGateway.java`. Janino, a dependency of Spark, compiles it when the JVM starts, because the
+Java runtime that the set-up installs has no compiler.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ PROGRAM: Final = Path(__file__).parent / "java" / "ledger" / "AdminGateway.java"
 _MAIN_CLASS: Final = "ledger.AdminGateway"
 _LAUNCHER: Final = "org.codehaus.janino.SimpleCompiler"
 
-_START_PATIENCE_S: Final = 120
-_END_PATIENCE_S: Final = 5
-# Beyond the time-out of the call itself: the JVM answers in time unless it is at its end.
-_JVM_PATIENCE_S: Final = 120
-_LAST_WORDS_BYTES: Final = 2000
+_START_TIMEOUT_S: Final = 120
+_STOP_TIMEOUT_S: Final = 5
+# Longer than the timeout of any call: a JVM that does not answer within it has stopped working.
+_JVM_TIMEOUT_S: Final = 120
+_STDERR_TAIL_BYTES: Final = 2000
 
 _OPTIONS: Final = (
     "-Xmx512m",
@@ -50,17 +50,17 @@ _OPTIONS: Final = (
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
     "-Dfile.encoding=UTF-8",
-    # By default a client gives up on answers of more than 16 MiB; a line of an export may have as much as this.
+    # The default limit is 16 MiB; a line of an export may be as long as this.
     "-Dcom.rocketmq.remoting.frameMaxLength=268435456",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
 )
 
 
-_ASKED: Final = ("nameserver", "broker", "broker_addr", "proxy", "group", "topic", "client_id")
+_REQUEST_FIELDS: Final = ("nameserver", "broker", "broker_addr", "proxy", "group", "topic", "client_id")
 
-# RocketMQ's RequestCode, and the fields of the request's header by their names there. Brokers of every release answer these
-# whole; the admin client's own methods for the first two of brokers take pages since 5.4.
+# Values of RocketMQ's RequestCode, and the request header's field names. Brokers of every release return complete answers
+# to these; since 5.4 the admin client's own methods for topic configs and subscription groups fetch pages.
 _REQUESTS: Final[dict[str, tuple[int, dict[str, str]]]] = {
     "nameserver_topic_list": (206, {}),
     "nameserver_cluster_info": (106, {}),
@@ -78,18 +78,18 @@ _REQUESTS: Final[dict[str, tuple[int, dict[str, str]]]] = {
     "consumer_status": (223, {"topic": "topic", "group": "group", "clientAddr": "client_id"}),
     "consume_stats": (208, {"consumerGroup": "group"}),
 }
-# A thread dump of each client is nothing that the ledger reads.
+# The ledger does not read thread dumps.
 _CONSTANT_FIELDS: Final = {"consumer_running_info": {"jstackEnable": "false"}}
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a cluster with access control wants to see; never in an argument list, a file or a log.
+    """Credentials for a cluster with access control; never passed in an argument list, a file or a log.
 
     Attributes:
         access_key: Name of the account.
-        secret_key: What its requests are signed with; it is not sent.
-        tls_key_password: Opens the client's own TLS key, if that is closed.
+        secret_key: Key that signs requests; it is not sent.
+        tls_key_password: Password of the client's TLS key, if the key is encrypted.
     """
 
     access_key: str = ""
@@ -99,17 +99,17 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One call: the fields of the export's line say who is asked what.
+    """One call: the server and the parameters of the request.
 
     Attributes:
         kind: Name of a kind of the contract.
-        nameserver: The name server; empty if a broker is asked.
+        nameserver: Address of the name server; empty for other servers.
         broker: Name of the broker.
-        broker_addr: Its address.
-        proxy: Address of the proxy; empty if another server is asked.
+        broker_addr: Address of the broker.
+        proxy: Address of the proxy; empty for other servers.
         group: Consumer group.
         topic: Topic.
-        client_id: Client id; the broker passes the question on to that client.
+        client_id: Client id; the broker forwards the request to that client.
     """
 
     kind: str
@@ -123,23 +123,23 @@ class Question:
 
     @property
     def address(self) -> str:
-        """Who is called."""
+        """Address of the server to call."""
         return self.nameserver or self.proxy or self.broker_addr
 
     @property
-    def asked(self) -> dict[str, str | int]:
-        """The fields of the line that say what was asked."""
-        return {name: getattr(self, name) for name in _ASKED if getattr(self, name)}
+    def fields(self) -> dict[str, str | int]:
+        """Fields of the export's line that identify the request."""
+        return {name: getattr(self, name) for name in _REQUEST_FIELDS if getattr(self, name)}
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back.
+    """The outcome of one call.
 
     Attributes:
-        payload: The response's body, byte for byte; None if there was none, or the response was an error.
+        payload: Body of the response, byte for byte; None if there was no response or it was an error.
         error_type: Java class of the exception.
-        error_message: Its message.
+        error_message: Message of the exception.
         response_code: RocketMQ's response code; None if there was no response.
     """
 
@@ -150,9 +150,9 @@ class Answer:
 
 
 class AdminClient:
-    """RocketMQ's admin client, one for each name server, in a running JVM; safe to call from many threads.
+    """RocketMQ's admin clients, one per name server, in a running JVM; thread-safe.
 
-    See `admin_client`, which starts and ends it.
+    `admin_client` starts and stops the JVM.
     """
 
     def __init__(self, jvm: _Jvm, nameservers: Sequence[str]) -> None:
@@ -170,30 +170,30 @@ class AdminClient:
         """Ask one question, once.
 
         Args:
-            question: Whom and what.
-            timeout_ms: How long the answer may take.
+            question: The server and the request.
+            timeout_ms: Timeout of the response.
 
         Raises:
-            AdminClientError: The JVM has ended.
+            AdminClientError: The JVM has stopped.
         """
         try:
             record: bytes = self._ask(
                 _REQUESTS[question.kind][0],
                 question.nameserver or self._nameservers[0],
                 question.proxy or question.broker_addr or None,
-                _header(question),
+                _encode_header(question),
                 timeout_ms,
             )
         except Py4JError:
             raise self._jvm.ended("ended while it was asked") from None
-        return _decoded(record)
+        return _decode_answer(record)
 
     def prepare(self, credentials: Credentials, tls: CollectTls | None) -> None:
-        """Hands over what is secret, then starts an admin client for each name server; none is called yet.
+        """Pass the secrets to the JVM and start an admin client for each name server, without calling any server.
 
         Raises:
-            AdminClientError: The JVM has ended.
-            UnusableConnectionError: The admin client refuses what it is given.
+            AdminClientError: The JVM has stopped.
+            UnusableConnectionError: The admin client refuses the credentials, certificates or addresses.
         """
         try:
             if credentials.access_key:
@@ -204,9 +204,9 @@ class AdminClient:
             for nameserver in self._nameservers:
                 self._entry.connect(nameserver)
         except Py4JJavaError as error:
-            said = error.java_exception.toString().partition("\n")[0].rstrip(".")
+            message = error.java_exception.toString().partition("\n")[0].rstrip(".")
             raise UnusableConnectionError(
-                f"RocketMQ's admin client refuses the connection's settings: {said}."
+                f"RocketMQ's admin client refuses the connection's settings: {message}."
             ) from None
         except Py4JError:
             raise self._jvm.ended("ended while it was prepared") from None
@@ -222,26 +222,26 @@ def admin_client(
     tls: CollectTls | None = None,
     connect_timeout_ms: int = 3000,
 ) -> Iterator[AdminClient]:
-    """Start a JVM with an admin client for each name server, and end it afterwards.
+    """Start a JVM with an admin client for each name server, and stop it at the end of the block.
 
-    It also ends when this process does, however that happens: it lives as long as its input is open.
+    The JVM runs only while its standard input is open, so it also stops when this process dies.
 
     Args:
-        jars: Folder with RocketMQ's jars, py4j's and Janino's; see `setup/collector.py`.
-        java: The `java` to run.
+        jars: Folder with the jars of RocketMQ, py4j and Janino; see `setup/collector.py`.
+        java: Path of the `java` executable.
         nameservers: Addresses, `host:port`.
-        credentials: Of a cluster with access control.
-        tls: How to encrypt; None for plain connections.
-        connect_timeout_ms: How long a connection may take.
+        credentials: Credentials for a cluster with access control.
+        tls: TLS settings; None for plain connections.
+        connect_timeout_ms: Timeout of opening a connection.
 
     Yields:
-        Who can be asked.
+        The client.
 
     Raises:
         AdminClientError: The JVM does not start.
-        UnusableConnectionError: What it was given is refused.
+        UnusableConnectionError: The admin client refuses the credentials, certificates or addresses.
     """
-    # At its lowest level py4j's log has every argument; at the others it repeats what it also raises.
+    # py4j logs every argument at level DEBUG, and at other levels only errors that it also raises.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     command = [
         str(java),
@@ -253,7 +253,7 @@ def admin_client(
         str(PROGRAM),
         _MAIN_CLASS,
     ]
-    with _running(command) as jvm:
+    with _running_jvm(command) as jvm:
         client = AdminClient(jvm, nameservers)
         client.prepare(credentials or Credentials(), tls)
         yield client
@@ -261,30 +261,30 @@ def admin_client(
 
 @dataclass(frozen=True, slots=True)
 class _Jvm:
-    """A JVM and the way to it."""
+    """A JVM process and its py4j gateway."""
 
     process: subprocess.Popen[bytes]
     gateway: JavaGateway
-    said: IO[bytes]
+    stderr: IO[bytes]
 
     def ended(self, how: str) -> AdminClientError:
-        return _ended(how, self.said)
+        return _ended(how, self.stderr)
 
 
 @contextmanager
-def _running(command: list[str]) -> Iterator[_Jvm]:
+def _running_jvm(command: list[str]) -> Iterator[_Jvm]:
     token = secrets.token_hex(32)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as stderr:
         try:
             process = subprocess.Popen(  # noqa: S603  # an argument list, never a shell
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=stderr,
                 cwd=os.sep,
-                # Credentials may be in our environment, and RocketMQ takes settings from it.
+                # This process's environment may hold credentials, and RocketMQ reads settings from it.
                 env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8"},
-                # A person's Ctrl-C is for us; the JVM ends when we let go of its input.
+                # Ctrl-C must reach only this process; the JVM stops when its standard input is closed.
                 start_new_session=True,
             )
         except OSError as error:
@@ -294,14 +294,12 @@ def _running(command: list[str]) -> Iterator[_Jvm]:
         try:
             port = _handshake(process, token)
             if port is None:
-                raise _ended("did not start", said)
+                raise _ended("did not start", stderr)
             gateway = JavaGateway(
-                gateway_parameters=GatewayParameters(
-                    port=port, auth_token=token, read_timeout=_JVM_PATIENCE_S
-                )
+                gateway_parameters=GatewayParameters(port=port, auth_token=token, read_timeout=_JVM_TIMEOUT_S)
             )
             try:
-                yield _Jvm(process, gateway, said)
+                yield _Jvm(process, gateway, stderr)
             finally:
                 gateway.close()
         finally:
@@ -309,13 +307,13 @@ def _running(command: list[str]) -> Iterator[_Jvm]:
 
 
 def _handshake(process: subprocess.Popen[bytes], token: str) -> int | None:
-    """Give the JVM the token that callers must know; return the port that it listens on."""
+    """Send the authentication token to the JVM; return its port, or None if it did not start."""
     if process.stdin is None or process.stdout is None:
         raise AssertionError("both are pipes")
     with suppress(BrokenPipeError):
         process.stdin.write(f"{token}\n".encode())
         process.stdin.flush()
-    ready, _, _ = select.select([process.stdout], [], [], _START_PATIENCE_S)
+    ready, _, _ = select.select([process.stdout], [], [], _START_TIMEOUT_S)
     port = process.stdout.readline().strip() if ready else b""
     return int(port) if port.isdigit() else None
 
@@ -324,7 +322,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(BrokenPipeError), process.stdin or nullcontext():
         pass
     try:
-        process.wait(_END_PATIENCE_S)
+        process.wait(_STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -332,20 +330,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         pass
 
 
-def _ended(how: str, said: IO[bytes]) -> AdminClientError:
-    # Read without moving the place at which the JVM would go on writing.
-    size = os.fstat(said.fileno()).st_size
-    last = os.pread(said.fileno(), _LAST_WORDS_BYTES, max(0, size - _LAST_WORDS_BYTES))
-    lines = last.decode(errors="replace").splitlines()
-    # RocketMQ's logging tells first that nobody wants it.
-    words = " ".join(" ".join(line for line in lines if not line.startswith("SLF4J: ")).split())
-    return AdminClientError(f"The JVM of RocketMQ's admin client {how}: {words or 'it said nothing'}")
+def _ended(how: str, stderr: IO[bytes]) -> AdminClientError:
+    # The JVM shares the file offset, so a seek here would move its write position.
+    size = os.fstat(stderr.fileno()).st_size
+    tail = os.pread(stderr.fileno(), _STDERR_TAIL_BYTES, max(0, size - _STDERR_TAIL_BYTES))
+    lines = tail.decode(errors="replace").splitlines()
+    # SLF4J first reports that no logging backend is configured.
+    text = " ".join(" ".join(line for line in lines if not line.startswith("SLF4J: ")).split())
+    return AdminClientError(f"The JVM of RocketMQ's admin client {how}: {text or 'no output'}")
 
 
-def _header(question: Question) -> bytes:
+def _encode_header(question: Question) -> bytes:
     """Return the fields of a request's header: names and values, each after its length in bytes."""
     _, names = _REQUESTS[question.kind]
-    fields = {name: getattr(question, own) for name, own in names.items()}
+    fields = {name: getattr(question, attribute) for name, attribute in names.items()}
     fields |= _CONSTANT_FIELDS.get(question.kind, {})
     encoded = b""
     for name, value in fields.items():
@@ -355,20 +353,20 @@ def _header(question: Question) -> bytes:
     return encoded
 
 
-def _decoded(record: bytes) -> Answer:
-    """Read what `AdminGateway.ask` returns."""
+def _decode_answer(record: bytes) -> Answer:
+    """Decode the record that `AdminGateway.ask` returns."""
     is_payload, is_response, code = struct.unpack_from(">??i", record)
-    place = struct.calcsize(">??i")
+    position = struct.calcsize(">??i")
 
     def text() -> str:
-        nonlocal place
-        (length,) = struct.unpack_from(">i", record, place)
-        place += 4 + length
-        return record[place - length : place].decode()
+        nonlocal position
+        (length,) = struct.unpack_from(">i", record, position)
+        position += 4 + length
+        return record[position - length : position].decode()
 
     error_type, error_message = text(), text()
     return Answer(
-        payload=record[place:] if is_payload else None,
+        payload=record[position:] if is_payload else None,
         error_type=error_type,
         error_message=error_message,
         response_code=code if is_response else None,

@@ -1,10 +1,10 @@
-"""The names in an answer that say what to ask next: topics, groups, brokers, members and their connections.
+"""Names in answers that determine the next questions: topics, groups, brokers, members and their connections.
 
-What belongs here: which field of which of RocketMQ's answers holds a name. What does not: asking (`live`), and the facts of a
+What belongs here: the fields of RocketMQ's answers that hold names. What does not: calls (`live`), and the facts of a
 payload that become tables (`rebalance_ledger.exports.payloads`).
 
-Everything is read from the raw text, and nothing but names is required of it: a field that this release does not know, or
-that RocketMQ's own client cannot decode (a static topic's mapping, for example), costs nothing.
+The functions parse the raw text and require nothing but names, so a field that this release does not know, or that
+RocketMQ's own client cannot decode (a static topic's mapping, for example), causes no error.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from rebalance_ledger.rocketmq.json import ObjectMap, RocketMQJsonError, loads
 from rebalance_ledger.rocketmq.system_groups import SYSTEM_GROUP_PREFIX, SYSTEM_GROUPS
 
 HEARTBEAT_SYNCER: Final = "DefaultHeartBeatSyncerTopic"
-"""The topic through which proxies in CLUSTER mode tell each other of their clients."""
+"""The topic through which proxies in CLUSTER mode exchange their lists of clients."""
 
 _RETRY_PREFIX: Final = "%RETRY%"
 _RELEASE: Final = re.compile(r"V(\d{1,3})_(\d{1,3})_(\d{1,3})", re.ASCII)
 
 
 class NamesError(ValueError):
-    """An answer does not have the form that its names are read from; `str()` says why, without the end of a sentence."""
+    """An answer does not have the expected form; `str()` is the reason, as a clause without a full stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What a connection list says.
+    """The content of a connection list.
 
     Attributes:
-        client_ids: The id of each connection, in the list's order; an id may be there several times.
-        topics: What the group subscribes to, sorted.
-        hosts: The host of each connection, as the server sees it; empty where it is not said.
-        is_broadcasting: Whether the group's members take every queue.
+        client_ids: The id of each connection, in the list's order; ids may repeat.
+        topics: Topics that the group subscribes to, sorted.
+        hosts: The host of each connection, as the server sees it; empty where it is missing.
+        is_broadcasting: Whether the group is in broadcasting mode.
     """
 
     client_ids: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ def topics_of_list(payload: bytes) -> list[str]:
 
 
 def brokers_of_cluster(payload: bytes) -> list[tuple[str, int, str]]:
-    """Return name, id and address of each broker of a `ClusterInfo`."""
+    """Return the name, id and address of each broker of a `ClusterInfo`."""
     brokers = []
     for name, broker in _fields(_object(payload), "brokerAddrTable").items():
         if not isinstance(broker, dict):
@@ -68,28 +68,28 @@ def topics_of_broker(payload: bytes) -> list[str]:
 
 
 def groups_of_broker(payload: bytes) -> list[str]:
-    """Return the groups of a `SubscriptionGroupWrapper`, RocketMQ's own among them."""
+    """Return the groups of a `SubscriptionGroupWrapper`, including system groups."""
     return [str(group) for group in _fields(_object(payload), "subscriptionGroupTable") if group != ""]
 
 
 def connections_of(payload: bytes) -> Connections:
-    """Return what a `ConsumerConnection` says of a group's members."""
+    """Return the members and subscriptions of a `ConsumerConnection`."""
     document = _object(payload)
     connections = [each for each in _list(document, "connectionSet") if isinstance(each, dict)]
-    named = [each for each in connections if isinstance(each.get("clientId"), str)]
+    members = [each for each in connections if isinstance(each.get("clientId"), str)]
     subscriptions = document.get("subscriptionTable")
     return Connections(
-        client_ids=tuple(str(each["clientId"]) for each in named),
+        client_ids=tuple(str(each["clientId"]) for each in members),
         topics=tuple(sorted(str(topic) for topic in subscriptions))
         if isinstance(subscriptions, dict)
         else (),
-        hosts=tuple(str(each.get("clientAddr") or "").lstrip("/").rpartition(":")[0] for each in named),
+        hosts=tuple(str(each.get("clientAddr") or "").lstrip("/").rpartition(":")[0] for each in members),
         is_broadcasting=document.get("messageModel") == "BROADCASTING",
     )
 
 
 def release_of_broker(payload: bytes) -> tuple[int, int, int] | None:
-    """Return the release that a broker's runtime info names, such as (4, 7, 1); None if it names none that can be read."""
+    """Return the release in a broker's runtime info, such as (4, 7, 1); None if it is missing or cannot be parsed."""
     table = _object(payload).get("table")
     description = table.get("brokerVersionDesc") if isinstance(table, dict) else None
     match = _RELEASE.match(description) if isinstance(description, str) else None
@@ -97,31 +97,31 @@ def release_of_broker(payload: bytes) -> tuple[int, int, int] | None:
 
 
 def start_of_process(payload: bytes) -> str | None:
-    """Return when the process that wrote a `ConsumerRunningInfo` started its consumer; None if it does not say."""
+    """Return the consumer's start time in a `ConsumerRunningInfo`; None if it is missing."""
     properties = _object(payload).get("properties")
     start = properties.get("PROP_CONSUMER_START_TIMESTAMP") if isinstance(properties, dict) else None
     return str(start) if isinstance(start, str | int) and str(start) else None
 
 
 def is_system_group(group: str) -> bool:
-    """Return whether a group is RocketMQ's own."""
+    """Return whether a group is a system group of RocketMQ."""
     return group in SYSTEM_GROUPS or group.startswith(SYSTEM_GROUP_PREFIX)
 
 
 def group_of_retry_topic(topic: str, topics: set[str]) -> str | None:
     """Return the group whose retry topic this is, or None.
 
-    The retry topics of POP bear the group's name and a topic's (`%RETRY%group_topic`, `%RETRY%group+topic`): a name that ends
-    like this may be of another group, so it is not taken for one.
+    Retry topics of POP contain a group's and a topic's name (`%RETRY%group_topic`, `%RETRY%group+topic`). A name that could
+    be one of these is ambiguous, so the result is None.
 
     Args:
         topic: A topic's name.
-        topics: All topics that are known.
+        topics: All known topics.
     """
     if not topic.startswith(_RETRY_PREFIX):
         return None
     group = topic.removeprefix(_RETRY_PREFIX)
-    cuts = [place for place, character in enumerate(group) if character in "_+" and place]
+    cuts = [index for index, character in enumerate(group) if character in "_+" and index]
     if not group or is_system_group(group) or any(group[cut + 1 :] in topics for cut in cuts):
         return None
     return group

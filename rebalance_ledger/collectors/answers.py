@@ -1,7 +1,7 @@
-"""What several sources say of a cluster, on its way to become the lines of an export.
+"""Answers of several sources about one cluster, before they become the lines of an export.
 
-What belongs here: which of several answers to one question is taken, and what is reported. What does not: where an
-answer comes from (`mqadmin_answers`, `broker_folders`) and the disk (`export_writer`).
+What belongs here: the choice between several answers to one question, and notices. What does not: the origin of answers
+(`mqadmin_answers`, `broker_folders`), and files on disk (`rebalance_ledger.exports.writer`).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from rebalance_ledger.exports.writer import ExportWriter
 
 UNKNOWN_BROKER: Final = "(unknown)"
-"""Stands for the broker, or its address, where a source does not say which one it is."""
+"""Placeholder for the broker or its address where no source identifies it."""
 
 UNREADABLE: Final = "UnreadableText"
-"""Error type: a text or file is not what its name says."""
+"""Error type: a text or file does not have the expected format."""
 
 INCOMPLETE: Final = "IncompleteSource"
-"""Error type: the source leaves out what the line would have to say."""
+"""Error type: the source lacks information that the line requires."""
 
 NOT_GIVEN: Final = "SourceNotGiven"
-"""Error type: no source says it."""
+"""Error type: no source has the answer."""
 
 _MAX_PLACE_COUNT: Final = 3
-"""Places that a notice names; the others are counted."""
+"""Number of places that a notice lists; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +36,16 @@ class SourceAnswer:
     """A line of the export.
 
     Attributes:
-        kind: Its kind.
-        asked: What was asked.
-        captured_at: When.
-        payload: What came back; None for an error.
-        error: Its type and message.
-        is_preferred: Whether it is taken before another answer to the same question.
+        kind: Kind of the line.
+        request: Fields that identify the request.
+        captured_at: Time of the capture.
+        payload: The payload; None for an error.
+        error: Type and message of the error.
+        is_preferred: Whether it takes precedence over another answer to the same question.
     """
 
     kind: str
-    asked: dict[str, str]
+    request: dict[str, str]
     captured_at: datetime
     payload: str | None = None
     error: tuple[str, str] = ("", "")
@@ -53,23 +53,23 @@ class SourceAnswer:
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """What an export states once; a broker is identified by its name."""
-        return (self.kind, *(value for key, value in sorted(self.asked.items()) if key != "broker_addr"))
+        """Key of the line, unique in an export; a broker is identified by its name, not its address."""
+        return (self.kind, *(value for key, value in sorted(self.request.items()) if key != "broker_addr"))
 
     @property
     def weight(self) -> tuple[bool, bool, datetime]:
-        """Orders the answers to one question: any answer before a failure, then the better source, then the later."""
+        """Sort key for answers to one question: a payload wins over an error, then the preferred source, then the later one."""
         return self.payload is not None, self.is_preferred, self.captured_at
 
 
 @dataclass(slots=True)
 class Brokers:
-    """The brokers of which some source says the name and the address.
+    """Names and addresses of brokers, as far as sources contain them.
 
     Attributes:
-        names: By address.
-        addresses: By name, then by broker id.
-        all_names: All brokers that there are; None if no source says that.
+        names: Names by address.
+        addresses: Addresses by name, then by broker id.
+        all_names: Names of all brokers of the cluster; None if no source has them.
     """
 
     names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -77,81 +77,82 @@ class Brokers:
     all_names: set[str] | None = None
 
     def add(self, name: str, broker_id: int, address: str) -> None:
-        """Learns one broker."""
+        """Add one broker."""
         self.names[address].add(name)
         self.addresses[name].setdefault(broker_id, address)
 
-    def named(self, name: str) -> dict[str, str]:
-        """Return the fields of a line about a broker; its address is that of the master, if any source says it."""
+    def by_name(self, name: str) -> dict[str, str]:
+        """Return the fields of a line about a broker, with the address of its master if a source has it."""
         of_broker = self.addresses.get(name)
         address = of_broker[min(of_broker)] if of_broker else UNKNOWN_BROKER
         return {"broker": name, "broker_addr": address}
 
-    def at(self, address: str) -> dict[str, str] | None:
-        """Return the same by address; None if no source, or several that differ, say whose it is."""
+    def by_address(self, address: str) -> dict[str, str] | None:
+        """Return the same by address; None if no broker or several brokers have it."""
         names = self.names.get(address, set())
         return {"broker": next(iter(names)), "broker_addr": address} if len(names) == 1 else None
 
 
 class AnswerSet:
-    """All that is said of one cluster on one day.
+    """All answers of one cluster and day.
 
     Attributes:
-        ds: The day.
-        brokers: The brokers that are known.
-        problems: Why there can be no export; one sentence each.
+        ds: The UTC day.
+        brokers: The known brokers.
+        problems: Problems that prevent an export, one sentence each.
     """
 
     def __init__(self, ds: date) -> None:
         self.ds = ds
         self.brokers = Brokers()
         self.problems: list[str] = []
-        self._said: dict[tuple[str, ...], SourceAnswer] = {}
+        self._answers: dict[tuple[str, ...], SourceAnswer] = {}
         self._notes: dict[str, list[str]] = {}
         self._other_days: list[SourceAnswer] = []
 
-    def add(self, said: SourceAnswer) -> None:
-        """Take an answer, unless a better one to the same question is there."""
-        if said.captured_at.date() != self.ds:
-            self._other_days.append(said)
-        other = self._said.get(said.subject)
+    def add(self, answer: SourceAnswer) -> None:
+        """Add an answer, unless the set has a better one to the same question."""
+        if answer.captured_at.date() != self.ds:
+            self._other_days.append(answer)
+        other = self._answers.get(answer.subject)
         if other is None:
-            self._said[said.subject] = said
+            self._answers[answer.subject] = answer
             return
-        if other.weight[:2] == said.weight[:2] and (other.payload, other.error) != (said.payload, said.error):
-            self.note(
-                " ".join(said.subject), "was asked twice, with different answers; the later one is taken"
-            )
-        self._said[said.subject] = max(other, said, key=lambda each: each.weight)
+        if other.weight[:2] == answer.weight[:2] and (other.payload, other.error) != (
+            answer.payload,
+            answer.error,
+        ):
+            self.note(" ".join(answer.subject), "has two different answers; the later one is used")
+        self._answers[answer.subject] = max(other, answer, key=lambda each: each.weight)
 
-    def drop(self, said: SourceAnswer, why: str) -> None:
-        """Take an answer out again, and note why."""
-        del self._said[said.subject]
-        self.note(" ".join(said.subject), why)
+    def drop(self, answer: SourceAnswer, reason: str) -> None:
+        """Remove an answer and note the reason."""
+        del self._answers[answer.subject]
+        self.note(" ".join(answer.subject), reason)
 
-    def note(self, place: str, what: str) -> None:
-        """Remembers what people must know; equal sentences of many places become one."""
-        self._notes.setdefault(what, []).append(place)
+    def note(self, place: str, notice: str) -> None:
+        """Add a notice; equal notices of several places are joined."""
+        self._notes.setdefault(notice, []).append(place)
 
     def lines(self, kind: str | None = None) -> list[SourceAnswer]:
-        """Return the lines of a kind, or all, in the order of their subjects."""
+        """Return the lines of a kind, or of all kinds, sorted by subject."""
         return [
-            said
-            for _, said in sorted(self._said.items(), key=lambda item: item[0])
-            if kind in {None, said.kind}
+            answer
+            for _, answer in sorted(self._answers.items(), key=lambda item: item[0])
+            if kind in {None, answer.kind}
         ]
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """One sentence for each thing that people must know, however many places it concerns."""
+        """The notices, one sentence each, with the first places that each concerns."""
         return tuple(
             f"{', '.join(places[:_MAX_PLACE_COUNT])}"
-            f"{f' and {len(places) - _MAX_PLACE_COUNT} more' if len(places) > _MAX_PLACE_COUNT else ''}: {what}"
-            for what, places in self._notes.items()
+            f"{f' and {len(places) - _MAX_PLACE_COUNT} more' if len(places) > _MAX_PLACE_COUNT else ''}: {notice}"
+            for notice, places in self._notes.items()
         )
 
     def refusals(self) -> list[str]:
-        """Return the problems, with one for all that was captured on other days."""
+        """Return the problems, plus one for all answers captured on other days."""
         if not self._other_days:
             return self.problems
         first = self._other_days[0]
@@ -164,11 +165,11 @@ class AnswerSet:
 
     def write(self, writer: ExportWriter) -> None:
         """Write the lines, and the notices as events."""
-        for said in self.lines():
-            if said.payload is not None:
-                writer.payload(said.kind, said.captured_at, said.payload, **said.asked)
+        for answer in self.lines():
+            if answer.payload is not None:
+                writer.payload(answer.kind, answer.captured_at, answer.payload, **answer.request)
             else:
-                writer.error(said.kind, said.captured_at, *said.error, **said.asked)
-        last = max(said.captured_at for said in self.lines())
+                writer.error(answer.kind, answer.captured_at, *answer.error, **answer.request)
+        last = max(answer.captured_at for answer in self.lines())
         for notice in self.notices:
             writer.event(last, notice)

@@ -1,7 +1,7 @@
-"""A broker's `store/config` folder: which of its files the broker would read, and what they say.
+"""Config files of a broker's `store/config` folder, read as the broker reads them.
 
-What belongs here: the rule by which RocketMQ chooses between a file and its `.bak`, and the payloads that follow from the
-files. What does not: where the folder came from and when (`offline`).
+What belongs here: RocketMQ's choice between a file and its `.bak`, and the payloads derived from the files. What does not:
+the origin of the folder and its capture time (`offline`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WHOLE_FILES: Final = {
     "broker_message_request_mode": "messageRequestMode.json",
     "consumer_order_info": "consumerOrderInfo.json",
 }
-"""Kinds whose payload is the text of a file as it is."""
+"""Kinds whose payload is the unchanged text of a file."""
 
 OFFSETS_FILE: Final = "consumerOffset.json"
 
@@ -34,22 +34,22 @@ _ROCKSDB_FOLDERS: Final = {
     "subscriptionGroup.json": ("subscriptionGroups", "rdb"),
     OFFSETS_FILE: ("consumerOffsets", "rdb"),
 }
-"""Where a broker of 5.2 or later keeps the same if it is set to; then the file is old, or not there."""
+"""Folders of the RocksDB databases that brokers of 5.2 and later use if configured; the JSON file is then outdated or missing."""
 
 
 class ConfigFileError(ValueError):
-    """What a broker holds cannot be determined from its files. `str()` is one sentence."""
+    """A broker's files do not determine its state. `str()` is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """The file that a broker would read at its next start.
+    """A file that a broker would read at its next start.
 
     Attributes:
-        name: Its name; ends in `.bak` if the main file is missing, empty or damaged.
-        text: Its text. A byte that is no UTF-8 is U+FFFD, as in Java.
-        document: What it says.
-        reason: Why it is the `.bak`; empty if it is not.
+        name: File name; ends in `.bak` if the main file is missing, empty or damaged.
+        text: File text; invalid UTF-8 bytes become U+FFFD, as in Java.
+        document: Parsed text.
+        reason: Reason why the `.bak` is read; empty for the main file.
     """
 
     name: str
@@ -61,15 +61,15 @@ class ConfigFile:
 def read_config_file(folder: Path, name: str) -> ConfigFile | None:
     """Read a file as `org.apache.rocketmq.common.ConfigManager.load` does (4.9.7 to 5.5.0).
 
-    The main file is read; if it is missing, empty or damaged, its `.bak`; if that is missing or empty too, the broker
-    starts with what it is born with.
+    The broker reads the main file; if it is missing, empty or damaged, the `.bak`; if that is missing or empty too, it
+    starts with its defaults.
 
     Returns:
-        The file, or None if there is neither.
+        The file, or None if neither exists.
 
     Raises:
-        ConfigFileError: The broker keeps it in RocksDB, or the files are such that the broker would not start, or would
-            start without what was in them.
+        ConfigFileError: The broker keeps the data in RocksDB, or with these files the broker would not start, or would
+            start without their content.
         OSError: A file cannot be read.
     """
     for database in _ROCKSDB_FOLDERS.get(name, ()):
@@ -78,42 +78,42 @@ def read_config_file(folder: Path, name: str) -> ConfigFile | None:
                 f"its folder {database!r} shows that the broker keeps this in RocksDB, so {name} may be old; write it out "
                 "with `mqadmin rocksDBConfigToJson`"
             )
-    why: list[str] = []
+    reasons: list[str] = []
     for file_name in (name, f"{name}.bak"):
         path = folder / file_name
         content = path.read_bytes() if path.is_file() else None
         if not content:
-            why.append(f"{file_name} is {'missing' if content is None else 'empty'}")
+            reasons.append(f"{file_name} is {'missing' if content is None else 'empty'}")
             continue
         text = content.decode(errors="replace")
         try:
             document = loads(text) if text.strip() else None
         except RocketMQJsonError as error:
-            why.append(f"{file_name} is damaged ({error})")
+            reasons.append(f"{file_name} is damaged ({error})")
             continue
         if isinstance(document, dict):
-            return ConfigFile(file_name, text, document, " and ".join(why))
+            return ConfigFile(file_name, text, document, " and ".join(reasons))
         raise ConfigFileError(
             f"{file_name} is there without an object in it; whether the broker would read that or the .bak depends on its "
             "release, so what it holds cannot be determined"
         )
-    if all(reason.endswith("missing") for reason in why):
+    if all(reason.endswith("missing") for reason in reasons):
         return None
-    raise ConfigFileError(f"{' and '.join(why)}; what the broker holds cannot be determined")
+    raise ConfigFileError(f"{' and '.join(reasons)}; what the broker holds cannot be determined")
 
 
 def consume_stats(broker: str, offsets: ConfigFile) -> dict[str, str]:
-    """`ConsumeStats` of each group in `consumerOffset.json`, with consumer offsets only.
+    """Return `ConsumeStats` of each group in `consumerOffset.json`, with consumer offsets only.
 
-    The brokers' own offsets are not in the file, so they are left out. Entries that a proxy keeps for broadcasting
-    clients (`topic@group@…`) are no group's progress.
+    The file does not contain broker offsets. Entries that a proxy writes for broadcasting clients (`topic@group@…`) are
+    skipped, because they are not the progress of a group.
 
     Args:
         broker: The broker's name.
-        offsets: The file.
+        offsets: The offsets file.
 
     Raises:
-        ConfigFileError: The file is no offset table.
+        ConfigFileError: The file is not an offset table.
     """
     table = offsets.document.get("offsetTable")
     if not isinstance(table, dict):

@@ -1,7 +1,7 @@
-"""Folders of brokers' config files: what each broker holds, and the files themselves.
+"""Folders with copies of brokers' config files.
 
-What belongs here: one folder a broker, which of its files say what, and when they were read. What does not: which of two
-files a broker reads, and what it says (`broker_files`).
+What belongs here: one folder per broker, the kinds that its files answer, and their capture times. What does not: the
+choice between a file and its `.bak`, and the content of a file (`broker_files`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HostFile:
-    """A file of a broker, to be kept byte for byte.
+    """A file of a broker.
 
     Attributes:
         broker: The broker's name.
-        path: Where it is.
-        captured_at: When it was read on its host.
+        path: Path of the file.
+        captured_at: Time at which it was copied from its host.
     """
 
     broker: str
@@ -37,70 +37,68 @@ class HostFile:
     captured_at: datetime
 
     def write(self, writer: ExportWriter) -> None:
-        """Put it into an export."""
+        """Write the file to an export."""
         mtime = datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
-        place = f"broker_files/{self.broker}/{self.path.name}"
-        writer.file("broker_file", self.captured_at, place, self.path, mtime, broker=self.broker)
+        export_path = f"broker_files/{self.broker}/{self.path.name}"
+        writer.file("broker_file", self.captured_at, export_path, self.path, mtime, broker=self.broker)
 
 
-def read_broker_folders(
-    folder: Path, captured_at: datetime | None, gathering: AnswerSet
-) -> Iterator[HostFile]:
-    """Gathers what brokers' files say.
+def read_broker_folders(folder: Path, captured_at: datetime | None, answers: AnswerSet) -> Iterator[HostFile]:
+    """Read brokers' config files into an answer set.
 
     Args:
-        folder: Has a folder for each broker, which bears its name and holds the files of its `store/config`.
-        captured_at: When the files were copied; None for the time of the newest file of each broker.
-        gathering: Takes what they say; brokers' addresses must be known to it already.
+        folder: Folder with one folder per broker, named after it, which holds the files of its `store/config`.
+        captured_at: Time at which the files were copied; None for the time of the newest file of each broker.
+        answers: Receives the answers; it must already have the brokers' addresses.
 
     Yields:
         The files.
     """
     if not folder.is_dir():
-        gathering.problems.append(f"{folder} is not a folder; give the one that has a folder for each broker")
+        answers.problems.append(f"{folder} is not a folder; give the one that has a folder for each broker")
         return
     brokers = sorted(path for path in folder.iterdir() if path.is_dir())
     if not brokers or (folder / "topics.json").exists():
-        gathering.problems.append(
+        answers.problems.append(
             f"{folder} has no folder for each broker; put a broker's config folder into one that bears the broker's name"
         )
         return
     for broker in brokers:
         files = sorted(path for path in broker.iterdir() if path.is_file())
         if not files:
-            gathering.problems.append(
+            answers.problems.append(
                 f"{broker} is empty; copy the files of the broker's store/config folder into it"
             )
             continue
         newest = max(datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in files)
-        _read_broker(broker, captured_at or newest, gathering)
+        _read_broker(broker, captured_at or newest, answers)
         yield from (HostFile(broker.name, path, captured_at or newest) for path in files)
 
 
-def _read_broker(folder: Path, captured_at: datetime, gathering: AnswerSet) -> None:
+def _read_broker(folder: Path, captured_at: datetime, answers: AnswerSet) -> None:
     broker = folder.name
-    fields = gathering.brokers.named(broker)
+    fields = answers.brokers.by_name(broker)
     for kind, name in broker_files.WHOLE_FILES.items():
         try:
-            found = broker_files.read_config_file(folder, name)
+            file = broker_files.read_config_file(folder, name)
         except ConfigFileError as error:
-            gathering.add(SourceAnswer(kind, fields, captured_at, error=(UNREADABLE, f"{broker}: {error}")))
+            answers.add(SourceAnswer(kind, fields, captured_at, error=(UNREADABLE, f"{broker}: {error}")))
             continue
-        if found is None:
-            gathering.note(broker, f"there is no {name} among its files, so what it holds of that is unknown")
+        if file is None:
+            answers.note(broker, f"there is no {name} among its files, so what it holds of that is unknown")
             continue
-        if found.reason:
-            gathering.note(broker, f"{found.reason}, so {found.name} is read, as the broker would")
-        gathering.add(SourceAnswer(kind, fields, captured_at, found.text))
+        if file.reason:
+            answers.note(broker, f"{file.reason}, so {file.name} is read, as the broker would")
+        answers.add(SourceAnswer(kind, fields, captured_at, file.text))
     try:
         offsets = broker_files.read_config_file(folder, broker_files.OFFSETS_FILE)
         stats = {} if offsets is None else broker_files.consume_stats(broker, offsets)
     except ConfigFileError as error:
-        gathering.note(broker, f"{error}, so the offsets of its groups are unknown")
+        answers.note(broker, f"{error}, so the offsets of its groups are unknown")
         return
     for group, payload in stats.items():
-        # `consumerProgress` says the same and the broker's own offsets beside it.
-        gathering.add(
+        # The output of `consumerProgress` takes precedence, because it has the broker offsets too.
+        answers.add(
             SourceAnswer(
                 "consume_stats", {**fields, "group": group}, captured_at, payload, is_preferred=False
             )

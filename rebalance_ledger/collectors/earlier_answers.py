@@ -1,9 +1,9 @@
-"""The answers of a day's earlier attempts, so that a further one only asks what they lack.
+"""Answers of earlier attempts of a day, so that a further attempt repeats only failed questions.
 
-What belongs here: which line of a sealed export answers which question, and whether that is asked again. What does not: asking
-(`live`) and replacing the export (`export_writer`).
+What belongs here: the line of a sealed export that answers a question, and whether to repeat the question. What does not:
+calls (`live`) and replacing the export (`rebalance_ledger.exports.writer`).
 
-Only where lines lie is kept in memory, about a hundred bytes each; payloads stay on the disk.
+Memory holds only the location of each line, about 100 bytes each; payloads stay on disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _Key = tuple[str, ...]
 
-# A member's answer is the same through whichever broker it came.
+# A member's answer does not depend on the broker that forwards the request.
 _KEYS: Final = {
     "consumer_running_info": ("group", "client_id"),
     "consumer_status": ("group", "client_id", "topic"),
@@ -37,13 +37,13 @@ _NOT_OF_SOURCES: Final = frozenset({"event", "capture_attempt", "offset_file", "
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A question, what came of it, and when: what becomes a line of an export, or was one.
+    """A question and its answer: the content of one line of an export.
 
     Attributes:
-        question: What was asked.
-        answer: What came back.
-        at: When.
-        attempt: In which attempt, from 1; None where there is no other.
+        question: The question.
+        answer: The answer.
+        at: Time of the answer.
+        attempt: Number of the attempt, from 1; None if the day has a single attempt.
     """
 
     question: Question
@@ -59,21 +59,21 @@ class _Location(NamedTuple):
 
 
 class EarlierAnswers:
-    """The lines of one sealed export, by question; any thread may look.
+    """The lines of one sealed export, by question; thread-safe.
 
     Attributes:
-        directory: The export.
-        attempt_count: How many attempts have made it.
-        asks_everything: Whether each question is asked again, and an earlier answer only taken where the new one fails.
+        directory: Directory of the export.
+        attempt_count: Number of attempts in the export.
+        asks_everything: Whether to repeat every question, and use an earlier answer only where the new one fails.
     """
 
     def __init__(self, directory: Path, manifest: Manifest, *, asks_everything: bool) -> None:
-        """Read where each line lies.
+        """Index the lines of the export.
 
         Raises:
             OSError: A file cannot be read.
         """
-        self.attempt_count = max((each.attempt for each in manifest.attempts), default=1)
+        self.attempt_count = max((attempt.attempt for attempt in manifest.attempts), default=1)
         self.asks_everything = asks_everything
         self.directory = directory
         self._lock = threading.Lock()
@@ -85,24 +85,24 @@ class EarlierAnswers:
                 self._index(file.kind)
 
     def find(self, question: Question) -> Line | None:
-        """Return the line that answers a question, or says that it failed."""
+        """Return the line with the answer or the failure of a question; None if there is no such line."""
         location = self._locations.get(_key(question))
         return None if location is None else _line_of(self._read(location))
 
     def is_asked_again(self, question: Question) -> bool:
-        """Return whether a question that has a line is asked again: it failed, or another one of its group did."""
+        """Return whether to repeat a question that has a line: it failed, or another question of its group failed."""
         if self.asks_everything or question.group in self._groups_again:
             return True
         line = self.find(question)
         return line is None or is_failure(question.kind, line.answer)
 
     def replaced(self, question: Question) -> None:
-        """Take a question out of `rest`: it has a line in the new export."""
+        """Remove a question from `rest`, because the new export has a line for it."""
         with self._lock:
             self._locations.pop(_key(question), None)
 
     def rest(self) -> Iterator[tuple[Line, bytes]]:
-        """Yield the lines that no question of this attempt has replaced, but for groups that were asked again as a whole."""
+        """Yield the lines that this attempt has not replaced, except those of groups that it has asked again as a whole."""
         for location in [*self._locations.values(), *self._others]:
             line = self._line(location)
             envelope = parse_envelope(line, location.kind)
@@ -113,7 +113,7 @@ class EarlierAnswers:
                 yield _line_of(envelope), line
 
     def lines_of(self, kind: str) -> Iterator[bytes]:
-        """Yield the lines of a kind that no server is asked for, as they lie there."""
+        """Yield the unchanged lines of a kind that does not come from a server."""
         path = self.directory / KIND_BY_NAME[kind].file_name
         if path.is_file():
             with path.open("rb") as file:

@@ -1,10 +1,10 @@
-"""Why a live cluster is not collected. Each exception's `str()` is one sentence for a person."""
+"""Errors of collecting a live cluster. The `str()` of each is one sentence for the user."""
 
 from __future__ import annotations
 
 
 class CollectError(ValueError):
-    """Nothing can be collected as it was asked; another attempt would say the same."""
+    """The cluster cannot be collected with these arguments; a retry would fail in the same way."""
 
 
 class UnusableConnectionError(CollectError):
@@ -12,8 +12,8 @@ class UnusableConnectionError(CollectError):
 
 
 class UnreachableError(Exception):
-    """Nobody says what there is to ask. Another attempt may go better."""
+    """No server returned the topics, brokers or groups of the cluster. A retry may succeed."""
 
 
 class AdminClientError(Exception):
-    """The admin client's JVM does not start, or has ended. Another attempt may go better."""
+    """The admin client's JVM does not start, or has stopped. A retry may succeed."""

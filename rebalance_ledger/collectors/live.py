@@ -1,26 +1,25 @@
-"""One capture of a live cluster: whom to ask what, in which order, and how gently.
+"""Capture of a live cluster: the plan of calls, their order and rate, retries, and the lines of the export.
 
-What belongs here: the plan of calls, pace, patience with servers that do not answer, and what becomes a line. What does not:
-how a call is made (`admin`), how lines get onto the disk (`export_writer`), where settings and credentials come from.
+What belongs here: the plan of calls, rate limits, handling of servers that do not answer, and the choice of lines. What does
+not: the calls themselves (`admin`), files on disk (`rebalance_ledger.exports.writer`), the origin of settings and credentials.
 
-The order, and why:
+The order of calls:
 
-1. every name server for its topics and its brokers: nothing can be planned without them;
-2. every broker for its release, which decides what else it can be asked, then for what it has once: its topics, its groups,
-   its settings, its producers;
-3. the brokers that know the group of the proxies for its members: that is how proxies are found;
-4. every name server for every topic's route, also for topics that only another one knows;
-5. group by group: every broker and every proxy for the group's members, at once each member for what it holds (of a
-   broadcasting group also for the offsets that it has in memory), several members at a time, then the progress. Asked close
-   together, so that a rebalance in between is rare;
-6. every name server for the routes of topics that members subscribe to and no name server has listed: that there is none
-   is an answer, and clients keep the queues of such a topic;
+1. every name server for its topics and brokers: the plan depends on them;
+2. every broker for its release, which determines the further requests, then for its topics, groups, settings and producers;
+3. the brokers that know the group of the proxies for its members, which gives the addresses of the proxies;
+4. every name server for the route of every topic, including topics that only another name server knows;
+5. for each group: every broker and every proxy for the group's members, then immediately each member for its assignment (in
+   a broadcasting group also for its offsets in memory), several members in parallel, then the group's progress. Calls close
+   together make a rebalance in between unlikely;
+6. every name server for the routes of topics that members subscribe to and no name server lists: a missing route is an
+   answer, and clients keep the queues of such a topic;
 7. every broker for the offsets of each of its topics.
 
-A second attempt at a day is given the answers of the first: what was answered then is not asked again, except where a
-failed question is of the same group, because the members of one group are asked close together or not at all.
+A further attempt at a day gets the answers of the earlier ones and repeats only failed questions, except that a failure
+within a group repeats all questions of that group, because the members of a group must be asked close together.
 
-What grows with the cluster is the names of topics, groups and brokers. Payloads go to the disk as they come.
+Memory grows with the names of topics, groups and brokers only; payloads go directly to disk.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from rebalance_ledger.collectors.answered_names import (
 from rebalance_ledger.collectors.earlier_answers import Line
 from rebalance_ledger.collectors.errors import CollectError, UnreachableError
 from rebalance_ledger.collectors.permissions import refusal_sentences
-from rebalance_ledger.collectors.tally import PASSED_ON, SYSTEM_BUSY, Tally, is_failure
+from rebalance_ledger.collectors.tally import FORWARDED_KINDS, SYSTEM_BUSY, Tally, is_failure
 from rebalance_ledger.exports.contract import NOT_ASKED, EnvelopeError
 from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
 
@@ -69,28 +68,28 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 
 NO_ANSWER: Final = "ServerNotAnswering"
-"""Error type of a line whose server was not called, because it had not answered for too long."""
+"""Error type of a line whose server was given up, because it had not answered for too long."""
 
-_PAUSE_S: Final = 0.5  # Before the first retry; each later one doubles it.
-_FEWEST_FAILURES: Final = 3
-_MEMBER_ROUTES: Final = 2  # Brokers through which a member is asked, if the first cannot reach it.
+_PAUSE_S: Final = 0.5  # Before the first retry; doubled before each further one.
+_MIN_FAILURE_COUNT: Final = 3
+_MAX_BROKERS_PER_MEMBER: Final = 2  # The second is used if the first cannot reach the member.
 
-_PASSED_ON_AT_ONCE: Final = 8
-"""Questions that one broker passes on to clients at a time: half of its threads for such requests, which wait meanwhile."""
+_MAX_FORWARDED_COUNT: Final = 8
+"""Limit of concurrent requests that one broker forwards to clients: half of its threads for them, which block meanwhile."""
 
 _CLIENT_TIMED_OUT: Final = 207
 """`ResponseCode.CONSUME_MSG_TIMEOUT`."""
 
-_KNOWN_SINCE: Final = {"broker_producer_table": (4, 9, 4), "broker_message_request_mode": (5, 0, 0)}
-"""The first release whose brokers know a question, where that is not every release. Before 4.9.1 a broker does not respond at
-all to a question that it does not know."""
+_FIRST_RELEASES: Final = {"broker_producer_table": (4, 9, 4), "broker_message_request_mode": (5, 0, 0)}
+"""First release that supports a kind of question, where not every release does. Before 4.9.1 a broker does not respond at
+all to an unknown request."""
 
 _GRPC_CLIENT_ID: Final = re.compile(r"[^@]+@[0-9]+@[0-9]+@[0-9a-z]+")
-"""Host, process id, number and time in base 36, as the gRPC clients of RocketMQ 5 name themselves; those of the remoting
-protocol have `address@instance`."""
+"""Client id of RocketMQ 5's gRPC clients: host, process id, number and time in base 36. Clients of the remoting protocol use
+`address@instance`."""
 
-# What a broker has once, in the order in which it is asked.
-_OF_A_BROKER: Final = (
+# Questions that each broker is asked once, in this order.
+_BROKER_KINDS: Final = (
     "broker_topic_config",
     "broker_subscription_group",
     "broker_config",
@@ -98,8 +97,8 @@ _OF_A_BROKER: Final = (
     "broker_producer_table",
 )
 
-# What a failure costs beyond its own line.
-_LOST_WITHOUT: Final = {
+# The consequence of a failure for other questions.
+_LOSS_BY_KIND: Final = {
     "nameserver_topic_list": "topics that only it knows were not asked for",
     "nameserver_cluster_info": "brokers that only it knows were not asked",
     "broker_topic_config": "it was not asked for the offsets of its topics",
@@ -107,41 +106,41 @@ _LOST_WITHOUT: Final = {
 }
 
 
-class Asks(Protocol):
-    """Who makes the calls; `AdminClient` does."""
+class QuestionClient(Protocol):
+    """A client that makes calls, such as `AdminClient`."""
 
     def ask(self, question: Question, timeout_ms: int) -> Answer:
         """Ask one question, once."""
 
 
-class Writes(Protocol):
-    """Who keeps the lines; `ExportWriter` does."""
+class RecordSink(Protocol):
+    """A sink for lines, such as `ExportWriter`."""
 
-    def payload(self, kind: str, captured_at: datetime, payload: str, **asked: str | int) -> None:
-        """Write what a source answered."""
+    def payload(self, kind: str, captured_at: datetime, payload: str, **request: str | int) -> None:
+        """Write the answer of a source."""
 
     def error(
-        self, kind: str, captured_at: datetime, error_type: str, message: str, **asked: str | int
+        self, kind: str, captured_at: datetime, error_type: str, message: str, **request: str | int
     ) -> None:
-        """Write that a source was asked and failed."""
+        """Write the failure of a source."""
 
     def event(self, at: datetime, text: str) -> None:
-        """Write a sentence for people."""
+        """Write an event."""
 
 
-class Progress(Protocol):
+class ProgressListener(Protocol):
     """A listener for the progress of a capture."""
 
-    def begin(self, what: str, total: int) -> None:
-        """A part begins that has so many steps."""
+    def begin(self, name: str, total: int) -> None:
+        """Begin a part with the given number of steps."""
 
     def advance(self) -> None:
-        """One step is done."""
+        """Count one completed step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker that is asked: the master, or the slave with the lowest id where no name server knows a master."""
+    """A broker to call: the master, or the slave with the lowest id if no name server knows a master."""
 
     name: str
     address: str
@@ -149,14 +148,14 @@ class Broker:
 
 @dataclass(slots=True)
 class Collected:
-    """What came of a capture.
+    """The result of a capture.
 
     Attributes:
-        line_counts: Lines by kind.
-        error_counts: How many of them are errors, by kind.
+        line_counts: Number of lines by kind.
+        error_counts: Number of error lines by kind.
         silent: Servers that were given up, with the reason.
-        remarks: What could not be planned, as sentences; they are in the export too.
-        tally: How much of it failed.
+        remarks: Gaps in the capture, as sentences; the export has them too, as events.
+        tally: Counts of questions and failures.
     """
 
     line_counts: Counter[str] = field(default_factory=Counter)
@@ -166,75 +165,75 @@ class Collected:
     tally: Tally = field(default_factory=lambda: Tally(counts_proxies=True))
 
 
-def collect(  # noqa: PLR0913  # each is a part of a capture that a test replaces
-    client: Asks,
-    writer: Writes,
+def collect(  # noqa: PLR0913  # tests replace each of these
+    client: QuestionClient,
+    writer: RecordSink,
     nameservers: Sequence[str],
     settings: CollectSettings,
     *,
     ds: date,
-    progress: Progress,
+    progress: ProgressListener,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     earlier: EarlierAnswers | None = None,
     cause_of_silence: Callable[[str], str] = lambda _: "",
 ) -> Collected:
-    """Ask a cluster everything and write every answer, and every failure, as a line.
+    """Capture a cluster and write every answer and every failure as a line.
 
     Args:
         client: Makes the calls.
-        writer: Keeps the lines.
-        nameservers: Addresses; each is asked for itself.
-        settings: How hard to ask.
-        ds: The UTC day; it must be today, and stay so until the end.
+        writer: Receives the lines.
+        nameservers: Addresses of the name servers; all are called.
+        settings: Rate limits, timeouts and kinds.
+        ds: The UTC day; it must be today until the end of the capture.
         progress: Receives the progress.
         now: The clock.
-        earlier: The answers of the day's earlier attempts, if there are any.
-        cause_of_silence: Finds out why a server does not answer: a clause, empty if it does not know.
+        earlier: The answers of the day's earlier attempts, if any.
+        cause_of_silence: Returns the reason why a server does not answer, as a clause; empty if it is unknown.
 
     Raises:
-        AdminClientError: The client has ended.
-        CollectError: The capture is not of today, or would run over midnight.
+        AdminClientError: The client's JVM has stopped.
+        CollectError: The day is not today, or the capture would continue after midnight.
         ExportError: A line cannot be written.
-        UnreachableError: No name server or no broker tells what there is to ask.
+        UnreachableError: No name server returns topics and brokers, or no broker returns groups.
     """
     return _Capture(client, writer, settings, ds, progress, now, earlier, cause_of_silence).run(nameservers)
 
 
 class _Server:
-    """The pace that one address is called at, and whether it is still worth a call."""
+    """The rate limit of one address, and whether it has been given up."""
 
     def __init__(self, calls_per_second: float, unresponsive_after_s: float) -> None:
         self._interval_s = 1 / calls_per_second
-        self._dead_after_s = unresponsive_after_s
+        self._unresponsive_after_s = unresponsive_after_s
         self._lock = threading.Lock()
-        self._next_turn = 0.0
+        self._next_call_at = 0.0
         self._silent_since: float | None = None
         self._failure_count = 0
         self.given_up = ""
-        self.passed_on = threading.Semaphore(_PASSED_ON_AT_ONCE)
+        self.forwarded = threading.Semaphore(_MAX_FORWARDED_COUNT)
 
-    def turn_in_s(self) -> float:
-        """Take the next turn; return in how many seconds it comes."""
+    def reserve(self) -> float:
+        """Reserve the next call; return the seconds until it may start."""
         with self._lock:
-            turn = max(self._next_turn, time.monotonic())
-            self._next_turn = turn + self._interval_s
-            return turn - time.monotonic()
+            call_at = max(self._next_call_at, time.monotonic())
+            self._next_call_at = call_at + self._interval_s
+            return call_at - time.monotonic()
 
-    def answered(self) -> None:
-        """It lives."""
+    def record_answer(self) -> None:
+        """Record a response: the server is responsive."""
         with self._lock:
             self._silent_since, self._failure_count = None, 0
 
-    def failed(self, called_at: float, said: str) -> None:
-        """A call, begun at this monotonic time, came to nothing."""
+    def record_failure(self, called_at: float, message: str) -> None:
+        """Record a call without a response, begun at this monotonic time."""
         with self._lock:
             self._failure_count += 1
             self._silent_since = called_at if self._silent_since is None else self._silent_since
             silent_s = time.monotonic() - self._silent_since
-            if self._failure_count >= _FEWEST_FAILURES and silent_s >= self._dead_after_s:
+            if self._failure_count >= _MIN_FAILURE_COUNT and silent_s >= self._unresponsive_after_s:
                 self.given_up = self.given_up or (
-                    f"not called any more in this run, after {self._failure_count} calls in {silent_s:.0f} s to which "
-                    f"nobody answered; the last one said: {said}"
+                    f"not called any more in this run, after {self._failure_count} calls in {silent_s:.0f} s "
+                    f"without a response; the last error: {message}"
                 )
 
 
@@ -243,11 +242,11 @@ class _Capture:
 
     def __init__(
         self,
-        client: Asks,
-        writer: Writes,
+        client: QuestionClient,
+        writer: RecordSink,
         settings: CollectSettings,
         ds: date,
-        progress: Progress,
+        progress: ProgressListener,
         now: Callable[[], datetime],
         earlier: EarlierAnswers | None,
         cause_of_silence: Callable[[str], str],
@@ -259,7 +258,7 @@ class _Capture:
         self._ds = ds
         self._progress = progress
         self._now = now
-        self._is_over = threading.Event()
+        self._is_cancelled = threading.Event()
         self._lock = threading.Lock()
         self._servers: dict[str, _Server] = {}
         self._collected = Collected(tally=Tally(counts_proxies=bool(settings.proxies)))
@@ -268,8 +267,8 @@ class _Capture:
         self._attempt = earlier.attempt_count + 1 if earlier is not None else None
         self._releases: dict[str, tuple[int, int, int]] = {}
         self._proxies: list[str] = []
-        # Members are asked beside the threads that have the groups; this holds both to the same limit.
-        self._under_way = threading.Semaphore(settings.parallelism)
+        # Threads for groups and for members share one limit of concurrent calls.
+        self._call_slots = threading.Semaphore(settings.parallelism)
 
     def run(self, nameservers: Sequence[str]) -> Collected:
         self._check_day()
@@ -278,7 +277,7 @@ class _Capture:
         self._check_time(nameservers, topics, groups, topics_of)
         self._ask_routes("routes", nameservers, topics)
         with ThreadPoolExecutor(self._settings.parallelism, thread_name_prefix="members") as members:
-            self._each(
+            self._run_parallel(
                 "groups",
                 len(groups),
                 enumerate(groups),
@@ -286,10 +285,10 @@ class _Capture:
             )
         self._ask_routes("routes of unlisted topics", nameservers, sorted(self._subscribed - set(topics)))
         if self._is_wanted("broker_topic_stats"):
-            self._each(
+            self._run_parallel(
                 "topic offsets",
                 sum(map(len, topics_of.values())),
-                _in_turn(topics_of),
+                _round_robin(topics_of),
                 lambda of: self._record(
                     Question(
                         kind="broker_topic_stats", broker=of[0].name, broker_addr=of[0].address, topic=of[1]
@@ -307,117 +306,117 @@ class _Capture:
         return self._collected
 
     def _ask_name_servers(self, nameservers: Sequence[str]) -> tuple[list[str], list[Broker]]:
-        """Ask for topics and brokers; return all that any of them knows, sorted."""
+        """Ask for topics and brokers; return the sorted union of all answers."""
         topics: set[str] = set()
         addresses: dict[str, set[tuple[int, str]]] = {}
         failures: list[str] = []
 
         def ask(nameserver: str) -> None:
-            listed = self._record(Question(kind="nameserver_topic_list", nameserver=nameserver))
-            known = self._record(Question(kind="nameserver_cluster_info", nameserver=nameserver))
-            named_topics = self._names(listed, topics_of_list, ())
-            named_brokers = self._names(known, brokers_of_cluster, ())
+            topic_line = self._record(Question(kind="nameserver_topic_list", nameserver=nameserver))
+            broker_line = self._record(Question(kind="nameserver_cluster_info", nameserver=nameserver))
+            topic_names = self._read_names(topic_line, topics_of_list, ())
+            broker_addresses = self._read_names(broker_line, brokers_of_cluster, ())
             with self._lock:
-                topics.update(named_topics)
-                for name, broker_id, address in named_brokers:
+                topics.update(topic_names)
+                for name, broker_id, address in broker_addresses:
                     addresses.setdefault(name, set()).add((broker_id, address))
-                if listed.answer.payload is None:
-                    failures.append(f"{nameserver}: {_one_line(listed.answer)}")
+                if topic_line.answer.payload is None:
+                    failures.append(f"{nameserver}: {_one_line(topic_line.answer)}")
 
-        self._each("name servers", len(nameservers), nameservers, ask)
+        self._run_parallel("name servers", len(nameservers), nameservers, ask)
         if not topics or not addresses:
-            why = "; ".join(failure + self._tls_clause(failure) for failure in sorted(failures))
-            why = why or "they know no topic or no broker"
+            reason = "; ".join(failure + self._tls_clause(failure) for failure in sorted(failures))
+            reason = reason or "they know no topic or no broker"
             raise UnreachableError(
-                f"None of the name servers ({', '.join(nameservers)}) tells what there is to collect ({why}); "
+                f"None of the name servers ({', '.join(nameservers)}) returns topics and brokers ({reason}); "
                 "check the addresses, the credentials, and whether they run."
             )
         brokers = []
         for name in sorted(addresses):
             lowest = min(addresses[name])[0]
-            # After a change of masters, name servers may know different ones.
+            # After a failover, name servers may have different masters.
             brokers += [Broker(name, address) for id_, address in sorted(addresses[name]) if id_ == lowest]
         return sorted(topics), brokers
 
     def _ask_brokers(
         self, topics: list[str], brokers: list[Broker]
     ) -> tuple[dict[Broker, list[str]], list[str]]:
-        """Ask each broker for what it has once; return its topics, and the groups of all, sorted."""
+        """Ask each broker its own questions; return the topics by broker and the sorted groups of all brokers."""
         topics_of: dict[Broker, list[str]] = {broker: [] for broker in brokers}
         groups: set[str] = set()
         failures: list[str] = []
-        proxied: list[Broker] = []
+        proxy_brokers: list[Broker] = []
 
         def ask(broker: Broker) -> None:
             self._learn_release(broker)
-            heard = {
+            lines = {
                 kind: self._record(Question(kind=kind, broker=broker.name, broker_addr=broker.address))
-                for kind in _OF_A_BROKER
+                for kind in _BROKER_KINDS
                 if self._is_wanted(kind)
             }
-            # Most brokers have most topics: the same names, kept once.
-            own = self._names(heard["broker_topic_config"], topics_of_broker, ())
-            topics_of[broker] = sorted(map(sys.intern, own))
-            known = heard["broker_subscription_group"]
-            named = self._names(known, groups_of_broker, None)
+            # Most brokers have most topics, so interned names save memory.
+            own_topics = self._read_names(lines["broker_topic_config"], topics_of_broker, ())
+            topics_of[broker] = sorted(map(sys.intern, own_topics))
+            group_line = lines["broker_subscription_group"]
+            own_groups = self._read_names(group_line, groups_of_broker, None)
             with self._lock:
-                groups.update(named or ())
-                if named is None:
-                    failures.append(f"{broker.address}: {_one_line(known.answer)}")
-                if PROXY_HEARTBEAT_GROUP in (named or ()) or HEARTBEAT_SYNCER in own:
-                    proxied.append(broker)
+                groups.update(own_groups or ())
+                if own_groups is None:
+                    failures.append(f"{broker.address}: {_one_line(group_line.answer)}")
+                if PROXY_HEARTBEAT_GROUP in (own_groups or ()) or HEARTBEAT_SYNCER in own_topics:
+                    proxy_brokers.append(broker)
 
-        self._each("brokers", len(brokers), brokers, ask)
+        self._run_parallel("brokers", len(brokers), brokers, ask)
         if failures:
-            # Topics say which groups there are where a broker does not; elsewhere they may be of groups that are gone.
+            # Retry topics reveal groups of a broker that failed; otherwise they may belong to deleted groups.
             all_topics = set(topics).union(*topics_of.values())
             groups.update(filter(None, (group_of_retry_topic(topic, all_topics) for topic in all_topics)))
         users = sorted(group for group in groups if not is_system_group(group))
         if not users and failures:
             raise UnreachableError(
-                f"No broker tells which consumer groups there are ({'; '.join(each + self._tls_clause(each) for each in sorted(failures))}); check whether they can be "
+                f"No broker returns consumer groups ({'; '.join(each + self._tls_clause(each) for each in sorted(failures))}); check whether they can be "
                 "reached from here, and the credentials."
             )
         if not users:
             raise CollectError(
-                "The cluster has no consumer group, so there is nothing that an export could tell of ownership; collect it "
-                "when something consumes from it."
+                "The cluster has no consumer group, so an export would have no ownership data; collect it "
+                "when it has one."
             )
-        self._find_proxies(sorted(proxied, key=lambda broker: (broker.name, broker.address)))
+        self._find_proxies(sorted(proxy_brokers, key=lambda broker: (broker.name, broker.address)))
         return topics_of, users
 
     def _tls_clause(self, failure: str) -> str:
-        """Say of a failure that begins with a server's address whether TLS is its cause."""
+        """Return the TLS cause of a failure that begins with a server's address, as a clause; empty if TLS is not the cause."""
         cause = self._cause_of_silence(failure.partition(": ")[0])
         return f": {cause}" if cause else ""
 
     def _learn_release(self, broker: Broker) -> None:
-        """Ask which release a broker is of: it decides what else the broker can be asked."""
-        heard = self._record(
+        """Ask a broker for its release, which determines the supported requests."""
+        line = self._record(
             Question(kind="broker_runtime_info", broker=broker.name, broker_addr=broker.address)
         )
-        release = self._names(heard, release_of_broker, None)
+        release = self._read_names(line, release_of_broker, None)
         if release is not None:
             with self._lock:
                 self._releases[broker.address] = release
 
     def _find_proxies(self, brokers: list[Broker]) -> None:
-        """Learns the proxies' addresses: those of the settings, or else the hosts that are connected as proxies are."""
+        """Determine the proxies' addresses: those of the settings, or else the hosts in the proxies' heartbeat group."""
         hosts: set[str] = set()
         for broker in brokers:
-            heard = self._record(_of_group("consumer_connection", broker, PROXY_HEARTBEAT_GROUP))
-            hosts.update(filter(None, self._names(heard, connections_of, Connections()).hosts))
-        found = sorted(f"{host}:{self._settings.proxy_port}" for host in hosts)
-        self._proxies = self._settings.proxies or found
+            line = self._record(_group_question("consumer_connection", broker, PROXY_HEARTBEAT_GROUP))
+            hosts.update(filter(None, self._read_names(line, connections_of, Connections()).hosts))
+        discovered_addresses = sorted(f"{host}:{self._settings.proxy_port}" for host in hosts)
+        self._proxies = self._settings.proxies or discovered_addresses
         if self._settings.proxies and len(hosts) > len(self._settings.proxies):
             self._remark(
                 f"Proxies are connected from {len(hosts)} hosts ({', '.join(sorted(hosts))}), and the settings name "
                 f"{len(self._settings.proxies)}; add the others to collect.proxies, so that their clients are known."
             )
 
-    def _ask_routes(self, what: str, nameservers: Sequence[str], topics: list[str]) -> None:
-        self._each(
-            what,
+    def _ask_routes(self, name: str, nameservers: Sequence[str], topics: list[str]) -> None:
+        self._run_parallel(
+            name,
             len(nameservers) * len(topics),
             (
                 Question(kind="nameserver_route", nameserver=nameserver, topic=topic)
@@ -427,201 +426,204 @@ class _Capture:
             self._record,
         )
 
-    def _ask_group(self, place: int, group: str, brokers: list[Broker], members: ThreadPoolExecutor) -> None:
-        """Ask for one group's members, what each holds, and the group's progress."""
-        # Each group begins elsewhere, so that not all of them stand before one broker.
-        first = place % len(brokers)
-        in_turn = brokers[first:] + brokers[:first]
-        seen = _Seen()
-        for broker in in_turn:
-            heard = self._record(_of_group("consumer_connection", broker, group))
-            seen.add(broker, self._names(heard, connections_of, Connections()))
+    def _ask_group(self, index: int, group: str, brokers: list[Broker], pool: ThreadPoolExecutor) -> None:
+        """Ask for one group's members, their assignments, and the group's progress."""
+        # Each group begins at another broker, which spreads the load.
+        first = index % len(brokers)
+        ordered_brokers = brokers[first:] + brokers[:first]
+        members = _Members()
+        for broker in ordered_brokers:
+            line = self._record(_group_question("consumer_connection", broker, group))
+            members.add(broker, self._read_names(line, connections_of, Connections()))
         for proxy in self._proxies:
             self._record(Question(kind="proxy_consumer_connection", proxy=proxy, group=group))
         with self._lock:
-            self._subscribed.update(seen.topics)
-        asked = [
-            members.submit(self._ask_about_member, group, number, client_id, seen)
-            for number, client_id in enumerate(sorted(seen.brokers))
+            self._subscribed.update(members.topics)
+        member_tasks = [
+            pool.submit(self._capture_member, group, number, client_id, members)
+            for number, client_id in enumerate(sorted(members.brokers))
         ]
-        wait(asked, return_when=FIRST_EXCEPTION)
-        failures = [error for each in asked if each.done() and (error := each.exception()) is not None]
+        wait(member_tasks, return_when=FIRST_EXCEPTION)
+        failures = [error for task in member_tasks if task.done() and (error := task.exception()) is not None]
         if failures:
-            self._is_over.set()
-            raise min(failures, key=lambda error: isinstance(error, _OverError))
+            self._is_cancelled.set()
+            raise min(failures, key=lambda error: isinstance(error, _CancelledError))
         if self._is_wanted("consume_stats"):
-            for broker in in_turn:
-                self._record(_of_group("consume_stats", broker, group))
+            for broker in ordered_brokers:
+                self._record(_group_question("consume_stats", broker, group))
 
-    def _ask_about_member(self, group: str, number: int, client_id: str, seen: _Seen) -> None:
-        """Ask one member for what it holds, and in a broadcasting group for the offsets that it has in memory."""
-        if self._is_over.is_set():
-            raise _OverError
-        # Members begin at different brokers, each at one that sees it.
-        brokers = seen.brokers[client_id]
+    def _capture_member(self, group: str, number: int, client_id: str, members: _Members) -> None:
+        """Ask one member for its running info, and in a broadcasting group for its offsets in memory."""
+        if self._is_cancelled.is_set():
+            raise _CancelledError
+        # Members begin at different brokers, each at one that lists it.
+        brokers = members.brokers[client_id]
         first = number % len(brokers)
-        ways = brokers[first:] + brokers[:first]
-        way: Broker | None = ways[0]
+        ordered_brokers = brokers[first:] + brokers[:first]
+        route: Broker | None = ordered_brokers[0]
         if self._is_wanted("consumer_running_info"):
-            way = self._ask_member(group, client_id, ways, is_doubled=client_id in seen.doubled)
-        if seen.is_broadcasting and way is not None and self._is_wanted("consumer_status"):
-            for topic in sorted(seen.topics):
-                self._ask_status(group, client_id, topic, way)
+            route = self._ask_member(
+                group, client_id, ordered_brokers, is_doubled=client_id in members.doubled
+            )
+        if members.is_broadcasting and route is not None and self._is_wanted("consumer_status"):
+            for topic in sorted(members.topics):
+                self._ask_status(group, client_id, topic, route)
 
     def _ask_member(
-        self, group: str, client_id: str, ways: list[Broker], *, is_doubled: bool
+        self, group: str, client_id: str, routes: list[Broker], *, is_doubled: bool
     ) -> Broker | None:
         """Ask one member, through another broker if the first cannot reach it; write one line.
 
-        An id that a broker lists twice may be of several processes, and each broker passes a question on to the one that it
-        finds first: so each is asked, and processes that differ are distinguished by when they started.
+        Several processes may share an id that a broker lists twice, and a broker forwards a request to the first of them. So
+        every broker is asked, and the start time distinguishes the processes.
 
-        Returns the broker through which it answered, if it did.
+        Returns:
+            The broker through which the member answered; None if it did not answer.
         """
-        question = _of_group("consumer_running_info", ways[0], group, client_id)
+        question = _group_question("consumer_running_info", routes[0], group, client_id)
         if _GRPC_CLIENT_ID.fullmatch(client_id):
-            why = "its id is that of a gRPC client, and such a client has no running info"
-            self._write(question, self._not_asked(why, question))
+            reason = "its id is that of a gRPC client, and such a client has no running info"
+            self._write(question, self._skipped(reason, question))
             return None
-        answered: list[tuple[Question, Line]] = []
-        for place, broker in enumerate(ways):
-            if place >= _MEMBER_ROUTES and not is_doubled:
+        answers: list[tuple[Question, Line]] = []
+        for index, broker in enumerate(routes):
+            if index >= _MAX_BROKERS_PER_MEMBER and not is_doubled:
                 break
-            question = _of_group("consumer_running_info", broker, group, client_id)
-            heard = self._ask(question)
-            if heard.answer.payload is not None:
-                answered.append((question, heard))
-            if not is_doubled and (answered or heard.answer.response_code == _CLIENT_TIMED_OUT):
+            question = _group_question("consumer_running_info", broker, group, client_id)
+            line = self._ask(question)
+            if line.answer.payload is not None:
+                answers.append((question, line))
+            if not is_doubled and (answers or line.answer.response_code == _CLIENT_TIMED_OUT):
                 break
-        if not answered:
-            self._write(question, heard)
+        if not answers:
+            self._write(question, line)
             return None
-        self._write(*answered[0])
+        self._write(*answers[0])
         if is_doubled:
-            self._write_processes(answered)
-        way = answered[0][1].question
-        return Broker(way.broker, way.broker_addr)
+            self._write_processes(answers)
+        answering = answers[0][1].question
+        return Broker(answering.broker, answering.broker_addr)
 
-    def _write_processes(self, answered: list[tuple[Question, Line]]) -> None:
-        """Write what each of several processes with one client id holds, if the answers prove that there are several."""
+    def _write_processes(self, answers: list[tuple[Question, Line]]) -> None:
+        """Write the assignment of each process with one client id, if the answers prove that there are several."""
         processes: dict[str, tuple[Question, Line]] = {}
-        for question, heard in answered:
-            start = self._names(heard, start_of_process, None)
+        for question, line in answers:
+            start = self._read_names(line, start_of_process, None)
             if start is not None:
-                processes.setdefault(start, (question, heard))
+                processes.setdefault(start, (question, line))
         if len(processes) > 1:
-            for start, (question, heard) in sorted(processes.items()):
-                self._write(replace(question, kind="process_assignment"), heard, process=f"started {start}")
+            for start, (question, line) in sorted(processes.items()):
+                self._write(replace(question, kind="process_assignment"), line, process=f"started {start}")
 
     def _ask_status(self, group: str, client_id: str, topic: str, broker: Broker) -> None:
-        """Ask one member for the offsets of a topic that it has in memory; nothing else is planned by the answer."""
-        question = replace(_of_group("consumer_status", broker, group, client_id), topic=topic)
+        """Ask one member for its offsets of a topic in memory and write the line."""
+        question = replace(_group_question("consumer_status", broker, group, client_id), topic=topic)
         self._write(question, self._ask(question))
 
     def _record(self, question: Question) -> Line:
-        """Ask and write the line."""
-        heard = self._ask(question)
-        self._write(question, heard)
-        answer = heard.answer
-        if answer.error_type and question.kind in _LOST_WITHOUT:
+        """Ask a question and write the line."""
+        line = self._ask(question)
+        self._write(question, line)
+        answer = line.answer
+        if answer.error_type and question.kind in _LOSS_BY_KIND:
             who = f"{question.broker} at {question.address}" if question.broker else question.address
             self._remark(
-                f"The answer of {who} to {question.kind} was an error, so {_LOST_WITHOUT[question.kind]}."
+                f"The answer of {who} to {question.kind} was an error, so {_LOSS_BY_KIND[question.kind]}."
             )
-        return heard
+        return line
 
-    def _names(self, heard: Line, read: Callable[[bytes], _T], otherwise: _U) -> _T | _U:
-        """Return what an answer names; a payload that cannot be read is kept, and names nothing."""
-        if heard.answer.payload is None:
+    def _read_names(self, line: Line, read: Callable[[bytes], _T], otherwise: _U) -> _T | _U:
+        """Return the names in an answer, or `otherwise` for an error or a payload that cannot be parsed."""
+        if line.answer.payload is None:
             return otherwise
         try:
-            return read(heard.answer.payload)
+            return read(line.answer.payload)
         except NamesError as error:
-            question = heard.question
+            question = line.question
             who = f"{question.broker} at {question.address}" if question.broker else question.address
             whose = f" for group {question.group!r}" if question.group else ""
             self._remark(
-                f"The answer of {who} to {question.kind}{whose} cannot be read ({error}), so what only it names was not asked for."
+                f"The answer of {who} to {question.kind}{whose} cannot be read ({error}), so names that only it has were not asked for."
             )
             return otherwise
 
     def _ask(self, question: Question) -> Line:
-        """Ask, again where nobody answered; return the last answer, or that of an earlier attempt where this one failed."""
+        """Return the answer to a question, from an earlier attempt if that succeeded and this one is not needed or fails."""
         if self._earlier is None:
             return self._ask_now(question)
         earlier = self._earlier.find(question)
         if earlier is not None and not self._earlier.is_asked_again(question):
             return earlier
-        heard = self._ask_now(question)
-        if earlier is None or not is_failure(question.kind, heard.answer):
-            return heard
-        return heard if is_failure(question.kind, earlier.answer) else earlier
+        line = self._ask_now(question)
+        if earlier is None or not is_failure(question.kind, line.answer):
+            return line
+        return line if is_failure(question.kind, earlier.answer) else earlier
 
     def _ask_now(self, question: Question) -> Line:
-        since = _KNOWN_SINCE.get(question.kind)
+        since = _FIRST_RELEASES.get(question.kind)
         release = self._releases.get(question.address)
         if since is not None and release is not None and release < since:
-            why = f"release {'.'.join(map(str, release))} does not know this question"
-            return self._not_asked(why, question)
-        # Without the release, silence may only mean that the question is not known: it is no sign of a dead server.
+            reason = f"release {'.'.join(map(str, release))} does not know this question"
+            return self._skipped(reason, question)
+        # If the release is unknown, a missing response may mean an unknown request rather than a dead server.
         may_be_unknown = since is not None and release is None
         answer = self._call(question, may_be_unknown=may_be_unknown)
         if answer is None:
             given_up = self._server(question.address).given_up
             answer = Answer(error_type=NO_ANSWER, error_message=f"{question.address} was {given_up}")
         elif may_be_unknown and answer.response_code is None:
-            why = "the broker's release is not known, and releases before 4.9.1 do not respond to a question that they do not know"
-            answer = replace(answer, error_message=f"{answer.error_message} ({why})")
+            reason = "the broker's release is not known, and releases before 4.9.1 do not respond to a question that they do not know"
+            answer = replace(answer, error_message=f"{answer.error_message} ({reason})")
         return Line(question, answer, self._now(), self._attempt)
 
     def _call(self, question: Question, *, may_be_unknown: bool) -> Answer | None:
-        """Call a server, again where it did not respond; None if it has been given up."""
+        """Call a server, with retries; return None if it has been given up."""
         server = self._server(question.address)
-        is_passed_on = question.kind in PASSED_ON
+        is_forwarded = question.kind in FORWARDED_KINDS
         settings = self._settings
-        timeout_ms = settings.client_timeout_ms if is_passed_on else settings.call_timeout_ms
+        timeout_ms = settings.client_timeout_ms if is_forwarded else settings.call_timeout_ms
         retries = 0 if may_be_unknown else settings.retries
         answer = None
         for attempt in range(1 + retries):
             if server.given_up:
                 break
-            with _all_of(server.passed_on if is_passed_on else None, self._under_way):
-                self._pause(server.turn_in_s())
+            with _acquired(server.forwarded if is_forwarded else None, self._call_slots):
+                self._pause(server.reserve())
                 self._check_day()
                 called_at = time.monotonic()
                 answer = self._client.ask(question, timeout_ms)
             if answer.response_code is not None:
-                server.answered()
+                server.record_answer()
                 if answer.response_code != SYSTEM_BUSY:
                     break
             elif not may_be_unknown:
-                server.failed(called_at, _one_line(answer))
-            if is_passed_on and "Timeout" in answer.error_type:
-                break  # That was long, and there may be another broker who knows the client.
+                server.record_failure(called_at, _one_line(answer))
+            if is_forwarded and "Timeout" in answer.error_type:
+                break  # The timeout is long, and another broker may reach the client.
             if attempt < retries:
                 self._pause(_PAUSE_S * 2**attempt)
         return answer
 
-    def _not_asked(self, why: str, question: Question) -> Line:
-        answer = Answer(error_type=NOT_ASKED, error_message=f"not asked: {why}")
+    def _skipped(self, reason: str, question: Question) -> Line:
+        answer = Answer(error_type=NOT_ASKED, error_message=f"not asked: {reason}")
         return Line(question, answer, self._now(), self._attempt)
 
-    def _write(self, question: Question, heard: Line, **beside: str) -> None:
-        # What an earlier attempt has brought may have come through another broker.
-        asked = heard.question.asked | beside
-        if heard.attempt is not None:
-            asked["attempt"] = heard.attempt
-        answer = heard.answer
+    def _write(self, question: Question, line: Line, **extra_fields: str) -> None:
+        # An answer of an earlier attempt may have come through another broker.
+        fields = line.question.fields | extra_fields
+        if line.attempt is not None:
+            fields["attempt"] = line.attempt
+        answer = line.answer
         try:
             if answer.payload is None:
-                self._writer.error(question.kind, heard.at, answer.error_type, answer.error_message, **asked)
+                self._writer.error(question.kind, line.at, answer.error_type, answer.error_message, **fields)
             else:
                 text = answer.payload.decode(errors="replace")
-                self._writer.payload(question.kind, heard.at, text, **asked)
+                self._writer.payload(question.kind, line.at, text, **fields)
         except EnvelopeError as error:
-            described = ", ".join(f"{name} {value!r}" for name, value in question.asked.items())
+            request_text = ", ".join(f"{name} {value!r}" for name, value in question.fields.items())
             self._remark(
-                f"The answer to {question.kind} ({described}) is not in this export: {error.reason}."
+                f"The answer to {question.kind} ({request_text}) is not in this export: {error.reason}."
             )
             return
         if self._earlier is not None:
@@ -633,7 +635,7 @@ class _Capture:
             self._collected.error_counts[question.kind] += answer.payload is None
 
     def _remark_silent_proxies(self) -> None:
-        """Say of each proxy that was given up, or refuses all, what to do."""
+        """Add a remark with advice for each proxy that was given up."""
         for proxy in self._proxies:
             if proxy in self._collected.silent:
                 self._remark(
@@ -646,22 +648,22 @@ class _Capture:
             self._collected.remarks.append(sentence)
         self._writer.event(self._now(), sentence)
 
-    def _each(self, what: str, total: int, items: Iterable[_T], do: Callable[[_T], object]) -> None:
-        """Does something for each item, several at a time; the first failure ends all."""
-        self._progress.begin(what, total)
-        waiting = iter(items)
+    def _run_parallel(self, name: str, total: int, items: Iterable[_T], do: Callable[[_T], object]) -> None:
+        """Process the items in parallel; the first failure cancels the rest."""
+        self._progress.begin(name, total)
+        remaining = iter(items)
 
         def work() -> None:
             try:
-                while not self._is_over.is_set():
+                while not self._is_cancelled.is_set():
                     with self._lock:
-                        item = next(waiting, _END)
+                        item = next(remaining, _END)
                     if isinstance(item, _End):
                         return
                     do(item)
                     self._progress.advance()
             except BaseException:
-                self._is_over.set()
+                self._is_cancelled.set()
                 raise
 
         count = min(self._settings.parallelism, max(total, 1))
@@ -669,12 +671,12 @@ class _Capture:
             try:
                 done, _ = wait([pool.submit(work) for _ in range(count)], return_when=FIRST_EXCEPTION)
             except BaseException:
-                self._is_over.set()
+                self._is_cancelled.set()
                 raise
-        failures = [error for each in done if (error := each.exception()) is not None]
+        failures = [error for task in done if (error := task.exception()) is not None]
         if failures:
-            # Those who only saw that it is over say so; the cause comes first.
-            raise min(failures, key=lambda error: isinstance(error, _OverError))
+            # Cancelled threads raise too; the original failure takes precedence.
+            raise min(failures, key=lambda error: isinstance(error, _CancelledError))
 
     def _server(self, address: str) -> _Server:
         with self._lock:
@@ -684,8 +686,8 @@ class _Capture:
             return self._servers[address]
 
     def _pause(self, seconds: float) -> None:
-        if self._is_over.wait(max(0.0, seconds)):
-            raise _OverError
+        if self._is_cancelled.wait(max(0.0, seconds)):
+            raise _CancelledError
 
     def _is_wanted(self, kind: str) -> bool:
         return kind not in self._settings.exclude_kinds
@@ -700,7 +702,7 @@ class _Capture:
                 "kept. Collect earlier in the day, or raise parallelism and calls_per_second."
             )
         raise CollectError(
-            f"{self._ds} is not today ({today}, UTC), and a live cluster only tells of now; use the export that was "
+            f"{self._ds} is not today ({today}, UTC), and a live cluster has only its current state; use the export that was "
             "landed on that day."
         )
 
@@ -711,31 +713,34 @@ class _Capture:
         groups: list[str],
         topics_of: dict[Broker, list[str]],
     ) -> None:
-        """Refuse at once a capture that cannot end before midnight at the pace that is allowed."""
-        of_group = 1 + self._is_wanted("consume_stats")
+        """Refuse a capture that cannot end before midnight at the configured rate."""
+        calls_per_group = 1 + self._is_wanted("consume_stats")
         offsets = self._is_wanted("broker_topic_stats")
         slowest = max(
             len(topics) if nameservers else 0,
-            *(len(groups) * of_group + offsets * len(of_broker) for of_broker in topics_of.values()),
+            *(
+                len(groups) * calls_per_group + offsets * len(broker_topics)
+                for broker_topics in topics_of.values()
+            ),
         )
-        at_least = timedelta(seconds=slowest / self._settings.calls_per_second)
-        if (self._now() + at_least).date() != self._ds:
+        min_duration = timedelta(seconds=slowest / self._settings.calls_per_second)
+        if (self._now() + min_duration).date() != self._ds:
             raise CollectError(
-                f"The capture takes at least {at_least.total_seconds() / 60:.0f} minutes at "
+                f"The capture takes at least {min_duration.total_seconds() / 60:.0f} minutes at "
                 f"{self._settings.calls_per_second:g} calls a second for each server, and {self._ds} (UTC) does not last so "
                 "long; start it earlier, or raise calls_per_second."
             )
 
 
 @dataclass(slots=True)
-class _Seen:
-    """The members of a group, as the brokers list them.
+class _Members:
+    """The members of a group in the lists of the brokers.
 
     Attributes:
-        brokers: Those that list a client id.
-        doubled: The client ids that a broker lists more than once.
-        topics: What the group subscribes to.
-        is_broadcasting: Whether its members take every queue.
+        brokers: Brokers that list the member, by client id.
+        doubled: Client ids that a broker lists more than once.
+        topics: Topics that the group subscribes to.
+        is_broadcasting: Whether the group is in broadcasting mode.
     """
 
     brokers: dict[str, list[Broker]] = field(default_factory=dict)
@@ -754,36 +759,36 @@ class _Seen:
 
 
 @contextmanager
-def _all_of(*semaphores: threading.Semaphore | None) -> Iterator[None]:
-    with ExitStack() as held:
+def _acquired(*semaphores: threading.Semaphore | None) -> Iterator[None]:
+    with ExitStack() as stack:
         for semaphore in filter(None, semaphores):
-            held.enter_context(semaphore)
+            stack.enter_context(semaphore)
         yield
 
 
 class _End:
-    """Says that nothing is left to do."""
+    """Sentinel type for the end of the items."""
 
 
 _END: Final = _End()
 
 
-class _OverError(Exception):
-    """Ends a thread whose work another one's failure has made useless."""
+class _CancelledError(Exception):
+    """Ends a thread after a failure in another one."""
 
 
-def _of_group(kind: str, broker: Broker, group: str, client_id: str = "") -> Question:
+def _group_question(kind: str, broker: Broker, group: str, client_id: str = "") -> Question:
     return Question(
         kind=kind, broker=broker.name, broker_addr=broker.address, group=group, client_id=client_id
     )
 
 
-def _in_turn(topics_of: dict[Broker, list[str]]) -> Iterator[tuple[Broker, str]]:
-    """Yield the first topic of each broker, then the second of each, so that no broker gets all calls at once."""
-    for place in range(max(map(len, topics_of.values()), default=0)):
+def _round_robin(topics_of: dict[Broker, list[str]]) -> Iterator[tuple[Broker, str]]:
+    """Yield the first topic of each broker, then the second of each, to spread the load."""
+    for index in range(max(map(len, topics_of.values()), default=0)):
         for broker, topics in topics_of.items():
-            if place < len(topics):
-                yield broker, topics[place]
+            if index < len(topics):
+                yield broker, topics[index]
 
 
 def _one_line(answer: Answer) -> str:

@@ -1,7 +1,7 @@
-"""Answers of `mqadmin` become lines of an export: whose answer it is, and what it leaves out.
+"""Conversion of `mqadmin` answers to lines of an export.
 
-What belongs here: for each command, which kind of line it gives, of which broker, group, topic or client, and what is
-recorded where its text says too little. What does not: the formats (`mqadmin_text`), files (`offline`).
+What belongs here: for each command, the kind of line, its broker, group, topic or client, and the error line for
+incomplete output. What does not: output formats (`mqadmin_text`), files (`offline`).
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _Queues = list[tuple[str, str, int, dict[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """An answer and where it stands.
+class TranscriptEntry:
+    """An answer and its position in the sources.
 
     Attributes:
         answer: The answer.
-        file_name: The text that it is in.
-        captured_at: When it was given.
+        file_name: Name of the transcript file.
+        captured_at: Capture time.
     """
 
     answer: Answer
@@ -64,22 +64,22 @@ class Asked:
 
     @property
     def where(self) -> str:
-        """The line of the command."""
+        """File name and line number of the command."""
         return f"{self.file_name} line {self.answer.line_number}"
 
-    def place(self, error: TextError) -> str:
-        """Where a text is not as expected, and what was."""
+    def describe(self, error: TextError) -> str:
+        """Return the position and the reason of an error in this answer."""
         return f"{self.file_name if error.line_number else self.where} {error}"
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that mqadmin wrote, or seems to have written.
+    """A file that mqadmin wrote or may have written.
 
     Attributes:
-        name: Its path below what was given.
-        text: What is in it.
-        captured_at: When it was written.
+        name: Path relative to the source folder.
+        text: Content.
+        captured_at: Time at which it was written.
     """
 
     name: str
@@ -88,21 +88,21 @@ class WrittenFile:
 
 
 class _ProblemError(ValueError):
-    """An answer stands in the way of any export."""
+    """An answer prevents the export."""
 
 
 @dataclass(slots=True)
 class AnswerReader:
-    """Reads answers into a gathering; those that say who is who must come first, see `FIRST`.
+    """Reader of transcripts into an answer set.
 
     Attributes:
-        gathering: Takes what they say.
-        nameserver: The name server that commands without `-n` have asked, if that is known.
-        zone: The time zone in which mqadmin printed times; without it they are left out.
-        files: The files that commands may have written, by name; those that were read are taken out.
+        answers: Receives the answers.
+        nameserver: Name server of commands without `-n`, if known.
+        zone: Time zone of the times that mqadmin printed; without it times are omitted.
+        files: Files that commands may have written, by name; `read_all` removes those that it reads.
     """
 
-    gathering: AnswerSet
+    answers: AnswerSet
     nameserver: str | None
     zone: tzinfo | None
     files: dict[str, WrittenFile]
@@ -112,15 +112,15 @@ class AnswerReader:
     _group_of_file: dict[str, str] = field(default_factory=dict)
     _ambiguous_paths: set[str] = field(default_factory=set)
 
-    def read_all(self, asked: Sequence[Asked]) -> None:
-        """Read the answers of all texts."""
-        # Who is who comes first: other texts name brokers by address, or cut their names.
-        first: dict[str, Callable[[Asked], None]] = {
+    def read_all(self, entries: Sequence[TranscriptEntry]) -> None:
+        """Read the answers of all transcripts."""
+        # Commands that map broker names to addresses come first: other output has only addresses or truncated names.
+        first_readers: dict[str, Callable[[TranscriptEntry], None]] = {
             "clusterList": self._cluster_list,
             "topicRoute": self._topic_route,
             "topicList": self._topic_list,
         }
-        then: dict[str, Callable[[Asked], None]] = {
+        other_readers: dict[str, Callable[[TranscriptEntry], None]] = {
             "topicStatus": self._topic_status,
             "consumerConnection": self._consumer_connection,
             "consumerProgress": self._consumer_progress,
@@ -130,50 +130,50 @@ class AnswerReader:
             "exportMetadata": self._export_metadata,
             "allocateMQ": self._allocate_mq,
         }
-        self._find_ambiguous_paths(asked)
-        for readers in (first, then):
-            for each in asked:
-                if each.answer.command not in readers:
+        self._find_ambiguous_paths(entries)
+        for readers in (first_readers, other_readers):
+            for entry in entries:
+                if entry.answer.command not in readers:
                     continue
                 try:
-                    readers[each.answer.command](each)
+                    readers[entry.answer.command](entry)
                 except _ProblemError as error:
-                    self._tell(each, error)
-        for each in asked:
-            if each.answer.command not in first and each.answer.command not in then:
-                self.gathering.note(
-                    each.where, f"nothing is read of `{each.answer.command}`; it is kept as an attachment"
+                    self._report_problem(entry, error)
+        for entry in entries:
+            if entry.answer.command not in first_readers and entry.answer.command not in other_readers:
+                self.answers.note(
+                    entry.where, f"nothing is read of `{entry.answer.command}`; it is kept as an attachment"
                 )
 
-    def _tell(self, asked: Asked, problem: _ProblemError) -> None:
-        """Refuse the sources for a problem, unless the command said nothing that could be lost."""
-        if asked.answer.failure is None:
-            self.gathering.problems.append(f"{asked.where}: {problem}")
+    def _report_problem(self, entry: TranscriptEntry, problem: _ProblemError) -> None:
+        """Add a problem, or only a notice if the command failed and so no output is lost."""
+        if entry.answer.failure is None:
+            self.answers.problems.append(f"{entry.where}: {problem}")
         else:
-            self.gathering.note(
-                asked.where, f"the command failed ({_first_line(asked.answer.failure)}), and {problem}"
+            self.answers.note(
+                entry.where, f"the command failed ({_first_line(entry.answer.failure)}), and {problem}"
             )
 
     def read_running_info(
         self, file: WrittenFile, lines: Sequence[Line], captured_at: datetime | None
     ) -> None:
-        """Read a file that `consumerStatus -g` wrote; its path ends in an instant and a client id.
+        """Read a file that `consumerStatus -g` wrote; its path ends with a timestamp and a client id.
 
         Args:
             file: The file.
             lines: Its lines.
-            captured_at: When all sources were captured, if that was said.
+            captured_at: Capture time of all sources, if the user specified it.
         """
         kind = "consumer_running_info"
-        match = re.search(r"(?:^|/)([0-9]{13})/(.+)$", file.name)  # A slash in a client id has made a folder.
+        match = re.search(r"(?:^|/)([0-9]{13})/(.+)$", file.name)  # A slash in a client id creates a folder.
         client_id = file.name.rpartition("/")[2] if match is None else match[2]
         written_at = file.captured_at if match is None else datetime.fromtimestamp(int(match[1]) / 1000, UTC)
         group = mqadmin_text.group_of_running_info(lines)
         if group is None and match is not None:
-            # Clients of other languages do not say it; the list that `consumerStatus -g` printed does.
+            # Clients in other languages omit the group; the list of `consumerStatus -g` has it.
             group = self._group_of_file.get(f"{match[1]}/{match[2]}")
         if group is None:
-            self.gathering.note(
+            self.answers.note(
                 file.name, "neither it nor a `consumerStatus -g` says of which group it is; it is not read"
             )
             return
@@ -181,208 +181,207 @@ class AnswerReader:
         try:
             payload = mqadmin_text.running_info_payload(lines, self.zone)
         except TextError as error:
-            said = SourceAnswer(
+            source_answer = SourceAnswer(
                 kind, fields, captured_at or written_at, error=(UNREADABLE, f"{file.name} {error}")
             )
         else:
-            said = SourceAnswer(kind, fields, captured_at or written_at, payload)
-        self.gathering.add(said)
+            source_answer = SourceAnswer(kind, fields, captured_at or written_at, payload)
+        self.answers.add(source_answer)
 
-    def record_what_is_left_out(self) -> None:
-        """Write error lines for clients and brokers that no source speaks of: their state is unknown."""
-        described = {
-            (said.asked["group"], said.asked["client_id"]) for said in self._lines("consumer_running_info")
+    def record_missing(self) -> None:
+        """Add error lines for clients and brokers without a source, because their state is unknown."""
+        described_clients = {
+            (answer.request["group"], answer.request["client_id"])
+            for answer in self._lines("consumer_running_info")
         }
         for group, client_ids in self._members.items():
             for client_id, captured_at in client_ids.items():
-                if (group, client_id) not in described:
+                if (group, client_id) not in described_clients:
                     message = f"no text of `consumerStatus -g {group}` describes this client"
                     fields = {"group": group, "client_id": client_id}
-                    self.gathering.add(
+                    self.answers.add(
                         SourceAnswer("consumer_running_info", fields, captured_at, error=(NOT_GIVEN, message))
                     )
-        self._record_brokers_not_asked()
+        self._record_missing_brokers()
 
-    def _record_brokers_not_asked(self) -> None:
-        """Where it is known which brokers were asked for a group, the others may show other members."""
+    def _record_missing_brokers(self) -> None:
+        """Add error lines for the other brokers of a group's connections: they may have other members."""
         kind = "consumer_connection"
         by_group: defaultdict[str, list[SourceAnswer]] = defaultdict(list)
-        for said in self._lines(kind):
-            by_group[said.asked["group"]].append(said)
-        brokers = self.gathering.brokers
-        known = set(brokers.addresses) if brokers.all_names is None else brokers.all_names
+        for answer in self._lines(kind):
+            by_group[answer.request["group"]].append(answer)
+        brokers = self.answers.brokers
+        known_names = set(brokers.addresses) if brokers.all_names is None else brokers.all_names
         for group, lines in by_group.items():
-            named = [said for said in lines if said.asked["broker"] != UNKNOWN_BROKER]
-            unnamed = [said for said in lines if said not in named]
-            if unnamed and any(said.payload is not None for said in named):
-                for said in unnamed:
-                    self.gathering.drop(
-                        said, "other texts of the group say which broker answered; it is left out"
+            identified_answers = [answer for answer in lines if answer.request["broker"] != UNKNOWN_BROKER]
+            unidentified_answers = [answer for answer in lines if answer not in identified_answers]
+            if unidentified_answers and any(answer.payload is not None for answer in identified_answers):
+                for answer in unidentified_answers:
+                    self.answers.drop(
+                        answer, "other texts of the group say which broker answered; it is left out"
                     )
-            elif unnamed:
+            elif unidentified_answers:
                 continue
-            for name in known - {said.asked["broker"] for said in named}:
+            for name in known_names - {answer.request["broker"] for answer in identified_answers}:
                 message = f"no text of `consumerConnection -g {group} -b ADDRESS` is of this broker"
-                fields = {**brokers.named(name), "group": group}
-                self.gathering.add(
-                    SourceAnswer(kind, fields, lines[0].captured_at, error=(NOT_GIVEN, message))
-                )
+                fields = {**brokers.by_name(name), "group": group}
+                self.answers.add(SourceAnswer(kind, fields, lines[0].captured_at, error=(NOT_GIVEN, message)))
 
-    # What an answer becomes.
+    # Lines of the export.
 
     def _lines(self, kind: str) -> list[SourceAnswer]:
-        return self.gathering.lines(kind)
+        return self.answers.lines(kind)
 
-    def _payload(self, asked: Asked, kind: str, payload: str, **fields: str) -> None:
-        self.gathering.add(SourceAnswer(kind, fields, asked.captured_at, payload))
+    def _payload(self, entry: TranscriptEntry, kind: str, payload: str, **fields: str) -> None:
+        self.answers.add(SourceAnswer(kind, fields, entry.captured_at, payload))
 
-    def _failed(self, asked: Asked, kind: str, failure: JavaFailure, **fields: str) -> None:
-        self.gathering.add(
-            SourceAnswer(kind, fields, asked.captured_at, error=(failure.type, failure.message))
+    def _failed(self, entry: TranscriptEntry, kind: str, failure: JavaFailure, **fields: str) -> None:
+        self.answers.add(SourceAnswer(kind, fields, entry.captured_at, error=(failure.type, failure.message)))
+
+    def _unreadable(self, entry: TranscriptEntry, kind: str, error: TextError, **fields: str) -> None:
+        self.answers.add(
+            SourceAnswer(kind, fields, entry.captured_at, error=(UNREADABLE, entry.describe(error)))
         )
 
-    def _unreadable(self, asked: Asked, kind: str, error: TextError, **fields: str) -> None:
-        self.gathering.add(
-            SourceAnswer(kind, fields, asked.captured_at, error=(UNREADABLE, asked.place(error)))
-        )
-
-    def _incomplete(self, asked: Asked, kind: str, what: str, **fields: str) -> None:
-        """Records that the text does not say enough; any other answer to the question is taken before it."""
-        error = (INCOMPLETE, f"{asked.where}: {what}")
-        self.gathering.add(SourceAnswer(kind, fields, asked.captured_at, error=error, is_preferred=False))
+    def _incomplete(self, entry: TranscriptEntry, kind: str, what: str, **fields: str) -> None:
+        """Add an error line for incomplete output; any other answer to the question takes precedence."""
+        error = (INCOMPLETE, f"{entry.where}: {what}")
+        self.answers.add(SourceAnswer(kind, fields, entry.captured_at, error=error, is_preferred=False))
 
     # Name servers.
 
-    def _nameserver(self, asked: Asked) -> str:
-        nameserver = asked.answer.options.get("n") or self.nameserver
+    def _nameserver(self, entry: TranscriptEntry) -> str:
+        nameserver = entry.answer.options.get("n") or self.nameserver
         if nameserver is None:
             raise _ProblemError("the command has no -n; say with --nameserver which name server was asked")
         return nameserver
 
-    def _cluster_list(self, asked: Asked) -> None:
-        kind, nameserver = "nameserver_cluster_info", self._nameserver(asked)
-        options, brokers = asked.answer.options, self.gathering.brokers
-        if asked.answer.failure is not None:
-            self._failed(asked, kind, asked.answer.failure, nameserver=nameserver)
+    def _cluster_list(self, entry: TranscriptEntry) -> None:
+        kind, nameserver = "nameserver_cluster_info", self._nameserver(entry)
+        options, brokers = entry.answer.options, self.answers.brokers
+        if entry.answer.failure is not None:
+            self._failed(entry, kind, entry.answer.failure, nameserver=nameserver)
         elif "m" in options:
             what = "`clusterList -m` shows no addresses; leave out -m"
-            self._incomplete(asked, kind, what, nameserver=nameserver)
+            self._incomplete(entry, kind, what, nameserver=nameserver)
         else:
             try:
-                rows = mqadmin_text.cluster_list(asked.answer.lines)
+                rows = mqadmin_text.cluster_list(entry.answer.lines)
             except TextError as error:
-                self._unreadable(asked, kind, error, nameserver=nameserver)
+                self._unreadable(entry, kind, error, nameserver=nameserver)
                 return
             for row in rows:
                 brokers.add(row.broker, row.broker_id, row.address)
             if "c" not in options:
                 brokers.all_names = {row.broker for row in rows} | (brokers.all_names or set())
-            self._payload(asked, kind, mqadmin_text.cluster_info_payload(rows), nameserver=nameserver)
+            self._payload(entry, kind, mqadmin_text.cluster_info_payload(rows), nameserver=nameserver)
 
-    def _topic_route(self, asked: Asked) -> None:
-        kind, topic = "nameserver_route", _required(asked, "t")
-        fields = {"nameserver": self._nameserver(asked), "topic": topic}
-        if asked.answer.failure is not None:
-            self._failed(asked, kind, asked.answer.failure, **fields)
-        elif "l" in asked.answer.options:
+    def _topic_route(self, entry: TranscriptEntry) -> None:
+        kind, topic = "nameserver_route", _required_option(entry, "t")
+        fields = {"nameserver": self._nameserver(entry), "topic": topic}
+        if entry.answer.failure is not None:
+            self._failed(entry, kind, entry.answer.failure, **fields)
+        elif "l" in entry.answer.options:
             what = "`topicRoute -l` leaves out the order configuration and the mapping of static topics; leave out -l"
-            self._incomplete(asked, kind, what, **fields)
+            self._incomplete(entry, kind, what, **fields)
         else:
             try:
-                payload = mqadmin_text.topic_route_payload(asked.answer.lines)
+                payload = mqadmin_text.topic_route_payload(entry.answer.lines)
             except TextError as error:
-                self._unreadable(asked, kind, error, **fields)
+                self._unreadable(entry, kind, error, **fields)
                 return
             for broker, broker_id, address in mqadmin_text.brokers_of_route(payload):
-                self.gathering.brokers.add(broker, broker_id, address)
+                self.answers.brokers.add(broker, broker_id, address)
                 self._routes[topic].add(broker)
-            self._payload(asked, kind, payload, **fields)
+            self._payload(entry, kind, payload, **fields)
 
-    def _topic_list(self, asked: Asked) -> None:
-        kind, nameserver = "nameserver_topic_list", self._nameserver(asked)
-        if asked.answer.failure is not None:
-            self._failed(asked, kind, asked.answer.failure, nameserver=nameserver)
-        elif "c" in asked.answer.options:
+    def _topic_list(self, entry: TranscriptEntry) -> None:
+        kind, nameserver = "nameserver_topic_list", self._nameserver(entry)
+        if entry.answer.failure is not None:
+            self._failed(entry, kind, entry.answer.failure, nameserver=nameserver)
+        elif "c" in entry.answer.options:
             what = "`topicList -c` leaves out %RETRY% and %DLQ% topics and cuts the names of the others; leave out -c"
-            self._incomplete(asked, kind, what, nameserver=nameserver)
+            self._incomplete(entry, kind, what, nameserver=nameserver)
         else:
             try:
-                topics = mqadmin_text.topic_list(asked.answer.lines)
+                topics = mqadmin_text.topic_list(entry.answer.lines)
             except TextError as error:
-                self._unreadable(asked, kind, error, nameserver=nameserver)
+                self._unreadable(entry, kind, error, nameserver=nameserver)
                 return
             self._topics = (self._topics or set()) | set(topics)
-            self._payload(asked, kind, mqadmin_text.topic_list_payload(topics), nameserver=nameserver)
+            self._payload(entry, kind, mqadmin_text.topic_list_payload(topics), nameserver=nameserver)
 
     # Brokers.
 
     def _broker_at(self, address: str) -> dict[str, str]:
-        fields = self.gathering.brokers.at(address)
+        fields = self.answers.brokers.by_address(address)
         if fields is None:
             raise _ProblemError(
                 f"no source says which broker has the address {address}; give the text of a `mqadmin clusterList` that shows it"
             )
         return fields
 
-    def _broker_config(self, asked: Asked) -> None:
+    def _broker_config(self, entry: TranscriptEntry) -> None:
         kind = "broker_config"
-        options, failure = asked.answer.options, asked.answer.failure
+        options, failure = entry.answer.options, entry.answer.failure
         fields = self._broker_at(options["b"]) if "b" in options else None
         if failure is not None and fields is not None:
-            self._failed(asked, kind, failure, **fields)
+            self._failed(entry, kind, failure, **fields)
         elif failure is not None:
-            self.gathering.note(asked.where, f"`getBrokerConfig -c` failed: {_first_line(failure)}")
+            self.answers.note(entry.where, f"`getBrokerConfig -c` failed: {_first_line(failure)}")
         else:
             try:
-                configs = mqadmin_text.broker_configs(asked.answer.lines)
+                configs = mqadmin_text.broker_configs(entry.answer.lines)
             except TextError as error:
                 if fields is None:
-                    self.gathering.note(asked.place(error), "nothing is read of this `getBrokerConfig -c`")
+                    self.answers.note(entry.describe(error), "nothing is read of this `getBrokerConfig -c`")
                 else:
-                    self._unreadable(asked, kind, error, **fields)
+                    self._unreadable(entry, kind, error, **fields)
                 return
             for config in configs:
-                named = (
+                fields_of_broker = (
                     self._broker_at(config.address) if config.broker is None else {"broker": config.broker}
                 )
-                self._payload(asked, kind, config.payload, **{**named, "broker_addr": config.address})
+                self._payload(
+                    entry, kind, config.payload, **{**fields_of_broker, "broker_addr": config.address}
+                )
 
-    def _topic_status(self, asked: Asked) -> None:
-        kind, topic = "broker_topic_stats", _required(asked, "t")
-        brokers, failure = self.gathering.brokers, asked.answer.failure
-        on_route = [brokers.named(name) for name in sorted(self._routes.get(topic, ()))]
+    def _topic_status(self, entry: TranscriptEntry) -> None:
+        kind, topic = "broker_topic_stats", _required_option(entry, "t")
+        brokers, failure = self.answers.brokers, entry.answer.failure
+        on_route = [brokers.by_name(name) for name in sorted(self._routes.get(topic, ()))]
         if failure is not None:
             for fields in on_route:
-                self._failed(asked, kind, failure, **fields, topic=topic)
+                self._failed(entry, kind, failure, **fields, topic=topic)
             if not on_route:
-                self.gathering.note(asked.where, f"`topicStatus` failed: {_first_line(failure)}")
+                self.answers.note(entry.where, f"`topicStatus` failed: {_first_line(failure)}")
             return
         try:
-            rows = mqadmin_text.topic_status(asked.answer.lines, self.zone)
+            rows = mqadmin_text.topic_status(entry.answer.lines, self.zone)
             by_broker = self._by_broker(rows, topic)
         except TextError as error:
             for fields in on_route:
-                self._unreadable(asked, kind, error, **fields, topic=topic)
+                self._unreadable(entry, kind, error, **fields, topic=topic)
             if not on_route:
-                self.gathering.note(asked.place(error), "nothing is read of this `topicStatus`")
+                self.answers.note(entry.describe(error), "nothing is read of this `topicStatus`")
             return
         for broker, queues in by_broker.items():
             payload = mqadmin_text.offset_table_payload(queues)
-            self._payload(asked, kind, payload, **brokers.named(broker), topic=topic)
+            self._payload(entry, kind, payload, **brokers.by_name(broker), topic=topic)
 
     def _by_broker(self, rows: Iterable[QueueRow], topic: str | None = None) -> dict[str, _Queues]:
-        """Sorts the rows of a table by broker, under whole names.
+        """Group the rows of a table by broker, with full names.
 
         Raises:
-            TextError: A name is cut and could be that of several, or a queue stands there twice.
+            TextError: A truncated name is ambiguous, or the table has a queue twice.
         """
-        found: defaultdict[str, _Queues] = defaultdict(list)
-        seen: set[tuple[str, str, int]] = set()
+        by_broker: defaultdict[str, _Queues] = defaultdict(list)
+        queues: set[tuple[str, str, int]] = set()
         for row in rows:
             its_topic = topic
             if row.topic is not None:
                 its_topic = row.topic.whole(self._topics)
-            broker = row.broker.whole(self.gathering.brokers.all_names)
+            broker = row.broker.whole(self.answers.brokers.all_names)
             for what, name, cut in (("topic", its_topic, row.topic), ("broker", broker, row.broker)):
                 if name is None and cut is not None:
                     raise TextError(
@@ -393,64 +392,66 @@ class AnswerReader:
             if its_topic is None or broker is None:
                 raise AssertionError("one of them was cut")
             queue = (its_topic, broker, row.queue_id)
-            if queue in seen:
+            if queue in queues:
                 raise TextError(
                     row.line_number, f"queue {row.queue_id} of {its_topic} on {broker} is expected once"
                 )
-            seen.add(queue)
-            found[broker].append((*queue, row.values))
-        return found
+            queues.add(queue)
+            by_broker[broker].append((*queue, row.values))
+        return by_broker
 
-    def _export_metadata(self, asked: Asked) -> None:
-        options = asked.answer.options
+    def _export_metadata(self, entry: TranscriptEntry) -> None:
+        options = entry.answer.options
         if "b" not in options:
             raise _ProblemError(SUMMED)
         fields = self._broker_at(options["b"])
         kind = "broker_topic_config" if "t" in options else "broker_subscription_group"
-        if asked.answer.failure is not None:
-            self._failed(asked, kind, asked.answer.failure, **fields)
+        if entry.answer.failure is not None:
+            self._failed(entry, kind, entry.answer.failure, **fields)
             return
         try:
-            path = mqadmin_text.exported_file(asked.answer.lines)
+            path = mqadmin_text.exported_file(entry.answer.lines)
         except TextError as error:
-            self._unreadable(asked, kind, error, **fields)
+            self._unreadable(entry, kind, error, **fields)
             return
         if path in self._ambiguous_paths:
             what = f"{path} was written by several commands, the last over the others; give each broker its own -f"
-            self._incomplete(asked, kind, what, **fields)
+            self._incomplete(entry, kind, what, **fields)
             return
-        file = self._take_file(asked, path)
+        file = self._take_file(entry, path)
         if file is None:
             what = f"{path} is not among the sources; give that file too"
-            self._incomplete(asked, kind, what, **fields)
+            self._incomplete(entry, kind, what, **fields)
             return
         try:
             document = loads(file.text)
         except RocketMQJsonError as error:
-            said = SourceAnswer(kind, fields, asked.captured_at, error=(UNREADABLE, f"{file.name} {error}"))
-            self.gathering.add(said)
+            source_answer = SourceAnswer(
+                kind, fields, entry.captured_at, error=(UNREADABLE, f"{file.name} {error}")
+            )
+            self.answers.add(source_answer)
             return
         if isinstance(document, dict) and "exportTime" in document:
             raise _ProblemError(f"{file.name} is of another command: {SUMMED}")
         if kind == "broker_topic_config":
             more = "" if "s" in options else ", and without -s %RETRY% and %DLQ% topics"
-            self.gathering.note(asked.where, f"`exportMetadata -t` leaves out system topics{more}")
-        # A broker's own topics.json leaves out nothing.
-        self.gathering.add(SourceAnswer(kind, fields, asked.captured_at, file.text, is_preferred=False))
+            self.answers.note(entry.where, f"`exportMetadata -t` leaves out system topics{more}")
+        # A broker's topics.json is complete, so it takes precedence.
+        self.answers.add(SourceAnswer(kind, fields, entry.captured_at, file.text, is_preferred=False))
 
-    def _find_ambiguous_paths(self, asked: Sequence[Asked]) -> None:
-        """Find the files that several commands say they wrote."""
-        seen: set[str] = set()
-        for each in asked:
-            if each.answer.command == "exportMetadata" and len(each.answer.lines) == 1:
-                path = each.answer.lines[0].text.removeprefix("export ").removesuffix(" success")
-                if path in seen:
+    def _find_ambiguous_paths(self, entries: Sequence[TranscriptEntry]) -> None:
+        """Find the paths that several commands wrote to."""
+        paths: set[str] = set()
+        for entry in entries:
+            if entry.answer.command == "exportMetadata" and len(entry.answer.lines) == 1:
+                path = entry.answer.lines[0].text.removeprefix("export ").removesuffix(" success")
+                if path in paths:
                     self._ambiguous_paths.add(path)
-                seen.add(path)
+                paths.add(path)
 
-    def _take_file(self, asked: Asked, path: str) -> WrittenFile | None:
-        """Find a file by the path that a command printed, which is absolute, or relative to where mqadmin ran."""
-        folder = asked.file_name.rpartition("/")[0]
+    def _take_file(self, entry: TranscriptEntry, path: str) -> WrittenFile | None:
+        """Find a file by the printed path, which is absolute or relative to the working directory of mqadmin."""
+        folder = entry.file_name.rpartition("/")[0]
         beside = f"{folder}/{path}" if folder else path
         ending = [
             name for name in self.files if f"/{path}".endswith(f"/{name}") or f"/{name}".endswith(f"/{path}")
@@ -458,124 +459,125 @@ class AnswerReader:
         names = [beside] if beside in self.files else ending
         return self.files.pop(names[0]) if len(names) == 1 else None
 
-    def _allocate_mq(self, _: Asked) -> None:
+    def _allocate_mq(self, _: TranscriptEntry) -> None:
         raise _ProblemError(_ALLOCATED)
 
     # Groups and clients.
 
-    def _consumer_connection(self, asked: Asked) -> None:
-        kind, group = "consumer_connection", _required(asked, "g")
-        failure = asked.answer.failure
-        fields = {**self._broker_that_answered(asked, group), "group": group}
+    def _consumer_connection(self, entry: TranscriptEntry) -> None:
+        kind, group = "consumer_connection", _required_option(entry, "g")
+        failure = entry.answer.failure
+        fields = {**self._broker_that_answered(entry, group), "group": group}
         is_known = fields["broker"] != UNKNOWN_BROKER
         if failure is not None:
             if is_known or error_code(failure.message) != _NOT_ONLINE:
-                self._failed(asked, kind, failure, **fields)
+                self._failed(entry, kind, failure, **fields)
             else:
-                # That one broker of several has nobody of the group does not make the group offline.
-                what = (
-                    f"the text does not say which broker was asked (use -b), and it said: {failure.message}"
-                )
-                self._incomplete(asked, kind, what, **fields)
+                # A group without members on one of several brokers is not necessarily offline.
+                what = f"the text does not say which broker answered (use -b); the error: {failure.message}"
+                self._incomplete(entry, kind, what, **fields)
             return
         try:
-            payload, client_ids = mqadmin_text.consumer_connection(asked.answer.lines)
+            payload, client_ids = mqadmin_text.consumer_connection(entry.answer.lines)
         except TextError as error:
-            self._unreadable(asked, kind, error, **fields)
+            self._unreadable(entry, kind, error, **fields)
             return
         if not is_known:
-            self.gathering.note(
-                asked.where,
+            self.answers.note(
+                entry.where,
                 "the text does not say which broker showed these members, nor whether others show the same; use -b",
             )
-        self._members[group].update(dict.fromkeys(client_ids, asked.captured_at))
-        self._payload(asked, kind, payload, **fields)
+        self._members[group].update(dict.fromkeys(client_ids, entry.captured_at))
+        self._payload(entry, kind, payload, **fields)
 
-    def _broker_that_answered(self, asked: Asked, group: str) -> dict[str, str]:
-        """Return the fields of the broker that was asked; without -b, mqadmin takes any of the retry topic's route."""
-        if "b" in asked.answer.options:
-            return self._broker_at(asked.answer.options["b"])
-        failure = asked.answer.failure
+    def _broker_that_answered(self, entry: TranscriptEntry, group: str) -> dict[str, str]:
+        """Return the fields of the broker that answered; without -b, mqadmin chooses any broker of the retry topic's route."""
+        if "b" in entry.answer.options:
+            return self._broker_at(entry.answer.options["b"])
+        failure = entry.answer.failure
         named_broker = None if failure is None else re.search(r" BROKER: (\S+)", failure.message)
         if named_broker is not None:
             return self._broker_at(named_broker[1])
-        for names in (self._routes.get(f"%RETRY%{group}"), self.gathering.brokers.all_names):
+        for names in (self._routes.get(f"%RETRY%{group}"), self.answers.brokers.all_names):
             if names is not None and len(names) == 1:
-                return self.gathering.brokers.named(next(iter(names)))
+                return self.answers.brokers.by_name(next(iter(names)))
         return {"broker": UNKNOWN_BROKER, "broker_addr": UNKNOWN_BROKER}
 
-    def _consumer_progress(self, asked: Asked) -> None:
-        kind, options = "consume_stats_merged", asked.answer.options
+    def _consumer_progress(self, entry: TranscriptEntry) -> None:
+        kind, options = "consume_stats_merged", entry.answer.options
         if "g" not in options:
             what = "`consumerProgress` without -g shows sums of groups only; nothing is read of it"
-            self.gathering.note(asked.where, what)
+            self.answers.note(entry.where, what)
             return
         group = options["g"]
-        if asked.answer.failure is not None:
-            self._failed(asked, kind, asked.answer.failure, group=group)
+        if entry.answer.failure is not None:
+            self._failed(entry, kind, entry.answer.failure, group=group)
             return
         if "t" in options:
             what = "`consumerProgress -t` shows one topic of the group only; leave out -t"
-            self._incomplete(asked, kind, what, group=group)
+            self._incomplete(entry, kind, what, group=group)
             return
         try:
-            rows = mqadmin_text.consumer_progress(asked.answer.lines, self.zone)
+            rows = mqadmin_text.consumer_progress(entry.answer.lines, self.zone)
             by_broker = self._by_broker(rows)
         except TextError as error:
-            self._unreadable(asked, kind, error, group=group)
+            self._unreadable(entry, kind, error, group=group)
             return
-        merged = [queue for queues in by_broker.values() for queue in queues]
-        self._payload(asked, kind, mqadmin_text.offset_table_payload(merged), group=group)
+        all_queues = [queue for queues in by_broker.values() for queue in queues]
+        self._payload(entry, kind, mqadmin_text.offset_table_payload(all_queues), group=group)
         for broker, queues in by_broker.items():
-            fields = {**self.gathering.brokers.named(broker), "group": group}
-            self._payload(asked, "consume_stats", mqadmin_text.offset_table_payload(queues), **fields)
+            fields = {**self.answers.brokers.by_name(broker), "group": group}
+            self._payload(entry, "consume_stats", mqadmin_text.offset_table_payload(queues), **fields)
 
-    def _consumer_status(self, asked: Asked) -> None:
-        kind, group = "consumer_running_info", _required(asked, "g")
-        failure, client_id = asked.answer.failure, asked.answer.options.get("i")
+    def _consumer_status(self, entry: TranscriptEntry) -> None:
+        kind, group = "consumer_running_info", _required_option(entry, "g")
+        failure, client_id = entry.answer.failure, entry.answer.options.get("i")
         if client_id is None:
-            self._listed_clients(asked, group)
+            self._read_client_list(entry, group)
             return
         fields = {"group": group, "client_id": client_id}
         if failure is not None:
-            self._failed(asked, kind, failure, **fields)
+            self._failed(entry, kind, failure, **fields)
             return
         try:
-            payload = mqadmin_text.running_info_payload(asked.answer.lines, self.zone)
+            payload = mqadmin_text.running_info_payload(entry.answer.lines, self.zone)
         except TextError as error:
-            self._unreadable(asked, kind, error, **fields)
+            self._unreadable(entry, kind, error, **fields)
             return
-        self._payload(asked, kind, payload, **fields)
+        self._payload(entry, kind, payload, **fields)
 
-    def _listed_clients(self, asked: Asked, group: str) -> None:
-        """Notes whom `consumerStatus -g` lists; the files that it wrote say whose they are."""
-        if asked.answer.failure is not None:
-            self.gathering.note(asked.where, f"`consumerStatus` failed: {_first_line(asked.answer.failure)}")
+    def _read_client_list(self, entry: TranscriptEntry, group: str) -> None:
+        """Record the clients that `consumerStatus -g` lists, and the group of the files that it wrote."""
+        if entry.answer.failure is not None:
+            self.answers.note(entry.where, f"`consumerStatus` failed: {_first_line(entry.answer.failure)}")
             return
         try:
-            client_ids = mqadmin_text.listed_clients(asked.answer.lines)
+            client_ids = mqadmin_text.listed_clients(entry.answer.lines)
         except TextError as error:
-            self.gathering.note(asked.place(error), "the list of this `consumerStatus` is not read")
+            self.answers.note(entry.describe(error), "the list of this `consumerStatus` is not read")
             return
         for path, client_id in client_ids.items():
-            self._members[group].setdefault(client_id, asked.captured_at)
+            self._members[group].setdefault(client_id, entry.captured_at)
             self._group_of_file[path] = group
 
-    def _producer_connection(self, asked: Asked) -> None:
-        kind, fields = "producer_connection", {"group": _required(asked, "g"), "topic": _required(asked, "t")}
-        if asked.answer.failure is not None:
-            self._failed(asked, kind, asked.answer.failure, **fields)
+    def _producer_connection(self, entry: TranscriptEntry) -> None:
+        kind, fields = (
+            "producer_connection",
+            {"group": _required_option(entry, "g"), "topic": _required_option(entry, "t")},
+        )
+        if entry.answer.failure is not None:
+            self._failed(entry, kind, entry.answer.failure, **fields)
             return
         try:
-            payload = mqadmin_text.producer_connection(asked.answer.lines)
+            payload = mqadmin_text.producer_connection(entry.answer.lines)
         except TextError as error:
-            self._unreadable(asked, kind, error, **fields)
+            self._unreadable(entry, kind, error, **fields)
             return
-        self._payload(asked, kind, payload, **fields)
+        self._payload(entry, kind, payload, **fields)
 
 
-def _required(asked: Asked, option: str) -> str:
-    value = asked.answer.options.get(option)
+def _required_option(entry: TranscriptEntry, option: str) -> str:
+    value = entry.answer.options.get(option)
     if value is None:
         raise _ProblemError(f"the command has no -{option}, so it does not say what was asked")
     return value

@@ -1,11 +1,11 @@
-"""What the lines that a command of `mqadmin` printed say, as the payload that RocketMQ's admin API would have given.
+"""Conversion of `mqadmin` output to the payloads of RocketMQ's admin API.
 
-What belongs here: the formats of `org.apache.rocketmq.tools.command` (4.9.7, 5.3.3 and 5.5.0 were run), one function for
-each. What does not: command lines and failures (`mqadmin_transcript`), whom a command asked, and what to do about a text
-that says too little (`offline`).
+What belongs here: the output formats of `org.apache.rocketmq.tools.command` (tested with 4.9.7, 5.3.3 and 5.5.0), one
+function each. What does not: command lines and failures (`mqadmin_transcript`), the server of a command, and incomplete
+output (`mqadmin_answers`).
 
-The readers are strict: a line that is not as the command prints it is a `TextError`, and nothing of the answer is used. A
-payload has those fields of the Java class that the text shows, and no others.
+The parsers are strict: a line in any other format raises `TextError`, and nothing of the answer is used. A payload has only
+those fields of the Java class that the text shows.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ if TYPE_CHECKING:
 
 _NAME: Final = r"[^\s#]\S*"
 _TOPIC: Final = r"[%|a-zA-Z0-9_@./-]+"
-"""What clients may subscribe to; a broker's own topic may have any name that a broker may have."""
+"""Valid topic names; the topic of a broker may have any name that a broker may have."""
 _SPACED: Final = r"\S(?:.*?\S)?"
 _INTEGER: Final = r"-?[0-9]{1,19}"
 
 
 @dataclass(frozen=True, slots=True)
 class ShownName:
-    """A name as a table shows it, which may be the beginning of a longer one.
+    """A name in a table, possibly truncated.
 
     Attributes:
-        text: The name, or its beginning.
-        width: How many characters the table shows; None if it shows all.
+        text: The name or its prefix.
+        width: Width of the column in characters; None if the table never truncates.
     """
 
     text: str
     width: int | None
 
     def whole(self, known: Collection[str] | None) -> str | None:
-        """Return the name, or None if it may be cut and what is known does not tell it.
+        """Return the full name; None if it may be truncated and no single known name begins with it.
 
         Args:
-            known: All names that there are; None if they are not known.
+            known: All existing names; None if they are unknown.
         """
         if self.width is None or _java_length(self.text) < self.width:
             return self.text
-        found = [] if known is None else [name for name in known if name.startswith(self.text)]
-        return found[0] if len(found) == 1 else None
+        matches = [] if known is None else [name for name in known if name.startswith(self.text)]
+        return matches[0] if len(matches) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ class BrokerAddress:
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A line of a table that has one for each queue.
+    """A line of a table with one line per queue.
 
     Attributes:
-        line_number: Where it stands.
-        topic: The topic; None where the command was asked about one.
-        broker: The broker.
-        queue_id: The queue.
-        values: The fields of the Java class that it shows.
+        line_number: Line number in the text.
+        topic: Topic; None if the command has the topic as an option.
+        broker: Broker.
+        queue_id: Queue id.
+        values: Fields of the Java class.
     """
 
     line_number: int
@@ -89,7 +89,7 @@ class BrokerConfig:
 
     Attributes:
         address: The broker's address.
-        broker: The broker's name, which is one of its settings; None if it is not.
+        broker: Setting `brokerName`; None if it is missing.
         payload: `name=value` lines.
     """
 
@@ -99,7 +99,7 @@ class BrokerConfig:
 
 
 def topic_list(lines: Sequence[Line]) -> list[str]:
-    """Return the topics of `topicList`, which prints one a line when it is asked without `-c`."""
+    """Return the topics of `topicList`, which prints one per line without `-c`."""
     for line in lines:
         if not re.fullmatch(_NAME, line.text):
             raise TextError(line.number, "the name of a topic is expected, and nothing else")
@@ -107,7 +107,7 @@ def topic_list(lines: Sequence[Line]) -> list[str]:
 
 
 def topic_list_payload(topics: Sequence[str]) -> str:
-    """`TopicList`."""
+    """Return `TopicList` as JSON."""
     return _json({"topicList": list(topics)})
 
 
@@ -115,17 +115,17 @@ def cluster_list(lines: Sequence[Line]) -> list[BrokerAddress]:
     """Return the brokers of `clusterList`."""
     _require_header(lines, "#Cluster Name", "#Broker Name", "#BID", "#Addr", "#Version")
     row = re.compile(rf"({_SPACED})  +({_SPACED})  +([0-9]{{1,19}}) +(\S+:[0-9]{{1,5}}) +\S.*")
-    found = []
+    brokers = []
     for line in lines[1:]:
         match = row.fullmatch(line.text.rstrip())
         if match is None:
             raise TextError(line.number, "a broker's cluster, name, id, address and state are expected")
-        found.append(BrokerAddress(match[1], match[2], int(match[3]), match[4]))
-    return found
+        brokers.append(BrokerAddress(match[1], match[2], int(match[3]), match[4]))
+    return brokers
 
 
 def cluster_info_payload(brokers: Sequence[BrokerAddress]) -> str:
-    """`ClusterInfo`."""
+    """Return `ClusterInfo` as JSON."""
     addresses: dict[str, dict[str, str]] = {}
     clusters: dict[str, str] = {}
     for broker in brokers:
@@ -146,7 +146,7 @@ def cluster_info_payload(brokers: Sequence[BrokerAddress]) -> str:
 
 
 def topic_route_payload(lines: Sequence[Line]) -> str:
-    """`TopicRouteData` of `topicRoute`, which prints it as it is."""
+    """Return `TopicRouteData` of `topicRoute`, which prints the JSON unchanged."""
     text = "\n".join(line.text for line in lines)
     first = lines[0].number if lines else 0
     try:
@@ -159,7 +159,7 @@ def topic_route_payload(lines: Sequence[Line]) -> str:
 
 
 def brokers_of_route(payload: str) -> Iterator[tuple[str, int, str]]:
-    """Name, broker id and address of each broker in a route; what a route leaves out, or spoils, is not given."""
+    """Yield the name, id and address of each broker in a route, without missing or malformed entries."""
     document = loads(payload)
     datas = document.get("brokerDatas") if isinstance(document, dict) else None
     for data in datas if isinstance(datas, list) else ():
@@ -196,21 +196,21 @@ def topic_status(lines: Sequence[Line], zone: tzinfo | None) -> list[QueueRow]:
 
 
 def offset_table_payload(rows: Sequence[tuple[str, str, int, dict[str, int]]]) -> str:
-    """`ConsumeStats` or `TopicStatsTable`: topic, broker, queue id and values of each queue."""
+    """Return `ConsumeStats` or `TopicStatsTable` for rows of topic, broker, queue id and values."""
     return '{"offsetTable":' + _queue_map((queue[:3], queue[3]) for queue in rows) + "}"
 
 
 def consumer_connection(lines: Sequence[Line]) -> tuple[str, list[str]]:
-    """`ConsumerConnection` of `consumerConnection`, and the client ids in it."""
-    walk = _Walk(lines)
-    walk.header("#ClientId", "#ClientAddr", "#Language", "#Version")
+    """Return `ConsumerConnection` of `consumerConnection`, and its client ids."""
+    cursor = _Cursor(lines)
+    cursor.header("#ClientId", "#ClientAddr", "#Language", "#Version")
     connections = []
-    while (line := walk.next("a connection, or a blank line")).text:
+    while (line := cursor.next("a connection, or a blank line")).text:
         connections.append(_connection(line, line.text))
-    walk.exactly("Below is subscription:")
-    walk.header("#Topic", "#SubExpression")
+    cursor.exactly("Below is subscription:")
+    cursor.header("#Topic", "#SubExpression")
     subscriptions = {}
-    while (line := walk.next("a subscription, or a blank line")).text:
+    while (line := cursor.next("a subscription, or a blank line")).text:
         match = re.fullmatch(rf"({_TOPIC}) +(.*)", line.text)
         if match is None:
             raise TextError(line.number, "a topic and its expression are expected")
@@ -221,19 +221,19 @@ def consumer_connection(lines: Sequence[Line]) -> tuple[str, list[str]]:
         ("MessageModel", "messageModel"),
         ("ConsumeFromWhere", "consumeFromWhere"),
     ):
-        line = walk.next(f"{label}:")
+        line = cursor.next(f"{label}:")
         match = re.fullmatch(rf"{label}: (\w+)", line.text)
         if match is None:
             raise TextError(line.number, f"'{label}: ' and a constant are expected")
         if match[1] != "null":
             payload[name] = match[1]
-    walk.end()
+    cursor.end()
     payload["subscriptionTable"] = subscriptions
     return _json(payload), [str(connection["clientId"]) for connection in connections]
 
 
 def producer_connection(lines: Sequence[Line]) -> str:
-    """`ProducerConnection` of `producerConnection`."""
+    """Return `ProducerConnection` of `producerConnection`."""
     connections = []
     for line in lines:
         match = re.fullmatch(r"[0-9]{4,} +(.*)", line.text)
@@ -244,7 +244,7 @@ def producer_connection(lines: Sequence[Line]) -> str:
 
 
 def _connection(line: Line, text: str) -> dict[str, object]:
-    # A client id may hold blanks, what follows it does not: so it is read from its end.
+    # A client id may contain blanks, the other columns cannot: parse from the end.
     match = re.fullmatch(r"(\S.*?) +(\S+:[0-9]{1,5}) +(\w+) +(\w+)", text.rstrip())
     if match is None:
         raise TextError(line.number, "a client's id, address, language and version are expected")
@@ -260,8 +260,8 @@ def _connection(line: Line, text: str) -> dict[str, object]:
 def consumer_progress(lines: Sequence[Line], zone: tzinfo | None) -> list[QueueRow]:
     """Return the queues of `consumerProgress -g`: `brokerOffset`, `consumerOffset`, and `lastTimestamp` if the zone is known.
 
-    The differences and their sum, which the text gives too, must fit: so a cut text is not taken for a whole one. The
-    column `#Client IP` is the part of a client id before the first `@`, which names no client: it is not read.
+    The differences and their sum in the text must match the offsets, which detects truncated text. The column `#Client IP`
+    is ignored: it is the part of a client id before the first `@`, which does not identify a client.
     """
     columns = tuple(re.split(r" *#", lines[0].text.rstrip())[1:]) if lines else ()
     row = _PROGRESS_ROWS.get(columns)
@@ -270,10 +270,10 @@ def consumer_progress(lines: Sequence[Line], zone: tzinfo | None) -> list[QueueR
             lines[0].number if lines else 0,
             "the header '#Topic #Broker Name #QID #Broker Offset #Consumer Offset …' is expected",
         )
-    walk = _Walk(lines[1:])
+    cursor = _Cursor(lines[1:])
     rows = []
     difference_sum = 0
-    while (line := walk.next("a queue's progress, or a blank line")).text:
+    while (line := cursor.next("a queue's progress, or a blank line")).text:
         match = row.fullmatch(line.text.rstrip())
         if match is None:
             raise TextError(line.number, f"a value of each column is expected: {', '.join(columns)}")
@@ -295,13 +295,13 @@ def consumer_progress(lines: Sequence[Line], zone: tzinfo | None) -> list[QueueR
         topic = ShownName(match["topic"], _width(lines[0].text, "#Topic", "#Broker Name"))
         broker = ShownName(match["broker"], _width(lines[0].text, "#Broker Name", "#QID"))
         rows.append(QueueRow(line.number, topic, broker, int(match["queue_id"]), values))
-    walk.matching(r"Consume TPS: \S+", "'Consume TPS: '")
-    line = walk.matching(r"(?:Consume )?Diff Total: -?[0-9]+", "'Diff Total: '")
+    cursor.matching(r"Consume TPS: \S+", "'Consume TPS: '")
+    line = cursor.matching(r"(?:Consume )?Diff Total: -?[0-9]+", "'Diff Total: '")
     if int(line.text.rpartition(" ")[2]) != difference_sum:
         raise TextError(line.number, f"a sum of {difference_sum} is expected; a queue's line may be missing")
     if "Inflight" in columns:
-        walk.matching(r"Consume Inflight Total: -?[0-9]+", "'Consume Inflight Total: '")
-    walk.end()
+        cursor.matching(r"Consume Inflight Total: -?[0-9]+", "'Consume Inflight Total: '")
+    cursor.end()
     return rows
 
 
@@ -325,16 +325,16 @@ _PROGRESS_ROWS: Final = {
     for has_client in (False, True)
     for has_inflight in (False, True)
 }
-"""The row that follows a header. Until 4.9 there was no `#Inflight`, and `-s` adds `#Client IP`."""
+"""Row pattern by header. Releases before 4.9 have no `#Inflight`; `-s` adds `#Client IP`."""
 
 
 def listed_clients(lines: Sequence[Line]) -> dict[str, str]:
-    """Return the clients that `consumerStatus -g` lists: by the path of the file that it wrote of each, its id."""
+    """Return the clients that `consumerStatus -g` lists: path of the file written for each client -> client id."""
     _require_header(lines, "#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile")
     client_ids = {}
     for line in lines[1:]:
         if not line.text:
-            break  # Its own verdict follows, which says nothing: "Rebalance OK" is printed whatever was found.
+            break  # mqadmin's verdict follows, which carries no information: it always prints "Rebalance OK".
         match = re.fullmatch(r"[0-9]+ +(\S.*?) +\w+ +([0-9]{13}/(.+))", line.text)
         if match is None or match[1] != match[3]:
             raise TextError(line.number, "an index, a client id, a version and a file are expected")
@@ -347,9 +347,9 @@ _SECTIONS: Final = ("Consumer Properties", "Consumer Subscription", "Consumer Of
 
 
 def running_info_payload(lines: Sequence[Line], zone: tzinfo | None) -> str:
-    """`ConsumerRunningInfo` of what its `formatString` says; times only if the zone is known.
+    """Return `ConsumerRunningInfo` of its `formatString`; times only if the zone is known.
 
-    Averages (`#Consumer RT&TPS#`) and thread dumps are not read.
+    Averages (`#Consumer RT&TPS#`) and thread dumps are ignored.
     """
     sections = _sections(lines)
     for name in (*_SECTIONS, "Consumer RT&TPS"):
@@ -373,21 +373,21 @@ def running_info_payload(lines: Sequence[Line], zone: tzinfo | None) -> str:
         subscriptions.append(
             {"classFilterMode": match[2] == "true", "subString": match[3], "topic": match[1]}
         )
-    owned = [_process_queue(line, zone) for line in _rows(sections["Consumer MQ Detail"])]
-    popped = [_pop_process_queue(line) for line in _rows(sections.get("Consumer Pop Detail", ()))]
+    owned_queues = [_process_queue(line, zone) for line in _rows(sections["Consumer MQ Detail"])]
+    popped_queues = [_pop_process_queue(line) for line in _rows(sections.get("Consumer Pop Detail", ()))]
     offsets = [_queue_offset(line) for line in _rows(sections["Consumer Offset"])]
-    if offsets != [(queue, values.get("commitOffset")) for queue, values in owned]:
+    if offsets != [(queue, values.get("commitOffset")) for queue, values in owned_queues]:
         raise TextError(
             0, "the same queues and offsets are expected in '#Consumer Offset#' and '#Consumer MQ Detail#'"
         )
     return (
-        f'{{"mqPopTable":{_queue_map(popped)},"mqTable":{_queue_map(owned)},"properties":{_json(properties)},'
+        f'{{"mqPopTable":{_queue_map(popped_queues)},"mqTable":{_queue_map(owned_queues)},"properties":{_json(properties)},'
         f'"subscriptionSet":{_json(subscriptions)}}}'
     )
 
 
 def group_of_running_info(lines: Sequence[Line]) -> str | None:
-    """Return the group that a client names, from a text that may be damaged elsewhere."""
+    """Return the group of a running info, even if the text is damaged elsewhere; None if it has no group."""
     for line in lines:
         match = re.fullmatch(r"consumerGroup +: (\S+)", line.text)
         if match is not None:
@@ -403,7 +403,7 @@ def _sections(lines: Sequence[Line]) -> dict[str, list[Line]]:
         if match is not None and match[1] not in sections:
             current = sections.setdefault(match[1], [])
             if match[1] == "Consumer jstack":
-                return sections  # Whatever a thread dump holds, it is no section of ours.
+                return sections  # The thread dump is the last section, and its lines may look like section headers.
         elif current is not None and line.text:
             current.append(line)
         elif line.text:
@@ -468,28 +468,28 @@ def _queue_detail(line: Line, class_name: str) -> tuple[tuple[str, str, int], st
 
 def broker_configs(lines: Sequence[Line]) -> list[BrokerConfig]:
     """Return the sections of `getBrokerConfig`."""
-    found: list[tuple[str, list[str], str | None]] = []
+    sections: list[tuple[str, list[str], str | None]] = []
     for line in lines:
         head = re.fullmatch(r"=+(?:Master: |My Master: \S+=+Slave: )?([^=\s]+:[0-9]{1,5})=+", line.text)
         entry = re.fullmatch(r"(\S+) *=  (.*)", line.text)
         if head is not None:
-            found.append((head[1], [], None))
-        elif entry is not None and found:
-            address, settings, name = found[-1]
+            sections.append((head[1], [], None))
+        elif entry is not None and sections:
+            address, settings, name = sections[-1]
             settings.append(f"{entry[1]}={entry[2]}")
-            found[-1] = (address, settings, entry[2] if entry[1] == "brokerName" else name)
+            sections[-1] = (address, settings, entry[2] if entry[1] == "brokerName" else name)
         elif line.text:
             raise TextError(
                 line.number, "a broker's address between '=' signs, or 'name =  value' is expected"
             )
-    for address, settings, _ in found:
+    for address, settings, _ in sections:
         if not settings:
             raise TextError(0, f"settings of {address} are expected; the text may be cut")
-    return [BrokerConfig(address, name, "\n".join(settings) + "\n") for address, settings, name in found]
+    return [BrokerConfig(address, name, "\n".join(settings) + "\n") for address, settings, name in sections]
 
 
 def exported_file(lines: Sequence[Line]) -> str:
-    """Return the file that `exportMetadata` says it wrote."""
+    """Return the path in the success message of `exportMetadata`."""
     for line in lines:
         match = re.fullmatch(r"export (.+) success", line.text)
         if match is None or len(lines) > 1:
@@ -498,8 +498,8 @@ def exported_file(lines: Sequence[Line]) -> str:
     raise TextError(0, "'export FILE success' is expected; `exportMetadata -b` wants -t or -g too")
 
 
-class _Walk:
-    """The lines of an answer, one after the other."""
+class _Cursor:
+    """A cursor over the lines of an answer."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._lines = lines
@@ -540,17 +540,17 @@ def _require_header(lines: Sequence[Line], *columns: str) -> None:
 
 
 def _width(header: str, column: str, next_column: str) -> int:
-    """How many characters of a name a table shows: `UtilAll.frontStringAtLeast` cuts the rest off.
+    """Return the width of a name column in characters: `UtilAll.frontStringAtLeast` truncates names to it.
 
-    Topics have 64, or 32 until 4.9.2; brokers have 32. Two blanks part the columns.
+    Topic columns have 64 characters, 32 until 4.9.2; broker columns have 32. Two blanks separate the columns.
     """
     return header.index(next_column) - header.index(column) - len("  ")
 
 
 def _local_time(line: Line, text: str, time_format: str, zone: tzinfo | None) -> int | None:
-    """Return a time of mqadmin's own zone in epoch milliseconds; None if the zone is not known, or had it twice."""
+    """Return a local time of mqadmin in epoch milliseconds; None if the zone is unknown or the time is ambiguous in it."""
     try:
-        local = datetime.strptime(text, time_format)  # noqa: DTZ007  # The zone comes next.
+        local = datetime.strptime(text, time_format)  # noqa: DTZ007  # The zone is applied below.
     except ValueError:
         raise TextError(line.number, f"a time is expected, and {text!r} is none") from None
     if zone is None:
@@ -575,12 +575,12 @@ def _json(value: object) -> str:
 
 
 def _java_length(text: str) -> int:
-    """`String.length`: a character beyond U+FFFF counts twice."""
+    """Return Java's `String.length`, which counts a character beyond U+FFFF twice."""
     return len(text.encode("utf-16-le")) // 2
 
 
 def _description(release: str) -> str:
-    """`MQVersion.getVersionDesc`: the name of the release's constant."""
+    """Return `MQVersion.getVersionDesc` of a release: the name of its constant."""
     return "V" + release.replace(".", "_").replace("-", "_")
 
 

@@ -1,10 +1,10 @@
-"""Texts of `mqadmin` as people keep them: which command was given, when, and the lines that it answered.
+"""Transcripts of `mqadmin`: command lines, the time of each command, and its output.
 
-What belongs here: command lines and their options, what is no part of an answer (log noise), Java stack traces. What does
-not: what the lines of one command mean (`mqadmin_text`).
+What belongs here: command lines and their options, log noise, Java stack traces. What does not: the output formats of the
+commands (`mqadmin_text`).
 
-A transcript is one or more command lines, each followed by its answer; before a command line there may be a line with the
-instant at which it was given:
+A transcript is one or more command lines, each followed by its output. A line before a command line may hold the instant at
+which the command ran:
 
     # 2026-11-16T01:55:40Z
     $ mqadmin topicRoute -t order-events -n 10.0.0.1:9876
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 class TextError(ValueError):
-    """A text does not say what its command says.
+    """A text does not have the format of its command.
 
     Attributes:
-        line_number: The line, from 1; 0 for the text as a whole.
-        reason: What was expected.
+        line_number: Line number from 1; 0 for the text as a whole.
+        reason: The expected content.
     """
 
     def __init__(self, line_number: int, reason: str) -> None:
@@ -42,8 +42,8 @@ class Line:
     """A line of a text.
 
     Attributes:
-        number: From 1.
-        text: Without its line feed.
+        number: Line number from 1.
+        text: Text without the line feed.
     """
 
     number: int
@@ -52,13 +52,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class JavaFailure:
-    """A stack trace: what went wrong, without the frames.
+    """A stack trace without its frames.
 
     Attributes:
-        line_number: Where it begins.
-        thrown: The class that was thrown.
-        type: The class of the innermost cause.
-        message: Its message, with all of its lines; empty if it has none.
+        line_number: Line number of its first line.
+        thrown: Class of the thrown exception.
+        type: Class of the innermost cause.
+        message: Message of the innermost cause, possibly of several lines; empty if it has none.
     """
 
     line_number: int
@@ -69,15 +69,15 @@ class JavaFailure:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One command and what it answered.
+    """One command and its output.
 
     Attributes:
-        line_number: The line of the command.
-        command: The sub-command, such as `topicRoute`.
-        options: Its options by their short names; a flag is an empty text.
-        asked_at: When it was given (UTC), if the text says so.
-        lines: What it printed, without noise, stack traces and the blank lines at its end.
-        failures: The stack traces among its lines.
+        line_number: Line number of the command line.
+        command: Subcommand, such as `topicRoute`.
+        options: Options by short name; a flag has an empty value.
+        asked_at: Time at which the command ran (UTC), if the text has it.
+        lines: Output without log noise, stack traces and trailing blank lines.
+        failures: Stack traces in the output.
     """
 
     line_number: int
@@ -89,13 +89,13 @@ class Answer:
 
     @property
     def failure(self) -> JavaFailure | None:
-        """What ended the command, if something did."""
+        """The failure that ended the command, if any."""
         return next((each for each in self.failures if each.thrown == _COMMAND_FAILED), None)
 
 
 _COMMAND_FAILED: Final = "org.apache.rocketmq.tools.command.SubCommandException"
 
-# Short name -> long name; those in capitals of `_FLAGS` take no value.
+# Short name -> long name; options in `_FLAGS` take no value.
 _COMMON: Final = {"h": "help", "n": "namesrvAddr"}
 _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "topicList": {"c": "clusterModel"},
@@ -116,7 +116,7 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "t": "topic",
     },
 }
-"""The commands that are read, and their options."""
+"""Supported commands and their options."""
 
 _FLAGS: Final = {
     ("topicList", "c"),
@@ -135,7 +135,7 @@ _INSTANT_LINE: Final = re.compile(
     r"# ([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)Z"
 )
 
-# What loggers and the JVM print among the answers, depending on how mqadmin was installed.
+# Output of loggers and the JVM, which depends on the installation of mqadmin.
 _NOISE: Final = re.compile(
     r"RocketMQLog:WARN |SLF4J: |log4j:WARN |[0-9:]{8},[0-9]{3} \|-(?:INFO|WARN|ERROR) in |Picked up \w+: "
     r"|(?:OpenJDK|Java HotSpot\(TM\)) .* warning: "
@@ -149,13 +149,13 @@ _MAX_MESSAGE_LINE_COUNT: Final = 20
 
 
 def read_transcript(text: str) -> list[Answer]:
-    """Splits a text at its command lines.
+    """Split a text at its command lines.
 
     Returns:
-        The answers in the order of the text; none if it has no command line.
+        The answers in the order of the text; an empty list if it has no command line.
 
     Raises:
-        TextError: A command line cannot be read, or something stands before the first one.
+        TextError: A command line cannot be parsed, or other text precedes the first one.
     """
     lines = lines_of(text)
     starts = [index for index, line in enumerate(lines) if _COMMAND_LINE.fullmatch(line.text)]
@@ -172,24 +172,24 @@ def read_transcript(text: str) -> list[Answer]:
 
 
 def lines_of(text: str) -> list[Line]:
-    """Splits a text into lines, whichever system it was kept on."""
+    """Split a text into lines, with LF or CRLF line ends."""
     return [Line(number, line.removesuffix("\r")) for number, line in enumerate(text.split("\n"), start=1)]
 
 
 def _answer(command_line: Line, line_before: Line | None, lines: Sequence[Line]) -> Answer:
-    found = _COMMAND_LINE.fullmatch(command_line.text)
-    if found is None:
+    match = _COMMAND_LINE.fullmatch(command_line.text)
+    if match is None:
         raise AssertionError("only command lines begin an answer")
-    command = found[1]
+    command = match[1]
     body, failures = _split_failures([line for line in lines if not _NOISE.match(line.text)])
     if body and _INSTANT_LINE.fullmatch(body[-1].text):
-        body.pop()  # That is the next command's.
+        body.pop()  # It belongs to the next command.
     while body and not body[-1].text.strip():
         body.pop()
     return Answer(
         line_number=command_line.number,
         command=command,
-        options=_options(command, found[2], command_line.number),
+        options=_options(command, match[2], command_line.number),
         asked_at=None if line_before is None else _instant(line_before),
         lines=tuple(body),
         failures=tuple(failures),
@@ -197,11 +197,11 @@ def _answer(command_line: Line, line_before: Line | None, lines: Sequence[Line])
 
 
 def _instant(line: Line) -> datetime | None:
-    found = _INSTANT_LINE.fullmatch(line.text)
-    if found is None:
+    match = _INSTANT_LINE.fullmatch(line.text)
+    if match is None:
         return None
     try:
-        return datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+        return datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
     except ValueError:
         raise TextError(
             line.number, "an instant that exists is expected, such as 2026-11-16T01:55:40Z"
@@ -209,7 +209,7 @@ def _instant(line: Line) -> datetime | None:
 
 
 def _options(command: str, text: str, line_number: int) -> dict[str, str]:
-    """Read a command's options as commons-cli does; those of commands that are not read are not looked at."""
+    """Parse a command's options as commons-cli does; return none for unsupported commands."""
     if command not in _OPTIONS:
         return {}
     long_names = {**_COMMON, **_OPTIONS[command]}
@@ -219,19 +219,19 @@ def _options(command: str, text: str, line_number: int) -> dict[str, str]:
     except ValueError as error:
         raise TextError(line_number, f"a command line of a shell is expected ({error})") from None
     options: dict[str, str] = {}
-    waiting = iter(words)
-    for word in waiting:
+    remaining = iter(words)
+    for word in remaining:
         name, has_value, value = word.lstrip("-").partition("=")
         short = short_names.get(name, name)
         if word.startswith(("|", ">", "2>", "&")):
-            break  # Where its output went.
+            break  # Redirection of the output.
         if not word.startswith("-") or short not in long_names:
             raise TextError(line_number, f"an option of {command} is expected, and {word!r} is none")
         if (command, short) in _FLAGS or short == "h":
             options[short] = ""
             continue
         if not has_value:
-            value = next(waiting, "")
+            value = next(remaining, "")
         if not value.strip():
             raise TextError(line_number, f"a value is expected after {word!r}")
         options[short] = value.strip()
@@ -240,7 +240,7 @@ def _options(command: str, text: str, line_number: int) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Trace:
-    """A stack trace that is being read."""
+    """A stack trace during parsing."""
 
     line_number: int
     thrown: str
@@ -252,25 +252,25 @@ class _Trace:
 
 
 def _split_failures(lines: Sequence[Line]) -> tuple[list[Line], list[JavaFailure]]:
-    """Take the stack traces out of an answer."""
+    """Separate the stack traces from the other lines of an answer."""
     rest: list[Line] = []
     traces: list[JavaFailure] = []
     index = 0
     while index < len(lines):
-        found = _THROWN.fullmatch(lines[index].text)
+        match = _THROWN.fullmatch(lines[index].text)
         end = _end_of_message(lines, index)
-        if found is None or end is None:
+        if match is None or end is None:
             rest.append(lines[index])
             index += 1
             continue
-        trace = _Trace(lines[index].number, found[1], found[1], _message(found[2], lines[index + 1 : end]))
+        trace = _Trace(lines[index].number, match[1], match[1], _message(match[2], lines[index + 1 : end]))
         index = end
         while index < len(lines):
             cause = _CAUSE.fullmatch(lines[index].text)
             if cause is not None:
                 end = _end_of_message(lines, index)
                 if end is None:
-                    break  # Cut within the cause: what is left is no part of an answer either.
+                    break  # Truncated within the cause: the remaining lines are not output either.
                 trace.type = cause[1]
                 trace.message = _message(cause[2], lines[index + 1 : end])
                 index = end
@@ -287,7 +287,7 @@ def _message(first: str | None, more: Sequence[Line]) -> list[str]:
 
 
 def _end_of_message(lines: Sequence[Line], start: int) -> int | None:
-    """Return where the frames of a trace begin; None if there are none, so that it is no trace."""
+    """Return the index of a trace's first frame; None if there is none, so that the lines are not a trace."""
     for index in range(start + 1, min(start + 1 + _MAX_MESSAGE_LINE_COUNT, len(lines))):
         if _FRAME.match(lines[index].text):
             return index

@@ -1,13 +1,14 @@
-"""Offset files of broadcasting clients, from the tree in which people ship them, into an export.
+"""Import of broadcasting clients' offset files from a drop folder into an export.
 
-What belongs here: walking `<drop>/<host>/<clientId>/<group>/`, which of its files are taken, and what becomes of the others.
-What does not: what a file says (`rebalance_ledger.rocketmq.offset_files`), and how it got there (rsync, a log shipper, a mounted volume).
+What belongs here: the walk through `<drop>/<host>/<clientId>/<group>/`, the selection of files, and the report of others.
+What does not: the content of a file (`rebalance_ledger.rocketmq.offset_files`), and its transport to the drop folder (rsync, a
+log shipper, a mounted volume).
 
-Java clients keep `offsets.json`, Go clients `offset.json`, each with a `.bak` beside it, in `<clientId>/<group>/` below
+Java clients write `offsets.json`, Go clients `offset.json`, each with a `.bak`, in `<clientId>/<group>/` below
 `~/.rocketmq_offsets` and `~/.rocketmq_client_go` (`LocalFileOffsetStore`, `localFileOffsetStore`).
 
-Writers of the tree are not trusted. Every name is opened from the folder that it was found in, never through a link,
-and nothing but a regular file is ever opened. What cannot be landed is an error line; what is no offset file is counted.
+The content of the drop folder is not trusted. Every name is opened relative to its folder's descriptor, never through a link,
+and only regular files are opened. A file that cannot be landed becomes an error line; other files are counted.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ if TYPE_CHECKING:
     from rebalance_ledger.exports.writer import ExportWriter
 
 UNKNOWN: Final = "(unknown)"
-"""Stands in an error line for what a tree does not tell: whose files lie below a folder that cannot be listed."""
+"""Placeholder in an error line for the host, client id or group below a folder that cannot be listed."""
 
 NOT_A_FILE: Final = "NotARegularFile"
-"""Error type: a link, a folder, a pipe, a socket or a device bears the name of a file, or a file or link that of a folder."""
+"""Error type: a link, folder, pipe, socket or device in place of a file, or a file or link in place of a folder."""
 
 TOO_LARGE: Final = "FileTooLarge"
-"""Error type: more bytes than the limit."""
+"""Error type: the file exceeds the size limit."""
 
 CHANGING: Final = "FileChanging"
-"""Error type: it was written to at each attempt to read it."""
+"""Error type: the file changed during each attempt to read it."""
 
 UNREADABLE: Final = "FileUnreadable"
-"""Error type: the operating system refuses it."""
+"""Error type: the operating system refuses access."""
 
 NOT_UTF_8: Final = "NameNotUtf8"
-"""Error type: a name that no line can hold; the line has it with `\\xNN` for the bytes that are no UTF-8."""
+"""Error type: the name is not UTF-8; the line has it with `\\xNN` for invalid bytes."""
 
 DEFAULT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 
@@ -62,23 +63,23 @@ _FOLDER_OF: Final = {
 _ATTEMPTS: Final = 3
 _PAUSE_S: Final = 0.1
 
-# A pipe that nobody writes to must not hold us; a terminal must not become ours.
+# Opening a pipe must not block, and a terminal must not become the controlling terminal.
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MAX_NAME_BYTES: Final = 255  # Of common file systems.
-_KEPT_BYTES: Final = 150  # Of a name that is longer once it is encoded; its hash tells it from others.
+_MAX_NAME_BYTES: Final = 255  # Limit of common file systems.
+_PREFIX_BYTES: Final = 150  # Prefix of a longer encoded name; the hash makes it unique.
 
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What was landed.
+    """The result of landing offset files.
 
     Attributes:
-        file_count: Files in the export.
-        size_bytes: Their bytes.
-        error_count: Error lines.
-        remarks: What else was found, one sentence for each sort of thing; they are events of the export too.
+        file_count: Number of files in the export.
+        size_bytes: Total size of the files.
+        error_count: Number of error lines.
+        remarks: Other observations, one sentence per sort; the export has them too, as events.
     """
 
     file_count: int
@@ -95,17 +96,17 @@ def land(
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
     pause: Callable[[float], None] = time.sleep,
 ) -> Landed:
-    """Put the offset files of a tree into an export, each exactly as it is, with a line in the index (moment 0).
+    """Copy the offset files of a drop folder byte for byte into an export, with a line each in the index (moment 0).
 
-    The order is that of the names' bytes, folder by folder. What is held in memory is one file, and the names of one
-    folder at each of the four levels.
+    Folders are visited in the order of the bytes of their names. Memory holds one file, and the names of one folder at each of
+    the four levels.
 
     Args:
         writer: The export.
-        drop: The folder that has a folder for each host. It may itself be a link, because the person who names it is trusted.
-        limit_bytes: A larger file is not copied.
-        now: The clock; each file is captured when it is read.
-        pause: Waits so many seconds before a file that changes is read again.
+        drop: Folder with one folder per host. It may be a link, because the caller is trusted.
+        limit_bytes: Size limit; larger files become error lines.
+        now: The clock; the capture time of a file is the time at which it is read.
+        pause: Sleeps for a number of seconds before a changed file is read again.
 
     Raises:
         ExportError: The export cannot be written, or the day is over.
@@ -114,7 +115,7 @@ def land(
 
 
 class _NotLandedError(Exception):
-    """Something cannot be landed, for a reason that an error line tells."""
+    """A file or folder cannot be landed; becomes an error line."""
 
     def __init__(self, error_type: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -122,25 +123,25 @@ class _NotLandedError(Exception):
 
 
 class _ChangedError(Exception):
-    """A file is not what it was when it was opened."""
+    """A file has changed since it was opened."""
 
 
 @dataclass(slots=True)
 class _Remarks:
-    """Things that are counted: by sentence how many, and where the first is."""
+    """Counts of observations by sentence, with the path of the first."""
 
     counts: Counter[str]
     first: dict[str, str]
 
-    def add(self, what: str, place: tuple[str, ...], why: str = "") -> None:
-        self.counts[what] += 1
-        # Quoted as Python does: a name must not be able to write into a terminal.
-        self.first.setdefault(what, ascii("/".join(place)) + (f": {why}" if why else ""))
+    def add(self, sentence: str, place: tuple[str, ...], reason: str = "") -> None:
+        self.counts[sentence] += 1
+        # Escaped, so that a name cannot send control characters to a terminal.
+        self.first.setdefault(sentence, ascii("/".join(place)) + (f": {reason}" if reason else ""))
 
     def sentences(self) -> tuple[str, ...]:
         return tuple(
-            f"Offset files: {count} {what}; the first is {self.first[what]}."
-            for what, count in self.counts.items()
+            f"Offset files: {count} {sentence}; the first is {self.first[sentence]}."
+            for sentence, count in self.counts.items()
         )
 
 
@@ -177,25 +178,25 @@ class _Landing:
         return Landed(self._file_count, self._size_bytes, self._error_count, remarks)
 
     def _walk(self, folder: int, names: tuple[str, ...]) -> None:
-        """Goes through an open folder; `names` are those of the host, the client id and the group, as far as it is."""
+        """Walk an open folder; `names` are its host, client id and group, as far as its level has them."""
         level = len(names)
         try:
             with os.scandir(folder) as entries:
-                found = sorted(os.fsencode(entry.name) for entry in entries)
+                raw_names = sorted(os.fsencode(entry.name) for entry in entries)
         except OSError as error:
             self._fail(names, UNREADABLE, f"the folder cannot be listed: {error.strerror}")
             return
         if level == len(_LEVELS):
-            self._group(folder, names, found)
+            self._group(folder, names, raw_names)
             return
-        for raw in found:
+        for raw in raw_names:
             name, is_utf_8 = _text(raw)
             inside = (*names, name)
             try:
                 if not is_utf_8:
                     self._refuse_unnameable(folder, raw)
-                with _closing(_open_folder(folder, raw, _FOLDER_OF[_LEVELS[level]])) as opened:
-                    self._walk(opened, inside)
+                with _closing(_open_folder(folder, raw, _FOLDER_OF[_LEVELS[level]])) as descriptor:
+                    self._walk(descriptor, inside)
             except _StrayError:
                 self._remarks.add(
                     f"files lie where only the {_FOLDER_OF[_LEVELS[level]]} is looked for, and are not in the export",
@@ -204,14 +205,14 @@ class _Landing:
             except _NotLandedError as error:
                 self._fail(inside, error.error_type, str(error))
 
-    def _group(self, folder: int, names: tuple[str, ...], found: list[bytes]) -> None:
+    def _group(self, folder: int, names: tuple[str, ...], raw_names: list[bytes]) -> None:
         """Land the files of one group's folder."""
-        listed = {os.fsdecode(raw) for raw in found}
+        names_in_folder = {os.fsdecode(raw) for raw in raw_names}
         for name in _FILES:
-            # Clients before 5.1.0 remove the main file and then rename the new one, which bears `.tmp` until then.
-            if name in listed or f"{name}.tmp" in listed:
-                self._land(folder, names, name, is_listed=name in listed)
-        for raw in found:
+            # Clients before 5.1.0 remove the main file and then rename the new `.tmp` file.
+            if name in names_in_folder or f"{name}.tmp" in names_in_folder:
+                self._land(folder, names, name, is_listed=name in names_in_folder)
+        for raw in raw_names:
             if os.fsdecode(raw) not in _FILES:
                 self._remarks.add(
                     f"entries of groups' folders have other names than {', '.join(_FILES)}, and are not in the export",
@@ -234,17 +235,17 @@ class _Landing:
                 "files were last written after the day of this export, by their hosts' clocks",
                 (*names, name),
             )
-        asked = dict(zip(_LEVELS, names, strict=True))
-        self._writer.file("offset_file", at, _place(names, name), content, mtime, moment=0, **asked)
+        request = dict(zip(_LEVELS, names, strict=True))
+        self._writer.file("offset_file", at, _place(names, name), content, mtime, moment=0, **request)
         self._file_count += 1
         self._size_bytes += len(content)
 
     def _read(self, folder: int, name: str) -> tuple[bytes, datetime]:
-        """Read a file that does not change meanwhile.
+        """Read a file, again if it changes meanwhile.
 
         Raises:
-            FileNotFoundError: It is not there.
-            _NotLandedError: It cannot be landed.
+            FileNotFoundError: The file does not exist.
+            _NotLandedError: The file cannot be landed.
         """
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -261,28 +262,28 @@ class _Landing:
         raise _NotLandedError(CHANGING, f"{name} was written to at each of {_ATTEMPTS} attempts to read it")
 
     def _read_once(self, folder: int, name: str) -> tuple[bytes, datetime]:
-        # To open a device can already do something to it.
+        # Opening a device can have side effects.
         _check_regular(os.stat(name, dir_fd=folder, follow_symlinks=False), name)
         try:
-            opened = os.open(name, _FLAGS, dir_fd=folder)
+            descriptor = os.open(name, _FLAGS, dir_fd=folder)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise _ChangedError from None  # It has become a link since.
+                raise _ChangedError from None  # It was replaced by a link.
             raise
-        with _closing(opened):
-            before = os.fstat(opened)
+        with _closing(descriptor):
+            before = os.fstat(descriptor)
             _check_regular(before, name)
             if before.st_size > self._limit_bytes:
                 raise _NotLandedError(
                     TOO_LARGE, f"{name} has {before.st_size} bytes, and the limit is {self._limit_bytes}"
                 )
             pieces = []
-            left = before.st_size + 1  # One more says that it has grown.
-            while left > 0 and (piece := os.read(opened, left)):
+            remaining_bytes = before.st_size + 1  # One more byte detects growth.
+            while remaining_bytes > 0 and (piece := os.read(descriptor, remaining_bytes)):
                 pieces.append(piece)
-                left -= len(piece)
+                remaining_bytes -= len(piece)
             content = b"".join(pieces)
-            after = os.fstat(opened)
+            after = os.fstat(descriptor)
         if len(content) != before.st_size or _state(before) != _state(after):
             raise _ChangedError
         try:
@@ -293,10 +294,10 @@ class _Landing:
             ) from None
 
     def _refuse_unnameable(self, folder: int, raw: bytes) -> None:
-        """Refuse a folder, a link or a device whose name is no text; a mere file there is counted as others are.
+        """Refuse a folder, link or device whose name is not UTF-8; a regular file is counted like other stray files.
 
         Raises:
-            _NotLandedError: Always, but for a file.
+            _NotLandedError: The entry is not a regular file.
         """
         with suppress(OSError):
             if stat.S_ISREG(os.stat(raw, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -306,24 +307,26 @@ class _Landing:
         )
 
     def _fail(self, names: tuple[str, ...], error_type: str, sentence: str, name: str | None = None) -> None:
-        asked = dict(zip(_LEVELS, (*names, UNKNOWN, UNKNOWN, UNKNOWN), strict=False))
-        place = {} if name is None else {"path": _place(names, name)}
-        self._writer.error("offset_file", self._now(), error_type, sentence, moment=0, **asked, **place)
+        request = dict(zip(_LEVELS, (*names, UNKNOWN, UNKNOWN, UNKNOWN), strict=False))
+        path_field = {} if name is None else {"path": _place(names, name)}
+        self._writer.error(
+            "offset_file", self._now(), error_type, sentence, moment=0, **request, **path_field
+        )
         self._error_count += 1
         where = names if name is None else (*names, name)
         self._remarks.add("error lines say what could not be landed", where or ("the drop folder",), sentence)
 
 
 class _StrayError(Exception):
-    """A file lies where only folders are looked for."""
+    """A file in place of a folder."""
 
 
 def _open_folder(folder: int, raw: bytes, what: str) -> int:
-    """Open a folder in another one.
+    """Open a folder relative to another one.
 
     Raises:
-        _NotLandedError: It is a link or the like, or cannot be opened.
-        _StrayError: It is a file.
+        _NotLandedError: The entry is a link or another non-folder, or cannot be opened.
+        _StrayError: The entry is a regular file.
     """
     try:
         return os.open(raw, _FLAGS | os.O_DIRECTORY, dir_fd=folder)
@@ -358,7 +361,7 @@ def _sort(status: os.stat_result) -> str:
 
 
 def _state(status: os.stat_result) -> tuple[int, int, int]:
-    """What differs after a write. The inode's own time too: rsync sets the other one back."""
+    """Return the attributes that a write changes, including the ctime, because rsync resets the mtime."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
@@ -371,7 +374,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def _text(raw: bytes) -> tuple[str, bool]:
-    r"""Return a name as text, and whether that is the name itself; if not, its bytes that are no UTF-8 are `\xNN`."""
+    r"""Return a name as text, and whether it is valid UTF-8; otherwise invalid bytes are `\xNN`."""
     try:
         return raw.decode(), True
     except UnicodeDecodeError:
@@ -379,17 +382,17 @@ def _text(raw: bytes) -> tuple[str, bool]:
 
 
 def _place(names: tuple[str, ...], file_name: str) -> str:
-    """Where a file lies in the export: the names of its folders, encoded, and its own."""
-    return "/".join(["offset_files", *map(_encoded, names), file_name])
+    """Return the path of a file in the export, with encoded folder names."""
+    return "/".join(["offset_files", *map(_encode_name, names), file_name])
 
 
-def _encoded(name: str) -> str:
-    """Return a folder's name that is harmless whatever the name was; two names never get the same one.
+def _encode_name(name: str) -> str:
+    """Return a safe and unique folder name for any name.
 
-    ASCII letters, digits and `@ - . _` stay, other bytes become `%NN`; so does a first `.` or `_`, for readers of folders
-    take such for hidden ones. If that is too long for a file system, it is cut, and `~` and a SHA-256 follow.
+    ASCII letters, digits and `@ - . _` remain, other bytes become `%NN`; so does a leading `.` or `_`, because many readers
+    treat such folders as hidden. A name too long for a file system is truncated, with `~` and its SHA-256 appended.
     """
     encoded = re.sub(rb"^[._]|[^A-Za-z0-9@._-]", lambda byte: b"%%%02X" % byte[0][0], name.encode())
     if len(encoded) > _MAX_NAME_BYTES:
-        encoded = encoded[:_KEPT_BYTES] + b"~" + hashlib.sha256(name.encode()).hexdigest().encode()
+        encoded = encoded[:_PREFIX_BYTES] + b"~" + hashlib.sha256(name.encode()).hexdigest().encode()
     return encoded.decode()

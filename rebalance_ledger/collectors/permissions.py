@@ -1,7 +1,7 @@
-"""What to grant to an account whose questions were refused.
+"""Permissions that the collector's account needs, for the remarks about refused questions.
 
-What belongs here: which permission of RocketMQ's access control a kind of question needs. What does not: which answers are
-refusals (`tally`).
+What belongs here: the permissions of RocketMQ's access control that each kind of question needs. What does not: the
+classification of answers as refusals (`tally`).
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ RESOURCES: Final[dict[str, tuple[str, ...]]] = {
 }
 """Kind of question -> the resources of ACL 2.0 on which it needs the actions Get and List.
 
-Source: RocketMQAction and RocketMQResource of each request's header, 5.3.3. What is of a broker as a whole is of its cluster.
+Source: RocketMQAction and RocketMQResource of each request's header, 5.3.3. Resources of a whole broker belong to its cluster.
 """
 
 
-def refusal_sentences(refused: Mapping[str, int], asked: Mapping[str, int]) -> list[str]:
+def refusal_sentences(refusals: Mapping[str, int], questions: Mapping[str, int]) -> list[str]:
     """Return one sentence for each kind of question that the account was refused.
 
     Args:
-        refused: Refusals, by kind.
-        asked: Questions, by kind.
+        refusals: Number of refusals by kind.
+        questions: Number of questions by kind.
     """
     return [
-        f"{count} of {asked.get(kind, count)} questions of kind {kind} were refused for lack of permission; with ACL 2.0 grant the "
+        f"{count} of {questions.get(kind, count)} questions of kind {kind} were refused for lack of permission; with ACL 2.0 grant the "
         f"account the actions Get and List on {' and '.join(RESOURCES.get(kind, ('Cluster:*',)))} (mqadmin createAcl or updateAcl), "
         "with ACL 1 check its access key, secret key and white list."
-        for kind, count in sorted(refused.items())
+        for kind, count in sorted(refusals.items())
     ]

@@ -1,10 +1,9 @@
-"""Why a server does not answer, where TLS is the cause: found out by shaking hands with it once.
+"""Diagnosis of TLS problems with a server that does not answer, by one test handshake.
 
-What belongs here: what a handshake proves, as a clause. What does not: the connections that questions are asked over; those are
-RocketMQ's client's.
+What belongs here: the result of a handshake, as a clause. What does not: the connections of RocketMQ's client.
 
-RocketMQ's client says the same ("connect … failed", or a time-out) of a plain client at a server that wants TLS, of a
-certificate that no trusted authority has signed, and of a server that is down.
+RocketMQ's client reports the same error ("connect … failed", or a timeout) for a plain connection to a TLS port, for a
+certificate that no trusted authority has signed, and for a server that is down.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ _CERTIFICATE_REFUSED: Final = ("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE", "HANDS
 
 
 def tls_cause(address: str, tls: CollectTls | None) -> str:
-    """Return why TLS keeps a server from answering, as a clause with what to do; empty if it does not.
+    """Return the TLS problem that prevents a server's answer and its remedy, as a clause; empty if there is none.
 
     Args:
         address: `host:port` of a server that has not answered.
-        tls: How the collector encrypts; None for plain connections.
+        tls: The collector's TLS settings; None for plain connections.
     """
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S) as plain:
-            return _cause(plain, tls)
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_TIMEOUT_S) as plain_socket:
+            return _cause(plain_socket, tls)
     except (OSError, ValueError):
-        return ""  # It cannot be reached at all, as the client's message says.
+        return ""  # The server is unreachable; the client's message already reports that.
 
 
 def _cause(connection: socket.socket, tls: CollectTls | None) -> str:
@@ -41,19 +40,19 @@ def _cause(connection: socket.socket, tls: CollectTls | None) -> str:
     except (OSError, ssl.SSLError):
         return ""
     try:
-        with context.wrap_socket(connection) as encrypted:
+        with context.wrap_socket(connection) as tls_socket:
             if tls is None:
                 return "it speaks TLS, and the settings have no collect.tls; add it"
-            encrypted.settimeout(_TIMEOUT_S)
-            return _after_handshake(encrypted)
+            tls_socket.settimeout(_TIMEOUT_S)
+            return _after_handshake(tls_socket)
     except ssl.SSLCertVerificationError as error:
-        trusted = tls.trusted_certificates if tls is not None else None
-        whom = (
-            f"no authority in {trusted} has signed its certificate"
-            if trusted
+        trusted_path = tls.trusted_certificates if tls is not None else None
+        finding = (
+            f"no authority in {trusted_path} has signed its certificate"
+            if trusted_path
             else "no authority that is trusted by default has signed its certificate"
         )
-        return f"{whom} ({error.verify_message}); set collect.tls.trusted_certificates to the file with its authority"
+        return f"{finding} ({error.verify_message}); set collect.tls.trusted_certificates to the file with its authority"
     except ssl.SSLError as error:
         if tls is None:
             return ""
@@ -67,7 +66,7 @@ def _cause(connection: socket.socket, tls: CollectTls | None) -> str:
 
 def _context(tls: CollectTls | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # RocketMQ's client compares no host names either.
+    # RocketMQ's client does not verify host names either.
     context.check_hostname = False
     if tls is None or not tls.verify:
         context.verify_mode = ssl.CERT_NONE
@@ -78,10 +77,10 @@ def _context(tls: CollectTls | None) -> ssl.SSLContext:
     return context
 
 
-def _after_handshake(encrypted: ssl.SSLSocket) -> str:
-    """A server that wants a certificate of the client says so in its first words after the handshake."""
+def _after_handshake(tls_socket: ssl.SSLSocket) -> str:
+    """Return the refusal that a server which requires a client certificate sends after the handshake; else empty text."""
     try:
-        encrypted.recv(1)
+        tls_socket.recv(1)
     except TimeoutError:
         return ""
     except ssl.SSLError as error:

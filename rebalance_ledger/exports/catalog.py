@@ -1,6 +1,6 @@
 """The sealed exports before a day, for comparisons.
 
-Belongs here: finding them. Does not belong here: what is compared.
+What belongs here: the search for exports. What does not: the comparison.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class EarlierExport(NamedTuple):
-    """A sealed export and where it lies."""
+    """A sealed export and its location."""
 
     directory: Location
     manifest: Manifest
@@ -33,13 +33,13 @@ class EarlierExport(NamedTuple):
 def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> tuple[EarlierExport, ...]:
     """Return the newest sealed exports of a cluster before a day, the newest first.
 
-    A directory that is not sealed, or whose manifest is of another cluster or day, is none.
+    Directories without a valid manifest of that cluster and day are skipped.
 
     Args:
-        exports: The folder of all clusters.
+        exports: Folder of all clusters.
         cluster: Name of the cluster.
-        ds: The UTC day before which they are.
-        most: How many are wanted at most.
+        ds: UTC day; only earlier exports are returned.
+        most: Maximum number of exports.
 
     Raises:
         ExportError: The cluster's name cannot be a folder's name.
@@ -53,9 +53,9 @@ def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> 
         ),
         reverse=True,
     )
-    found: list[EarlierExport] = []
+    earlier: list[EarlierExport] = []
     for day in days:
-        if len(found) == most:
+        if len(earlier) == most:
             break
         directory = export_directory(exports, cluster, day)
         try:
@@ -63,8 +63,8 @@ def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> 
         except ExportError:
             continue
         if (manifest.cluster, manifest.ds) == (cluster, day):
-            found.append(EarlierExport(directory, manifest))
-    return tuple(found)
+            earlier.append(EarlierExport(directory, manifest))
+    return tuple(earlier)
 
 
 def _folders(folder: Location) -> Iterable[Location]:

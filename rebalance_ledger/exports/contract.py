@@ -1,7 +1,7 @@
-"""Export contract v1: the kinds of files in an export, and the envelope that each of their lines is.
+"""Export contract v1: the kinds of files in an export, and the envelope format of their lines.
 
-`docs/export-contract.md` is this module in prose. What belongs here: names, keys, and the rules that one line can be
-judged by. What does not: directories, manifests and seals (`manifest`), and what a payload's text says (`payloads`).
+`docs/export-contract.md` documents the contract. What belongs here: names, keys, and the validation of a single line. What
+does not: directories, manifests and seals (`manifest`), and the content of payloads (`payloads`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import PurePosixPath
 from typing import Final, NoReturn, TypeAlias
 
 CONTRACT_VERSION: Final = 1
-"""Goes up when an export that was valid no longer is, or means something else; an added kind does not raise it."""
+"""Incremented when a valid export becomes invalid or changes its meaning; new kinds do not increment it."""
 
 MAX_LINE_BYTES: Final = 256 * 1024 * 1024
-"""Longest line of a file of envelopes, line feed included."""
+"""Maximum length of a line in a file of envelopes, including the line feed."""
 
 
 class Content(Enum):
-    """What a line of a kind carries when the source did not fail."""
+    """Content of a line whose source did not fail."""
 
     ROCKETMQ_JSON = "payload: text in RocketMQ's JSON dialect"
     PROPERTIES = "payload: `name=value` lines"
@@ -36,14 +36,14 @@ class Kind:
     """One kind of source.
 
     Attributes:
-        name: The `kind` of its envelopes.
-        file_name: The file, at the top of the export, that holds them all.
-        keys: The fields that say what was asked; each is required.
-        meaning: What a line is, in a few words.
-        content: What a line carries.
-        is_required: Whether an export without this file, or with an empty one, is refused. Every other file may be
-            absent: then its source is missing, and what depends on it is unknown.
-        folders: For `Content.FILE`: the folders that hold the files, each of which must be in the index.
+        name: Value of `kind` in its envelopes.
+        file_name: Name of the file at the top of the export.
+        keys: Required fields that identify the request.
+        meaning: Short description of a line.
+        content: Content of a line.
+        is_required: Whether an export without this file, or with an empty one, is invalid. If another file is absent, its
+            source is missing, and everything that depends on it is unknown.
+        folders: For `Content.FILE`: folders of the files, each of which must be in the index.
     """
 
     name: str
@@ -201,14 +201,14 @@ KIND_BY_FILE_NAME: Final = {kind.file_name: kind for kind in KINDS}
 
 
 NOT_ASKED: Final = "NotAsked"
-"""Type of an error that is no failure: the source cannot know the answer, so it was not asked; the message says why."""
+"""Error type of a skipped question, which is not a failure: the source cannot have the answer; the message is the reason."""
 
 
 class EnvelopeError(ValueError):
     """A line is not an envelope of the contract.
 
     Attributes:
-        reason: One sentence: what is wrong and, where that is not plain, what to do.
+        reason: One sentence: the problem and, where it is not obvious, the remedy.
     """
 
     def __init__(self, reason: str) -> None:
@@ -218,10 +218,10 @@ class EnvelopeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SourceError:
-    """What came instead of a payload.
+    """The failure of a source.
 
     Attributes:
-        type: Java exception class, or what a collector calls its own failure.
+        type: Java exception class, or a collector's own error type.
         message: The exception's message; empty if it had none.
     """
 
@@ -231,13 +231,13 @@ class SourceError:
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """A file that lies in the export as it lay on its host.
+    """A copy of a host's file in the export.
 
     Attributes:
-        path: Where it is in the export, with `/` between names.
-        size_bytes: Its size.
-        mtime: When it was last written, by its host's clock (UTC).
-        sha256: SHA-256 of its bytes, 64 lower-case hexadecimal digits.
+        path: Path in the export, with `/` as separator.
+        size_bytes: Size.
+        mtime: Time of the last write, by the host's clock (UTC).
+        sha256: SHA-256 of the content, 64 lower-case hexadecimal digits.
     """
 
     path: str
@@ -248,15 +248,15 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """One line of an export: who was asked what and when, and what came back.
+    """One line of an export: a request, its time, and the answer.
 
-    Exactly one of `payload`, `error`, `file` and `note` is set. The fields between `captured_at` and `payload` say what
-    was asked; those among the kind's `keys` are set, others where the collector gave them.
+    Exactly one of `payload`, `error`, `file` and `note` is set. The fields between `captured_at` and `payload` identify the
+    request; the kind's `keys` are always set, others are optional.
 
     Attributes:
         kind: Name of a kind in `KINDS`.
         cluster: Name of the cluster.
-        captured_at: When the answer came, or the file was read (UTC); for an event, when it happened.
+        captured_at: Time (UTC) of the answer, of reading the file, or of the event.
         nameserver: Address of the name server.
         broker: Name of the broker.
         broker_addr: Address of the broker.
@@ -265,13 +265,13 @@ class Envelope:
         topic: Topic.
         client_id: Client id.
         process: The collector's name for one process.
-        host: Host that a file was read on.
-        moment: Which of several snapshots of the same files this is, from 0.
-        attempt: Which attempt at the day's capture the line is of, from 1; None where there was one alone.
-        payload: The text exactly as RocketMQ gave it, except that half a surrogate pair is U+FFFD.
-        error: What came instead.
-        file: The file that the line is about.
-        note: The event.
+        host: Host of the file.
+        moment: Index of the snapshot of the same files, from 0.
+        attempt: Number of the capture attempt, from 1; None if the day has a single attempt.
+        payload: Unchanged text of RocketMQ, except that unpaired surrogates become U+FFFD.
+        error: The failure.
+        file: The file of an index line.
+        note: Text of the event.
     """
 
     kind: str
@@ -306,7 +306,7 @@ _TEXT_KEYS: Final = (
     "host",
 )
 
-# A file's content is several fields: the hash stands for them, as an error may say which path it is about.
+# A file's content is several fields. The hash represents them, because an error line may have a path too.
 _CONTENT_FIELD: Final = {
     Content.ROCKETMQ_JSON: "payload",
     Content.PROPERTIES: "payload",
@@ -318,25 +318,25 @@ _Fields: TypeAlias = dict[str, object]
 
 
 def parse_envelope(line: str | bytes, kind: str) -> Envelope:
-    """Read one line of a file of envelopes.
+    """Parse one line of a file of envelopes.
 
-    Whether the payload's text can be read is not looked at. Fields that the contract does not know are ignored.
+    The text of a payload is not parsed. Fields outside the contract are ignored.
 
     Args:
         line: The line, with or without its line feed.
-        kind: Name of the kind that the line's file is for.
+        kind: Name of the kind of the line's file.
 
     Raises:
         EnvelopeError: The line is not an envelope of that kind.
-        KeyError: There is no such kind.
+        KeyError: The kind does not exist.
     """
     expected = KIND_BY_NAME[kind]
     fields = _json_object(line)
-    found = _text(fields, "kind")
-    if found != kind:
-        where = KIND_BY_NAME[found].file_name if found in KIND_BY_NAME else None
-        advice = f"move the line to {where}" if where else "no file of the contract has such lines"
-        raise EnvelopeError(f"kind is {_shown(found)}, but this file is for {kind!r}; {advice}")
+    line_kind = _text(fields, "kind")
+    if line_kind != kind:
+        file_name = KIND_BY_NAME[line_kind].file_name if line_kind in KIND_BY_NAME else None
+        advice = f"move the line to {file_name}" if file_name else "no file of the contract has such lines"
+        raise EnvelopeError(f"kind is {_quoted(line_kind)}, but this file is for {kind!r}; {advice}")
     cluster = _text(fields, "cluster")
     problem = cluster_name_problem(cluster)
     if problem is not None:
@@ -344,9 +344,9 @@ def parse_envelope(line: str | bytes, kind: str) -> Envelope:
     for name in expected.keys:
         if fields.get(name) is None:
             raise EnvelopeError(
-                f"{name!r} is missing; a line of kind {kind!r} needs {_listed(expected.keys)}"
+                f"{name!r} is missing; a line of kind {kind!r} needs {_join_names(expected.keys)}"
             )
-    content_field = _the_one_content(fields, expected)
+    content_field = _content_field(fields, expected)
     return Envelope(
         kind=kind,
         cluster=cluster,
@@ -362,17 +362,17 @@ def parse_envelope(line: str | bytes, kind: str) -> Envelope:
 
 
 def cluster_name_problem(name: str) -> str | None:
-    """Say why a cluster's name cannot be a folder's name, or None.
+    """Return the reason why a cluster's name is not a valid folder name; None if it is valid.
 
-    RocketMQ takes any text. Here it is one folder of a path and the value of a partition: 1 to 255 bytes of UTF-8, not
-    `.` or `..`, without `/` and without control characters, and no white space at its ends.
+    RocketMQ accepts any text. The ledger uses the name as a folder and a partition value: 1 to 255 bytes of UTF-8, not `.`
+    or `..`, without `/`, control characters, or leading or trailing white space.
     """
     if not name:
         return "is empty"
     if not _is_unicode(name):
         return f"{name!r} is not Unicode text"
     if len(name.encode()) > 255:  # noqa: PLR2004  # The longest file name of common file systems.
-        return f"{_shown(name)} is longer than 255 bytes"
+        return f"{_quoted(name)} is longer than 255 bytes"
     if name in {".", ".."} or "/" in name:
         return f"{name!r} cannot be the name of a folder"
     if name != name.strip() or any(unicodedata.category(character) == "Cc" for character in name):
@@ -380,20 +380,24 @@ def cluster_name_problem(name: str) -> str | None:
     return None
 
 
-def _the_one_content(fields: _Fields, kind: Kind) -> str:
-    """Return the field that holds what came back: that of the kind's content, or `error`."""
-    own = _CONTENT_FIELD[kind.content]
-    has_own = fields.get(own) is not None
+def _content_field(fields: _Fields, kind: Kind) -> str:
+    """Return the field that holds the answer: that of the kind's content, or `error`."""
+    expected_field = _CONTENT_FIELD[kind.content]
+    has_content = fields.get(expected_field) is not None
     if kind.content is Content.NOTE:
-        if not has_own:
+        if not has_content:
             raise EnvelopeError("'event' is missing")
-        return own
+        return expected_field
     has_error = fields.get("error") is not None
-    if has_own and has_error:
-        raise EnvelopeError(f"{own!r} and 'error' are both there; a source either answers or fails")
-    if not has_own and not has_error:
-        raise EnvelopeError(f"neither {own!r} nor 'error' is there; give what came back, or why nothing did")
-    return "error" if has_error else own
+    if has_content and has_error:
+        raise EnvelopeError(
+            f"{expected_field!r} and 'error' are both there; a source either answers or fails"
+        )
+    if not has_content and not has_error:
+        raise EnvelopeError(
+            f"neither {expected_field!r} nor 'error' is there; give what came back, or why nothing did"
+        )
+    return "error" if has_error else expected_field
 
 
 def _json_object(line: str | bytes) -> _Fields:
@@ -465,7 +469,7 @@ def _instant(fields: _Fields, name: str) -> datetime:
             return datetime.fromisoformat(match[1]).replace(microsecond=int(microseconds), tzinfo=UTC)
         except ValueError:
             pass
-    raise EnvelopeError(f"{name!r} is {_shown(text)}; write a UTC instant such as 2026-11-16T01:58:38.273Z")
+    raise EnvelopeError(f"{name!r} is {_quoted(text)}; write a UTC instant such as 2026-11-16T01:58:38.273Z")
 
 
 def _count(fields: _Fields, name: str) -> int:
@@ -483,7 +487,7 @@ def _payload(fields: _Fields) -> str:
         )
     if _is_unicode(payload):
         return payload
-    # The decoder has joined the pairs that were whole.
+    # The decoder joins complete pairs, so the remaining surrogates are unpaired.
     return re.sub("[\ud800-\udfff]", "\ufffd", payload)
 
 
@@ -506,13 +510,13 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 def _file(fields: _Fields, kind: Kind) -> IndexedFile:
     path = _text(fields, "path")
-    # A path that is not its own normal form holds '.', '//' or a '/' at its end: one file would have two names.
+    # A path with '.', '//' or a trailing '/' is not normalised: one file would have two names.
     parts = PurePosixPath(path).parts
     is_normal = "/".join(parts) == path and ".." not in parts and "\0" not in path
     if not is_normal or len(parts) == 1 or parts[0] not in kind.folders:
-        folders = _listed(tuple(f"{folder}/" for folder in kind.folders))
+        folders = _join_names(tuple(f"{folder}/" for folder in kind.folders))
         raise EnvelopeError(
-            f"path {_shown(path)} must lead to a file in {folders}, without '.' or '..' on the way"
+            f"path {_quoted(path)} must lead to a file in {folders}, without '.' or '..' on the way"
         )
     sha256 = _text(fields, "sha256")
     if not _SHA256.fullmatch(sha256):
@@ -520,11 +524,11 @@ def _file(fields: _Fields, kind: Kind) -> IndexedFile:
     return IndexedFile(path, _count(fields, "size"), _instant(fields, "mtime"), sha256)
 
 
-def _shown(text: str) -> str:
-    """Quotes a value of the export for a sentence, cut so that the sentence stays one."""
+def _quoted(text: str) -> str:
+    """Quote a value of the export for a message, truncated to about one line."""
     return repr(text) if len(text) <= 80 else f"{text[:79]!r}…"  # noqa: PLR2004  # About a line.
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _join_names(names: tuple[str, ...]) -> str:
     quoted = [repr(name) for name in names]
     return " and ".join(filter(None, [", ".join(quoted[:-1]), quoted[-1]]))

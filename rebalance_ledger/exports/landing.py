@@ -1,6 +1,6 @@
-"""Landing a sealed export in an object store: every file, and the manifest last, so that what bears one is whole.
+"""Upload of a sealed export to an object store, manifest last, so that an export with a manifest is complete.
 
-Belongs here: copying. Does not belong here: what an export is (`manifest`), and making one (`collect`).
+What belongs here: copies. What does not: the format of an export (`manifest`), and writing one (`writer`).
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ _FILES_AT_A_TIME: Final = 8
 def land(
     directory: Path, exports: ObjectPath, *, replaces: Manifest | None = None
 ) -> tuple[ObjectPath, Manifest]:
-    """Copy a sealed export of a disk to an object store. One that is there already stays as it is, unless it is replaced.
+    """Copy a sealed export from disk to an object store; an identical export there is not written again.
 
-    What a landing that was killed has left is removed first. Two that land different exports of one day at the same time
-    leave files of both, which no reader takes for an export: their hashes are not the manifest's. The manifest of an export
-    that is replaced goes first, so that no reader sees a part of each.
+    Leftovers of an interrupted upload are removed first. Concurrent uploads of different exports of one day leave a mix of
+    files that no reader accepts, because the hashes do not match the manifest. The manifest of a replaced export is removed
+    first, so that no reader sees files of both.
 
     Args:
         directory: The export.
-        exports: Where the exports of all clusters are.
-        replaces: The manifest of the landed export that this one replaces; None if none may be there.
+        exports: Location of the exports of all clusters.
+        replaces: Manifest of the landed export to replace; None if no other export may exist.
 
     Returns:
-        Where it lies now, and its manifest.
+        The location of the uploaded export, and its manifest.
 
     Raises:
-        ExportError: It is not a valid export, it holds values that may be secrets, another one of that cluster and day is
-            there, or it cannot be written.
+        ExportError: The export is invalid or holds values that may be secrets, another one of that cluster and day
+            exists, or it cannot be written.
     """
     manifest = verify(directory)
     _refuse_unclean(directory, manifest)
     target = export_directory(exports, manifest.cluster, manifest.ds)
     try:
         if bears_manifest(target):
-            landed = load_manifest(target)
-            if landed.sha256 == manifest.sha256:
+            existing = load_manifest(target)
+            if existing.sha256 == manifest.sha256:
                 return target, manifest
-            if replaces is None or landed.sha256 != replaces.sha256:
+            if replaces is None or existing.sha256 != replaces.sha256:
                 problem = f"{target} has one, and a sealed export does not change; remove it first if it is not wanted"
                 raise ExportError("Another export of that day has landed", [problem])
             (target / MANIFEST_NAME).remove()
@@ -78,7 +78,9 @@ def land(
 
 
 def _refuse_unclean(directory: Path, manifest: Manifest) -> None:
-    """Keep secrets out of a store, where an export cannot be redacted in its place: older releases sealed them too.
+    """Refuse an export with secrets, because an export in an object store cannot be redacted in place.
+
+    Older releases sealed exports without redaction.
 
     Raises:
         ExportError: The export holds values that may be secrets, or cannot be read.
@@ -95,12 +97,12 @@ def bring(directory: ObjectPath, manifest: Manifest, target: Path) -> None:
     """Copy a landed export to a disk, its manifest last.
 
     Args:
-        directory: Where it lies in the object store.
-        manifest: Its manifest, as `verify` read it.
-        target: The folder that it gets; made here.
+        directory: Location of the export in the object store.
+        manifest: Manifest that `verify` returned.
+        target: Target folder; created here.
 
     Raises:
-        ExportError: It cannot be read or written.
+        ExportError: The export cannot be read or written.
     """
     try:
         for path in [*(file.path for file in manifest.files), MANIFEST_NAME]:
@@ -112,10 +114,10 @@ def bring(directory: ObjectPath, manifest: Manifest, target: Path) -> None:
 
 
 def bears_manifest(target: ObjectPath) -> bool:
-    """Return whether a place in an object store has an export.
+    """Return whether a location in an object store has an export.
 
     Raises:
-        ExportError: It cannot be looked at.
+        ExportError: The object store cannot be read.
     """
     try:
         return (target / MANIFEST_NAME).is_file()

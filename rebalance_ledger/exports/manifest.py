@@ -1,11 +1,10 @@
-"""Sealing a directory of envelopes into an export, and telling whether it still is one.
+"""Sealing a directory of envelopes as an export, and verifying a sealed export.
 
-An export is `<exports>/<cluster>/<ds>/` with a `manifest.json` that names every file in it. What belongs here: walking,
-reading and hashing such a directory, and the manifest. What does not: what a single line must be (`contract`), what a
-payload says (`payloads`).
+An export is `<exports>/<cluster>/<ds>/` with a `manifest.json` that lists every file. What belongs here: walking, reading and
+hashing such a directory, and the manifest. What does not: the format of a single line (`contract`), the content of payloads
+(`payloads`).
 
-The seal is the last thing that happens to a directory. Before it, values that may be secrets are redacted; the manifest
-itself appears whole or not at all.
+Sealing is the last write to a directory. It first redacts values that may be secrets, and writes the manifest atomically.
 """
 
 from __future__ import annotations
@@ -50,24 +49,24 @@ MANIFEST_NAME: Final = "manifest.json"
 _Root = TypeVar("_Root", Path, ObjectPath, Location)
 
 ATTACHMENT: Final = "attachment"
-"""Kind, in a manifest, of a file that the contract does not know: sealed with the rest, read by nobody."""
+"""Kind, in a manifest, of a file outside the contract: sealed with the rest, but never read."""
 
 MAX_PROBLEM_COUNT: Final = 20
-"""How many problems are collected before a directory is refused."""
+"""Number of problems after which the check of a directory stops."""
 
 _MAX_PROBLEM_COUNT_OF_FILE: Final = 5
 _MAX_NEIGHBOURS: Final = 5
 _MAX_MANIFEST_BYTES: Final = 256 * 1024 * 1024
 
-# Half-written manifests of seals that were killed; they are no part of an export.
+# Partial manifests of interrupted seals; they are not part of an export.
 _TEMPORARY_PREFIX: Final = ".manifest.json."
 
 
 class ExportError(ValueError):
-    """A directory is not an export, or cannot be made one.
+    """A directory is not an export, or cannot be sealed or written as one.
 
     Attributes:
-        problems: One sentence each: the file, the line, what is wrong and what to do.
+        problems: One sentence each: file, line, problem and remedy.
     """
 
     def __init__(self, summary: str, problems: list[str]) -> None:
@@ -77,16 +76,15 @@ class ExportError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """What a manifest says of one file.
+    """The entry of one file in a manifest.
 
     Attributes:
-        path: Path inside the export, with `/` between names.
-        kind: For a file of envelopes the kind of its lines, for a file that an index names the kind of the index, for
-            any other `attachment`.
-        line_count: Number of envelopes; None for a file that does not hold envelopes.
-        error_count: How many of them carry an error; None as above.
+        path: Path in the export, with `/` as separator.
+        kind: Kind of the lines of a file of envelopes, kind of the index for an indexed file, otherwise `attachment`.
+        line_count: Number of envelopes; None for a file without envelopes.
+        error_count: Number of envelopes with an error; None for a file without envelopes.
         size_bytes: Size of the file.
-        sha256: SHA-256 of its bytes, in lower-case hexadecimal digits.
+        sha256: SHA-256 of the content, in lower-case hexadecimal digits.
     """
 
     path: str
@@ -104,13 +102,13 @@ class ManifestFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """What a manifest says of the values that are not in an export because they may be secrets.
+    """The entry of a manifest about redacted values.
 
     Attributes:
-        policy_version: Version of the rules that all files were redacted by.
-        value_counts: File -> how many of its values are redacted; files without any are not in it.
-        replaces_sha256: SHA-256 of the manifest of the export that this one was made of by redacting it; None if it was
-            sealed without such values from the beginning.
+        policy_version: Version of the redaction rules.
+        value_counts: File -> number of redacted values, only for files that have any.
+        replaces_sha256: SHA-256 of the manifest of the sealed export that this one is the redacted copy of; None if the
+            export was redacted before its first seal.
     """
 
     policy_version: int
@@ -120,15 +118,15 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureAttempt:
-    """One attempt at a capture, and what the export was like after it.
+    """One attempt at a capture, and the quality of the export after it.
 
     Attributes:
-        attempt: Its number, from 1.
-        started_at: When it began (UTC).
-        ended_at: When it ended.
+        attempt: Number of the attempt, from 1.
+        started_at: Start (UTC).
+        ended_at: End (UTC).
         quality: `complete`, `degraded` or `failed`.
-        asked_count: Questions whose answers, or failures, the export then held.
-        failed_count: How many of them had failed.
+        asked_count: Number of questions in the export after the attempt, answered or failed.
+        failed_count: Number of failed questions.
     """
 
     attempt: int
@@ -141,18 +139,18 @@ class CaptureAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What is in an export.
+    """The manifest of an export.
 
     Attributes:
-        contract_version: Version of the contract that the directory was judged by.
-        cluster: The cluster that every envelope is of.
-        ds: The UTC day on which every source was captured.
+        contract_version: Version of the contract that the export conforms to.
+        cluster: Cluster of every envelope.
+        ds: UTC day of every capture.
         first_captured_at: Earliest capture (UTC).
         last_captured_at: Latest capture (UTC).
-        files: Every file but the manifest, sorted by path.
-        attempts: The attempts at the capture, in their order; empty where the collector does not say.
-        sha256: SHA-256 of the manifest file's own bytes: the name of this input, in lower-case hexadecimal digits.
-        redaction: What was redacted; None in an export of a release that did not redact.
+        files: Every file except the manifest, sorted by path.
+        attempts: Attempts at the capture, in order; empty if the collector does not record them.
+        sha256: SHA-256 of the manifest file, which identifies the export, in lower-case hexadecimal digits.
+        redaction: Redacted values; None in an export of a release without redaction.
     """
 
     contract_version: int
@@ -167,22 +165,22 @@ class Manifest:
 
     @property
     def quality(self) -> str | None:
-        """How good the capture is, after its last attempt; None where the collector does not say."""
+        """Quality of the capture after its last attempt; None if the collector does not record attempts."""
         return self.attempts[-1].quality if self.attempts else None
 
     @property
     def envelope_files(self) -> tuple[ManifestFile, ...]:
-        """The files that hold envelopes, at most one per kind. A kind that is not among them is a missing source."""
+        """Files with envelopes, at most one per kind; a kind without a file is a missing source."""
         return tuple(file for file in self.files if file.holds_envelopes)
 
     @property
     def attachments(self) -> tuple[ManifestFile, ...]:
-        """The files that nothing reads."""
+        """Files outside the contract, which are never read."""
         return tuple(file for file in self.files if file.kind == ATTACHMENT)
 
 
 def export_directory(exports_root: _Root, cluster: str, ds: date) -> _Root:
-    """Return where the export of a cluster and day lies, whether or not it is there.
+    """Return the location of the export of a cluster and day, whether or not it exists.
 
     Raises:
         ExportError: The cluster's name cannot be a folder's name.
@@ -211,36 +209,36 @@ def seal(
     is_redacted: bool = False,
     replaces_sha256: str | None = None,
 ) -> Manifest:
-    """Write the manifest of a directory that someone collected, or refuses it and write nothing.
+    """Check a collected directory and write its manifest; write nothing if the check fails.
 
-    Files that hold values that may be secrets are redacted before; the manifest counts such values.
+    Values that may be secrets are redacted first; the manifest counts them.
 
-    Every line of every file of the contract is read, and every file is hashed; memory grows with the number of files,
-    not with their size. A payload's text is not judged: what a broker gave is evidence, however broken. The bytes of
-    the manifest depend on the files alone, so sealing again changes nothing.
+    Every line of every file of the contract is parsed, and every file is hashed; memory grows with the number of files, not
+    with their size. Payloads are not parsed, because even a malformed answer of a broker is evidence. The manifest is a
+    function of the files, so sealing is idempotent.
 
     Args:
         directory: The directory.
-        cluster: The cluster that all lines must be of. By default the one that the first line names.
-        ds: The UTC day on which all sources must have been captured. By default the directory's name.
-        replace: Whether a manifest that says otherwise may be replaced.
-        is_redacted: Whether the caller has redacted every file, so that they are not searched again.
+        cluster: Required cluster of all lines; by default that of the first line.
+        ds: Required UTC day of all captures; by default the directory's name.
+        replace: Whether an existing manifest with other content may be replaced.
+        is_redacted: Whether the caller has redacted every file, so that no search for secrets is needed.
         replaces_sha256: SHA-256 of the manifest of the sealed export that this one is the redacted copy of.
 
     Raises:
-        ExportError: The directory is malformed, was sealed with other content, or cannot be written to.
+        ExportError: The directory is malformed, was sealed with other content, or cannot be written.
     """
     summary = f"{directory} is not sealed"
     if not directory.is_dir():
         raise ExportError(
             summary, [f"{directory} is not a directory; give the directory of one cluster and day"]
         )
-    survey = _surveyed(directory, cluster, ds)
+    survey = _survey(directory, cluster, ds)
     if not is_redacted and (unclean := files_with_secrets(directory, survey.paths, summary)):
         if survey.is_sealed:
             replaces_sha256 = _unseal(directory, summary, replace=replace)
         _redact(directory, unclean, summary)
-        survey = _surveyed(directory, cluster, ds)
+        survey = _survey(directory, cluster, ds)
     redaction = Redaction(
         policy_version=POLICY_VERSION, value_counts=survey.value_counts, replaces_sha256=replaces_sha256
     )
@@ -268,14 +266,14 @@ def seal(
 
 
 UNCLEAN_EXPORT: Final = "the sealed export holds values that may be secrets; redact them with `ledger exports redact`, which seals it again"
-"""What is wrong with a sealed export of a release that did not redact, and what to do."""
+"""Problem and remedy for a sealed export of a release without redaction."""
 
 
-def _surveyed(directory: Path, cluster: str | None, ds: date | None) -> _Survey:
-    """Read a directory that is to be sealed.
+def _survey(directory: Path, cluster: str | None, ds: date | None) -> _Survey:
+    """Read a directory before sealing.
 
     Raises:
-        ExportError: It is malformed.
+        ExportError: The directory is malformed.
     """
     survey = _Survey(directory, cluster=cluster, ds=ds)
     survey.check_day_of_name(directory.resolve().name)
@@ -287,10 +285,10 @@ def _surveyed(directory: Path, cluster: str | None, ds: date | None) -> _Survey:
 
 
 def files_with_secrets(directory: Path, paths: list[str], summary: str) -> dict[str, int]:
-    """Return the files of an export that hold values that may be secrets, and how many each holds.
+    """Return the files of an export with values that may be secrets, and the number of such values.
 
     Raises:
-        ExportError: A file cannot be read; it says `summary`.
+        ExportError: A file cannot be read; the message begins with `summary`.
     """
     try:
         return unclean_files(directory, paths)
@@ -301,7 +299,7 @@ def files_with_secrets(directory: Path, paths: list[str], summary: str) -> dict[
 
 
 def _redact(directory: Path, unclean: Collection[str], summary: str) -> None:
-    """Redacts files where they lie."""
+    """Redact files in place."""
     try:
         write_redacted(directory, unclean, directory)
     except OSError as error:
@@ -311,10 +309,10 @@ def _redact(directory: Path, unclean: Collection[str], summary: str) -> None:
 
 
 def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
-    """Remove the manifest before files change, and return its SHA-256: until the new one is there, this is no export.
+    """Remove the manifest, so that readers reject the export while its files change, and return its SHA-256.
 
     Raises:
-        ExportError: The manifest is not to be replaced.
+        ExportError: `replace` is false.
     """
     if not replace:
         raise ExportError(summary, [UNCLEAN_EXPORT])
@@ -325,16 +323,16 @@ def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
 
 
 def verify(directory: Location, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
-    """Read a sealed directory again and compare all of it with its manifest.
+    """Read a sealed directory and compare its content with the manifest.
 
     Args:
         directory: The directory.
-        cluster: The cluster that the caller wants, if it wants one.
-        ds: The UTC day that the caller wants, if it wants one.
+        cluster: Expected cluster, if any.
+        ds: Expected UTC day, if any.
 
     Raises:
-        ExportError: There is no manifest that can be read, or the directory is not what it says, or not what the
-            caller wants.
+        ExportError: The manifest is missing or malformed, or the directory differs from the manifest or from the
+            expected cluster and day.
     """
     manifest = load_manifest(directory)
     survey = _Survey(directory, cluster=manifest.cluster, ds=manifest.ds)
@@ -350,16 +348,16 @@ def verify(directory: Location, *, cluster: str | None = None, ds: date | None =
 
 
 def load_manifest(directory: Location) -> Manifest:
-    """Read the manifest and nothing else: cheap, and proof only that the directory was sealed once.
+    """Read only the manifest, without verifying the files.
 
     Raises:
-        ExportError: There is no manifest, it cannot be read, or its contract version is not known here.
+        ExportError: The manifest is missing or malformed, or its contract version is unknown.
     """
     summary = f"{directory} is not an export"
     try:
         if not directory.is_dir():
             problem = "there is no such directory; collect the cluster on that day, or copy its export"
-            raise ExportError(summary, [problem + _neighbours(directory)])
+            raise ExportError(summary, [problem + _siblings_clause(directory)])
         with _open_regular(directory / MANIFEST_NAME) as file:
             content = file.read(_MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
@@ -368,14 +366,14 @@ def load_manifest(directory: Location) -> Manifest:
     except OSError as error:
         raise ExportError(summary, [f"{MANIFEST_NAME} cannot be read: {_reason(error)}"]) from error
     try:
-        return _decoded(content)
+        return _decode_manifest(content)
     except _ManifestError as error:
         problem = f"{MANIFEST_NAME}: {error}; verify the files' origin and seal them again"
         raise ExportError(summary, [problem]) from error
 
 
-def _neighbours(directory: Location) -> str:
-    """Return what there is beside a missing `<exports>/<cluster>/<ds>` on a disk: clusters, or days of the cluster."""
+def _siblings_clause(directory: Location) -> str:
+    """Return the existing siblings of a missing `<exports>/<cluster>/<ds>` on disk, as a clause: clusters, or days of the cluster."""
     if not isinstance(directory, Path):
         return ""
     of_cluster = directory.parent.is_dir()
@@ -384,14 +382,14 @@ def _neighbours(directory: Location) -> str:
         return ""
     names = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     suggestion = "" if of_cluster else did_you_mean(directory.parent.name, names, most=1, cutoff=0.6)
-    meant = f"; {suggestion}" if suggestion else ""
-    listed = ", ".join(names[-_MAX_NEIGHBOURS:]) or "none"
-    return f" ({'newest days' if of_cluster else 'clusters'} in {folder}: {listed}){meant}"
+    hint = f"; {suggestion}" if suggestion else ""
+    sibling_text = ", ".join(names[-_MAX_NEIGHBOURS:]) or "none"
+    return f" ({'newest days' if of_cluster else 'clusters'} in {folder}: {sibling_text}){hint}"
 
 
 @dataclass(slots=True)
 class _Indexed:
-    """A line of an index: the file that it names, and where the line is."""
+    """A line of an index: its file, and the position of the line."""
 
     file: IndexedFile
     kind: Kind
@@ -404,14 +402,14 @@ class _Survey:
 
     Attributes:
         directory: The directory.
-        cluster: The cluster that lines must be of; set by the first line if it was not given.
-        ds: The day of all captures; None if it is not known, which is a problem of its own.
+        cluster: Required cluster of all lines; by default that of the first line.
+        ds: Required day of all captures; None if it is unknown, which is a problem.
         problems: (path, sentence) pairs.
-        paths: Every regular file but the manifest, sorted.
-        files: What was read to its end, by path.
-        is_sealed: Whether there is a manifest.
-        value_counts: File -> how many of its values are redacted, for files that have any.
-        attempts: The attempts at the capture, by number.
+        paths: Every regular file except the manifest, sorted.
+        files: Files that were read completely, by path.
+        is_sealed: Whether a manifest exists.
+        value_counts: File -> number of redacted values, only for files that have any.
+        attempts: Attempts at the capture, by number.
     """
 
     directory: Location
@@ -429,7 +427,7 @@ class _Survey:
     _cluster_origin: str = "this export is of"
 
     def check_day_of_name(self, name: str) -> None:
-        """Take the day from the directory's name, and the cluster's name for what it is given."""
+        """Check the directory's name against the day, or take the day from it; check the cluster's name."""
         day_of_name = _day(name)
         if self.ds is None:
             self.ds = day_of_name
@@ -448,10 +446,10 @@ class _Survey:
                 self._problem(name, f"cannot be sealed for this cluster: its name {problem}")
 
     def read(self) -> None:
-        """Read everything, until there are too many problems."""
+        """Read all files; stop after too many problems."""
         try:
             self._walk()
-            # Indexes come before the files that they name.
+            # Indexes must be read before the indexed files.
             for path in self.paths:
                 if path in KIND_BY_FILE_NAME:
                     self._read_envelopes(KIND_BY_FILE_NAME[path])
@@ -467,7 +465,7 @@ class _Survey:
         return [sentence for _, sentence in self.problems]
 
     def manifest(self, redaction: Redaction | None) -> tuple[Manifest, bytes]:
-        """Return the manifest of a directory without problems, and its file's bytes."""
+        """Return the manifest of a directory without problems, and the bytes of its file."""
         if (
             self.cluster is None
             or self.ds is None
@@ -477,8 +475,8 @@ class _Survey:
             raise AssertionError("a directory without problems has envelopes")
         files = tuple(self.files[path] for path in sorted(self.files))
         attempts = self.attempts_in_order()
-        captured = (self._first_captured_at, self._last_captured_at)
-        content = _encoded(self.cluster, self.ds, captured, files, attempts, redaction)
+        capture_times = (self._first_captured_at, self._last_captured_at)
+        content = _encode_manifest(self.cluster, self.ds, capture_times, files, attempts, redaction)
         manifest = Manifest(
             contract_version=CONTRACT_VERSION,
             cluster=self.cluster,
@@ -492,17 +490,17 @@ class _Survey:
         )
         return manifest, content
 
-    def captured(self) -> tuple[datetime | None, datetime | None]:
-        """Return the first and the last capture."""
+    def capture_times(self) -> tuple[datetime | None, datetime | None]:
+        """Return the times of the first and the last capture."""
         return self._first_captured_at, self._last_captured_at
 
     def _problem(self, path: str, sentence: str) -> None:
-        self.problems.append((path, f"{_shown(path)} {sentence}"))
+        self.problems.append((path, f"{_printable(path)} {sentence}"))
         if len(self.problems) >= MAX_PROBLEM_COUNT:
             raise _TooManyProblemsError
 
     def _walk(self) -> None:
-        """Lists all regular files but the manifest. Links are never followed."""
+        """List all regular files except the manifest, without following links."""
         if isinstance(self.directory, ObjectPath):
             self._take_objects(self.directory)
             return
@@ -511,11 +509,11 @@ class _Survey:
             folder = folders.pop()
             try:
                 with os.scandir(self.directory / folder) as entries:
-                    found = sorted(entries, key=lambda entry: entry.name)
+                    folder_entries = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
                 self._problem(folder or str(self.directory), f"cannot be listed: {error.strerror}")
                 continue
-            for entry in found:
+            for entry in folder_entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 if not _is_unicode(path):
                     self._problem(path, "is not named in UTF-8; rename it")
@@ -530,7 +528,7 @@ class _Survey:
         self.paths.sort()
 
     def _take_objects(self, directory: ObjectPath) -> None:
-        """Lists all objects but the manifest."""
+        """List all objects except the manifest."""
         try:
             for path in directory.files():
                 self._take(path)
@@ -600,7 +598,7 @@ class _Survey:
         return envelope
 
     def _check_belonging(self, kind: Kind, where: str, envelope: Envelope) -> None:
-        """Check what one line cannot tell: that it is of the same cluster and day as the others."""
+        """Check that a line is of the same cluster and day as the others."""
         if self.cluster is None:
             self.cluster = envelope.cluster
             self._cluster_origin = f"{kind.file_name} {where} is of"
@@ -611,7 +609,7 @@ class _Survey:
                 "an export holds one cluster",
             )
         if kind.content is Content.NOTE:
-            return  # What was done to a cluster may have been done the evening before.
+            return  # An event may be of the previous day.
         captured_at = envelope.captured_at
         if self.ds is not None and captured_at.date() != self.ds:
             self._problem(
@@ -642,7 +640,7 @@ class _Survey:
         self.attempts[attempt.attempt] = attempt
 
     def attempts_in_order(self) -> tuple[CaptureAttempt, ...]:
-        """Return the attempts, the first one first."""
+        """Return the attempts, sorted by number."""
         return tuple(attempt for _, attempt in sorted(self.attempts.items()))
 
     def _index(self, kind: Kind, where: str, file: IndexedFile) -> None:
@@ -702,12 +700,12 @@ class _Survey:
 
 
 class _TooManyProblemsError(Exception):
-    """Stops a reading that has found enough."""
+    """Ends the reading after too many problems."""
 
 
 _ATTEMPTS: Final = KIND_BY_NAME["capture_attempt"]
 QUALITIES: Final = ("complete", "degraded", "failed")
-"""What `quality` may be, the best first."""
+"""Values of `quality`, the best first."""
 
 _START_BYTES: Final = 4096
 _PIECE_BYTES: Final = 1 << 20
@@ -715,13 +713,13 @@ _KIND_FIELD: Final = re.compile(rb'\s*\{[^\n]*?"kind"\s*:\s*"([a-z_]+)"')
 
 
 def _kind_that_starts(start: bytes) -> Kind | None:
-    """Return the kind whose envelopes a file seems to hold under a name that the contract does not know."""
+    """Return the kind of the envelopes at the start of a file outside the contract; None if there are none."""
     match = _KIND_FIELD.match(start)
     return None if match is None else KIND_BY_NAME.get(match[1].decode())
 
 
 def _digest(file: BufferedReader) -> tuple[str, int]:
-    """Return a file's SHA-256, and how many of its values are redacted."""
+    """Return a file's SHA-256 and the number of its redacted values."""
     digest = hashlib.sha256()
     value_count = 0
     end = b""
@@ -733,13 +731,13 @@ def _digest(file: BufferedReader) -> tuple[str, int]:
 
 
 def _bounded_lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yields lines with their line feed; one that is too long comes cut, and is the last."""
+    """Yield lines with their line feeds; a line that is too long is truncated."""
     while line := file.readline(MAX_LINE_BYTES + 1):
         yield line
 
 
 def _open_regular(path: Location) -> BufferedReader:
-    """Open an object, or a file that is no link, pipe or device, even if it was swapped after it was listed."""
+    """Open an object or a regular file; refuse links, pipes and devices, even if swapped after the listing."""
     if isinstance(path, ObjectPath):
         return path.open()
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -768,9 +766,9 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 
 def _sealed_differences(directory: Path, survey: _Survey) -> list[str]:
-    """Say how a manifest that is there differs from the one that would be written.
+    """Return the differences between the existing manifest and the one to be written.
 
-    What it says of redaction is taken as it is: a release that did not redact may have sealed a clean directory.
+    The redaction entry is not compared, because a release without redaction may have sealed a clean directory.
     """
     try:
         sealed = load_manifest(directory)
@@ -783,18 +781,18 @@ def _sealed_differences(directory: Path, survey: _Survey) -> list[str]:
 
 
 def _differences(manifest: Manifest, survey: _Survey) -> list[str]:
-    """Say how a directory differs from its manifest. Of a changed file only that is said."""
+    """Return the differences between a directory and its manifest, with one sentence per changed file."""
     sealed = {file.path: file for file in manifest.files}
     changed: dict[str, str] = {}
     for path in sealed.keys() - set(survey.paths):
         changed[path] = f"is in {MANIFEST_NAME}, but not in the directory; copy the export again"
-    for path, found in survey.files.items():
-        sentence = _difference(sealed.get(path), found)
+    for path, actual in survey.files.items():
+        sentence = _difference(sealed.get(path), actual)
         if sentence is not None:
             changed[path] = sentence
-    sentences = [f"{_shown(path)} {sentence}" for path, sentence in sorted(changed.items())]
+    sentences = [f"{_printable(path)} {sentence}" for path, sentence in sorted(changed.items())]
     sentences += [sentence for path, sentence in survey.problems if path not in changed]
-    if not sentences and survey.captured() != (manifest.first_captured_at, manifest.last_captured_at):
+    if not sentences and survey.capture_times() != (manifest.first_captured_at, manifest.last_captured_at):
         sentences.append(
             f"{MANIFEST_NAME}: the capture times are not those of the lines; seal the directory again"
         )
@@ -805,14 +803,14 @@ def _differences(manifest: Manifest, survey: _Survey) -> list[str]:
     return sentences
 
 
-def _difference(sealed: ManifestFile | None, found: ManifestFile) -> str | None:
+def _difference(sealed: ManifestFile | None, actual: ManifestFile) -> str | None:
     if sealed is None:
         return f"is not in {MANIFEST_NAME}; a sealed export does not change, so remove it"
-    if sealed.size_bytes != found.size_bytes:
-        return f"has {found.size_bytes} bytes, but {sealed.size_bytes} were sealed; copy the export again"
-    if sealed.sha256 != found.sha256:
+    if sealed.size_bytes != actual.size_bytes:
+        return f"has {actual.size_bytes} bytes, but {sealed.size_bytes} were sealed; copy the export again"
+    if sealed.sha256 != actual.sha256:
         return "has other bytes than were sealed (SHA-256 differs); copy the export again"
-    if sealed != found:
+    if sealed != actual:
         return (
             f"is described wrongly in {MANIFEST_NAME} (kind, line or error count); seal the directory again"
         )
@@ -820,23 +818,23 @@ def _difference(sealed: ManifestFile | None, found: ManifestFile) -> str | None:
 
 
 def _reason(error: OSError) -> str:
-    """What an operating system or an object store said, on one line."""
+    """Return the message of an operating system or an object store, on one line."""
     return error.strerror or " ".join(str(error).split())
 
 
 class _ManifestError(ValueError):
-    """A manifest's text is not a manifest; the message is a clause without the file's name."""
+    """The content of a manifest file is invalid; the message is a clause without the file's name."""
 
 
-def _encoded(
+def _encode_manifest(
     cluster: str,
     ds: date,
-    captured: tuple[datetime, datetime],
+    capture_times: tuple[datetime, datetime],
     files: tuple[ManifestFile, ...],
     attempts: tuple[CaptureAttempt, ...],
     redaction: Redaction | None,
 ) -> bytes:
-    # Without attempts a manifest has the bytes that it has always had.
+    # Manifests without attempts must keep their bytes, so the fields are absent.
     capture: dict[str, object] = {}
     if attempts:
         capture["quality"] = attempts[-1].quality
@@ -855,8 +853,8 @@ def _encoded(
         "contract_version": CONTRACT_VERSION,
         "cluster": cluster,
         "ds": ds.isoformat(),
-        "first_captured_at": _instant_text(captured[0]),
-        "last_captured_at": _instant_text(captured[1]),
+        "first_captured_at": _instant_text(capture_times[0]),
+        "last_captured_at": _instant_text(capture_times[1]),
         **capture,
         "files": [
             {
@@ -879,7 +877,7 @@ def _encoded(
     return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _decoded(content: bytes) -> Manifest:
+def _decode_manifest(content: bytes) -> Manifest:
     if len(content) > _MAX_MANIFEST_BYTES:
         raise _ManifestError(f"longer than {_MAX_MANIFEST_BYTES} bytes")
     try:
@@ -891,24 +889,24 @@ def _decoded(content: bytes) -> Manifest:
     fields = _Fields(document)
     version = fields.integer("contract_version")
     if version not in _DECODERS:
-        known = ", ".join(str(known) for known in _DECODERS)
+        versions = ", ".join(str(versions) for versions in _DECODERS)
         raise _ManifestError(
-            f"contract version {version} is not known to this release, which reads {known}; read the export with a "
+            f"contract version {version} is not known to this release, which reads {versions}; read the export with a "
             "release that knows it, or collect it with a collector of this one"
         )
     return _DECODERS[version](fields, hashlib.sha256(content).hexdigest())
 
 
 def _without_repeated_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Refuse what JSON readers differ about: of a name that stands twice some take the first value, some the last."""
+    """Refuse repeated names, because JSON parsers differ in which value they take."""
     document = dict(pairs)
     if len(document) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _ManifestError(f"{_shown(next(n for n in names if names.count(n) > 1))} is there twice")
+        raise _ManifestError(f"{_printable(next(n for n in names if names.count(n) > 1))} is there twice")
     return document
 
 
-def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
+def _decode_manifest_v1(fields: _Fields, sha256: str) -> Manifest:
     ds = _day(fields.text("ds"))
     if ds is None:
         raise _ManifestError("'ds' is not a day")
@@ -927,9 +925,9 @@ def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
         )
         for file in fields.objects("files")
     )
-    twice = [path for path, count in Counter(file.path for file in files).items() if count > 1]
-    if twice:
-        raise _ManifestError(f"'files' names {_shown(twice[0])} twice")
+    repeated_paths = [path for path, count in Counter(file.path for file in files).items() if count > 1]
+    if repeated_paths:
+        raise _ManifestError(f"'files' names {_printable(repeated_paths[0])} twice")
     return Manifest(
         contract_version=1,
         cluster=cluster,
@@ -938,14 +936,14 @@ def _decoded_v1(fields: _Fields, sha256: str) -> Manifest:
         last_captured_at=fields.instant("last_captured_at"),
         files=files,
         attempts=tuple(
-            _attempt(each, each.integer("attempt")) for each in fields.objects_or_none("attempts")
+            _attempt(attempt, attempt.integer("attempt")) for attempt in fields.objects_or_none("attempts")
         ),
         sha256=sha256,
-        redaction=_decoded_redaction(fields.object_or_none("redaction")),
+        redaction=_decode_redaction(fields.object_or_none("redaction")),
     )
 
 
-def _decoded_redaction(fields: _Fields | None) -> Redaction | None:
+def _decode_redaction(fields: _Fields | None) -> Redaction | None:
     if fields is None:
         return None
     counts = fields.object_or_none("value_counts")
@@ -971,7 +969,7 @@ def _attempt(fields: _Fields, number: int) -> CaptureAttempt:
 
 
 class _Fields:
-    """The fields of one object of a manifest, each taken with the type that it must have."""
+    """Typed access to the fields of one object of a manifest."""
 
     def __init__(self, document: object) -> None:
         if not isinstance(document, dict):
@@ -1018,11 +1016,11 @@ class _Fields:
         value = self._document.get(name)
         if not isinstance(value, list):
             raise _ManifestError(f"{name!r} is not a list")
-        return [_Fields(each) for each in value]
+        return [_Fields(element) for element in value]
 
 
-_DECODERS: Final[dict[int, Callable[[_Fields, str], Manifest]]] = {1: _decoded_v1}
-"""What reads a manifest of each version of the contract. A version stays here for as long as its exports are kept."""
+_DECODERS: Final[dict[int, Callable[[_Fields, str], Manifest]]] = {1: _decode_manifest_v1}
+"""Decoder of each contract version. A version must remain supported as long as its exports are retained."""
 
 _INSTANT_FORMAT: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -1039,8 +1037,8 @@ def _day(text: str) -> date | None:
         return None
 
 
-def _shown(path: str) -> str:
-    """Return a path as a sentence can hold it: on one line, and without orders to a terminal."""
+def _printable(path: str) -> str:
+    """Return a path for a message: on one line, and without control characters."""
     return path if path.isprintable() else repr(path)
 
 

@@ -1,11 +1,11 @@
-"""From the text of one payload to typed facts, one per silver row.
+"""Parsing of payloads to typed facts, one per silver row.
 
-What belongs here: which field of which RocketMQ class becomes which column. What does not: reading files and
-envelopes (`contract`), the JSON dialect (`rocketmq_json`), anything that compares one record with another.
+What belongs here: the mapping from fields of RocketMQ classes to columns. What does not: files and envelopes (`contract`),
+the JSON dialect (`rebalance_ledger.rocketmq.json`), comparisons between records.
 
-The classes are those of `org.apache.rocketmq.remoting.protocol` (4.9.7, 5.3.3 and 5.5.0 were looked at); a field that
-newer versions added is optional, one that every version writes is required: without it the record is rejected, because
-a number that is not there must not become zero.
+The classes are those of `org.apache.rocketmq.remoting.protocol` (4.9.7, 5.3.3 and 5.5.0). A field that newer versions added
+is optional. A field that every version writes is required: without it the record is rejected, because a missing number must
+not become zero.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Fact(NamedTuple):
     """One row of one silver table.
 
     Attributes:
-        table: the table's name.
-        row: column -> value; timestamps as ISO 8601 text in UTC, a column that is absent is null.
+        table: Name of the table.
+        row: Column -> value; timestamps as ISO 8601 text in UTC; absent columns are null.
     """
 
     table: str
@@ -51,50 +51,49 @@ class Fact(NamedTuple):
 
 
 class PayloadError(ValueError):
-    """The payload cannot be read. `str()` is one sentence that says where in it and why."""
+    """The payload cannot be parsed. `str()` is one sentence with the position and the reason."""
 
 
 MAX_QUEUES_OF_TOPIC: Final = 100_000
-"""Longest list of queues that is made of a route. RocketMQ sets no limit, but every client of the topic holds such a list in memory."""
+"""Limit of the number of queues in a route. RocketMQ has none, but every client of the topic holds the list in memory."""
 
 _CONSUMER_NOT_ONLINE = 206
-"""`ResponseCode.CONSUMER_NOT_ONLINE`: the broker knows nobody of the group."""
+"""`ResponseCode.CONSUMER_NOT_ONLINE`: the broker has no members of the group."""
 
 CODES_THAT_ANSWER: Final = (17, 26, 206, 213)
 """Response codes that answer the question: no route for the topic, no such group, group not online, group without progress."""
 
 NOT_ONLINE: Final = "> not online"
-"""What an exception's message has that answers for a client: it is not connected."""
+"""Part of an exception's message which states that a client is not connected."""
 
 _LITE_PULL = "defaultLitePullConsumerImpl"
-"""A field of `DefaultLitePullConsumer`, which running infos list with its others."""
+"""A field of `DefaultLitePullConsumer` in the properties of its running info."""
 
 _CODE = re.compile(r"CODE: (\d{1,9})\b", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_YEAR_MS = 253_402_300_799_999
-"""9999-12-31T23:59:59.999Z, the last instant that a timestamp column can hold."""
+"""9999-12-31T23:59:59.999Z, the last instant of a timestamp column."""
 
 
 def error_code(message: str) -> int | None:
-    """Return the response code that RocketMQ's exceptions carry in their message (`CODE: 206  DESC: …`), if any."""
-    found = _CODE.match(message)
-    return int(found[1]) if found else None
+    """Return the response code in the message of a RocketMQ exception (`CODE: 206  DESC: …`), if any."""
+    match = _CODE.match(message)
+    return int(match[1]) if match else None
 
 
 def facts(envelope: Envelope) -> Iterator[Fact]:
-    """Yield the silver rows that one envelope gives, apart from `export_record` itself.
+    """Yield the silver rows of one envelope, except `export_record`.
 
-    An error is a fact too where it says something of the subject: a group that is not online, a client that
-    does not answer.
+    An error yields facts too if it describes the subject: a group that is not online, a client that does not answer.
 
     Raises:
-        PayloadError: the payload is there and cannot be read.
+        PayloadError: The payload cannot be parsed.
     """
     if envelope.kind == "offset_file":
         yield _offset_file(envelope)
         return
     if envelope.kind == "broker_config":
-        yield from _one_of_each_key(_broker_settings(envelope))
+        yield from _deduplicate(_broker_settings(envelope))
         return
     read = _READERS.get(envelope.kind)
     if read is None:
@@ -106,21 +105,21 @@ def facts(envelope: Envelope) -> Iterator[Fact]:
         document = loads(envelope.payload)
     except RocketMQJsonError as error:
         raise PayloadError(str(error)) from error
-    yield from _one_of_each_key(read(envelope, _Node(document, "the payload")))
+    yield from _deduplicate(read(envelope, _Node(document, "the payload")))
 
 
 _KEYS: Final = {table.name: table.key for table in SILVER_TABLES}
 _TABLES_OF_SETS: Final = frozenset({"consumer_connection", "proxy_connection", "client_subscription"})
-"""Tables whose rows are the elements of sets; those of other tables are the entries of maps."""
+"""Tables whose rows are elements of sets; the rows of other tables are entries of maps."""
 
 
-def _one_of_each_key(rows: Iterator[Fact]) -> Iterator[Fact]:
+def _deduplicate(rows: Iterator[Fact]) -> Iterator[Fact]:
     """Yield the rows of one payload, each key of a table once.
 
-    Java's maps keep the last entry of a key. What a set says of one thing in two ways is not known.
+    Of repeated keys of a map Java keeps the last entry. Contradictory elements of a set have no correct value.
 
     Raises:
-        PayloadError: two elements of a set differ in what they say of one thing.
+        PayloadError: Two elements of a set with the same key differ.
     """
     by_key: dict[tuple[Any, ...], Fact] = {}
     for fact in rows:
@@ -128,14 +127,14 @@ def _one_of_each_key(rows: Iterator[Fact]) -> Iterator[Fact]:
         key = (fact.table, *(fact.row.get(name) for name in names))
         other = by_key.get(key)
         if other is not None and other != fact and fact.table in _TABLES_OF_SETS:
-            what = ", ".join(f"{name} {_shown(fact.row.get(name))}" for name in names)
-            raise PayloadError(f"the payload says two different things of {what}")
+            key_text = ", ".join(f"{name} {_shown(fact.row.get(name))}" for name in names)
+            raise PayloadError(f"the payload says two different things of {key_text}")
         by_key[key] = fact
     yield from by_key.values()
 
 
 def facts_of_unreadable(envelope: Envelope) -> Iterator[Fact]:
-    """Yield the silver rows that remain where `facts` raises: the subject was asked about, and its state is unknown."""
+    """Yield the silver rows of an envelope for which `facts` raises: the state of its subject is unknown."""
     if envelope.kind in _PRESENCE_TABLES:
         yield _presence(envelope, "unknown")
     elif envelope.kind in _CLIENT_TABLES:
@@ -155,11 +154,11 @@ def _facts_of_error(envelope: Envelope) -> Iterator[Fact]:
 
 
 def _presence(envelope: Envelope, state: str) -> Fact:
-    return Fact(_PRESENCE_TABLES[envelope.kind], _listed(envelope) | {"state": state})
+    return Fact(_PRESENCE_TABLES[envelope.kind], _member_list_subject(envelope) | {"state": state})
 
 
-def _listed(envelope: Envelope) -> dict[str, Any]:
-    """Return the subject of a list of members: a group as a broker or a proxy sees it."""
+def _member_list_subject(envelope: Envelope) -> dict[str, Any]:
+    """Return the key columns of a list of members: the group, and the broker or proxy."""
     group = {"consumer_group": envelope.group}
     if envelope.kind == "proxy_consumer_connection":
         return group | {"proxy": envelope.proxy}
@@ -167,12 +166,12 @@ def _listed(envelope: Envelope) -> dict[str, Any]:
 
 
 def _client_state(envelope: Envelope, state: str) -> Fact:
-    captured = {"captured_at": envelope.captured_at.isoformat()}
-    return Fact(_CLIENT_TABLES[envelope.kind], _client(envelope) | {"state": state} | captured)
+    capture_time = {"captured_at": envelope.captured_at.isoformat()}
+    return Fact(_CLIENT_TABLES[envelope.kind], _client(envelope) | {"state": state} | capture_time)
 
 
 def _client(envelope: Envelope) -> dict[str, Any]:
-    """Return the subject of a running info: a client, or one process of it."""
+    """Return the key columns of a running info: a client, or one of its processes."""
     subject = {"consumer_group": envelope.group, "client_id": envelope.client_id}
     return subject if envelope.kind == "consumer_running_info" else subject | {"process": envelope.process}
 
@@ -191,7 +190,7 @@ _OWNER_TABLES = {"consumer_running_info": "observed_owner", "process_assignment"
 
 
 class _Node:
-    """A value of a payload and the path to it, so that a wrong field can be named."""
+    """A value of a payload and its path, for error messages."""
 
     __slots__ = ("path", "value")
 
@@ -204,17 +203,17 @@ class _Node:
             raise PayloadError(f"{self.path} is {_kind(self.value)} where an object is expected")
         return self.value.get(key)
 
-    def _typed(self, key: str, wanted: type, name: str, *, required: bool) -> Any:  # noqa: ANN401 - as above
+    def _typed(self, key: str, expected_type: type, name: str, *, required: bool) -> Any:  # noqa: ANN401 - as above
         value = self._field(key)
         if value is None and not required:
             return None
-        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is int):
-            what = "missing" if value is None else f"{_kind(value)} where {name} is expected"
-            raise PayloadError(f"{self.path}.{key} is {what}")
+        if not isinstance(value, expected_type) or (isinstance(value, bool) and expected_type is int):
+            problem = "missing" if value is None else f"{_kind(value)} where {name} is expected"
+            raise PayloadError(f"{self.path}.{key} is {problem}")
         return value
 
     def has(self, key: str) -> bool:
-        """Return whether the object has the field with a value."""
+        """Return whether the object has the field with a value other than null."""
         return self._field(key) is not None
 
     def text(self, key: str) -> str:
@@ -255,7 +254,7 @@ class _Node:
         return None if self._field(key) is None else self.offset(key, least=least)
 
     def integer_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[int, _Node]]:
-        """Yield the entries of a map whose keys are Java longs, written as numbers or as texts."""
+        """Yield the entries of a map whose keys are Java longs, written as numbers or text."""
         for entry_key, node in self.entries(key, required=required):
             if not re.fullmatch(r"-?\d{1,19}", str(entry_key), re.ASCII):
                 raise PayloadError(f"{self.path}.{key} has the key {_shown(entry_key)}, which is no integer")
@@ -271,7 +270,7 @@ class _Node:
         return None if value is None else bool(value)
 
     def instant_or_none(self, key: str) -> str | None:
-        """Return an optional time in epoch milliseconds, as ISO text in UTC; 0 and less mean never, so null."""
+        """Return an optional time in epoch milliseconds, as ISO text in UTC; 0 and negative values mean never, so None."""
         return _instant(self.integer_or_none(key, bits=64))
 
     def items(self, key: str, *, required: bool = True) -> Iterator[_Node]:
@@ -281,13 +280,13 @@ class _Node:
             yield _Node(value, f"{self.path}.{key}[{index}]")
 
     def entries(self, key: str, *, required: bool = True) -> Iterator[tuple[Any, _Node]]:
-        """Yield the entries of a map: its keys as they are (text, integer or object) and its values as nodes."""
+        """Yield the entries of a map: its unchanged keys (text, integer or object) and its values as nodes."""
         value = self._field(key)
         if value is None and not required:
             return
         if not isinstance(value, Mapping | ObjectMap):
-            what = "missing" if value is None else f"{_kind(value)} where a map is expected"
-            raise PayloadError(f"{self.path}.{key} is {what}")
+            problem = "missing" if value is None else f"{_kind(value)} where a map is expected"
+            raise PayloadError(f"{self.path}.{key} is {problem}")
         for entry_key, entry_value in value.items():
             yield entry_key, _Node(entry_value, f"{self.path}.{key}[{_shown(entry_key)}]")
 
@@ -314,7 +313,7 @@ def _java_integer(value: int, bits: int, path: str) -> int:
 
 def _shown(key: object) -> str:
     text = str(key)
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - enough to find it, not to flood a log
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - enough to identify it in a log
 
 
 def _instant(epoch_ms: int | None) -> str | None:
@@ -324,7 +323,7 @@ def _instant(epoch_ms: int | None) -> str | None:
 
 
 def _cluster_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`ClusterInfo.brokerAddrTable`."""
+    """Yield the brokers of `ClusterInfo.brokerAddrTable`."""
     for broker_name, broker in payload.entries("brokerAddrTable"):
         for broker_id, address in broker.integer_entries("brokerAddrs"):
             yield Fact(
@@ -340,7 +339,7 @@ def _cluster_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`TopicRouteData`; which of its queues a consumer balances and a producer writes is `rebalance_ledger.rocketmq.routes`' answer."""
+    """Yield the rows of a `TopicRouteData`; `rebalance_ledger.rocketmq.routes` determines consumer and producer queues."""
     broker_datas = [
         BrokerData(
             broker_name=broker.text("brokerName"),
@@ -364,18 +363,18 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     queue_count = longest_list(route)
     if queue_count > MAX_QUEUES_OF_TOPIC:
         raise PayloadError(
-            f"the payload tells of {queue_count} queues; a topic has at most {MAX_QUEUES_OF_TOPIC} here"
+            f"the payload has {queue_count} queues; a topic has at most {MAX_QUEUES_OF_TOPIC} here"
         )
     readable = subscribe_queues(str(envelope.topic), route)
     counts = Counter(str(queue.broker_name) for queue in readable)
     readable_ids = frozenset((queue.broker_name, queue.queue_id) for queue in readable)
-    published = _publish_side(str(envelope.topic), route, readable_ids)
+    publish_columns = _publish_side(str(envelope.topic), route, readable_ids)
     subject = {
         "nameserver": envelope.nameserver,
         "topic": envelope.topic,
         "order_topic_conf": order_topic_conf,
     }
-    # Of two entries with one broker name the publish side takes the first; so does this.
+    # Of several entries with one broker name the publish side uses the first, and so does this.
     masters: dict[str, bool] = {}
     for addresses in broker_datas:
         masters.setdefault(addresses.broker_name, MASTER_ID in addresses.broker_addrs)
@@ -393,7 +392,7 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "has_master": masters.get(broker_name, False),
             }
             | _queue_data(of_broker)
-            | published[broker_name],
+            | publish_columns[broker_name],
         )
     for logical_name in counts.keys() - physical.keys():
         yield Fact(
@@ -404,9 +403,9 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "is_in_route": True,
                 "subscribe_queue_count": counts[logical_name],
             }
-            | published[logical_name],
+            | publish_columns[logical_name],
         )
-    for ordered_name in published.keys() - physical.keys() - counts.keys():
+    for ordered_name in publish_columns.keys() - physical.keys() - counts.keys():
         yield Fact(
             "topic_route",
             subject
@@ -416,14 +415,14 @@ def _route(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
                 "subscribe_queue_count": 0,
                 "has_master": masters.get(ordered_name, False),
             }
-            | published[ordered_name],
+            | publish_columns[ordered_name],
         )
 
 
 def _queue_data(of_broker: list[QueueData]) -> dict[str, int]:
-    """What `topic_route` says of a broker's entries in `queueDatas`: one, where a name server made the route.
+    """Return the columns of `topic_route` for a broker's entries in `queueDatas`; routes of name servers have one entry.
 
-    A client takes all there are (`MQClientInstance`, 4.7.1 to 5.5.0): consumers each queue once, producers once for each entry.
+    A client uses all entries (`MQClientInstance`, 4.7.1 to 5.5.0): consumers take each queue once, producers once per entry.
     """
     if len(of_broker) == 1:
         [entry] = of_broker
@@ -448,7 +447,7 @@ def _queue_data(of_broker: list[QueueData]) -> dict[str, int]:
 def _publish_side(
     topic: str, route: Route, readable: frozenset[tuple[str | None, int]]
 ) -> defaultdict[str, dict[str, int]]:
-    """Broker -> what `topic_route` says of its part in the publish list; no columns where a producer throws."""
+    """Return the publish columns of `topic_route` by broker; none if the producer would throw an exception."""
     try:
         queues = publish_queues(topic, route).queues
     except RocketMQError:
@@ -469,7 +468,7 @@ def _publish_side(
 
 
 def _static_mapping(payload: _Node) -> dict[str, TopicQueueMapping] | None:
-    """`topicQueueMappingByBroker` of a static (logical) topic, 5.x only."""
+    """Return `topicQueueMappingByBroker` of a static (logical) topic, 5.x only; None for other topics."""
     mapping = {
         str(broker_name): TopicQueueMapping(
             bname=info.text("bname"),
@@ -487,7 +486,7 @@ def _static_mapping(payload: _Node) -> dict[str, TopicQueueMapping] | None:
 
 
 def _topic_config(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`TopicConfigSerializeWrapper.topicConfigTable`."""
+    """Yield the topics of `TopicConfigSerializeWrapper.topicConfigTable`."""
     for topic, config in payload.entries("topicConfigTable"):
         yield Fact(
             "topic_config",
@@ -503,7 +502,7 @@ def _topic_config(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _subscription_group(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`SubscriptionGroupWrapper.subscriptionGroupTable`."""
+    """Yield the groups of `SubscriptionGroupWrapper.subscriptionGroupTable`."""
     for group, config in payload.entries("subscriptionGroupTable"):
         yield Fact(
             "subscription_group",
@@ -519,8 +518,8 @@ def _subscription_group(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _consumer_connection(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`ConsumerConnection`: the channels of a group on one broker or proxy, and the group's subscriptions there."""
-    subject = _listed(envelope)
+    """Yield the rows of a `ConsumerConnection`: a group's connections to one broker or proxy, and its subscriptions there."""
+    subject = _member_list_subject(envelope)
     connections = list(payload.items("connectionSet"))
     is_online = bool(connections)
     presence: dict[str, Any] = {
@@ -558,7 +557,7 @@ def _expression(subscription: _Node) -> dict[str, Any]:
 
 
 def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`ConsumerRunningInfo`: what a client says of itself; `mqTable` is what it really owns."""
+    """Yield the rows of a `ConsumerRunningInfo`: the client's own state; `mqTable` has the queues that it owns."""
     subject = _client(envelope)
     properties = payload.node("properties")
     _check_group(envelope, properties)
@@ -573,7 +572,7 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         | {
             "state": "online",
             "captured_at": envelope.captured_at.isoformat(),
-            # `toString()` of the object: the class, `@`, an identity hash that means nothing.
+            # `toString()` of the object: the class, `@` and a meaningless identity hash.
             "strategy_class": None if strategy_object is None else strategy_object.partition("@")[0],
             "strategy": None if strategy_object is None else strategy_of_class_name(strategy_object),
             "message_model": properties.text_or_none("messageModel"),
@@ -589,19 +588,19 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             "started_at": _started_at(properties),
         },
     )
-    # Processes that share an id are distinguished by what they own; subscriptions are reported for the id.
+    # Only queues are reported per process; subscriptions are reported per client id.
     if envelope.kind == "consumer_running_info":
         for subscription in subscriptions:
             yield Fact(
                 "client_subscription",
                 subject | {"topic": subscription.text("topic")} | _expression(subscription),
             )
-    held: set[tuple[Any, ...]] = set()
+    owned_queues: set[tuple[Any, ...]] = set()
     for queue, process_queue in queues:
         is_dropped = _is_dropped(process_queue)
         name = _queue(queue)
         if not is_dropped:
-            held.add(tuple(name.values()))
+            owned_queues.add(tuple(name.values()))
         yield Fact(
             _OWNER_TABLES[envelope.kind],
             subject
@@ -616,8 +615,8 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         )
     for queue, process_queue in payload.queue_entries("mqPopTable", required=False):
         name = _queue(queue)
-        if tuple(name.values()) in held:
-            continue  # A client that changes its mode has a queue in both tables until it gives one up: it holds it.
+        if tuple(name.values()) in owned_queues:
+            continue  # A client that changes its mode has a queue in both tables for a while.
         yield Fact(
             _OWNER_TABLES[envelope.kind],
             subject
@@ -631,18 +630,23 @@ def _running_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _check_group(envelope: Envelope, properties: _Node) -> None:
-    """See that an answer is of the group that was asked about; either name may be without its name space."""
-    group, asked = properties.text_or_none("consumerGroup"), str(envelope.group)
-    if group and group != asked and not asked.endswith(f"%{group}") and not group.endswith(f"%{asked}"):
+    """Check that an answer is of the requested group; either name may lack its namespace."""
+    group, expected_group = properties.text_or_none("consumerGroup"), str(envelope.group)
+    if (
+        group
+        and group != expected_group
+        and not expected_group.endswith(f"%{group}")
+        and not group.endswith(f"%{expected_group}")
+    ):
         raise PayloadError(
-            f"{properties.path}.consumerGroup is {_shown(group)}, and {_shown(asked)} was asked about"
+            f"{properties.path}.consumerGroup is {_shown(group)}, and {_shown(expected_group)} was requested"
         )
 
 
 def _is_dropped(process_queue: _Node) -> bool | None:
-    """Return whether the client gives the queue up; Java's name of the field lacks a letter that Go's has."""
-    of_java = process_queue.boolean_or_none("droped")
-    return process_queue.boolean_or_none("dropped") if of_java is None else of_java
+    """Return whether the client has dropped the queue; Java misspells the field as `droped`, Go does not."""
+    java_value = process_queue.boolean_or_none("droped")
+    return process_queue.boolean_or_none("dropped") if java_value is None else java_value
 
 
 def _queue(queue: _Node) -> dict[str, Any]:
@@ -654,18 +658,18 @@ def _queue(queue: _Node) -> dict[str, Any]:
 
 
 def _queue_of_broker(envelope: Envelope, queue: _Node) -> dict[str, Any]:
-    """Return the queue of an answer in which a broker tells of its own queues, and those of static topics that it serves.
+    """Return the queue columns of a broker's answer about its own queues and those of its static topics.
 
-    Answers that are put together from several brokers' name none.
+    Answers merged from several brokers have no broker, so they are not checked.
 
     Raises:
-        PayloadError: the queue is of another broker than the one that was asked.
+        PayloadError: The queue belongs to another broker than the envelope's.
     """
     name = _queue(queue)
     is_of_another = envelope.broker is not None and name["broker_name"] != envelope.broker
     if is_of_another and not name["broker_name"].startswith(MOCK_BROKER_PREFIX):
         raise PayloadError(
-            f"{queue.path} is of broker {_shown(name['broker_name'])}, and {_shown(envelope.broker)} was asked"
+            f"{queue.path} is of broker {_shown(name['broker_name'])}, and {_shown(envelope.broker)} was requested"
         )
     return name
 
@@ -675,9 +679,9 @@ def _java_boolean(text: str | None) -> bool | None:
 
 
 def _release(version: str | None) -> str | None:
-    """`V5_3_3` is the release 5.3.3; other texts are no release."""
-    found = re.fullmatch(r"V(\d+)_(\d+)_(\d+)(?:_SNAPSHOT)?", version or "", re.ASCII)
-    return ".".join(found.groups()) if found else None
+    """Return the release of a version text: 5.3.3 of `V5_3_3`; None for other text."""
+    match = re.fullmatch(r"V(\d+)_(\d+)_(\d+)(?:_SNAPSHOT)?", version or "", re.ASCII)
+    return ".".join(match.groups()) if match else None
 
 
 def _started_at(properties: _Node) -> str | None:
@@ -686,7 +690,7 @@ def _started_at(properties: _Node) -> str | None:
 
 
 def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`ConsumeStats.offsetTable` of one broker."""
+    """Yield the queues of one broker's `ConsumeStats.offsetTable`."""
     for queue, offsets in payload.queue_entries("offsetTable"):
         yield Fact(
             "consume_progress",
@@ -694,7 +698,7 @@ def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
             | _queue_of_broker(envelope, queue)
             | {
                 "broker_offset": offsets.offset_or_none("brokerOffset"),
-                # A broker has -1 where nothing is committed.
+                # A broker returns -1 if no offset is committed.
                 "consumer_offset": offsets.offset_or_none("consumerOffset", least=-1),
                 "pull_offset": offsets.offset_or_none("pullOffset", least=-1),
                 "last_consumed_at": offsets.instant_or_none("lastTimestamp"),
@@ -703,12 +707,12 @@ def _consume_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`TopicStatsTable.offsetTable`: the queues of a topic on one broker."""
+    """Yield the queues of a topic on one broker, of `TopicStatsTable.offsetTable`."""
     for queue, offsets in payload.queue_entries("offsetTable"):
         name = _queue_of_broker(envelope, queue)
         if name["topic"] != envelope.topic:
             raise PayloadError(
-                f"{queue.path} is of topic {_shown(name['topic'])}, and {_shown(envelope.topic)} was asked for"
+                f"{queue.path} is of topic {_shown(name['topic'])}, and {_shown(envelope.topic)} was requested"
             )
         min_offset, max_offset = offsets.offset("minOffset"), offsets.offset("maxOffset")
         if min_offset > max_offset:
@@ -726,12 +730,12 @@ def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`GetConsumerStatusBody.consumerTable`: client id -> queue -> offset in memory."""
+    """Yield the rows of `GetConsumerStatusBody.consumerTable`: client id -> queue -> offset in memory."""
     for key, queues in payload.entries("consumerTable"):
         client_id = _Node(key, f"a key of {payload.path}.consumerTable").own_text()
         if envelope.client_id not in {None, client_id}:
             raise PayloadError(
-                f"{payload.path} tells of {client_id!r}, and {envelope.client_id!r} was asked for"
+                f"{payload.path} is of client {client_id!r}, and {envelope.client_id!r} was requested"
             )
         for queue, offset in _Node({"queues": queues.value}, queues.path).queue_entries("queues"):
             yield Fact(
@@ -746,10 +750,10 @@ def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _offset_file(envelope: Envelope) -> Fact:
-    """Return a line of the index of offset files; nobody opens the file here.
+    """Return the row of an index line of offset files, without opening the file.
 
     Raises:
-        PayloadError: the number of the snapshot is none that tables hold.
+        PayloadError: The index of the snapshot exceeds the column's type.
     """
     row: dict[str, Any] = {
         "moment": _java_integer(envelope.moment or 0, 32, "moment"),
@@ -781,14 +785,14 @@ READ_BROKER_SETTINGS: Final = (
     "popConsumerKVServiceEnable",
     "serverLoadBalancerEnable",
 )
-"""The settings of a broker that become rows; every other one may be a secret, or no business of the ledger's."""
+"""Broker settings that become rows; others may be secrets, or are not needed."""
 
 _MAX_SETTING_LENGTH: Final = 100
-"""Longer values are none of these settings'."""
+"""Maximum length of a value; longer ones are not valid for these settings."""
 
 
 def _broker_settings(envelope: Envelope) -> Iterator[Fact]:
-    """Yield the lines `name=value` of `MixAll.properties2String`."""
+    """Yield the selected settings of the `name=value` lines of `MixAll.properties2String`."""
     for line in (envelope.payload or "").splitlines():
         name, sign, value = line.partition("=")
         if sign and name.strip() in READ_BROKER_SETTINGS and len(value) <= _MAX_SETTING_LENGTH:
@@ -799,7 +803,7 @@ def _broker_settings(envelope: Envelope) -> Iterator[Fact]:
 
 
 def _message_request_mode(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`MessageRequestModeSerializeWrapper.messageRequestModeMap`: topic -> group -> mode."""
+    """Yield the rows of `MessageRequestModeSerializeWrapper.messageRequestModeMap`: topic -> group -> mode."""
     for topic, groups in payload.entries("messageRequestModeMap", required=False):
         for group, mode in _Node({"groups": groups.value}, groups.path).entries("groups"):
             yield Fact(
@@ -815,11 +819,11 @@ def _message_request_mode(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _consumer_order_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
-    """`ConsumerOrderInfoManager.table`: `topic@group` -> queue id -> `OrderInfo` (in 5.5.0 `QueueLevelConsumerManager`)."""
+    """Yield the rows of `ConsumerOrderInfoManager.table`: `topic@group` -> queue id -> `OrderInfo` (5.5.0: `QueueLevelConsumerManager`)."""
     for key, queues in payload.entries("table"):
         topic, _, group = str(key).partition("@")
         if not topic or not group or "@" in group:
-            continue  # A broker does not know whose it is either (`decodeKey`).
+            continue  # The broker ignores such a key too (`decodeKey`).
         by_queue = _Node({"queues": queues.value}, queues.path)
         for queue_id, info in by_queue.integer_entries("queues"):
             yield Fact(
@@ -836,37 +840,39 @@ def _consumer_order_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 
 
 def _order_lock(info: _Node) -> dict[str, Any]:
-    """`OrderInfo`: by its `needBlock` the queue waits until the last message that is not acknowledged is visible again."""
-    popped_ms = info.integer("popTime", bits=64)
+    """Return the columns of an `OrderInfo`: its `needBlock` blocks the queue until the last unacknowledged message is visible again."""
+    pop_time_ms = info.integer("popTime", bits=64)
     invisible_ms = info.integer_or_none("i", bits=64)
-    visible_again = {
+    visible_at_ms = {
         offset: at.own_integer(bits=64) for offset, at in info.integer_entries("ot", required=False)
     }
-    redelivered = {
+    redelivery_counts = {
         offset: count.own_integer() for offset, count in info.integer_entries("oc", required=False)
     }
-    # The first number is an offset, each other one a distance from it.
+    # The first number is an offset, the others are relative to it.
     numbers = [number.own_integer(bits=64) for number in info.items("o", required=False)]
     offsets = [
         _java_integer(number + (numbers[0] if index else 0), 64, f"{info.path}.o[{index}]")
         for index, number in enumerate(numbers)
     ]
-    acknowledged = info.integer("cm", bits=64)
+    acknowledged_bits = info.integer("cm", bits=64)
     # Java shifts a long by its lowest six bits.
-    in_flight = [offset for index, offset in enumerate(offsets) if not acknowledged >> index % 64 & 1]
-    # Without an invisible time the one of the next request counts, which is not known.
+    in_flight_offsets = [
+        offset for index, offset in enumerate(offsets) if not acknowledged_bits >> index % 64 & 1
+    ]
+    # Without an invisible time, that of the next request applies, which is unknown.
     lease_ends = (
-        [visible_again.get(offset, popped_ms + invisible_ms) for offset in in_flight]
+        [visible_at_ms.get(offset, pop_time_ms + invisible_ms) for offset in in_flight_offsets]
         if invisible_ms is not None and invisible_ms > 0
         else []
     )
     return {
-        "popped_at": _instant(popped_ms),
+        "popped_at": _instant(pop_time_ms),
         "invisible_ms": invisible_ms,
-        "in_flight_count": len(in_flight),
-        "head_offset": in_flight[0] if in_flight else None,
+        "in_flight_count": len(in_flight_offsets),
+        "head_offset": in_flight_offsets[0] if in_flight_offsets else None,
         "last_offset": offsets[-1] if offsets else None,
-        "redelivery_count": redelivered.get(in_flight[0], 0) if in_flight else None,
+        "redelivery_count": redelivery_counts.get(in_flight_offsets[0], 0) if in_flight_offsets else None,
         "next_visible_at": _instant(min(lease_ends, default=None)),
         "blocked_until": _instant(max(lease_ends, default=None)),
     }
@@ -887,4 +893,4 @@ _READERS: dict[str, Callable[[Envelope, _Node], Iterator[Fact]]] = {
     "consumer_status": _consumer_status,
     "consume_stats": _consume_stats,
 }
-"""The kinds that silver is made of; the others are kept in the export and counted in `export_record`."""
+"""Parser by kind. Other kinds remain in the export and are counted in `export_record`."""

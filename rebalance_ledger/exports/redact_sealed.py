@@ -1,7 +1,7 @@
-"""Redacting exports that were sealed before secrets were redacted: `ledger exports redact`.
+"""Redaction of exports that an older release sealed with secrets: `ledger exports redact`.
 
-Belongs here: replacing a sealed export by its redacted copy, all of it at once. Does not belong here: what is a secret
-(`rebalance_ledger.exports.redaction`), and which files hold one (`rebalance_ledger.exports.redacted_files`).
+What belongs here: the atomic replacement of a sealed export by its redacted copy. What does not: the definition of a secret
+(`rebalance_ledger.exports.redaction`), and the files that hold one (`rebalance_ledger.exports.redacted_files`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _RENAME_EXCHANGE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """What there was to redact in an export.
+    """The result of redacting an export.
 
     Attributes:
         directory: The export.
-        value_counts: File -> how many of its values may be secrets; empty if the export is clean.
-        manifest: The new one; None if nothing was written.
+        value_counts: File -> number of values that may be secrets; empty if the export is clean.
+        manifest: Manifest of the redacted export; None if nothing was written.
     """
 
     directory: Path
@@ -72,17 +72,16 @@ def sealed_exports(exports: Path, cluster: str) -> list[Path]:
 
 
 def redact_sealed(directory: Path, *, is_applied: bool) -> Redacted:
-    """Replace a sealed export by its redacted copy, or only count what would be redacted.
+    """Replace a sealed export by its redacted copy, or only count the values to redact.
 
-    The copy is complete and sealed before it takes the export's place in one step of the file system, so at any moment
-    the old or the new export is there and valid.
+    The copy is complete and sealed before it replaces the export in one atomic step, so a valid export exists at any time.
 
     Args:
         directory: The export.
-        is_applied: Whether it is replaced.
+        is_applied: Whether to replace the export.
 
     Raises:
-        ExportError: It is no valid export, another process writes it, or it cannot be replaced.
+        ExportError: The export is invalid, another process writes it, or it cannot be replaced.
     """
     manifest = verify(directory)
     paths = [file.path for file in manifest.files]
@@ -91,13 +90,13 @@ def redact_sealed(directory: Path, *, is_applied: bool) -> Redacted:
         if not is_applied:
             return Redacted(directory, unclean, None)
         with partial_folder(directory) as copy:
-            # Also of a clean export: a process that was killed after the exchange has left the old files behind.
+            # Clean exports need this block too: a process killed after the exchange leaves the old files in the partial folder.
             if not unclean:
                 return Redacted(directory, unclean, None)
             write_redacted(directory, unclean, copy)
             for path in paths:
                 _copy(directory / path, copy / path)
-            made = seal(
+            new_manifest = seal(
                 copy,
                 cluster=manifest.cluster,
                 ds=manifest.ds,
@@ -112,11 +111,11 @@ def redact_sealed(directory: Path, *, is_applied: bool) -> Redacted:
     except OSError as error:
         problem = f"{error.filename or directory}: {error.strerror}"
         raise ExportError(f"{directory} is not redacted", [problem]) from error
-    return Redacted(directory, unclean, made)
+    return Redacted(directory, unclean, new_manifest)
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Give a file a second name in the copy, or copy it where that cannot be; one that is there already is redacted."""
+    """Hard-link a file into the copy, or copy it if links are not possible; skip redacted files, which already exist."""
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -127,16 +126,16 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _exchange(first: Path, second: Path) -> None:
-    """Exchange two folders in one step.
+    """Exchange two folders atomically.
 
     Raises:
-        OSError: The system or the file system cannot do that.
+        OSError: The operating system or the file system does not support it.
     """
     renameat2 = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if renameat2 is None:
         raise OSError(errno.ENOSYS, "this system cannot exchange two folders in one step", str(second))
-    done = renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE)
-    if done != 0:
+    status = renameat2(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE)
+    if status != 0:
         reason = (
             f"the file system cannot exchange two folders in one step ({os.strerror(ctypes.get_errno())}); copy the "
             "exports to a local disk, redact them there, and copy them back"

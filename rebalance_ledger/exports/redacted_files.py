@@ -1,7 +1,7 @@
-"""Redacting the files of an export that lie on a disk: which hold secrets, and writing them anew.
+"""Redaction of the files of an export on disk.
 
-Belongs here: streaming files, and the lines of an index that follow from files that change. Does not belong here: what is a
-secret (`redaction`), manifests (`manifest`), and replacing a sealed export (`collect.redact_sealed`).
+What belongs here: streaming files, and updating the index lines of changed files. What does not: the definition of a secret
+(`redaction`), manifests (`manifest`), and replacing a sealed export (`redact_sealed`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EXPORT_FILE_MODE: Final = 0o640
-"""Mode of the files of an export: names and addresses are not for every user of a machine."""
+"""File mode in an export: other users of the machine must not read names and addresses."""
 
 MARKER: Final = REDACTED.encode()
 
@@ -33,14 +33,14 @@ _FOLDERS: Final = {folder: kind.name for kind in KINDS for folder in kind.folder
 
 
 def unclean_files(directory: Path, paths: Iterable[str]) -> dict[str, int]:
-    """Return the files of an export that hold values that may be secrets, and how many each holds.
+    """Return the files of an export with values that may be secrets, and the number of such values.
 
     Args:
         directory: The export; each line of its files of envelopes is an envelope.
-        paths: Its files, with `/` between names.
+        paths: Paths of its files, with `/` as separator.
 
     Raises:
-        EnvelopeError: A line is no envelope.
+        EnvelopeError: A line is not an envelope.
         OSError: A file cannot be read.
     """
     unclean: dict[str, int] = {}
@@ -59,15 +59,15 @@ def unclean_files(directory: Path, paths: Iterable[str]) -> dict[str, int]:
 
 
 def write_redacted(directory: Path, unclean: Iterable[str], target: Path) -> None:
-    """Write the unclean files of an export, redacted, below another folder; indexes follow the files that they name.
+    """Write the redacted files of an export, and the index lines that refer to them, to another folder.
 
     Args:
         directory: The export.
-        unclean: Paths that `unclean_files` gave.
-        target: The folder; may be the export itself, then each file is replaced at once.
+        unclean: Paths that `unclean_files` returned.
+        target: Target folder; if it is the export itself, each file is replaced atomically.
 
     Raises:
-        EnvelopeError: A line is no envelope.
+        EnvelopeError: A line is not an envelope.
         OSError: A file cannot be read or written.
     """
     envelope_files = set(unclean) & KIND_BY_FILE_NAME.keys()
@@ -86,7 +86,7 @@ def write_redacted(directory: Path, unclean: Iterable[str], target: Path) -> Non
         kind = KIND_BY_FILE_NAME[path]
         lines = (redact_line(kind.name, line) for line in _lines(directory / path))
         if kind.content is Content.FILE:
-            lines = (_reindexed(line, stored) for line in lines)
+            lines = (_update_index_line(line, stored) for line in lines)
         _replace(target / path, lines)
 
 
@@ -100,7 +100,7 @@ def _redactor(path: str) -> Callable[[str, bytes], bytes] | None:
     kind = _FOLDERS.get(path.partition("/")[0])
     if kind is None:
         return redact_attachment
-    # Offset files hold names and numbers, and each of their bytes is evidence of what a client would read.
+    # Offset files hold only names and numbers, and must stay byte for byte what a client would read.
     return redact_broker_file if kind == "broker_file" else None
 
 
@@ -120,7 +120,7 @@ def _content(path: Path) -> bytes:
         return file.read(MAX_CHECKED_BYTES + 1)
 
 
-def _reindexed(line: bytes, stored: Mapping[str, tuple[int, str]]) -> bytes:
+def _update_index_line(line: bytes, stored: Mapping[str, tuple[int, str]]) -> bytes:
     fields = json.loads(line)
     if "sha256" not in fields or fields.get("path") not in stored:
         return line
@@ -129,7 +129,7 @@ def _reindexed(line: bytes, stored: Mapping[str, tuple[int, str]]) -> bytes:
 
 
 def _replace(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file that appears whole, also in the place of the one that the pieces are read from."""
+    """Write a file atomically; the pieces may be read from the file that it replaces."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name[:200]}.redacting")
     temporary.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
-"""Removing secrets from the text of an export; `docs/threat-model.md` lists the decision for each kind.
+"""Removal of secrets from the text of an export; `docs/threat-model.md` lists the decision for each kind.
 
-Belongs here: which values may be kept, and replacing the others. Does not belong here: reading and writing files
-(`collect.export_writer`, `redacted_export`), and what a payload means (`payloads`).
+What belongs here: the allow-lists, and the replacement of other values. What does not: reading and writing files (`writer`,
+`redacted_files`), and the content of payloads (`payloads`).
 
-Every function is pure and idempotent: redacting a second time changes nothing. In doubt a value is redacted. A redacted
-value leaves `REDACTED` in its place, so that the fact that it was set remains.
+Every function is pure and idempotent. Doubtful values are redacted. `REDACTED` replaces a redacted value, so that readers
+still see that it was set.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from rebalance_ledger.exports.contract import Envelope
 
 POLICY_VERSION: Final = 1
-"""Goes up when this module begins to redact what it kept before."""
+"""Incremented when this module begins to redact further values."""
 
 REDACTED: Final = "<redacted>"
-"""Stands in the place of a value that was set and is not kept."""
+"""Replacement of a redacted value."""
 
 _BOOLEAN: Final = re.compile(r"true|false")
 _INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
@@ -34,7 +34,7 @@ _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}")
 _NAME: Final = re.compile(r"[^\\\x00-\x1f\x7f]{1,255}")
 
 KEPT_BROKER_SETTINGS: Final = {
-    # Who the broker is.
+    # Identity of the broker.
     "brokerClusterName": _NAME,
     "brokerName": _NAME,
     "brokerId": _INTEGER,
@@ -45,13 +45,13 @@ KEPT_BROKER_SETTINGS: Final = {
     "isInBrokerContainer": _BOOLEAN,
     "storeType": _WORD,
     "configManagerVersion": _WORD,
-    # Who acts for a master that is lost.
+    # Failover of the master.
     "enableControllerMode": _BOOLEAN,
     "enableDLegerCommitLog": _BOOLEAN,
     "enableRemoteEscape": _BOOLEAN,
     "enableSlaveActingMaster": _BOOLEAN,
     "slaveReadEnable": _BOOLEAN,
-    # How queues are divided or shared.
+    # Assignment of queues.
     "allocateMessageQueueStrategy": _WORD,
     "clientRebalance": _BOOLEAN,
     "defaultMessageRequestMode": _WORD,
@@ -91,13 +91,13 @@ KEPT_BROKER_SETTINGS: Final = {
     "flushConsumerOffsetInterval": _INTEGER,
     "useServerSideResetOffset": _BOOLEAN,
     "channelExpiredTimeout": _INTEGER,
-    # Whether clients and the collector need permissions.
+    # Access control.
     "aclEnable": _BOOLEAN,
     "authenticationEnabled": _BOOLEAN,
     "authorizationEnabled": _BOOLEAN,
     "migrateAuthFromV1Enabled": _BOOLEAN,
 }
-"""Broker settings whose values are kept, and the shape that a value must have. Values of all others are redacted."""
+"""Allow-list of broker settings, with the required format of each value. All other values are redacted."""
 
 KEPT_BROKER_FILES: Final = frozenset(
     name + suffix
@@ -117,7 +117,7 @@ KEPT_BROKER_FILES: Final = frozenset(
     )
     for suffix in ("", ".bak")
 )
-"""Files of a broker's `store/config` folder that are kept: topics, groups and offsets. The content of others is redacted."""
+"""Allow-list of files of a broker's `store/config` folder: topics, groups and offsets. The content of others is redacted."""
 
 _SENSITIVE: Final = (
     r"passw|passphrase|pwd|secret|credential|token|access[_.\- ]?key|private[_.\- ]?key|api[_.\- ]?key|signature"
@@ -127,7 +127,7 @@ _SENSITIVE_NAME: Final = re.compile(
     rf"[A-Za-z0-9_.\-]{{0,64}}(?:{_SENSITIVE})[A-Za-z0-9_.\-]{{0,64}}", re.IGNORECASE
 )
 
-# Plain substrings, which are found fast: most texts have none of them, and are not looked at twice.
+# Plain substrings as a fast check: most texts have none of them, and need no regular expressions.
 _SUSPICIOUS: Final = (
     *(
         "passw",
@@ -154,7 +154,7 @@ _PRIVATE_KEY: Final = re.compile(
 )
 _USER_OF_URL: Final = re.compile(r"(://)[^\s/@\"']+(@)")
 _VALUE: Final = rf"(?!['\"\\]*{REDACTED}['\"\\]*[ \t\r]*$)(?!(?:\{{\}}|\[\]|null)[ \t\r]*$)(?=\S)(.+)"
-"""The rest of a line: where an unquoted value ends is in doubt."""
+"""The rest of a line, because the end of an unquoted value is ambiguous."""
 _NAMED_VALUE: Final = re.compile(
     # `secretKey=…`, `"secretKey" : …`, `\"secretKey\":…`, `secretKey => …`, a value on the next line.
     rf"((?:{_SENSITIVE})[A-Za-z0-9_.\-]{{0,64}}+['\"\\\]]*+\s*+(?:=>|[=:])\s*+(?:[|>][+-]?[ \t]*+\n\s*+)?+){_VALUE}",
@@ -180,7 +180,7 @@ def _is_suspicious(text: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """Return text for people without values that are secrets by name or shape: messages, notes, attachments."""
+    """Return free text (messages, notes, attachments) without values that are secrets by name or format."""
     if not _is_suspicious(text):
         return text
     text = _PRIVATE_KEY.sub(REDACTED, text)
@@ -192,9 +192,9 @@ def redact_text(text: str) -> str:
     return _TOKEN.sub(REDACTED, text)
 
 
-# A setting as brokers write it: a Java field's name, nothing around it. The name may be kept even if the value is not.
+# A setting in the format of brokers: the name of a Java field and a value. The name is not a secret.
 _SETTING: Final = re.compile(r"([a-z][A-Za-z0-9]{0,63})=(.*)", re.DOTALL)
-# The same in another layout of java.util.Properties: only the name is kept, for where the value ends is in doubt.
+# The same in another format of java.util.Properties: only the name remains, because the end of the value is ambiguous.
 _LOOSE_SETTING: Final = re.compile(r"[ \t\f]*([a-z][A-Za-z0-9]{0,63})[ \t\f]*[=:](?!=)", re.DOTALL)
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
@@ -202,37 +202,40 @@ _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 def redact_settings(text: str) -> str:
     """Return `name=value` lines in which only values of `KEPT_BROKER_SETTINGS` remain.
 
-    Brokers write names and values without escapes, other sources as `java.util.Properties` does. A value is kept only
-    where both readings agree that it is the whole value of an allowed name, which is there once.
+    Brokers write names and values without escapes, other sources in the format of `java.util.Properties`. A value remains only
+    if it is the whole value of an allowed, unique name in both formats.
     """
     lines = _LINE_END.split(text)
-    names = [found[1] for line in lines if (found := _LOOSE_SETTING.match(line)) is not None]
+    names = [match[1] for line in lines if (match := _LOOSE_SETTING.match(line)) is not None]
     repeated = {name for name in names if names.count(name) > 1} & KEPT_BROKER_SETTINGS.keys()
     is_continued = False
     redacted: list[str] = []
     for line in lines:
-        redacted.append(REDACTED if is_continued and line.strip() else _redacted_setting(line, repeated))
-        # In Java a comment does not continue on the next line; but this may be a setting whose name begins with # or !.
+        redacted.append(REDACTED if is_continued and line.strip() else _redact_setting(line, repeated))
+        # Java comments do not continue on the next line, but this may be a setting whose name begins with # or !.
         is_continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
     result = "\n".join(redacted)
     return text if result == "\n".join(lines) else result
 
 
-def _redacted_setting(line: str, repeated: set[str]) -> str:
+def _redact_setting(line: str, repeated: set[str]) -> str:
     if not line.strip():
         return ""
-    found = _SETTING.fullmatch(line)
-    if found is None or found[2].startswith("="):
-        loose = _LOOSE_SETTING.match(line)
-        return REDACTED if loose is None else f"{loose[1]}={REDACTED}"
-    name, value = found[1], found[2]
+    match = _SETTING.fullmatch(line)
+    if match is None or match[2].startswith("="):
+        loose_match = _LOOSE_SETTING.match(line)
+        return REDACTED if loose_match is None else f"{loose_match[1]}={REDACTED}"
+    name, value = match[1], match[2]
     if not value.strip():
         return f"{name}="
-    shape = KEPT_BROKER_SETTINGS.get(name)
-    is_kept = (
-        shape is not None and name not in repeated and shape.fullmatch(value) and redact_text(value) == value
+    pattern = KEPT_BROKER_SETTINGS.get(name)
+    is_allowed = (
+        pattern is not None
+        and name not in repeated
+        and pattern.fullmatch(value)
+        and redact_text(value) == value
     )
-    return line if is_kept else f"{name}={REDACTED}"
+    return line if is_allowed else f"{name}={REDACTED}"
 
 
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
@@ -246,26 +249,25 @@ _EMBEDDED: Final = re.compile(
 
 
 def redact_json(text: str) -> str:
-    """Return RocketMQ's JSON without values that are secrets by name or shape; everything else stays as it is.
+    """Return RocketMQ's JSON without values that are secrets by name or format; everything else is unchanged.
 
-    The value of a name is redacted where the name is a secret's and the value is text or a number: names of topics, groups
-    and clients are keys too, but have objects as their values. A text is redacted whole if it holds such a pair, a
-    private key or a URL's user.
+    The value of a sensitive name is redacted if it is a scalar: names of topics, groups and clients are keys too, but their
+    values are objects. A string is redacted completely if it contains such a pair, a private key or a URL's user.
     """
     if not _is_suspicious(text):
         return text
     pieces: list[str] = []
     end = position = 0
-    while (found := _STRING.search(text, position)) is not None:
-        position = found.end()
-        content = found[0][1:-1]
-        after = _AFTER_KEY.match(text, position)
-        if after is None:
+    while (match := _STRING.search(text, position)) is not None:
+        position = match.end()
+        content = match[0][1:-1]
+        colon = _AFTER_KEY.match(text, position)
+        if colon is None:
             if content not in _EMPTY and _is_secret_text(content):
-                pieces += [text[end : found.start()], f'"{REDACTED}"']
+                pieces += [text[end : match.start()], f'"{REDACTED}"']
                 end = position
             continue
-        position = after.end()
+        position = colon.end()
         if _SENSITIVE_NAME.fullmatch(content) is None:
             continue
         value = _STRING.match(text, position) or _SCALAR.match(text, position)
@@ -280,7 +282,7 @@ def redact_json(text: str) -> str:
 def _is_secret_text(content: str) -> bool:
     if not _is_suspicious(content):
         return False
-    # Escaped quotes hide the names of a JSON text within a JSON text, however deep.
+    # Names in nested JSON text have escaped quotes, at any depth.
     return _EMBEDDED.search(re.sub(r"\\+", "", content)) is not None
 
 
@@ -306,71 +308,71 @@ _PLAIN_COMMANDS: Final = frozenset(
         "topicStatus",
     }
 )
-"""Commands of mqadmin whose answers hold names, addresses and numbers. Answers of others are redacted, line by line."""
+"""Commands of mqadmin whose output has only names, addresses and numbers. Output of others is redacted line by line."""
 
 _MQADMIN_SETTING: Final = re.compile(r"([a-z][A-Za-z0-9]{0,63})( *=  )(.*)")
 _MQADMIN_HEAD: Final = re.compile(r"=+(?:Master: |My Master: \S+=+Slave: )?[^=\s]+:[0-9]{1,5}=+")
 
 
 def redact_transcript(text: str) -> str:
-    """Return a text that may hold commands of mqadmin and their answers without secrets."""
+    """Return a text without secrets, which may contain commands of mqadmin and their output."""
     if not any(_MQADMIN.fullmatch(line.removesuffix("\r")) for line in text.split("\n")):
         return redact_text(text)
     command: str | None = None
     redacted: list[str] = []
     for line in text.split("\n"):
         body = line.removesuffix("\r")
-        found = _MQADMIN.fullmatch(body)
-        if found is not None:
-            command = found[2]
+        match = _MQADMIN.fullmatch(body)
+        if match is not None:
+            command = match[2]
             is_plain = command in _PLAIN_COMMANDS or command == "getBrokerConfig"
-            options = found[3] if is_plain or not found[3].strip() else f" {REDACTED}"
-            new = f"{found[1]}{options}"
+            options = match[3] if is_plain or not match[3].strip() else f" {REDACTED}"
+            new_body = f"{match[1]}{options}"
         elif not body.strip() or _INSTANT_LINE.fullmatch(body):
-            new = body
+            new_body = body
         elif command == "getBrokerConfig":
-            new = _redacted_answer_of_config(body)
+            new_body = _redact_config_line(body)
         else:
-            new = body if command is None or command in _PLAIN_COMMANDS else REDACTED
-        redacted.append(new + line[len(body) :])
+            new_body = body if command is None or command in _PLAIN_COMMANDS else REDACTED
+        redacted.append(new_body + line[len(body) :])
     return redact_text("\n".join(redacted))
 
 
-def _redacted_answer_of_config(line: str) -> str:
+def _redact_config_line(line: str) -> str:
     if _MQADMIN_HEAD.fullmatch(line):
         return line
     setting = _MQADMIN_SETTING.fullmatch(line)
     if setting is None:
         return REDACTED
     name, separator, value = setting.groups()
-    kept = _redacted_setting(f"{name}={value}", set()).removeprefix(f"{name}=")
-    return f"{name}{separator}{kept}"
+    redacted_value = _redact_setting(f"{name}={value}", set()).removeprefix(f"{name}=")
+    return f"{name}{separator}{redacted_value}"
 
 
 _SECRET_FILE: Final = re.compile(
     r"(?:plain_acl|tools|users?|acls?)\.(?:ya?ml|json)(?:\.bak)?|.*\.(?:conf|properties|pem|key|jks|p12|pfx|keystore)",
     re.IGNORECASE,
 )
-"""Names of files that hold accounts, keys or all settings of a server."""
+"""Names of files with accounts, keys or all settings of a server."""
 
 MAX_CHECKED_BYTES: Final = 256 * 1024 * 1024
-"""A file that is longer cannot be searched for secrets, so its content is redacted."""
+"""Size limit of the search for secrets; the content of a larger file is redacted."""
 
 _REDACTED_FILE: Final = f"{REDACTED}\n".encode()
 
 
 def redact_broker_file(path: str, content: bytes) -> bytes:
-    """Return the content of a file of a broker's `store/config` folder that may be kept."""
+    """Return the redacted content of a file of a broker's `store/config` folder."""
     name = path.rpartition("/")[2]
     if not content:
         return content
     if name not in KEPT_BROKER_FILES or len(content) > MAX_CHECKED_BYTES:
         return _REDACTED_FILE
-    return _rewritten(content, _redact_json_or_text)
+    return _redact_bytes(content, _redact_json_or_text)
 
 
 def redact_attachment(path: str, content: bytes) -> bytes:
-    """Return the content of a file that the contract does not know that may be kept: text without secrets."""
+    """Return the redacted content of a file outside the contract."""
     if not content:
         return content
     if (
@@ -380,7 +382,7 @@ def redact_attachment(path: str, content: bytes) -> bytes:
     ):
         return _REDACTED_FILE
     is_json = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}
-    return _rewritten(content, _redact_json_or_text if is_json else redact_transcript)
+    return _redact_bytes(content, _redact_json_or_text if is_json else redact_transcript)
 
 
 def _redact_json_or_text(text: str) -> str:
@@ -393,18 +395,18 @@ def _redact_json_or_text(text: str) -> str:
     return redact_json(text)
 
 
-def _rewritten(content: bytes, redact: Callable[[str], str]) -> bytes:
-    # Latin-1 gives every byte a character and back, so that what is kept stays byte for byte.
+def _redact_bytes(content: bytes, redact: Callable[[str], str]) -> bytes:
+    # Latin-1 maps every byte to one character, so unredacted bytes do not change.
     text = content.decode("latin-1")
     redacted = redact(text)
     return content if redacted == text else redacted.encode("latin-1")
 
 
 def redact_payload(kind: str, payload: str) -> str:
-    """Return the payload of a kind that may be kept.
+    """Return the redacted payload of a kind.
 
     Raises:
-        KeyError: There is no such kind.
+        KeyError: The kind does not exist.
     """
     if KIND_BY_NAME[kind].content is Content.PROPERTIES:
         return redact_settings(payload)
@@ -413,38 +415,41 @@ def redact_payload(kind: str, payload: str) -> str:
 
 
 def redact_envelope(envelope: Envelope) -> Envelope:
-    """Return a line of an export as it may be kept; the same object if nothing changes."""
-    changed = envelope
+    """Return a redacted envelope; the same object if nothing changes."""
+    redacted = envelope
     if envelope.payload is not None:
         payload = redact_payload(envelope.kind, envelope.payload)
         if payload != envelope.payload:
-            changed = replace(changed, payload=payload)
+            redacted = replace(redacted, payload=payload)
     if envelope.error is not None:
         message = redact_text(envelope.error.message)
         if message != envelope.error.message:
-            changed = replace(changed, error=SourceError(envelope.error.type, message))
+            redacted = replace(redacted, error=SourceError(envelope.error.type, message))
     if envelope.note is not None:
         note = redact_text(envelope.note)
         if note != envelope.note:
-            changed = replace(changed, note=note)
-    return changed
+            redacted = replace(redacted, note=note)
+    return redacted
 
 
 def redact_line(kind: str, line: bytes) -> bytes:
-    """Return a line of a file of envelopes as it may be kept; the same bytes if nothing changes.
+    """Return a redacted line of a file of envelopes; the same bytes if nothing changes.
 
-    Fields that the contract does not know are redacted too: nothing reads them, but they are in the export.
+    Fields outside the contract are redacted too, because the export contains them.
 
     Raises:
         EnvelopeError: The line is not an envelope of that kind.
-        KeyError: There is no such kind.
+        KeyError: The kind does not exist.
     """
     parse_envelope(line, kind)
     fields = json.loads(line)
-    changed = {name: _redacted_field(kind, name, value) for name, value in fields.items()}
-    if changed == fields:
+    redacted_fields = {name: _redact_field(kind, name, value) for name, value in fields.items()}
+    if redacted_fields == fields:
         return line
-    return json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+    return (
+        json.dumps(redacted_fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        + b"\n"
+    )
 
 
 _KNOWN_FIELDS: Final = frozenset(
@@ -465,7 +470,7 @@ _KNOWN_FIELDS: Final = frozenset(
 )
 
 
-def _redacted_field(kind: str, name: str, value: object) -> object:
+def _redact_field(kind: str, name: str, value: object) -> object:
     if name in _KNOWN_FIELDS or value is None:
         return value
     if name == "payload" and isinstance(value, str):
@@ -481,7 +486,7 @@ def _redacted_field(kind: str, name: str, value: object) -> object:
 
 
 def redact_unreadable(kind: str, text: str) -> str:
-    """Return what may be kept of a line that is no envelope of its kind."""
+    """Return the redacted text of a line that is not an envelope of its kind."""
     kind_of_line = KIND_BY_NAME.get(kind)
     if kind_of_line is not None and kind_of_line.content is Content.PROPERTIES and text:
         return REDACTED

@@ -1,7 +1,7 @@
-"""How long exports are kept.
+"""Retention of exports.
 
-What belongs here: which sealed days of a cluster are old enough to go, and removing one whole. What does not: who decides
-(settings), and what was made of an export (`warehouse`).
+What belongs here: the selection of outdated exports of a cluster, and the atomic removal of one. What does not: the
+retention period (settings), and data derived from an export (`warehouse`).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 def outdated_exports(exports: Path, cluster: str, *, keep_days: int, today: date) -> list[Path]:
-    """Return the sealed exports of a cluster that are older than what is kept, the oldest first.
+    """Return the sealed exports of a cluster that are past the retention period, the oldest first.
 
-    What bears no manifest is not counted as an export, however old it is: it may be somebody's work.
+    A folder without a manifest is never returned, because it may be work in progress.
 
     Args:
-        exports: The folder of all clusters.
+        exports: Folder of all clusters.
         cluster: Name of the cluster.
-        keep_days: An export goes when its day is at least so many days before today.
-        today: The UTC day.
+        keep_days: Minimum age in days of a returned export.
+        today: The current UTC day.
 
     Raises:
         ExportError: The cluster's name cannot be a folder's name, or its folder cannot be listed.
     """
     folder = export_directory(exports, cluster, today).parent
-    last_to_go = today - timedelta(days=keep_days)
+    last_outdated_day = today - timedelta(days=keep_days)
     try:
         entries = sorted(folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
@@ -44,19 +44,19 @@ def outdated_exports(exports: Path, cluster: str, *, keep_days: int, today: date
         path
         for path in entries
         if (day := export_day(path.name)) is not None
-        and day <= last_to_go
+        and day <= last_outdated_day
         and not path.is_symlink()
         and (path / MANIFEST_NAME).is_file()
     ]
 
 
 def remove_export(directory: Path) -> None:
-    """Remove an export; at any moment it is there whole or not at all.
+    """Remove an export atomically.
 
     Raises:
-        ExportError: It cannot be removed.
+        ExportError: The export cannot be removed.
     """
-    # The name under which the writer of exports, too, leaves what is to go: its next run ends what is interrupted here.
+    # The export writer uses the same name, so its next run completes a removal that was interrupted here.
     discarded = directory.with_name(f".{directory.name}.{secrets.token_hex(8)}.discarded")
     try:
         directory.rename(discarded)

@@ -1,17 +1,16 @@
-"""Writing one export: a hidden folder while it grows, `<exports>/<cluster>/<ds>` when it is whole and sealed.
+"""Writing one export: into a hidden folder first, then renamed to `<exports>/<cluster>/<ds>` when complete and sealed.
 
-What belongs here: files, locks, renames, and that no line gets in which the contract does not know. What does not: whom to
-ask, and how.
+What belongs here: files, locks, renames, and the validation of lines. What does not: the calls to a cluster.
 
-    <exports>/<cluster>/.<ds>.partial/lock       held (flock) for as long as the writer lives
-    <exports>/<cluster>/.<ds>.partial/export/    what becomes <exports>/<cluster>/<ds>
+    <exports>/<cluster>/.<ds>.partial/lock       locked (flock) while the writer runs
+    <exports>/<cluster>/.<ds>.partial/export/    becomes <exports>/<cluster>/<ds>
 
-An export that is replaced changes places with the new one in one step of the file system, and is removed with the partial.
-Where the file system has no such step, the old one is moved to `.<ds>.replaced` for a moment; a writer that was killed then
-has it moved back by the next one.
+A replaced export is exchanged with the new one atomically, and then removed with the partial folder. If the file system does
+not support the exchange, the old export is first renamed to `.<ds>.replaced`; after an interruption the next writer moves it
+back.
 
-The kernel drops the lock of a process that dies, however it dies: a partial whose lock is free belongs to nobody, and the
-next writer of the cluster removes it.
+The kernel releases the lock when its process dies, so a partial folder without a lock is abandoned, and the next writer of
+the cluster removes it.
 """
 
 from __future__ import annotations
@@ -70,22 +69,22 @@ _REPLACED: Final = re.compile(r"\.([0-9]{4}-[0-9]{2}-[0-9]{2})\.replaced")
 _AT_FDCWD: Final = -100
 _RENAME_EXCHANGE: Final = 2
 _COPY_BYTES: Final = 1 << 20
-_HASH_TO_COME: Final = "0" * 64
-_SHORTEST_SECRET: Final = 4
-_FEW_FILES: Final = 100
-"""Up to here each file is synced by itself; it takes milliseconds, of which a million files would need too many."""
+_PLACEHOLDER_HASH: Final = "0" * 64
+_MIN_SECRET_LENGTH: Final = 4
+_MAX_INDIVIDUAL_SYNC_COUNT: Final = 100
+"""Up to this number of files each is synced individually, which takes milliseconds per file; more need one `os.sync`."""
 
 
 class ExportWriter:
-    """One export in the making; any thread may write to it.
+    """A writer for one export; thread-safe.
 
-    A context manager: the end of its block seals the export and gives it its name, an exception removes it. Nothing is
-    kept in memory, lines go to the disk as they come. Every line is judged by the contract when it is written, so a call
-    that could not be sealed fails where it is made. Secrets are redacted before anything is written.
+    A context manager: the end of its block seals and renames the export, an exception removes it. Lines go directly to disk
+    and are not held in memory. Every line is validated against the contract when it is written, so an invalid line raises in
+    the call that writes it. Secrets are redacted before anything is written.
 
     Attributes:
-        directory: Where the export lies when it is done.
-        manifest: Its manifest; None until then.
+        directory: Directory of the finished export.
+        manifest: Manifest of the finished export; None before.
     """
 
     def __init__(
@@ -97,52 +96,52 @@ class ExportWriter:
         replaces: Manifest | None = None,
         known_secrets: Iterable[str] = (),
     ) -> None:
-        """Name the export; nothing is written before the block is entered.
+        """Create a writer; nothing is written before the block is entered.
 
         Args:
-            exports: The folder of all clusters; made if it is not there.
+            exports: Folder of all clusters; created if it does not exist.
             cluster: Name of the cluster.
-            ds: The UTC day on which every source is asked.
-            replaces: The manifest of the export that lies there and is to be replaced; None if none may be there.
-            known_secrets: Texts that no message or event may quote, such as the collector's own secret key; one of less
-                than four characters is no secret.
+            ds: UTC day of all captures.
+            replaces: Manifest of the existing export to replace; None if no export may exist.
+            known_secrets: Texts to redact in messages and events, such as the collector's own secret key; texts of fewer
+                than four characters are ignored.
 
         Raises:
             ExportError: The cluster's name cannot be a folder's name.
         """
         self._replaces = replaces
         self._is_abandoned = False
-        self._known_secrets = tuple(secret for secret in known_secrets if len(secret) >= _SHORTEST_SECRET)
+        self._known_secrets = tuple(secret for secret in known_secrets if len(secret) >= _MIN_SECRET_LENGTH)
         self.directory = export_directory(exports, cluster, ds)
         self.manifest: Manifest | None = None
         self._cluster = cluster
         self._ds = ds
         self._partial = self.directory.parent / f".{ds.isoformat()}.partial"
-        self._growing = self._partial / "export"
-        self._held: int | None = None
+        self._new_export = self._partial / "export"
+        self._lock_descriptor: int | None = None
         self._files: dict[str, BinaryIO] = {}
         self._stored_count = 0
         self._is_whole = True
         self._writing = threading.Lock()
 
     def __enter__(self) -> Self:
-        """Take the day, and remove what dead writers of the cluster have left.
+        """Lock the day, and remove leftovers of the cluster's interrupted writers.
 
         Raises:
-            ExportError: The export is already there, or being written, or its folder cannot be made.
+            ExportError: The export already exists or is being written, or its folder cannot be created.
         """
         try:
             self.directory.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(self.directory.parent)
             self._refuse_existing()
-            self._held = _take(self._partial)
-            self._refuse_existing()  # It may have come while the lock was free.
-            shutil.rmtree(self._growing, ignore_errors=True)  # The process that had it before has ended.
-            self._growing.mkdir()
+            self._lock_descriptor = _acquire(self._partial)
+            self._refuse_existing()  # Another writer may have finished before the lock was acquired.
+            shutil.rmtree(self._new_export, ignore_errors=True)  # Leftover of a process that has died.
+            self._new_export.mkdir()
         except OSError as error:
             self._discard()
             raise self._failure(error) from error
-        except _TakenError:
+        except _LockedError:
             problem = f"{self._partial} is being written by another process; wait for its end, or end it"
             raise ExportError(f"{self.directory} is not written", [problem]) from None
         except ExportError:
@@ -156,7 +155,7 @@ class ExportWriter:
         """Seal the export and rename it, or remove it if the block failed.
 
         Raises:
-            ExportError: The export cannot be sealed or written; then it is removed.
+            ExportError: The export cannot be sealed or written; it is removed.
         """
         try:
             with self._writing:
@@ -169,51 +168,51 @@ class ExportWriter:
             self._discard()
 
     def abandon(self) -> None:
-        """Let the end of the block remove what was written, as an exception does: an export that lies there stays."""
+        """Make the end of the block discard the new export, as an exception does; an existing export is not affected."""
         self._is_abandoned = True
 
-    def payload(self, kind: str, captured_at: datetime, payload: str, **asked: str | int) -> None:
-        """Write what a source answered.
+    def payload(self, kind: str, captured_at: datetime, payload: str, **request: str | int) -> None:
+        """Write the answer of a source.
 
         Args:
             kind: Name of a kind of the contract.
-            captured_at: When the answer came; an aware datetime on the export's day.
-            payload: The text exactly as it came; values that may be secrets are redacted here.
-            asked: The fields that say what was asked: `nameserver`, `broker`, `broker_addr`, `topic`, …
+            captured_at: Time of the answer; an aware datetime on the export's day.
+            payload: The unchanged text; values that may be secrets are redacted here.
+            request: Fields that identify the request: `nameserver`, `broker`, `broker_addr`, `topic`, …
 
         Raises:
-            EnvelopeError: The contract does not know such a line.
+            EnvelopeError: The line does not conform to the contract.
             ExportError: The capture is not of the export's day, or the line cannot be written.
-            KeyError: There is no such kind.
+            KeyError: The kind does not exist.
         """
-        self._add(kind, captured_at, {**asked, "payload": redact_payload(kind, payload)})
+        self._add(kind, captured_at, {**request, "payload": redact_payload(kind, payload)})
 
     def error(
-        self, kind: str, captured_at: datetime, error_type: str, message: str, **asked: str | int
+        self, kind: str, captured_at: datetime, error_type: str, message: str, **request: str | int
     ) -> None:
-        """Write that a source was asked and failed.
+        """Write the failure of a source.
 
         Args:
             kind: Name of a kind of the contract.
-            captured_at: When it failed; an aware datetime on the export's day.
-            error_type: The exception's Java class, or the collector's name for its own failure.
-            message: What it said; may be empty.
-            asked: As for `payload`.
+            captured_at: Time of the failure; an aware datetime on the export's day.
+            error_type: Java class of the exception, or the collector's own error type.
+            message: Message of the exception; may be empty.
+            request: As for `payload`.
 
         Raises:
-            EnvelopeError: The contract does not know such a line.
+            EnvelopeError: The line does not conform to the contract.
             ExportError: The capture is not of the export's day, or the line cannot be written.
-            KeyError: There is no such kind.
+            KeyError: The kind does not exist.
         """
         self._add(
-            kind, captured_at, {**asked, "error": {"type": error_type, "message": self._redacted(message)}}
+            kind, captured_at, {**request, "error": {"type": error_type, "message": self._redacted(message)}}
         )
 
     def event(self, at: datetime, text: str) -> None:
-        """Write a sentence for people.
+        """Write an event for users.
 
         Args:
-            at: When it happened; an aware datetime of any day.
+            at: Time of the event; an aware datetime of any day.
             text: The sentence.
 
         Raises:
@@ -229,25 +228,25 @@ class ExportWriter:
         path: str,
         content: bytes | Path,
         mtime: datetime,
-        **asked: str | int,
+        **request: str | int,
     ) -> None:
-        """Write a file of a host and its line in the index: offset files byte for byte, others without secrets.
+        """Write a file of a host and its index line: offset files byte for byte, others without secrets.
 
         Args:
             kind: `offset_file` or `broker_file`.
-            captured_at: When the file was read; an aware datetime on the export's day.
-            path: Where it lies in the export, such as `broker_files/broker-a/topics.json`.
-            content: Its bytes, or the file that has them.
-            mtime: When its host wrote it; an aware datetime of any day.
-            asked: As for `payload`.
+            captured_at: Time of reading the file; an aware datetime on the export's day.
+            path: Path in the export, such as `broker_files/broker-a/topics.json`.
+            content: The content, or a file with the content.
+            mtime: Time of the last write on its host; an aware datetime of any day.
+            request: As for `payload`.
 
         Raises:
-            EnvelopeError: The contract does not know such a line, or such a place, or the place is taken.
-            ExportError: The capture is not of the export's day, or nothing can be written there.
-            KeyError: There is no such kind.
+            EnvelopeError: The line or the path does not conform to the contract, or the path already exists.
+            ExportError: The capture is not of the export's day, or the file cannot be written.
+            KeyError: The kind does not exist.
         """
-        fields: dict[str, object] = {**asked, "path": path, "size": 0, "mtime": _instant_text(mtime)}
-        fields["sha256"] = _HASH_TO_COME
+        fields: dict[str, object] = {**request, "path": path, "size": 0, "mtime": _instant_text(mtime)}
+        fields["sha256"] = _PLACEHOLDER_HASH
         captured = {"captured_at": _instant_text(captured_at)}
         if KIND_BY_NAME[kind].content is not Content.FILE:
             raise EnvelopeError(f"a line of kind {kind!r} names no file")
@@ -259,20 +258,20 @@ class ExportWriter:
         self._add(kind, captured_at, fields)
 
     def copy(self, kind: str, line: bytes, earlier: Path, attempt: int) -> None:
-        """Write a line of the day's earlier export once more, with the file that it names.
+        """Copy a line of the day's earlier export, with its file if it has one.
 
         Args:
-            kind: The line's kind.
+            kind: Kind of the line.
             line: The line.
-            earlier: The directory of that export.
-            attempt: Which attempt the line is of, if it does not say so itself.
+            earlier: Directory of the earlier export.
+            attempt: Number of the line's attempt, used if the line has none.
 
         Raises:
-            EnvelopeError: The contract does not know such a line, or its file is there already.
-            ExportError: Nothing can be written.
+            EnvelopeError: The line does not conform to the contract, or its file already exists.
+            ExportError: The line or the file cannot be written.
         """
         envelope = parse_envelope(line, kind)
-        # The earlier export may be of a release that did not redact.
+        # A release without redaction may have written the earlier export.
         document: dict[str, object] = json.loads(redact_line(kind, line))
         fields = {name: value for name, value in document.items() if name not in {"kind", "cluster"}}
         if KIND_BY_NAME[kind].content is not Content.NOTE:
@@ -286,15 +285,15 @@ class ExportWriter:
         self._append(kind, fields)
 
     def attach(self, name: str, content: bytes | Path) -> None:
-        """Add a file that the contract does not know: sealed with the rest, read by nobody, without secrets.
+        """Add a file outside the contract, without secrets; it is sealed with the rest but never read.
 
         Args:
-            name: Where it lies in the export, with `/` between names; not where the contract's own files lie.
-            content: Its bytes, or the file that has them.
+            name: Path in the export, with `/` as separator, outside the paths of the contract.
+            content: The content, or a file with the content.
 
         Raises:
-            EnvelopeError: The name is no path inside the export, or one of the contract's, or taken.
-            ExportError: Nothing can be written there.
+            EnvelopeError: The name is not a path in the export, is reserved by the contract, or already exists.
+            ExportError: The file cannot be written.
         """
         parts = PurePosixPath(name).parts
         is_normal = bool(parts) and "/".join(parts) == name and ".." not in parts and "\0" not in name
@@ -331,7 +330,7 @@ class ExportWriter:
             file_name = KIND_BY_NAME[kind].file_name
             with self._whole_or_broken():
                 if file_name not in self._files:
-                    self._files[file_name] = _create(self._growing / file_name)
+                    self._files[file_name] = _create(self._new_export / file_name)
                 self._files[file_name].write(line)
 
     def _store(self, path: str, content: bytes | Path) -> tuple[int, str]:
@@ -339,7 +338,7 @@ class ExportWriter:
         with self._writing:
             self._check_open()
             self._stored_count += 1
-        target = self._growing / path
+        target = self._new_export / path
         digest = hashlib.sha256()
         with (
             self._whole_or_broken(),
@@ -358,7 +357,7 @@ class ExportWriter:
 
     @contextmanager
     def _whole_or_broken(self) -> Iterator[None]:
-        """Remembers a failure: half a line may be on the disk, so the export must not be sealed any more."""
+        """Record a write failure, because the disk may hold a partial line, so the export must not be sealed."""
         try:
             yield
         except OSError as error:
@@ -366,7 +365,7 @@ class ExportWriter:
             raise self._failure(error) from error
 
     def _check_open(self) -> None:
-        if self._held is None:
+        if self._lock_descriptor is None:
             raise RuntimeError("an ExportWriter can only be written to inside its `with` block")
 
     def _refuse_existing(self) -> None:
@@ -389,7 +388,7 @@ class ExportWriter:
         files, self._files = self._files, {}
         if not is_kept:
             for file in files.values():
-                # What cannot be flushed any more is removed in a moment.
+                # Flushing may fail; the file is removed anyway.
                 with suppress(OSError):
                     file.close()
             return
@@ -404,26 +403,26 @@ class ExportWriter:
                 f"{self.directory} is not written",
                 ["a line or file could not be written; see the first failure"],
             )
-        manifest = seal(self._growing, cluster=self._cluster, ds=self._ds, is_redacted=True)
-        if self._stored_count > _FEW_FILES:
-            os.sync()  # All at once. It tells no failure; those below do, and have nothing left to write.
-        sync_tree(self._growing)
+        manifest = seal(self._new_export, cluster=self._cluster, ds=self._ds, is_redacted=True)
+        if self._stored_count > _MAX_INDIVIDUAL_SYNC_COUNT:
+            os.sync()  # One call for all files. It reports no failure; the calls below do, and have nothing left to write.
+        sync_tree(self._new_export)
         self._refuse_existing()
         if self._replaces is None:
-            self._growing.rename(self.directory)
+            self._new_export.rename(self.directory)
         else:
-            _exchange(self._growing, self.directory)
+            _exchange(self._new_export, self.directory)
         sync(self.directory.parent)
         self.manifest = manifest
 
     def _discard(self) -> None:
-        """Remove the partial, then release its lock, so that no other writer takes it for a dead one's."""
-        if self._held is None:
+        """Remove the partial folder, then release its lock, so that no other writer treats the folder as abandoned."""
+        if self._lock_descriptor is None:
             return
         with self._writing:
-            held, self._held = self._held, None
+            lock_descriptor, self._lock_descriptor = self._lock_descriptor, None
         _remove(self._partial)
-        os.close(held)
+        os.close(lock_descriptor)
 
     def _failure(self, error: OSError) -> ExportError:
         place = error.filename or self._partial
@@ -432,22 +431,22 @@ class ExportWriter:
 
 @contextmanager
 def partial_folder(directory: Path) -> Iterator[Path]:
-    """Hold the folder in which an export's successor grows, empty, and remove it with what is then in it.
+    """Lock and yield an empty partial folder for a new version of an export; remove it at the end of the block.
 
-    No writer and no other holder has the same export meanwhile; what dead ones of the cluster have left is removed.
+    The lock excludes writers of the same export. Leftovers of the cluster's interrupted writers are removed.
 
     Args:
-        directory: Where the export lies, or will.
+        directory: Directory of the export, existing or not.
 
     Raises:
-        ExportError: Another process holds it.
-        OSError: It cannot be made.
+        ExportError: Another process has the lock.
+        OSError: The folder cannot be created.
     """
     _remove_leftovers(directory.parent)
     partial = directory.parent / f".{directory.name}.partial"
     try:
-        held = _take(partial)
-    except _TakenError:
+        lock_descriptor = _acquire(partial)
+    except _LockedError:
         problem = f"{partial} is being written by another process; wait for its end, or end it"
         raise ExportError(f"{directory} is not written", [problem]) from None
     try:
@@ -456,16 +455,16 @@ def partial_folder(directory: Path) -> Iterator[Path]:
         yield partial / "export"
     finally:
         _remove(partial)
-        os.close(held)
+        os.close(lock_descriptor)
 
 
 def _create(path: Path) -> BinaryIO:
-    """Open a new file of an export, which others may not read."""
+    """Create a file of an export that other users cannot read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, EXPORT_FILE_MODE), "wb")
 
 
 def _bytes_of(content: bytes | Path) -> bytes:
-    """Return a file's bytes; of one that is too long to be searched for secrets only enough to show that."""
+    """Return a file's content, truncated to one byte more than can be searched for secrets."""
     if isinstance(content, bytes):
         return content
     with content.open("rb") as file:
@@ -473,13 +472,13 @@ def _bytes_of(content: bytes | Path) -> bytes:
 
 
 def _line(kind: str, cluster: str, fields: dict[str, object]) -> bytes:
-    """Return a line of a kind's file, judged by the contract."""
+    """Return a line of a kind's file, validated against the contract."""
     document = {"kind": kind, "cluster": cluster, **fields}
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     try:
         line = text.encode() + b"\n"
     except UnicodeEncodeError:
-        # Half a surrogate pair has no UTF-8; escaped, the contract judges whether it may stand there.
+        # Unpaired surrogates have no UTF-8 form. Escaped, the contract decides whether the field may have them.
         line = json.dumps(document, separators=(",", ":")).encode() + b"\n"
     if len(line) > MAX_LINE_BYTES:
         raise EnvelopeError(f"a line of {len(line)} bytes is longer than {MAX_LINE_BYTES}")
@@ -493,47 +492,47 @@ def _instant_text(instant: datetime) -> str:
     return instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
-class _TakenError(Exception):
-    """A partial belongs to a living process."""
+class _LockedError(Exception):
+    """Another process has the lock of a partial folder."""
 
 
-def _take(partial: Path) -> int:
-    """Make a partial and take its lock, for as long as the returned descriptor is open.
+def _acquire(partial: Path) -> int:
+    """Create a partial folder and lock it; the lock lasts while the returned descriptor is open.
 
     Raises:
-        _TakenError: Another process has the lock.
+        _LockedError: Another process has the lock.
     """
     while True:
-        # Not `exist_ok`, which looks a second time: somebody may remove it in between.
+        # `exist_ok` would check the path again, and another process may remove it in between.
         with suppress(FileExistsError):
             partial.mkdir()
         try:
-            held = _open_lock(partial, "lock")
+            lock_descriptor = _open_lock(partial, "lock")
         except FileNotFoundError:
             if partial.is_symlink():
-                raise  # It leads nowhere.
-            continue  # Somebody has removed it since.
-        if _is_locked(held, fcntl.LOCK_EX):
-            if _is_still(partial / "lock", held):
-                return held
-        elif not _is_locked(held, fcntl.LOCK_SH):
-            os.close(held)
-            raise _TakenError
-        # Only somebody who removes dead partials has it, or it was removed: begin again.
-        os.close(held)
+                raise  # A dangling link.
+            continue  # Another process removed it.
+        if _try_lock(lock_descriptor, fcntl.LOCK_EX):
+            if _is_same_file(partial / "lock", lock_descriptor):
+                return lock_descriptor
+        elif not _try_lock(lock_descriptor, fcntl.LOCK_SH):
+            os.close(lock_descriptor)
+            raise _LockedError
+        # A process that removes abandoned folders has the lock, or the folder was removed: retry.
+        os.close(lock_descriptor)
 
 
-def _is_locked(held: int, how: int) -> bool:
-    """Try to take a lock: writers take it for themselves, those who remove dead partials share it."""
+def _try_lock(lock_descriptor: int, mode: int) -> bool:
+    """Try to lock without waiting: writers need an exclusive lock, processes that remove abandoned folders a shared one."""
     try:
-        fcntl.flock(held, how | fcntl.LOCK_NB)
+        fcntl.flock(lock_descriptor, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Return whether a path still leads to the file that was opened there."""
+def _is_same_file(path: Path, descriptor: int) -> bool:
+    """Return whether a path still refers to the opened file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -541,7 +540,7 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 
 def _remove_leftovers(cluster_folder: Path) -> None:
-    """Remove the partials of a cluster whose writers are dead."""
+    """Remove or restore the leftovers of a cluster's interrupted writers."""
     with os.scandir(cluster_folder) as entries:
         names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     for name in names:
@@ -551,26 +550,27 @@ def _remove_leftovers(cluster_folder: Path) -> None:
         elif _DISCARDED.fullmatch(name):
             shutil.rmtree(path, ignore_errors=True)
         elif _PARTIAL.fullmatch(name):
-            with suppress(FileNotFoundError):  # Somebody else has removed it.
-                held = _open_lock(path, "lock")
+            with suppress(FileNotFoundError):  # Another process removed it.
+                lock_descriptor = _open_lock(path, "lock")
                 try:
-                    if _is_locked(held, fcntl.LOCK_SH):
-                        _remove_dead(path, held)
+                    if _try_lock(lock_descriptor, fcntl.LOCK_SH):
+                        _remove_abandoned(path, lock_descriptor)
                 finally:
-                    os.close(held)
+                    os.close(lock_descriptor)
 
 
-def _remove_dead(partial: Path, held: int) -> None:
-    """Remove a partial whose lock is shared, unless somebody else does.
+def _remove_abandoned(partial: Path, lock_descriptor: int) -> None:
+    """Remove a partial folder under a shared lock, unless another process does.
 
-    Of two who share it, the slower would remove what a living writer has begun under the same name. So one of them removes.
+    Of two processes with the shared lock, the slower one could remove the folder of a new writer with the same name. So a
+    second, exclusive lock admits only one.
     """
-    removing = _open_lock(partial, "removing")
+    removal_descriptor = _open_lock(partial, "removing")
     try:
-        if _is_locked(removing, fcntl.LOCK_EX) and _is_still(partial / "lock", held):
+        if _try_lock(removal_descriptor, fcntl.LOCK_EX) and _is_same_file(partial / "lock", lock_descriptor):
             _remove(partial)
     finally:
-        os.close(removing)
+        os.close(removal_descriptor)
 
 
 def _open_lock(partial: Path, name: str) -> int:
@@ -578,7 +578,7 @@ def _open_lock(partial: Path, name: str) -> int:
 
 
 def _remove(partial: Path) -> None:
-    """Remove a partial whose lock is held; at once under its name, so that a new one can be begun meanwhile."""
+    """Rename and then remove a locked partial folder; the rename frees its name for a new writer."""
     discarded = partial.with_name(f"{partial.name.removesuffix('.partial')}.{secrets.token_hex(8)}.discarded")
     with suppress(OSError):
         partial.rename(discarded)
@@ -586,7 +586,7 @@ def _remove(partial: Path) -> None:
 
 
 def _exchange(new: Path, old: Path) -> None:
-    """Lets a new export and the one that lies in its place change places."""
+    """Exchange a new export with the existing one."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is not None and not rename(_AT_FDCWD, bytes(new), _AT_FDCWD, bytes(old), _RENAME_EXCHANGE):
         return
@@ -598,7 +598,7 @@ def _exchange(new: Path, old: Path) -> None:
 
 
 def _restore(replaced: Path, day: str) -> None:
-    """Move an export back that a writer was replacing when it was killed, or removes it if the new one is in its place."""
+    """Move a replaced export back after an interruption, or remove it if the new one is in its place."""
     if os.path.lexists(replaced.with_name(day)):
         shutil.rmtree(replaced, ignore_errors=True)
     else:
@@ -607,7 +607,7 @@ def _restore(replaced: Path, day: str) -> None:
 
 
 def sync_tree(directory: Path) -> None:
-    """Wait until a folder with all that is in it is on the disk."""
+    """Sync a folder and its content to disk."""
     for folder, _, names in os.walk(directory):
         for name in names:
             sync(f"{folder}/{name}")
@@ -615,7 +615,7 @@ def sync_tree(directory: Path) -> None:
 
 
 def sync(path: str | Path) -> None:
-    """Wait until a file or folder is on the disk."""
+    """Sync a file or folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -157,7 +157,7 @@ def test_credentials_that_are_no_json_are_not_repeated(
     ("failure", "words"),
     [
         (AdminClientError("The JVM has ended."), "The JVM has ended."),
-        (silence(), "None of the name servers (ns-1:9876, ns-2:9876) tells what there is to collect"),
+        (silence(), "None of the name servers (ns-1:9876, ns-2:9876) returns topics and brokers"),
     ],
     ids=["the JVM ends", "nobody answers"],
 )

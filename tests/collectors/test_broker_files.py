@@ -1,4 +1,4 @@
-"""Of a broker's config files the one is read that the broker would read, and nothing is made up where none can be."""
+"""The config file that the broker would read is read; without one nothing is guessed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def write(folder: Path, main: str | None, backup: str | None) -> Path:
 class TestWhichFileIsRead:
     @pytest.mark.parametrize("backup", [None, "", OLD, CUT])
     def test_the_main_file_if_it_is_good(self, tmp_path: Path, backup: str | None) -> None:
-        found = read_config_file(write(tmp_path, GOOD, backup), "topics.json")
-        assert found is not None
-        assert (found.name, found.text, found.reason) == ("topics.json", GOOD, "")
+        config_file = read_config_file(write(tmp_path, GOOD, backup), "topics.json")
+        assert config_file is not None
+        assert (config_file.name, config_file.text, config_file.reason) == ("topics.json", GOOD, "")
 
     @pytest.mark.parametrize(
         ("main", "reason"),
@@ -49,10 +49,10 @@ class TestWhichFileIsRead:
         ],
     )
     def test_else_the_backup_and_it_is_said_why(self, tmp_path: Path, main: str | None, reason: str) -> None:
-        found = read_config_file(write(tmp_path, main, OLD), "topics.json")
-        assert found is not None
-        assert (found.name, found.text) == ("topics.json.bak", OLD)
-        assert found.reason.startswith(reason)
+        config_file = read_config_file(write(tmp_path, main, OLD), "topics.json")
+        assert config_file is not None
+        assert (config_file.name, config_file.text) == ("topics.json.bak", OLD)
+        assert config_file.reason.startswith(reason)
 
     def test_neither_is_no_answer(self, tmp_path: Path) -> None:
         assert read_config_file(tmp_path, "topics.json") is None
@@ -84,12 +84,12 @@ class TestWhichFileIsRead:
         for name in (*WHOLE_FILES.values(), OFFSETS_FILE, "delayOffset.json", "consumerFilter.json"):
             if name == "consumerOrderInfo.json":
                 continue  # The captures do not have it.
-            found = read_config_file(folder, name)
+            config_file = read_config_file(folder, name)
             if name == "messageRequestMode.json" and release == "4.9.7":
-                assert found is None
+                assert config_file is None
                 continue
-            assert found is not None
-            assert found.text.encode() == (folder / found.name).read_bytes()
+            assert config_file is not None
+            assert config_file.text.encode() == (folder / config_file.name).read_bytes()
 
     @pytest.mark.parametrize("release", RELEASES)
     def test_a_main_file_cut_anywhere_gives_way_to_its_backup(self, tmp_path: Path, release: str) -> None:
@@ -97,24 +97,24 @@ class TestWhichFileIsRead:
         whole = (folder / "topics.json").read_bytes()
         for length in range(0, len(whole), 97):
             (folder / "topics.json").write_bytes(whole[:length])
-            found = read_config_file(folder, "topics.json")
-            assert found is not None
-            assert found.name == "topics.json.bak"
+            config_file = read_config_file(folder, "topics.json")
+            assert config_file is not None
+            assert config_file.name == "topics.json.bak"
 
 
 class TestOffsets:
     def offsets(self, folder: Path) -> dict[str, dict[tuple[Any, Any, Any], Any]]:
         file = read_config_file(folder, OFFSETS_FILE)
         assert file is not None
-        found = {}
+        stats = {}
         for group, payload in consume_stats("hz@broker-a", file).items():
             document: Any = loads(payload)
             table = ObjectMap.of(document["offsetTable"])
-            found[group] = {
+            stats[group] = {
                 (queue["topic"], queue["brokerName"], queue["queueId"]): value
                 for queue, value in table.items()
             }
-        return found
+        return stats
 
     @pytest.mark.parametrize("release", RELEASES)
     def test_of_each_group_the_consumers_offset_and_no_other(self, tmp_path: Path, release: str) -> None:

@@ -1,4 +1,4 @@
-"""A capture asks everybody everything, gently, and loses nothing of what anybody failed to say."""
+"""A capture asks all servers and clients, within the rate limits, and records every failure."""
 
 from __future__ import annotations
 
@@ -94,8 +94,10 @@ def test_each_server_is_asked_for_itself_and_each_answer_is_a_line() -> None:
 def test_a_payload_is_written_as_it_came() -> None:
     odd = ' {0:"caf\u00e9",\n"x":"\\ud83d\\ude00"}\t'
     cluster = answering(
-        lambda asked: (
-            Answer(payload=odd.encode(), response_code=0) if asked.kind == "consumer_running_info" else None
+        lambda question: (
+            Answer(payload=odd.encode(), response_code=0)
+            if question.kind == "consumer_running_info"
+            else None
         )
     )
     lines = Run(cluster).lines.of("consumer_running_info", client_id="10.1.0.1@one")
@@ -130,9 +132,9 @@ def test_a_topic_that_is_only_subscribed_to_is_asked_for_too_so_that_its_lack_of
 def test_members_are_those_that_any_broker_sees_each_asked_once() -> None:
     cluster = small_cluster()
     cluster.members["biller"] = {"both@x": [A, B], "ghost@x": [B]}
-    cluster.instead = lambda asked: (
+    cluster.instead = lambda question: (
         connections(["both@x", "both@x"], ["orders"])
-        if (asked.kind, asked.address) == ("consumer_connection", A)
+        if (question.kind, question.address) == ("consumer_connection", A)
         else None
     )
     cluster.groups = {A: ["biller"], B: []}
@@ -143,9 +145,9 @@ def test_members_are_those_that_any_broker_sees_each_asked_once() -> None:
 
 def test_a_member_that_one_broker_cannot_reach_is_asked_through_another() -> None:
     cluster = answering(
-        lambda asked: (
+        lambda question: (
             refused(1, "The Consumer <biller> <…> not online")
-            if asked.kind == "consumer_running_info" and asked.broker_addr == A
+            if question.kind == "consumer_running_info" and question.broker_addr == A
             else None
         )
     )
@@ -156,8 +158,8 @@ def test_a_member_that_one_broker_cannot_reach_is_asked_through_another() -> Non
 
 def test_a_member_that_does_not_answer_its_broker_is_not_asked_again() -> None:
     cluster = answering(
-        lambda asked: (
-            refused(207, "consumer <biller> <…> Timeout") if asked.client_id == "10.1.0.1@one" else None
+        lambda question: (
+            refused(207, "consumer <biller> <…> Timeout") if question.client_id == "10.1.0.1@one" else None
         )
     )
     run = Run(cluster)
@@ -167,15 +169,15 @@ def test_a_member_that_does_not_answer_its_broker_is_not_asked_again() -> None:
 
 
 def broadcasting(members: dict[str, list[str]]) -> SimulatedCluster:
-    """The group of the small cluster is broadcast to, for two topics."""
+    """Return the small cluster with a broadcasting group of two topics."""
     cluster = small_cluster()
     cluster.members["biller"] = members
 
-    def answer(asked: Question) -> Answer | None:
-        seen = [client for client, where in members.items() if asked.broker_addr in where]
-        if asked.kind != "consumer_connection" or asked.group != "biller" or not seen:
+    def answer(question: Question) -> Answer | None:
+        client_ids = [client for client, where in members.items() if question.broker_addr in where]
+        if question.kind != "consumer_connection" or question.group != "biller" or not client_ids:
             return None
-        return connections(seen, ["stock", "orders"], messageModel="BROADCASTING")
+        return connections(client_ids, ["stock", "orders"], messageModel="BROADCASTING")
 
     cluster.instead = answer
     return cluster
@@ -184,8 +186,8 @@ def broadcasting(members: dict[str, list[str]]) -> SimulatedCluster:
 def test_members_of_a_broadcasting_group_are_asked_for_each_topics_offsets_in_memory() -> None:
     cluster = broadcasting({"here@x": [A, B], "there@x": [B]})
     lines = Run(cluster).lines
-    asked = sorted((call.client_id, call.topic) for call in cluster.calls_of("consumer_status"))
-    assert asked == [(client, topic) for client in ("here@x", "there@x") for topic in ("orders", "stock")]
+    calls = sorted((call.client_id, call.topic) for call in cluster.calls_of("consumer_status"))
+    assert calls == [(client, topic) for client in ("here@x", "there@x") for topic in ("orders", "stock")]
     assert lines.counts()["consumer_status"] == 4
     assert {call.broker_addr for call in cluster.calls_of("consumer_status", client_id="there@x")} == {B}
 
@@ -193,10 +195,10 @@ def test_members_of_a_broadcasting_group_are_asked_for_each_topics_offsets_in_me
 def test_a_member_that_does_not_say_what_it_holds_is_not_asked_more() -> None:
     cluster = broadcasting({"deaf@x": [A, B], "well@x": [A, B]})
     usual = cluster.instead
-    cluster.instead = lambda asked: (
+    cluster.instead = lambda question: (
         refused(207, "Timeout")
-        if (asked.kind, asked.client_id) == ("consumer_running_info", "deaf@x")
-        else usual(asked)
+        if (question.kind, question.client_id) == ("consumer_running_info", "deaf@x")
+        else usual(question)
     )
     Run(cluster)
     assert {call.client_id for call in cluster.calls_of("consumer_status")} == {"well@x"}
@@ -205,9 +207,9 @@ def test_a_member_that_does_not_say_what_it_holds_is_not_asked_more() -> None:
 def test_a_group_that_only_names_broadcasting_in_a_text_is_not_asked_for_offsets_in_memory() -> None:
     expression = 'x","messageModel":"BROADCASTING'
     cluster = answering(
-        lambda asked: (
+        lambda question: (
             connections(["10.1.0.1@one"], ["orders"], subString=expression)
-            if asked.kind == "consumer_connection"
+            if question.kind == "consumer_connection"
             else None
         )
     )
@@ -217,7 +219,9 @@ def test_a_group_that_only_names_broadcasting_in_a_text_is_not_asked_for_offsets
 
 
 def test_a_refusal_is_an_answer_and_is_not_asked_again() -> None:
-    cluster = answering(lambda asked: refused(16, "no permission") if asked.kind == "broker_config" else None)
+    cluster = answering(
+        lambda question: refused(16, "no permission") if question.kind == "broker_config" else None
+    )
     run = Run(cluster)
     assert len(cluster.calls_of("broker_config")) == 2
     assert run.lines.of("broker_config", broker="broker-a") == [
@@ -231,7 +235,7 @@ def test_a_refusal_is_an_answer_and_is_not_asked_again() -> None:
 def test_what_may_pass_is_asked_again(failure: Answer) -> None:
     failures = [failure, failure]
     cluster = answering(
-        lambda asked: failures.pop() if asked.kind == "nameserver_topic_list" and failures else None
+        lambda question: failures.pop() if question.kind == "nameserver_topic_list" and failures else None
     )
     run = Run(cluster, retries=2, parallelism=1)
     assert [line[1] for line in run.lines.of("nameserver_topic_list")] == [None, None]
@@ -240,8 +244,10 @@ def test_what_may_pass_is_asked_again(failure: Answer) -> None:
 
 def test_after_the_last_attempt_the_failure_is_the_line() -> None:
     cluster = answering(
-        lambda asked: (
-            silence(NO_ANSWER_IN_TIME) if asked.kind == "consume_stats" and asked.broker_addr == A else None
+        lambda question: (
+            silence(NO_ANSWER_IN_TIME)
+            if question.kind == "consume_stats" and question.broker_addr == A
+            else None
         )
     )
     run = Run(cluster, retries=1)
@@ -258,7 +264,7 @@ def with_many_groups(count: int) -> SimulatedCluster:
 
 def test_a_dead_broker_is_given_up_and_every_line_it_owes_says_so() -> None:
     cluster = with_many_groups(200)
-    cluster.instead = lambda asked: silence() if asked.address == A else None
+    cluster.instead = lambda question: silence() if question.address == A else None
     run = Run(cluster, unresponsive_after_s=1e-6, retries=0)
     owed = run.lines.of("consumer_connection", broker="broker-a") + run.lines.of(
         "consume_stats", broker="broker-a"
@@ -278,28 +284,28 @@ def test_a_dead_broker_is_given_up_and_every_line_it_owes_says_so() -> None:
 
 def test_a_broker_that_stops_answering_half_way_keeps_what_it_said() -> None:
     cluster = with_many_groups(200)
-    cluster.instead = lambda asked: (
-        silence(NO_ANSWER_IN_TIME) if asked.address == A and asked.group > "group-100" else None
+    cluster.instead = lambda question: (
+        silence(NO_ANSWER_IN_TIME) if question.address == A and question.group > "group-100" else None
     )
     run = Run(cluster, unresponsive_after_s=1e-6, retries=0, parallelism=1)
     lines = [
         line[1:] for line in run.lines.all if line[0] == "consume_stats" and line[1]["broker"] == "broker-a"
     ]
-    said_before = [payload for asked, payload, *_ in lines if asked["group"] <= "group-100"]
-    assert len(said_before) == 101
-    assert all(said_before)
-    assert all(error for asked, _, error, _ in lines if asked["group"] > "group-100")
+    earlier_payloads = [payload for request, payload, *_ in lines if request["group"] <= "group-100"]
+    assert len(earlier_payloads) == 101
+    assert all(earlier_payloads)
+    assert all(error for request, _, error, _ in lines if request["group"] > "group-100")
     assert len(lines) == 200
 
 
 def test_a_broker_that_is_slow_to_answer_now_and_then_is_not_given_up() -> None:
     cluster = with_many_groups(100)
-    asked_before: set[Question] = set()
+    earlier_questions: set[Question] = set()
 
-    def every_first_time(asked: Question) -> Answer | None:
-        if asked.kind != "consume_stats" or asked in asked_before:
+    def every_first_time(question: Question) -> Answer | None:
+        if question.kind != "consume_stats" or question in earlier_questions:
             return None
-        asked_before.add(asked)
+        earlier_questions.add(question)
         return silence(NO_ANSWER_IN_TIME)
 
     cluster.instead = every_first_time
@@ -309,7 +315,7 @@ def test_a_broker_that_is_slow_to_answer_now_and_then_is_not_given_up() -> None:
 
 
 def test_one_name_server_down_leaves_what_the_other_knows() -> None:
-    cluster = answering(lambda asked: silence() if asked.nameserver == "ns-1:9876" else None)
+    cluster = answering(lambda question: silence() if question.nameserver == "ns-1:9876" else None)
     run = Run(cluster, retries=0, unresponsive_after_s=0.001)
     assert run.lines.of("nameserver_topic_list", nameserver="ns-1:9876")[0][1] == NO_CONNECTION
     assert len(run.lines.of("nameserver_route", nameserver="ns-1:9876")) == 3
@@ -322,7 +328,7 @@ def test_all_name_servers_down_is_one_sentence() -> None:
     with pytest.raises(UnreachableError) as caught:
         Run(answering(lambda _: silence()), retries=0)
     assert str(caught.value) == (
-        "None of the name servers (ns-1:9876, ns-2:9876) tells what there is to collect "
+        "None of the name servers (ns-1:9876, ns-2:9876) returns topics and brokers "
         "(ns-1:9876: RemotingConnectException: nobody there; ns-2:9876: RemotingConnectException: nobody there); "
         "check the addresses, the credentials, and whether they run."
     )
@@ -330,11 +336,11 @@ def test_all_name_servers_down_is_one_sentence() -> None:
 
 def test_brokers_that_refuse_to_tell_the_groups_are_one_sentence() -> None:
     cluster = answering(
-        lambda asked: refused(16, "no permission") if asked.kind == "broker_subscription_group" else None
+        lambda question: (
+            refused(16, "no permission") if question.kind == "broker_subscription_group" else None
+        )
     )
-    with pytest.raises(
-        UnreachableError, match=r"^No broker tells which consumer groups there are \(.*CODE: 16"
-    ):
+    with pytest.raises(UnreachableError, match=r"^No broker returns consumer groups \(.*CODE: 16"):
         Run(cluster)
 
 
@@ -348,7 +354,7 @@ def test_a_cluster_without_groups_is_one_sentence() -> None:
 def test_what_the_client_cannot_read_is_kept_and_told() -> None:
     cut = Answer(payload=b'{"connectionSet":[{"cli', response_code=0)
     cluster = answering(
-        lambda asked: cut if (asked.kind, asked.address) == ("consumer_connection", A) else None
+        lambda question: cut if (question.kind, question.address) == ("consumer_connection", A) else None
     )
     run = Run(cluster)
     assert run.lines.of("consumer_connection", broker_addr=A, group="biller") == [
@@ -361,17 +367,19 @@ def test_what_the_client_cannot_read_is_kept_and_told() -> None:
 
 def test_bytes_that_are_no_text_are_kept_as_far_as_text_can() -> None:
     cluster = answering(
-        lambda asked: Answer(payload=b"a=\xff\n", response_code=0) if asked.kind == "broker_config" else None
+        lambda question: (
+            Answer(payload=b"a=\xff\n", response_code=0) if question.kind == "broker_config" else None
+        )
     )
     assert Run(cluster).lines.of("broker_config", broker_addr=A) == [("a=\ufffd\n", None, None)]
 
 
 def test_a_name_that_no_line_can_hold_is_told() -> None:
     class Judging(Lines):
-        def payload(self, kind: str, captured_at: datetime, payload: str, **asked: str | int) -> None:
-            if kind == "consumer_running_info" and "client_id" not in asked:
+        def payload(self, kind: str, captured_at: datetime, payload: str, **request: str | int) -> None:
+            if kind == "consumer_running_info" and "client_id" not in request:
                 raise EnvelopeError("'client_id' is missing")
-            super().payload(kind, captured_at, payload, **asked)
+            super().payload(kind, captured_at, payload, **request)
 
     cluster = small_cluster()
     cluster.members["biller"] = {"": [A]}
@@ -466,8 +474,8 @@ def test_a_capture_that_cannot_end_before_midnight_does_not_begin() -> None:
 
 
 def test_when_the_client_ends_the_capture_ends() -> None:
-    def ends(asked: Question) -> Answer | None:
-        if asked.kind == "consumer_connection":
+    def ends(question: Question) -> Answer | None:
+        if question.kind == "consumer_connection":
             raise AdminClientError("The JVM has ended.")
         return None
 
@@ -475,12 +483,12 @@ def test_when_the_client_ends_the_capture_ends() -> None:
         Run(answering(ends))
 
 
-def of_471(asked: Question) -> Answer | None:
-    """A broker of 4.7.1 does not respond to what it does not know."""
+def of_471(question: Question) -> Answer | None:
+    """A broker of 4.7.1 does not respond to unknown requests."""
     unknown = {"broker_producer_table", "broker_message_request_mode"}
-    if asked.address == A and asked.kind in unknown:
+    if question.address == A and question.kind in unknown:
         return silence(NO_ANSWER_IN_TIME)
-    return runtime_info("4.7.1") if (asked.address, asked.kind) == (A, "broker_runtime_info") else None
+    return runtime_info("4.7.1") if (question.address, question.kind) == (A, "broker_runtime_info") else None
 
 
 def test_a_broker_is_not_asked_what_its_release_does_not_know() -> None:
@@ -511,7 +519,9 @@ def test_silence_on_a_question_that_a_release_may_not_know_is_no_sign_of_a_dead_
     answer: Answer,
 ) -> None:
     cluster = answering(
-        lambda asked: answer if asked.kind == "broker_runtime_info" and asked.address == A else of_471(asked)
+        lambda question: (
+            answer if question.kind == "broker_runtime_info" and question.address == A else of_471(question)
+        )
     )
     run = Run(cluster, retries=3, unresponsive_after_s=1e-6)
     assert len(cluster.calls_of("broker_producer_table", broker_addr=A)) == 1
@@ -533,8 +543,8 @@ def test_groups_that_no_broker_lists_are_taken_from_their_retry_topics() -> None
         "%RETRY%",
     ]
     cluster.topics["ns-1:9876"] += names
-    cluster.instead = lambda asked: (
-        refused(16, "no permission") if asked.kind == "broker_subscription_group" else None
+    cluster.instead = lambda question: (
+        refused(16, "no permission") if question.kind == "broker_subscription_group" else None
     )
     lines = Run(cluster).lines
     # A name that ends with a topic's is of POP's retry topics, and may be of another group.
@@ -550,18 +560,20 @@ def test_a_retry_topic_names_no_group_where_every_broker_lists_its_groups() -> N
 
 def test_every_group_has_a_line_of_every_broker_also_of_those_that_refuse_or_die() -> None:
     cluster = answering(
-        lambda asked: (
+        lambda question: (
             refused(16, "Group:biller is denied")
-            if asked.group == "biller"
+            if question.group == "biller"
             else silence()
-            if asked.group == "idler" and asked.address == B
+            if question.group == "idler" and question.address == B
             else None
         )
     )
     lines = Run(cluster, retries=0).lines
     for group in ("biller", "idler"):
-        asked = [line for line in lines.all if line[0] == "consumer_connection" and line[1]["group"] == group]
-        assert {line[1]["broker"] for line in asked} == {"broker-a", "broker-b"}
+        group_lines = [
+            line for line in lines.all if line[0] == "consumer_connection" and line[1]["group"] == group
+        ]
+        assert {line[1]["broker"] for line in group_lines} == {"broker-a", "broker-b"}
 
 
 def test_names_are_read_from_what_rocketmqs_client_cannot_decode() -> None:
@@ -574,9 +586,9 @@ def test_names_are_read_from_what_rocketmqs_client_cannot_decode() -> None:
         b'"topicQueueMappingInfoMap":{"fixed":{"bname":"broker-a","currIdMap":{0:0},"dirty":false,"totalQueues":2}}}'
     )
     cluster = answering(
-        lambda asked: (
+        lambda question: (
             Answer(payload=payload, response_code=0)
-            if (asked.kind, asked.address) == ("broker_topic_config", A)
+            if (question.kind, question.address) == ("broker_topic_config", A)
             else None
         )
     )
@@ -590,12 +602,12 @@ def running_info(start: int) -> Answer:
 
 
 def doubled(start_at: dict[str, int]) -> SimulatedCluster:
-    """Both brokers list one id twice; each passes a question on to the process that started then."""
+    """Both brokers list one id twice; each forwards requests to the process with the given start time."""
 
-    def answer(asked: Question) -> Answer | None:
-        if (asked.kind, asked.group) == ("consumer_connection", "biller"):
+    def answer(question: Question) -> Answer | None:
+        if (question.kind, question.group) == ("consumer_connection", "biller"):
             return connections(["twice@x", "twice@x"], ["orders"])
-        return running_info(start_at[asked.address]) if asked.kind == "consumer_running_info" else None
+        return running_info(start_at[question.address]) if question.kind == "consumer_running_info" else None
 
     return answering(answer)
 
@@ -638,8 +650,8 @@ def test_members_are_asked_at_the_same_time_but_no_broker_passes_on_more_than_ha
     lock = threading.Lock()
     started = time.monotonic()
 
-    def slow(asked: Question) -> Answer | None:
-        if asked.kind != "consumer_running_info":
+    def slow(question: Question) -> Answer | None:
+        if question.kind != "consumer_running_info":
             return None
         with lock:
             under_way[0] += 1
@@ -659,11 +671,11 @@ def with_proxies(*hosts: str) -> SimulatedCluster:
     cluster = small_cluster()
     cluster.groups = {A: ["biller", "CID_DefaultHeartBeatSyncerTopic"], B: ["biller"]}
 
-    def answer(asked: Question) -> Answer | None:
-        if asked.group == "CID_DefaultHeartBeatSyncerTopic":
+    def answer(question: Question) -> Answer | None:
+        if question.group == "CID_DefaultHeartBeatSyncerTopic":
             ids = [f"{host}@1" for host in hosts]
             return connections(ids, ["DefaultHeartBeatSyncerTopic"], hosts=list(hosts))
-        if asked.kind == "proxy_consumer_connection":
+        if question.kind == "proxy_consumer_connection":
             return connections(["worker@1@0@a"], ["orders"])
         return None
 
@@ -698,7 +710,7 @@ def test_a_proxy_that_does_not_answer_is_an_error_and_a_sentence_and_counts_if_i
     cluster = with_proxies("10.0.7.1")
     cluster.groups[A] += [f"group-{number}" for number in range(10)]
     usual = cluster.instead
-    cluster.instead = lambda asked: silence() if asked.proxy else usual(asked)
+    cluster.instead = lambda question: silence() if question.proxy else usual(question)
     run = Run(cluster, retries=0, unresponsive_after_s=1e-6, proxies=configured)
     assert {line[0] for line in run.lines.of("proxy_consumer_connection")} == {None}
     (remark,) = [each for each in run.collected.remarks if "proxy at 10.0.7.1:8080" in each]
@@ -708,7 +720,9 @@ def test_a_proxy_that_does_not_answer_is_an_error_and_a_sentence_and_counts_if_i
 
 def test_refused_permissions_are_warned_of_by_kind_with_what_to_grant() -> None:
     cluster = answering(
-        lambda asked: refused(16, "User:me has no permission to access Group:biller") if asked.group else None
+        lambda question: (
+            refused(16, "User:me has no permission to access Group:biller") if question.group else None
+        )
     )
     run = Run(cluster)
     (remark,) = [each for each in run.collected.remarks if "consumer_connection" in each]
@@ -721,9 +735,9 @@ def test_refused_permissions_are_warned_of_by_kind_with_what_to_grant() -> None:
 
 def test_a_topic_list_that_cannot_be_read_leaves_what_others_know() -> None:
     cluster = answering(
-        lambda asked: (
+        lambda question: (
             said(["not an object"])
-            if (asked.kind, asked.address) == ("nameserver_topic_list", "ns-1:9876")
+            if (question.kind, question.address) == ("nameserver_topic_list", "ns-1:9876")
             else None
         )
     )

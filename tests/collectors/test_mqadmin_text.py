@@ -1,4 +1,4 @@
-"""What mqadmin's tables say is read as it stands there; what does not stand there is not read."""
+"""Tables of mqadmin are parsed strictly; missing information is never added."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ORDER_9 = "10.1.0.9@order-9"
 
 
 def answer(release: str, name: str, **options: str) -> Answer:
-    """The first answer of a text to a command with these options."""
+    """Return the first answer in a text to a command with these options."""
     answers = read_transcript(text(release, name))
     return next(each for each in answers if options.items() <= each.options.items() and not each.failure)
 
 
 def running_info(release: str, client_id: str = ORDER_9) -> list[Line]:
-    """The file that `consumerStatus -g` wrote of a client."""
+    """Return the file that `consumerStatus -g` wrote for a client."""
     (path,) = (capture(release) / "mqadmin").glob(f"*/{client_id}")
     return lines_of(path.read_text())
 
@@ -124,12 +124,12 @@ class TestMembers:
 
     @pytest.mark.parametrize("release", RELEASES)
     def test_the_clients_that_a_status_lists_are_read_whole(self, tmp_path: Path, release: str) -> None:
-        listed = mqadmin_text.listed_clients(
+        client_ids = mqadmin_text.listed_clients(
             answer(release, "mqadmin/consumerStatus.txt", g="long-names").lines
         )
-        assert HOSTILE_ID in listed.values()
-        assert len(listed) == 2
-        for path in listed:
+        assert HOSTILE_ID in client_ids.values()
+        assert len(client_ids) == 2
+        for path in client_ids:
             assert (lay_out(release, "mqadmin", tmp_path) / path).is_file()
 
     @pytest.mark.parametrize("release", ["4.9.7", "5.5.0"])
@@ -188,7 +188,7 @@ class TestRunningInfo:
 
 
 def progress_of(columns: str, values: str) -> list[Line]:
-    """`consumerProgress` of one queue without lag."""
+    """Return `consumerProgress` of one queue without lag."""
     return lines_of(
         f"#Topic  #Broker Name  #QID  #Broker Offset  #Consumer Offset  {columns}\n"
         f"orders  broker-a  0  7  7  {values}\n\nConsume TPS: 0.00\nDiff Total: 0"
@@ -267,8 +267,8 @@ class TestCutNames:
             )
         )
         lines = lines_of(f"{header}\n{row}\n\nConsume TPS: 0.00\nDiff Total: 0")
-        (found,) = mqadmin_text.consumer_progress(lines, None)
-        assert (found.topic, found.broker) == (ShownName("t" * 32, 32), ShownName("broker-a", 32))
+        (row,) = mqadmin_text.consumer_progress(lines, None)
+        assert (row.topic, row.broker) == (ShownName("t" * 32, 32), ShownName("broker-a", 32))
 
     def test_java_counts_a_rare_character_twice(self) -> None:
         assert ShownName("\U0001f600" * 15, 32).whole(None) == "\U0001f600" * 15
@@ -328,7 +328,7 @@ READINGS: dict[str, tuple[Callable[[Sequence[Line]], object], Callable[[str], Se
 }
 
 NOT_READ = ("#Consumer RT&TPS#", "#User Consume Info#")
-"""Sections of a running info that are not looked at."""
+"""Sections of a running info that the parser ignores."""
 
 
 class TestSpoiltTexts:

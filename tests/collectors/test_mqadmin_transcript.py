@@ -1,4 +1,4 @@
-"""A kept text says which commands were given, when, and what they answered; nothing else is taken for an answer."""
+"""A transcript is parsed into commands, times and answers; other text is not treated as an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An export made of texts and files says what the admin API would have said, and is silent where they are."""
+"""An export of texts and files equals one of the admin API, except for information that they lack."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BROKERS = ("hz@broker-a", LONG_BROKER)
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def made(exports: Path, sources: Sources) -> Conversion:
+def convert_sources(exports: Path, sources: Sources) -> Conversion:
     conversion = convert(exports, "shop", DS, sources)
     assert verify(export_directory(exports, "shop", DS)) == conversion.manifest
     return conversion
@@ -59,14 +59,14 @@ def envelopes(exports: Path, kind: str) -> list[Envelope]:
     return [parse_envelope(line, kind) for line in path.read_bytes().splitlines()]
 
 
-def error_of(exports: Path, kind: str, **asked: str) -> SourceError:
-    (found,) = [
+def error_of(exports: Path, kind: str, **request: str) -> SourceError:
+    (envelope,) = [
         each
         for each in envelopes(exports, kind)
-        if all(getattr(each, key) == value for key, value in asked.items())
+        if all(getattr(each, key) == value for key, value in request.items())
     ]
-    assert found.error is not None
-    return found.error
+    assert envelope.error is not None
+    return envelope.error
 
 
 def events(exports: Path) -> list[str]:
@@ -75,18 +75,18 @@ def events(exports: Path) -> list[str]:
 
 @pytest.fixture(params=RELEASES)
 def texts(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """What the script of the document wrote about a cluster of each release."""
+    """Return mqadmin output of a cluster of each release, by the script in the document."""
     return lay_out(request.param, "mqadmin", tmp_path / "texts")
 
 
 @pytest.fixture
 def newest(tmp_path: Path) -> Path:
-    """The same of 5.5.0 alone, for what does not depend on the release."""
+    """Return the same of 5.5.0 only, for tests that do not depend on the release."""
     return lay_out("5.5.0", "mqadmin", tmp_path / "texts")
 
 
 def minimum(folder: Path, *more: str, name: str = "all.txt") -> Path:
-    """A folder with one transcript: what every export needs, and more answers."""
+    """Return a folder with one transcript: the answers that every export requires, and further ones."""
     parts = [
         text("5.5.0", "mqadmin/clusterList.txt"),
         text("5.5.0", "mqadmin/topicList.txt"),
@@ -99,7 +99,7 @@ def minimum(folder: Path, *more: str, name: str = "all.txt") -> Path:
 
 
 class TestAgainstTheAdminApi:
-    """The same cluster, asked at the same time in two ways."""
+    """The same cluster at the same time, through the admin API and through mqadmin."""
 
     UNTIMED = ("captured_at", "last_pull_at", "started_at")
     UNSAID: dict[str, tuple[str, ...]] = {  # noqa: RUF012  # Read only.
@@ -110,17 +110,17 @@ class TestAgainstTheAdminApi:
 
     @staticmethod
     def rows(lines: Iterable[Envelope]) -> dict[str, set[str]]:
-        """The silver rows that lines give, as texts to compare."""
-        found = defaultdict(set)
+        """Return the silver rows of lines as comparable text."""
+        rows_by_table = defaultdict(set)
         for line in lines:
             for table, row in facts(line):
                 excluded_groups = (
                     *TestAgainstTheAdminApi.UNTIMED,
                     *TestAgainstTheAdminApi.UNSAID.get(table, ()),
                 )
-                kept = {key: value for key, value in row.items() if key not in excluded_groups}
-                found[table].add(json.dumps(kept, sort_keys=True))
-        return found
+                columns = {key: value for key, value in row.items() if key not in excluded_groups}
+                rows_by_table[table].add(json.dumps(columns, sort_keys=True))
+        return rows_by_table
 
     @staticmethod
     def of_api(release: str) -> Iterator[Envelope]:
@@ -131,7 +131,7 @@ class TestAgainstTheAdminApi:
     @pytest.mark.parametrize("release", RELEASES)
     def test_every_fact_is_the_same(self, tmp_path: Path, release: str) -> None:
         folder = lay_out(release, "mqadmin", tmp_path / "texts")
-        made(tmp_path / "exports", Sources(texts=[folder], zone=UTC_ZONE))
+        convert_sources(tmp_path / "exports", Sources(texts=[folder], zone=UTC_ZONE))
         kinds = (
             "nameserver_cluster_info",
             "nameserver_route",
@@ -140,48 +140,50 @@ class TestAgainstTheAdminApi:
         )
         converted = self.rows(line for kind in kinds for line in envelopes(tmp_path / "exports", kind))
         routed = {line.topic for line in envelopes(tmp_path / "exports", "nameserver_route")}
-        asked = self.rows(
+        expected = self.rows(
             line
             for line in self.of_api(release)
             if line.kind in kinds and (not line.topic or line.topic in routed)
         )
-        assert set(converted) == set(asked)
-        assert {"observed_owner", "consumer_client", "group_presence", "topic_route", "broker"} <= set(asked)
-        for table in asked:
-            assert converted[table] == asked[table], table
+        assert set(converted) == set(expected)
+        assert {"observed_owner", "consumer_client", "group_presence", "topic_route", "broker"} <= set(
+            expected
+        )
+        for table in expected:
+            assert converted[table] == expected[table], table
 
     @pytest.mark.parametrize("release", RELEASES)
     def test_progress_is_the_same_where_names_are_whole(self, tmp_path: Path, release: str) -> None:
         folder = lay_out(release, "mqadmin", tmp_path / "texts")
-        made(tmp_path / "exports", Sources(texts=[folder], zone=UTC_ZONE))
+        convert_sources(tmp_path / "exports", Sources(texts=[folder], zone=UTC_ZONE))
 
         def progress(lines: Iterable[Envelope]) -> dict[str | None, set[str]]:
-            found = {}
+            rows_by_group = {}
             for line in lines:
                 if line.error is None:
                     rows = self.rows([replace(line, kind="consume_stats")])["consume_progress"]
                     # mqadmin shows whole seconds.
-                    found[line.group] = {row.partition('"last_consumed_at"')[0] for row in rows}
-            return found
+                    rows_by_group[line.group] = {row.partition('"last_consumed_at"')[0] for row in rows}
+            return rows_by_group
 
         converted = progress(envelopes(tmp_path / "exports", "consume_stats_merged"))
-        asked = progress(line for line in self.of_api(release) if line.kind == "consume_stats_merged")
-        assert set(asked) - set(converted) == {"long-names"}
-        assert converted == {group: rows for group, rows in asked.items() if group != "long-names"}
+        expected = progress(line for line in self.of_api(release) if line.kind == "consume_stats_merged")
+        assert set(expected) - set(converted) == {"long-names"}
+        assert converted == {group: rows for group, rows in expected.items() if group != "long-names"}
 
     @pytest.mark.parametrize("release", RELEASES)
     def test_configs_are_the_same_where_they_are_told(self, tmp_path: Path, release: str) -> None:
         folder = lay_out(release, "mqadmin", tmp_path / "texts")
-        made(tmp_path / "exports", Sources(texts=[folder], zone=UTC_ZONE))
+        convert_sources(tmp_path / "exports", Sources(texts=[folder], zone=UTC_ZONE))
         for kind, table in (
             ("broker_topic_config", "topic_config"),
             ("broker_subscription_group", "subscription_group"),
         ):
             converted = self.rows(envelopes(tmp_path / "exports", kind))[table]
-            asked = self.rows(line for line in self.of_api(release) if line.kind == kind)[table]
+            expected = self.rows(line for line in self.of_api(release) if line.kind == kind)[table]
             assert converted
-            assert converted <= asked
-            excluded_groups = [json.loads(row) for row in asked - converted]
+            assert converted <= expected
+            excluded_groups = [json.loads(row) for row in expected - converted]
             assert not [row for row in excluded_groups if row.get("topic") in {"order-events", *LONG_TOPICS}]
             assert not [row for row in excluded_groups if row.get("consumer_group") == "order-service"]
 
@@ -190,21 +192,23 @@ class TestWhatIsRecorded:
     def test_every_source_is_sealed_byte_for_byte_but_for_settings_of_brokers(
         self, tmp_path: Path, texts: Path
     ) -> None:
-        conversion = made(tmp_path / "exports", Sources(texts=[texts]))
-        given = sorted(path.relative_to(texts).as_posix() for path in texts.rglob("*") if path.is_file())
+        conversion = convert_sources(tmp_path / "exports", Sources(texts=[texts]))
+        source_names = sorted(
+            path.relative_to(texts).as_posix() for path in texts.rglob("*") if path.is_file()
+        )
         assert [file.path for file in conversion.manifest.attachments] == [
-            f"mqadmin/{name}" for name in given
+            f"mqadmin/{name}" for name in source_names
         ]
-        for name in given:
+        for name in source_names:
             sealed = export_directory(tmp_path / "exports", "shop", DS) / "mqadmin" / name
             redacted = 0
             lines = zip(
                 sealed.read_bytes().split(b"\n"), (texts / name).read_bytes().split(b"\n"), strict=True
             )
-            for kept, given_line in lines:
-                if kept != given_line:
+            for written_line, given_line in lines:
+                if written_line != given_line:
                     redacted += 1
-                    assert kept == given_line.partition(b" =  ")[0] + b" =  <redacted>"
+                    assert written_line == given_line.partition(b" =  ")[0] + b" =  <redacted>"
             assert bool(redacted) is (name == "brokerConfig.txt")
 
     def test_no_secret_of_the_sources_is_sealed(self, tmp_path: Path, newest: Path) -> None:
@@ -217,7 +221,7 @@ class TestWhatIsRecorded:
         lay_out("5.5.0", "broker_files", tmp_path / "brokers")
         (next((tmp_path / "brokers").iterdir()) / "plain_acl.yml").write_text("globalWhite: hunter2\n")
         sources = Sources(texts=[newest], broker_files=[tmp_path / "brokers"], captured_at=NOON)
-        made(tmp_path / "exports", sources)
+        convert_sources(tmp_path / "exports", sources)
         payloads = [envelope.payload for envelope in envelopes(tmp_path / "exports", "broker_config")]
         assert payloads
         assert all(f"{name}=<redacted>\n" in str(payload) for payload in payloads)
@@ -225,23 +229,23 @@ class TestWhatIsRecorded:
             assert not path.is_file() or b"hunter2" not in path.read_bytes()
 
     def test_the_same_sources_give_the_same_bytes(self, tmp_path: Path, newest: Path) -> None:
-        first = made(tmp_path / "first", Sources(texts=[newest]))
-        second = made(tmp_path / "second", Sources(texts=[newest]))
+        first = convert_sources(tmp_path / "first", Sources(texts=[newest]))
+        second = convert_sources(tmp_path / "second", Sources(texts=[newest]))
         assert first.manifest.sha256 == second.manifest.sha256
 
     def test_notices_are_events_too(self, tmp_path: Path, newest: Path) -> None:
-        conversion = made(tmp_path / "exports", Sources(texts=[newest]))
+        conversion = convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         assert events(tmp_path / "exports") == list(conversion.notices)
         assert any("`exportMetadata -t` leaves out system topics" in each for each in conversion.notices)
 
     def test_an_answer_is_of_the_time_of_its_command(self, tmp_path: Path, newest: Path) -> None:
-        made(tmp_path / "exports", Sources(texts=[newest]))
+        convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         (line,) = envelopes(tmp_path / "exports", "nameserver_topic_list")
-        said = text("5.5.0", "mqadmin/topicList.txt").split("\n")[0]
-        assert f"# {line.captured_at:%Y-%m-%dT%H:%M:%SZ}" == said
+        instant_line = text("5.5.0", "mqadmin/topicList.txt").split("\n")[0]
+        assert f"# {line.captured_at:%Y-%m-%dT%H:%M:%SZ}" == instant_line
 
     def test_a_written_file_is_of_the_instant_in_its_path(self, tmp_path: Path, newest: Path) -> None:
-        made(tmp_path / "exports", Sources(texts=[newest]))
+        convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         (path,) = newest.glob("*/10.1.0.9@order-9")
         instant = datetime.fromtimestamp(int(path.parent.name) / 1000, UTC)
         (line,) = [
@@ -260,23 +264,23 @@ class TestWhatIsRecorded:
             "".join(line for line in path.read_text().splitlines(keepends=True) if not line.startswith("# 2"))
         )
         os.utime(path, (NOON.timestamp(), NOON.timestamp()))
-        made(tmp_path / "first", Sources(texts=[folder]))
+        convert_sources(tmp_path / "first", Sources(texts=[folder]))
         assert {line.captured_at for line in envelopes(tmp_path / "first", "nameserver_route")} == {NOON}
         later = NOON.replace(hour=13)
-        made(tmp_path / "second", Sources(texts=[folder], captured_at=later))
+        convert_sources(tmp_path / "second", Sources(texts=[folder], captured_at=later))
         assert {line.captured_at for line in envelopes(tmp_path / "second", "nameserver_route")} == {later}
 
     def test_a_client_that_no_text_describes_is_an_error_line(self, tmp_path: Path, newest: Path) -> None:
         (path,) = newest.glob("*/10.1.0.9@order-9")
         path.unlink()
-        made(tmp_path / "exports", Sources(texts=[newest]))
+        convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         error = error_of(tmp_path / "exports", "consumer_running_info", client_id="10.1.0.9@order-9")
         assert error == SourceError(
             "SourceNotGiven", "no text of `consumerStatus -g order-service` describes this client"
         )
 
     def test_a_broker_that_was_not_asked_is_an_error_line(self, tmp_path: Path) -> None:
-        made(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts")]))
+        convert_sources(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts")]))
         error = error_of(tmp_path / "exports", "consumer_connection", group="room-report", broker=LONG_BROKER)
         assert error.type == "SourceNotGiven"
 
@@ -286,7 +290,7 @@ class TestWhatIsRecorded:
         path.write_text(
             path.read_text().replace("-n 127.0.0.1:22000", r"-n 127.0.0.1:22000\;127.0.0.1:22001")
         )
-        made(tmp_path / "exports", Sources(texts=[folder]))
+        convert_sources(tmp_path / "exports", Sources(texts=[folder]))
         (line,) = envelopes(tmp_path / "exports", "nameserver_route")
         assert line.nameserver == "127.0.0.1:22000;127.0.0.1:22001"
 
@@ -297,22 +301,22 @@ class TestWhatIsRecorded:
         assert all(
             "say with --nameserver" in each for each in refusals(tmp_path / "e", Sources(texts=[folder]))[:3]
         )
-        made(tmp_path / "exports", Sources(texts=[folder], nameserver="ns-1:9876"))
+        convert_sources(tmp_path / "exports", Sources(texts=[folder], nameserver="ns-1:9876"))
         (line,) = envelopes(tmp_path / "exports", "nameserver_route")
         assert line.nameserver == "ns-1:9876"
 
     def test_texts_of_another_system_are_the_same(self, tmp_path: Path, newest: Path) -> None:
-        made(tmp_path / "first", Sources(texts=[newest], captured_at=NOON))
+        convert_sources(tmp_path / "first", Sources(texts=[newest], captured_at=NOON))
         for path in newest.rglob("*.txt"):
             path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-        made(tmp_path / "second", Sources(texts=[newest], captured_at=NOON))
+        convert_sources(tmp_path / "second", Sources(texts=[newest], captured_at=NOON))
         for path in (tmp_path / "first").rglob("*.jsonl"):
             assert (
                 tmp_path / "second" / path.relative_to(tmp_path / "first")
             ).read_bytes() == path.read_bytes()
 
     def test_a_hostile_client_id_is_only_a_name(self, tmp_path: Path, texts: Path) -> None:
-        made(tmp_path / "exports", Sources(texts=[texts]))
+        convert_sources(tmp_path / "exports", Sources(texts=[texts]))
         ids = {line.client_id for line in envelopes(tmp_path / "exports", "consumer_running_info")}
         assert HOSTILE_ID in ids
 
@@ -321,7 +325,7 @@ class TestWhatIsRecorded:
         moved = path.parent / "10.1.0.9@.." / "x"
         moved.parent.mkdir()
         path.rename(moved)
-        made(tmp_path / "exports", Sources(texts=[newest]))
+        convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         ids = {line.client_id for line in envelopes(tmp_path / "exports", "consumer_running_info")}
         assert "10.1.0.9@../x" in ids
 
@@ -331,7 +335,7 @@ class TestWhatIsRecorded:
         (path,) = newest.glob("*/10.1.0.9@order-9")
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(line for line in lines if not line.startswith("consumerGroup ")))
-        made(tmp_path / "exports", Sources(texts=[newest]))
+        convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         (line,) = [
             each
             for each in envelopes(tmp_path / "exports", "consumer_running_info")
@@ -339,7 +343,7 @@ class TestWhatIsRecorded:
         ]
         assert (line.group, line.error) == ("order-service", None)
         (newest / "consumerStatus.txt").unlink()
-        conversion = made(tmp_path / "second", Sources(texts=[newest]))
+        conversion = convert_sources(tmp_path / "second", Sources(texts=[newest]))
         assert any("of which group it is" in notice for notice in conversion.notices)
 
 
@@ -347,7 +351,7 @@ class TestWhatATextDoesNotSay:
     def test_names_that_are_cut_are_completed_from_whole_lists_only(
         self, tmp_path: Path, texts: Path
     ) -> None:
-        made(tmp_path / "exports", Sources(texts=[texts]))
+        convert_sources(tmp_path / "exports", Sources(texts=[texts]))
         error = error_of(tmp_path / "exports", "consume_stats_merged", group="long-names")
         assert error.type == "UnreadableText"
         assert "consumerProgress.txt line " in error.message
@@ -363,17 +367,19 @@ class TestWhatATextDoesNotSay:
         folder = minimum(tmp_path / "texts", stats)
         path = folder / "all.txt"
         whole = path.read_text()
-        made(tmp_path / "first", Sources(texts=[folder]))
+        convert_sources(tmp_path / "first", Sources(texts=[folder]))
         assert {line.broker for line in envelopes(tmp_path / "first", "broker_topic_stats")} == set(BROKERS)
         path.write_text(whole.replace(text("5.5.0", "mqadmin/clusterList.txt"), ""))
-        made(tmp_path / "second", Sources(texts=[folder]))
+        convert_sources(tmp_path / "second", Sources(texts=[folder]))
         for broker in BROKERS:
             error = error_of(tmp_path / "second", "broker_topic_stats", broker=broker)
             assert f"begins with '{LONG_BROKER[:32]}'" in error.message
 
     def test_members_shown_by_a_broker_that_is_not_named_are_of_no_broker(self, tmp_path: Path) -> None:
         members = answer_to("5.5.0", "more/consumerConnection.txt", "consumerConnection", "order-service")
-        conversion = made(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", members)]))
+        conversion = convert_sources(
+            tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", members)])
+        )
         (line,) = [
             each
             for each in envelopes(tmp_path / "exports", "consumer_connection")
@@ -389,7 +395,7 @@ class TestWhatATextDoesNotSay:
             '{"brokerDatas":[{"brokerAddrs":{0:"127.0.0.1:22010"},"brokerName":"hz@broker-a"}],"queueDatas":[]}\n'
         )
         folder = minimum(tmp_path / "texts", members, "# 2026-11-21T12:00:00Z\n", one_broker)
-        made(tmp_path / "exports", Sources(texts=[folder]))
+        convert_sources(tmp_path / "exports", Sources(texts=[folder]))
         brokers = {
             line.broker
             for line in envelopes(tmp_path / "exports", "consumer_connection")
@@ -399,7 +405,7 @@ class TestWhatATextDoesNotSay:
 
     def test_not_online_says_which_broker_it_is_of_and_the_others_are_unknown(self, tmp_path: Path) -> None:
         offline = answer_to("5.5.0", "more/consumerConnection.txt", "consumerConnection", "gone")
-        made(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", offline)]))
+        convert_sources(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", offline)]))
         states = {
             line.broker: [row["state"] for _, row in facts(line)]
             for line in envelopes(tmp_path / "exports", "consumer_connection")
@@ -411,7 +417,7 @@ class TestWhatATextDoesNotSay:
         offline = answer_to("4.9.7", "more/consumerConnection.txt", "consumerConnection", "gone")
         unnamed = offline.partition(" BROKER: ")[0] + "\n\tat org.apache.rocketmq.A.b(C.java:1)\n"
         unnamed = unnamed.replace("-n 127.0.0.1:20000", "-n 127.0.0.1:22000")
-        made(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", unnamed)]))
+        convert_sources(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", unnamed)]))
         (line,) = [
             each for each in envelopes(tmp_path / "exports", "consumer_connection") if each.group == "gone"
         ]
@@ -432,17 +438,17 @@ class TestWhatATextDoesNotSay:
         path = folder / "all.txt"
         whole = path.read_text()
         (folder / name).write_text(text("5.5.0", f"more/{name}"))
-        made(tmp_path / "whole", Sources(texts=[folder]))
+        convert_sources(tmp_path / "whole", Sources(texts=[folder]))
         assert [line.error for line in envelopes(tmp_path / "whole", kind)] == [None]
         full = text("5.5.0", f"mqadmin/{name.partition('-')[0]}.txt")
         path.write_text(whole.replace(full, ""))
-        made(tmp_path / "poor", Sources(texts=[folder]))
+        convert_sources(tmp_path / "poor", Sources(texts=[folder]))
         (line,) = envelopes(tmp_path / "poor", kind)
         assert line.error is not None
         assert message in line.error.message
 
     def test_a_route_as_a_table_is_an_error_line(self, tmp_path: Path) -> None:
-        made(
+        convert_sources(
             tmp_path / "exports",
             Sources(texts=[minimum(tmp_path / "texts", text("5.5.0", "more/topicRoute-l.txt"))]),
         )
@@ -453,13 +459,13 @@ class TestWhatATextDoesNotSay:
     def test_one_topic_of_a_group_is_not_the_group(self, tmp_path: Path) -> None:
         progress = answer_to("5.5.0", "mqadmin/consumerProgress.txt", "consumerProgress", "order-service")
         partial = progress.replace("-g order-service", "-g order-service -t order-events")
-        made(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", partial)]))
+        convert_sources(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", partial)]))
         assert envelopes(tmp_path / "exports", "consume_stats") == []
         error = error_of(tmp_path / "exports", "consume_stats_merged", group="order-service")
         assert "`consumerProgress -t` shows one topic" in error.message
 
     def test_without_a_zone_there_are_no_times(self, tmp_path: Path, newest: Path) -> None:
-        made(tmp_path / "exports", Sources(texts=[newest]))
+        convert_sources(tmp_path / "exports", Sources(texts=[newest]))
         lines = envelopes(tmp_path / "exports", "consumer_running_info")
         rows = [
             row
@@ -477,17 +483,17 @@ class TestWhatATextDoesNotSay:
             text("5.5.0", "more/consumerProgress-all.txt"),
         )
         (folder / "notes.md").write_text("We asked at noon.\n")
-        conversion = made(tmp_path / "exports", Sources(texts=[folder]))
-        told = "\n".join(conversion.notices)
-        assert "nothing is read of `exportConfigs`" in told
-        assert "`consumerProgress` without -g shows sums of groups only" in told
-        assert "notes.md: no text of mqadmin" in told
+        conversion = convert_sources(tmp_path / "exports", Sources(texts=[folder]))
+        notices = "\n".join(conversion.notices)
+        assert "nothing is read of `exportConfigs`" in notices
+        assert "`consumerProgress` without -g shows sums of groups only" in notices
+        assert "notes.md: no text of mqadmin" in notices
 
 
 class TestFailures:
     def test_a_failed_command_is_the_error_that_the_api_would_have_given(self, tmp_path: Path) -> None:
         failed = answer_to("5.5.0", "more/topicStatus.txt", "topicStatus", "no-such-topic")
-        made(
+        convert_sources(
             tmp_path / "exports",
             Sources(texts=[minimum(tmp_path / "texts", failed.replace("topicStatus -t", "topicRoute -t"))]),
         )
@@ -497,11 +503,11 @@ class TestFailures:
 
     def test_a_failure_at_an_address_that_nobody_knows_is_told(self, tmp_path: Path) -> None:
         dead = text("5.5.0", "more/consumerConnection-dead.txt")
-        conversion = made(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", dead)]))
+        conversion = convert_sources(tmp_path / "exports", Sources(texts=[minimum(tmp_path / "texts", dead)]))
         assert any("connect to 127.0.0.1:1 failed" in notice for notice in conversion.notices)
 
     def test_a_client_that_does_not_answer_is_an_error_line(self, tmp_path: Path) -> None:
-        made(
+        convert_sources(
             tmp_path / "exports",
             Sources(texts=[minimum(tmp_path / "texts", text("5.5.0", "more/consumerStatus-no.txt"))]),
         )
@@ -511,7 +517,7 @@ class TestFailures:
         )
 
     @pytest.mark.parametrize(
-        ("name", "kind", "asked"),
+        ("name", "kind", "request_fields"),
         [
             ("topicRoute.txt", "nameserver_route", {"topic": "order-events"}),
             (
@@ -523,22 +529,22 @@ class TestFailures:
         ],
     )
     def test_an_answer_that_is_cut_is_an_error_line_and_the_others_stay(
-        self, tmp_path: Path, texts: Path, name: str, kind: str, asked: dict[str, str]
+        self, tmp_path: Path, texts: Path, name: str, kind: str, request_fields: dict[str, str]
     ) -> None:
-        made(tmp_path / "whole", Sources(texts=[texts]))
+        convert_sources(tmp_path / "whole", Sources(texts=[texts]))
         path = texts / name
         commands = path.read_text().split("# 2026-")
-        subject = asked.get("topic") or asked["group"]
+        subject = request_fields.get("topic") or request_fields["group"]
         index = next(
             index
             for index, each in enumerate(commands)
             if f" {subject} " in each.partition("\n$ ")[2].partition("\n")[0] and "\tat" not in each
         )
-        kept = commands[index].rstrip("\n").split("\n")
-        commands[index] = "\n".join(kept[: len(kept) // 2 + 1]) + "\n\n"
+        command_lines = commands[index].rstrip("\n").split("\n")
+        commands[index] = "\n".join(command_lines[: len(command_lines) // 2 + 1]) + "\n\n"
         path.write_text("# 2026-".join(commands))
-        made(tmp_path / "cut", Sources(texts=[texts]))
-        error = error_of(tmp_path / "cut", kind, **asked)
+        convert_sources(tmp_path / "cut", Sources(texts=[texts]))
+        error = error_of(tmp_path / "cut", kind, **request_fields)
         assert error.type == "UnreadableText"
         assert error.message.startswith(f"{name} line ")
 
@@ -546,7 +552,7 @@ class TestFailures:
             return [
                 (line.topic, line.group, line.broker, line.payload)
                 for line in envelopes(tmp_path / place, kind)
-                if any(getattr(line, key) != value for key, value in asked.items())
+                if any(getattr(line, key) != value for key, value in request_fields.items())
             ]
 
         assert others("cut") == others("whole")
@@ -554,7 +560,7 @@ class TestFailures:
     def test_a_running_info_that_is_cut_is_an_error_line(self, tmp_path: Path, texts: Path) -> None:
         (path,) = texts.glob("*/10.1.0.9@order-9")
         path.write_text(path.read_text().partition("#Consumer MQ Detail#")[0])
-        made(tmp_path / "exports", Sources(texts=[texts]))
+        convert_sources(tmp_path / "exports", Sources(texts=[texts]))
         error = error_of(tmp_path / "exports", "consumer_running_info", client_id="10.1.0.9@order-9")
         assert error.type == "UnreadableText"
         assert "#Consumer MQ Detail#" in error.message
@@ -571,11 +577,11 @@ class TestFailures:
             failed.split("\n")[0], "# 2026-11-21T23:30:00Z"
         )
         folder = minimum(tmp_path / "texts", later, failed)
-        conversion = made(tmp_path / "exports", Sources(texts=[folder]))
+        conversion = convert_sources(tmp_path / "exports", Sources(texts=[folder]))
         (line,) = envelopes(tmp_path / "exports", "nameserver_route")
         assert line.payload is not None
         assert '"readQueueNums":8' in line.payload
-        assert any("order-events: was asked twice" in notice for notice in conversion.notices)
+        assert any("order-events: has two different answers" in notice for notice in conversion.notices)
 
 
 class TestRefused:
@@ -658,7 +664,7 @@ class TestRefused:
             same = same.replace(f"exportMetadata/{address}", "exportMetadata/all")
         path.write_text(same)
         (folder / "exportMetadata" / min(addresses)).rename(folder / "exportMetadata" / "all")
-        made(tmp_path / "exports", Sources(texts=[folder]))
+        convert_sources(tmp_path / "exports", Sources(texts=[folder]))
         for broker in BROKERS:
             error = error_of(tmp_path / "exports", "broker_topic_config", broker=broker)
             assert error.type == "IncompleteSource"
@@ -681,11 +687,11 @@ class TestBrokersFiles:
         return Sources(texts=[texts], broker_files=[brokers], zone=UTC_ZONE)
 
     def test_are_sealed_with_their_times_and_read(self, tmp_path: Path, sources: Sources) -> None:
-        made(tmp_path / "exports", sources)
+        convert_sources(tmp_path / "exports", sources)
         indexed = envelopes(tmp_path / "exports", "broker_file")
-        given = sorted((tmp_path / "brokers/hz@broker-a").iterdir())
+        source_names = sorted((tmp_path / "brokers/hz@broker-a").iterdir())
         assert sorted(line.file.path for line in indexed if line.file) == [
-            f"broker_files/hz@broker-a/{path.name}" for path in given
+            f"broker_files/hz@broker-a/{path.name}" for path in source_names
         ]
         assert {(line.broker, line.captured_at, line.file.mtime) for line in indexed if line.file} == {
             ("hz@broker-a", NOON, NOON)
@@ -701,7 +707,7 @@ class TestBrokersFiles:
         assert (configs.broker_addr or "").startswith("127.0.0.1:")
 
     def test_offsets_are_read_where_no_text_has_them(self, tmp_path: Path, sources: Sources) -> None:
-        made(tmp_path / "exports", sources)
+        convert_sources(tmp_path / "exports", sources)
         stats = {
             (line.group, line.broker): [row for _, row in facts(line)]
             for line in envelopes(tmp_path / "exports", "consume_stats")
@@ -714,7 +720,9 @@ class TestBrokersFiles:
     def test_pop_groups_are_known_from_files_only(self, tmp_path: Path) -> None:
         brokers = lay_out("5.5.0", "broker_files", tmp_path / "brokers")
         texts = lay_out("5.5.0", "mqadmin", tmp_path / "texts")
-        made(tmp_path / "exports", Sources(texts=[texts], broker_files=[brokers], captured_at=NOON))
+        convert_sources(
+            tmp_path / "exports", Sources(texts=[texts], broker_files=[brokers], captured_at=NOON)
+        )
         (line,) = envelopes(tmp_path / "exports", "broker_message_request_mode")
         ((_, row),) = facts(line)
         assert (row["consumer_group"], row["mode"], row["pop_share_queue_count"]) == ("popping", "POP", 1)
@@ -724,7 +732,9 @@ class TestBrokersFiles:
         texts = lay_out("5.5.0", "mqadmin", tmp_path / "texts")
         lock = '{"table":{"orders@fifo":{2:{"cm":0,"i":60000,"l":1,"o":[5],"oc":{5:1},"popTime":1}}}}'
         (brokers / "hz@broker-a/consumerOrderInfo.json").write_text(lock)
-        made(tmp_path / "exports", Sources(texts=[texts], broker_files=[brokers], captured_at=NOON))
+        convert_sources(
+            tmp_path / "exports", Sources(texts=[texts], broker_files=[brokers], captured_at=NOON)
+        )
         (row,) = [
             row
             for line in envelopes(tmp_path / "exports", "consumer_order_info")
@@ -739,7 +749,7 @@ class TestBrokersFiles:
         folder = tmp_path / "brokers/hz@broker-a"
         (folder / "topics.json").write_bytes((folder / "topics.json").read_bytes()[:391])
         os.utime(folder / "topics.json", (NOON.timestamp(), NOON.timestamp()))
-        conversion = made(tmp_path / "exports", sources)
+        conversion = convert_sources(tmp_path / "exports", sources)
         (configs,) = [
             line
             for line in envelopes(tmp_path / "exports", "broker_topic_config")
@@ -755,7 +765,9 @@ class TestBrokersFiles:
         folder = tmp_path / "brokers/hz@broker-a"
         for name in ("subscriptionGroup.json", "subscriptionGroup.json.bak"):
             (folder / name).write_text("{")
-        made(tmp_path / "exports", replace(sources, texts=[minimum(tmp_path / "few")], captured_at=NOON))
+        convert_sources(
+            tmp_path / "exports", replace(sources, texts=[minimum(tmp_path / "few")], captured_at=NOON)
+        )
         error = error_of(tmp_path / "exports", "broker_subscription_group", broker="hz@broker-a")
         assert error.type == "UnreadableText"
         assert error.message.startswith("hz@broker-a: subscriptionGroup.json is damaged")
@@ -764,7 +776,7 @@ class TestBrokersFiles:
         folder = tmp_path / "brokers/hz@broker-a"
         for path in folder.glob("topics.json*"):
             path.unlink()
-        conversion = made(
+        conversion = convert_sources(
             tmp_path / "exports", replace(sources, texts=[minimum(tmp_path / "few")], captured_at=NOON)
         )
         assert envelopes(tmp_path / "exports", "broker_topic_config") == []

@@ -1,4 +1,4 @@
-"""A tree of offset files, as people ship it, gets into an export byte for byte; whatever else lies in it does no harm."""
+"""Offset files of a drop folder are copied to an export byte for byte; other entries do no harm."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ WRITTEN = datetime(2026, 11, 17, 23, 59, 58, 123456, tzinfo=UTC)
 MAIN = b'{\n\t"offsetTable":{}\n}'
 
 
-class Made(NamedTuple):
-    """An export that was made of a tree."""
+class LandedExport(NamedTuple):
+    """An export of a drop folder."""
 
     landed: Landed
     directory: Path
@@ -36,7 +36,7 @@ class Made(NamedTuple):
 
     @property
     def errors(self) -> list[tuple[str, str, str, str, str]]:
-        """The error lines: host, client id, group, type and sentence."""
+        """Return the error lines: host, client id, group, type and sentence."""
         return [
             (line["host"], line["client_id"], line["group"], line["error"]["type"], line["error"]["message"])
             for line in self.lines
@@ -45,7 +45,7 @@ class Made(NamedTuple):
 
     @property
     def files(self) -> list[tuple[str, str, str, str]]:
-        """Whose files are in the export, and which: host, client id, group and file name."""
+        """Return the files in the export: host, client id, group and file name."""
         return [
             (line["host"], line["client_id"], line["group"], line["path"].rpartition("/")[2])
             for line in self.lines
@@ -61,10 +61,10 @@ def drop(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def landing(tmp_path: Path, drop: Path) -> Callable[..., Made]:
-    """Lands the tree into an export that is sealed and verified."""
+def landing(tmp_path: Path, drop: Path) -> Callable[..., LandedExport]:
+    """Return a function that lands the drop folder in an export, seals and verifies it."""
 
-    def made(**options: Any) -> Made:
+    def land_drop_folder(**options: Any) -> LandedExport:
         exports = tmp_path / "exports"
         with ExportWriter(exports, "prod", DS) as writer:
             writer.payload("nameserver_topic_list", NOON, '{"topicList":["t"]}', nameserver="ns:9876")
@@ -86,9 +86,9 @@ def landing(tmp_path: Path, drop: Path) -> Callable[..., Made]:
             else []
         )
         assert tuple(said) == landed.remarks
-        return Made(landed, writer.directory, lines)
+        return LandedExport(landed, writer.directory, lines)
 
-    return made
+    return land_drop_folder
 
 
 def put(path: Path, content: bytes = MAIN, written: datetime = WRITTEN) -> Path:
@@ -99,7 +99,9 @@ def put(path: Path, content: bytes = MAIN, written: datetime = WRITTEN) -> Path:
     return path
 
 
-def test_files_of_java_and_go_are_landed_byte_for_byte(drop: Path, landing: Callable[..., Made]) -> None:
+def test_files_of_java_and_go_are_landed_byte_for_byte(
+    drop: Path, landing: Callable[..., LandedExport]
+) -> None:
     contents = {
         "10.1.1.21/10.1.1.21@DEFAULT/prices/offsets.json": MAIN,
         "10.1.1.21/10.1.1.21@DEFAULT/prices/offsets.json.bak": b"",
@@ -108,11 +110,11 @@ def test_files_of_java_and_go_are_landed_byte_for_byte(drop: Path, landing: Call
     }
     for path, content in contents.items():
         put(drop / path, content)
-    made = landing()
-    assert made.landed == Landed(4, sum(map(len, contents.values())), 0, ())
-    assert [line["path"] for line in made.lines] == [f"offset_files/{path}" for path in contents]
-    for line, content in zip(made.lines, contents.values(), strict=True):
-        assert (made.directory / line["path"]).read_bytes() == content
+    result = landing()
+    assert result.landed == Landed(4, sum(map(len, contents.values())), 0, ())
+    assert [line["path"] for line in result.lines] == [f"offset_files/{path}" for path in contents]
+    for line, content in zip(result.lines, contents.values(), strict=True):
+        assert (result.directory / line["path"]).read_bytes() == content
         assert (line["size"], line["sha256"]) == (len(content), sha256(content).hexdigest())
         assert (line["mtime"], line["moment"]) == ("2026-11-17T23:59:58.123456Z", 0)
         assert line["captured_at"] == "2026-11-18T12:00:00.000000Z"
@@ -127,16 +129,16 @@ HARD_NAMES = [
 
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["host", "client_id", "group"])
 def test_names_are_kept_in_the_line_whatever_they_are_and_places_are_harmless(
-    drop: Path, landing: Callable[..., Made], level: int
+    drop: Path, landing: Callable[..., LandedExport], level: int
 ) -> None:
     owners = {(*("h", "c", "g")[:level], name, *("h", "c", "g")[level + 1 :]) for name in HARD_NAMES}
     for owner in owners:
         put(drop.joinpath(*owner, "offsets.json"), "/".join(owner).encode())
-    made = landing()
-    assert made.landed.remarks == ()
-    assert {file[:3] for file in made.files} == owners
-    for line in made.lines:
-        path = made.directory / line["path"]
+    result = landing()
+    assert result.landed.remarks == ()
+    assert {file[:3] for file in result.files} == owners
+    for line in result.lines:
+        path = result.directory / line["path"]
         assert path.read_bytes() == "/".join((line["host"], line["client_id"], line["group"])).encode()
         assert all(set(part) <= set(SAFE) and part[0] not in "._" for part in line["path"].split("/"))
 
@@ -144,7 +146,7 @@ def test_names_are_kept_in_the_line_whatever_they_are_and_places_are_harmless(
 SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@-._%~"
 
 
-def test_the_order_is_that_of_the_names_bytes(drop: Path, landing: Callable[..., Made]) -> None:
+def test_the_order_is_that_of_the_names_bytes(drop: Path, landing: Callable[..., LandedExport]) -> None:
     for host in ("b", "\U0001f680", "a", "\ufb01", "B", "a0"):
         put(drop / host / "c" / "g" / "offsets.json")
     assert [file[0] for file in landing().files] == ["B", "a", "a0", "b", "\ufb01", "\U0001f680"]
@@ -156,8 +158,8 @@ def make_link(path: Path) -> None:
 
 def make_socket(path: Path) -> None:
     # From inside the folder, for a socket's address is short.
-    with socket.socket(socket.AF_UNIX) as made, chdir(path.parent):
-        made.bind(path.name)
+    with socket.socket(socket.AF_UNIX) as result, chdir(path.parent):
+        result.bind(path.name)
 
 
 @pytest.mark.parametrize(
@@ -171,22 +173,22 @@ def make_socket(path: Path) -> None:
     ids=["link", "pipe", "folder", "socket"],
 )
 def test_only_regular_files_are_read(
-    tmp_path: Path, drop: Path, landing: Callable[..., Made], make: Callable[[Path], None], what: str
+    tmp_path: Path, drop: Path, landing: Callable[..., LandedExport], make: Callable[[Path], None], what: str
 ) -> None:
     put(tmp_path / "secret" / "c" / "g" / "offsets.json", b"secret")
     put(drop / "h" / "c" / "g" / "offsets.json.bak")
     make(drop / "h" / "c" / "g" / "offsets.json")
-    made = landing()
-    assert made.files == [("h", "c", "g", "offsets.json.bak")]
+    result = landing()
+    assert result.files == [("h", "c", "g", "offsets.json.bak")]
     sentence = f"offsets.json is {what}; only a regular file is read"
-    assert made.errors == [("h", "c", "g", "NotARegularFile", sentence)]
-    assert "path" in made.lines[0]  # It says which file of the pair it is.
+    assert result.errors == [("h", "c", "g", "NotARegularFile", sentence)]
+    assert "path" in result.lines[0]  # It says which file of the pair it is.
 
 
 def test_devices_are_not_even_opened(
-    drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+    drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only root can make one, so the file is one by its status alone."""
+    """Only root can create one, so only the file's status says that it is one."""
     put(drop / "h" / "c" / "g" / "offsets.json")
     looked, opened = os.stat, os.open
 
@@ -210,21 +212,23 @@ def test_devices_are_not_even_opened(
 
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["host", "client_id", "group"])
 def test_no_folder_is_reached_through_a_link(
-    tmp_path: Path, drop: Path, landing: Callable[..., Made], level: int
+    tmp_path: Path, drop: Path, landing: Callable[..., LandedExport], level: int
 ) -> None:
     put(tmp_path / "secret" / "c" / "g" / "offsets.json", b"secret")
     link = drop.joinpath(*("h", "c", "g")[: level + 1])
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to([tmp_path / "secret", tmp_path / "secret" / "c", tmp_path / "secret" / "c" / "g"][level])
-    made = landing()
-    assert made.files == []
-    ((*owner, error_type, sentence),) = made.errors
+    result = landing()
+    assert result.files == []
+    ((*owner, error_type, sentence),) = result.errors
     assert owner == [*("h", "c", "g")[: level + 1], *["(unknown)"] * (2 - level)]
     assert error_type == "NotARegularFile"
     assert "is a symbolic link; nothing is read through it" in sentence
 
 
-def test_a_pipe_in_the_place_of_a_folder_holds_nobody(drop: Path, landing: Callable[..., Made]) -> None:
+def test_a_pipe_in_the_place_of_a_folder_holds_nobody(
+    drop: Path, landing: Callable[..., LandedExport]
+) -> None:
     os.mkfifo(drop / "h")
     assert landing().errors[0][3:] == (
         "NotARegularFile",
@@ -233,7 +237,7 @@ def test_a_pipe_in_the_place_of_a_folder_holds_nobody(drop: Path, landing: Calla
 
 
 def test_the_drop_folder_itself_may_be_a_link(
-    tmp_path: Path, drop: Path, landing: Callable[..., Made]
+    tmp_path: Path, drop: Path, landing: Callable[..., LandedExport]
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json")
     (tmp_path / "link").symlink_to(drop)
@@ -242,7 +246,7 @@ def test_the_drop_folder_itself_may_be_a_link(
 
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["host", "client_id", "group"])
 def test_a_name_that_is_no_utf_8_is_an_error_in_an_escaped_form(
-    drop: Path, landing: Callable[..., Made], level: int
+    drop: Path, landing: Callable[..., LandedExport], level: int
 ) -> None:
     names = [b"h", b"c", b"g"]
     names[level] = b"caf\xe9"
@@ -257,19 +261,19 @@ def test_a_name_that_is_no_utf_8_is_an_error_in_an_escaped_form(
 
 
 def test_a_file_above_the_limit_is_not_copied_and_one_at_the_limit_is(
-    drop: Path, landing: Callable[..., Made]
+    drop: Path, landing: Callable[..., LandedExport]
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json", b"x" * 101)
     put(drop / "h" / "c" / "g" / "offsets.json.bak", b"x" * 100)
-    made = landing(limit_bytes=100)
-    assert made.files == [("h", "c", "g", "offsets.json.bak")]
-    assert made.errors == [
+    result = landing(limit_bytes=100)
+    assert result.files == [("h", "c", "g", "offsets.json.bak")]
+    assert result.errors == [
         ("h", "c", "g", "FileTooLarge", "offsets.json has 101 bytes, and the limit is 100")
     ]
 
 
 def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
-    drop: Path, landing: Callable[..., Made]
+    drop: Path, landing: Callable[..., LandedExport]
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json")
     put(drop / "h" / "c" / "g" / "offsets.json.tmp")
@@ -277,11 +281,11 @@ def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
     put(drop / "h" / "c" / "g" / "a folder" / "offsets.json")
     put(drop / "h" / "c" / "stray")
     put(drop / "README")
-    made = landing()
-    assert made.files == [("h", "c", "g", "offsets.json")]
-    assert made.errors == []
+    result = landing()
+    assert result.files == [("h", "c", "g", "offsets.json")]
+    assert result.errors == []
     names = "offset.json, offset.json.bak, offsets.json, offsets.json.bak"
-    assert set(made.landed.remarks) == {
+    assert set(result.landed.remarks) == {
         (
             "Offset files: 1 files lie where only the folder of a host is looked for, and are not in the export; the first is "
             "'README'."
@@ -297,26 +301,28 @@ def test_what_is_no_offset_file_is_counted_and_the_first_is_named(
     }
 
 
-def test_an_empty_tree_is_told(drop: Path, landing: Callable[..., Made]) -> None:
+def test_an_empty_tree_is_told(drop: Path, landing: Callable[..., LandedExport]) -> None:
     (drop / "h" / "c" / "g").mkdir(parents=True)
-    made = landing()
-    assert made.lines == []
-    assert made.landed.remarks == (f"Offset files: there is none below the drop folder '{drop}'.",)
+    result = landing()
+    assert result.lines == []
+    assert result.landed.remarks == (f"Offset files: there is none below the drop folder '{drop}'.",)
 
 
 def test_a_drop_folder_that_cannot_be_opened_is_an_error_line(
-    tmp_path: Path, landing: Callable[..., Made]
+    tmp_path: Path, landing: Callable[..., LandedExport]
 ) -> None:
     assert landing(drop=tmp_path / "not there").errors == [
         (*["(unknown)"] * 3, "FileUnreadable", "the drop folder cannot be opened: No such file or directory")
     ]
 
 
-def test_files_written_after_the_day_are_landed_and_told(drop: Path, landing: Callable[..., Made]) -> None:
+def test_files_written_after_the_day_are_landed_and_told(
+    drop: Path, landing: Callable[..., LandedExport]
+) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json", written=NOON + timedelta(days=1))
-    made = landing()
-    assert made.landed.file_count == 1
-    assert made.landed.remarks == (
+    result = landing()
+    assert result.landed.file_count == 1
+    assert result.landed.remarks == (
         (
             "Offset files: 1 files were last written after the day of this export, by their hosts' clocks; the first is "
             "'h/c/g/offsets.json'."
@@ -324,8 +330,8 @@ def test_files_written_after_the_day_are_landed_and_told(drop: Path, landing: Ca
     )
 
 
-class Meddler:
-    """Does something to a file whenever it is read, as often as it is told."""
+class ReadHook:
+    """A hook that modifies a file during a limited number of reads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, meddle: Callable[[], None], times: int) -> None:
         self._read = os.read
@@ -334,11 +340,11 @@ class Meddler:
         monkeypatch.setattr(os, "read", self)
 
     def __call__(self, opened: int, size: int) -> bytes:
-        found = self._read(opened, size)
-        if found and self._left:
+        content = self._read(opened, size)
+        if content and self._left:
             self._left -= 1
             self._meddle()
-        return found
+        return content
 
 
 def appending(path: Path) -> Callable[[], None]:
@@ -365,30 +371,32 @@ def rewriting_with_the_old_time(path: Path) -> Callable[[], None]:
 )
 def test_a_file_that_changes_while_it_is_read_is_read_again(
     drop: Path,
-    landing: Callable[..., Made],
+    landing: Callable[..., LandedExport],
     monkeypatch: pytest.MonkeyPatch,
     meddling: Callable[[Path], Callable[[], None]],
     times: int,
 ) -> None:
     path = put(drop / "h" / "c" / "g" / "offsets.json")
     waited: list[float] = []
-    Meddler(monkeypatch, meddling(path), times)
-    made = landing(pause=waited.append)
-    assert (made.directory / made.lines[0]["path"]).read_bytes() == path.read_bytes() != MAIN
+    ReadHook(monkeypatch, meddling(path), times)
+    result = landing(pause=waited.append)
+    assert (result.directory / result.lines[0]["path"]).read_bytes() == path.read_bytes() != MAIN
     assert waited == [0.1, 0.2]
 
 
 def test_a_file_that_never_rests_is_an_error(
-    drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+    drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Meddler(monkeypatch, appending(put(drop / "h" / "c" / "g" / "offsets.json")), 99)
+    ReadHook(monkeypatch, appending(put(drop / "h" / "c" / "g" / "offsets.json")), 99)
     assert landing(pause=lambda _: None).errors[0][3:] == (
         "FileChanging",
         "offsets.json was written to at each of 3 attempts to read it",
     )
 
 
-def test_a_file_that_is_just_being_renamed_is_waited_for(drop: Path, landing: Callable[..., Made]) -> None:
+def test_a_file_that_is_just_being_renamed_is_waited_for(
+    drop: Path, landing: Callable[..., LandedExport]
+) -> None:
     """Java clients before 5.1.0 remove the main file, then rename the new one."""
     new = put(drop / "h" / "c" / "g" / "offsets.json.tmp")
 
@@ -396,13 +404,13 @@ def test_a_file_that_is_just_being_renamed_is_waited_for(drop: Path, landing: Ca
         if new.exists():
             new.rename(new.with_suffix(""))
 
-    made = landing(pause=rename)
-    assert made.files == [("h", "c", "g", "offsets.json")]
-    assert made.errors == []
+    result = landing(pause=rename)
+    assert result.files == [("h", "c", "g", "offsets.json")]
+    assert result.errors == []
 
 
 def test_a_file_that_cannot_be_read_is_an_error_and_the_others_are_landed(
-    drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+    drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(drop / "h" / "c" / "g" / "offsets.json")
     put(drop / "h" / "c" / "g" / "offsets.json.bak")
@@ -414,12 +422,12 @@ def test_a_file_that_cannot_be_read_is_an_error_and_the_others_are_landed(
         return opened(path, *how, **where)
 
     monkeypatch.setattr(os, "open", refuse)
-    made = landing()
-    assert made.files == [("h", "c", "g", "offsets.json.bak")]
-    assert made.errors == [
+    result = landing()
+    assert result.files == [("h", "c", "g", "offsets.json.bak")]
+    assert result.errors == [
         ("h", "c", "g", "FileUnreadable", "offsets.json cannot be read: Permission denied")
     ]
-    assert made.landed.remarks == (
+    assert result.landed.remarks == (
         (
             "Offset files: 1 error lines say what could not be landed; the first is 'h/c/g/offsets.json': offsets.json cannot be "
             "read: Permission denied."
@@ -428,7 +436,7 @@ def test_a_file_that_cannot_be_read_is_an_error_and_the_others_are_landed(
 
 
 def test_a_file_that_becomes_a_link_between_look_and_open_is_not_followed(
-    tmp_path: Path, drop: Path, landing: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, drop: Path, landing: Callable[..., LandedExport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret = put(tmp_path / "secret", b"secret")
     path = put(drop / "h" / "c" / "g" / "offsets.json")
@@ -441,15 +449,15 @@ def test_a_file_that_becomes_a_link_between_look_and_open_is_not_followed(
         return opened(name, *how, **where)
 
     monkeypatch.setattr(os, "open", swap)
-    made = landing(pause=lambda _: None)
-    assert made.files == []
-    assert made.errors[0][3:] == (
+    result = landing(pause=lambda _: None)
+    assert result.files == []
+    assert result.errors[0][3:] == (
         "NotARegularFile",
         "offsets.json is a symbolic link; only a regular file is read",
     )
 
 
-def test_nothing_stays_open(drop: Path, landing: Callable[..., Made]) -> None:
+def test_nothing_stays_open(drop: Path, landing: Callable[..., LandedExport]) -> None:
     for host in range(50):
         put(drop / f"h{host}" / "c" / "g" / "offsets.json")
         (drop / f"h{host}" / "c" / "link").symlink_to(drop)

@@ -1,4 +1,4 @@
-"""What counts as a failure of a capture, and how good a capture is."""
+"""Failures of a capture, and its quality."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ DEFAULTS = CaptureQuality()
 
 def tally(*answers: tuple[dict[str, Any], Answer], counts_proxies: bool = False) -> Tally:
     counted = Tally(counts_proxies=counts_proxies)
-    for asked, answer in answers:
-        counted.add(Question(**{"kind": "broker_config", "broker_addr": "a:1", **asked}), answer)
+    for fields, answer in answers:
+        counted.add(Question(**{"kind": "broker_config", "broker_addr": "a:1", **fields}), answer)
     return counted
 
 
@@ -71,8 +71,8 @@ def test_a_group_that_the_account_may_not_read_is_told_of_as_that() -> None:
 
 
 def test_what_one_name_server_does_not_say_the_others_do() -> None:
-    asked = {"kind": "nameserver_route", "topic": "t", "broker_addr": ""}
-    up, down = (asked | {"nameserver": "up:1"}, said({})), (asked | {"nameserver": "down:1"}, silence())
+    fields = {"kind": "nameserver_route", "topic": "t", "broker_addr": ""}
+    up, down = (fields | {"nameserver": "up:1"}, said({})), (fields | {"nameserver": "down:1"}, silence())
     for order in ((up, down), (down, up)):
         assert (tally(*order).asked_count, tally(*order).failed_count) == (1, 0)
     assert tally(down, down).failed_count == 1

@@ -1,4 +1,4 @@
-"""A server that TLS keeps from answering is told from one that is down, and each cause from the others."""
+"""TLS problems are distinguished from a server that is down, and from each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Certificate:
-    """A certificate that has signed itself, and its key."""
+    """A self-signed certificate and its key."""
 
     def __init__(self, folder: Path, name: str) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -49,7 +49,7 @@ class Certificate:
 
 @contextmanager
 def server(context: ssl.SSLContext | None) -> Iterator[str]:
-    """Shake hands with whatever connects; without a context, speak plainly and end the connection."""
+    """Accept one TLS handshake; without a context, answer in plain text and close the connection."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -323,7 +323,7 @@ def test_a_name_server_that_is_down_costs_only_its_own_lines(
 def test_no_name_server_is_a_sentence_and_no_export(collector: Collector) -> None:
     told = collector.run("127.0.0.1:1", expect=1, retries=0)
     assert told.splitlines()[-1].startswith(
-        "None of the name servers (127.0.0.1:1) tells what there is to collect ("
+        "None of the name servers (127.0.0.1:1) returns topics and brokers ("
     )
     assert collector.exports_seen() == []
 

@@ -1,4 +1,4 @@
-"""One line of an export is an envelope of its file's kind, or is refused with one sentence."""
+"""Every line of an export is an envelope of its file's kind, or raises an error of one sentence."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ERROR = {"type": "org.apache.rocketmq.client.exception.MQClientException", "mess
 
 
 def line(template: dict[str, object], /, **changes: object) -> str:
-    """The line of a template with some fields changed; None takes a field away."""
+    """Return the line of a template with some fields changed; None removes a field."""
     return json.dumps({name: value for name, value in (template | changes).items() if value is not None})
 
 
@@ -238,8 +238,8 @@ def test_any_field_of_any_type_gives_an_envelope_or_an_envelope_error(
 ) -> None:
     with contextlib.suppress(EnvelopeError):
         envelope = parse_envelope(line(template, **changes), str(template["kind"]))
-        given = (envelope.payload, envelope.error, envelope.file, envelope.note)
-        assert sum(each is not None for each in given) == 1
+        contents = (envelope.payload, envelope.error, envelope.file, envelope.note)
+        assert sum(each is not None for each in contents) == 1
 
 
 @pytest.mark.parametrize("name", ["DefaultCluster", "shop prod", "集群", "-", "a" * 255, ".hidden", "a=b"])

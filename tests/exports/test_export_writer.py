@@ -1,4 +1,4 @@
-"""An export appears whole and sealed, or not at all, however its writer ends."""
+"""An export appears complete and sealed or not at all, even if its writer is killed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARTIAL = ".2026-11-16.partial"
 
 
 def write_required(writer: ExportWriter) -> None:
-    """The lines without which no export can be sealed."""
+    """Write the lines that every export requires."""
     writer.payload("nameserver_topic_list", NOON, '{"topicList":["t"]}', nameserver="ns-1:9876")
     writer.error("nameserver_route", NOON, "MQClientException", "CODE: 17", nameserver="ns-1:9876", topic="t")
     writer.payload("consumer_connection", NOON, "{}", **BROKER, group="g")
@@ -47,7 +47,7 @@ def lines(directory: Path, file_name: str) -> list[dict[str, object]]:
 
 
 def refusal(action: ExportWriter) -> str:
-    """The one sentence that a writer is refused with when its block begins."""
+    """Return the single problem that a writer raises when its block begins."""
     with pytest.raises(ExportError) as caught, action:
         pass
     (problem,) = caught.value.problems
@@ -94,7 +94,7 @@ def start(point: str, exports: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def living_writer(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process in the middle of writing the day."""
+    """Start another process that is writing the day."""
     process = start("writing", tmp_path)
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
@@ -165,16 +165,18 @@ class TestWholeExport:
                 thread.start()
             for thread in threads:
                 thread.join()
-        found = lines(writer.directory, "consumer_connections.jsonl")
-        assert len(found) == 1 + 8 * 200
-        assert all(line["payload"] == str(line["group"]) * 500 for line in found[1:] if line["group"] != "g")
+        written_lines = lines(writer.directory, "consumer_connections.jsonl")
+        assert len(written_lines) == 1 + 8 * 200
+        assert all(
+            line["payload"] == str(line["group"]) * 500 for line in written_lines[1:] if line["group"] != "g"
+        )
         assert writer.manifest is not None
         assert len(writer.manifest.attachments) == 8 * 200
 
 
 class TestWrongCalls:
     @pytest.mark.parametrize(
-        ("kind", "asked", "sentence"),
+        ("kind", "request_fields", "sentence"),
         [
             ("nameserver_route", {"nameserver": "ns:1"}, "'topic' is missing"),
             ("nameserver_route", {"nameserver": "ns:1", "topic": ""}, "'topic' must be text"),
@@ -183,11 +185,11 @@ class TestWrongCalls:
         ],
     )
     def test_a_line_that_the_contract_does_not_know_fails_where_it_is_written(
-        self, tmp_path: Path, kind: str, asked: dict[str, str], sentence: str
+        self, tmp_path: Path, kind: str, request_fields: dict[str, str], sentence: str
     ) -> None:
         with ExportWriter(tmp_path, "prod", DS) as writer:
             with pytest.raises(EnvelopeError, match=sentence):
-                writer.payload(kind, NOON, "{}", **asked)
+                writer.payload(kind, NOON, "{}", **request_fields)
             write_required(writer)
         assert writer.manifest is not None
         assert sum(file.line_count or 0 for file in writer.manifest.files) == 3
@@ -298,7 +300,7 @@ class TestOtherWriters:
 
     @pytest.mark.usefixtures("threads_that_change_often")
     def test_of_writers_at_once_one_writes_and_all_others_are_refused(self, tmp_path: Path) -> None:
-        """Three: of two that look for what the dead have left, one must not take the third for dead."""
+        """Of three processes, two that search for abandoned folders must not remove that of the third."""
         for _ in range(300):
             day = tmp_path / os.urandom(4).hex()
             outcomes: list[str] = []
@@ -480,9 +482,9 @@ def test_a_writer_that_is_killed_while_it_replaces_leaves_a_whole_export(
     # The next writer of the cluster finds one of the two, and tidies up.
     with ExportWriter(tmp_path, "prod", DS + timedelta(days=1)) as writer:
         writer.abandon()
-    found = verify(export_directory(tmp_path, "prod", DS))
+    current = verify(export_directory(tmp_path, "prod", DS))
     is_new = survives or point in {"exchanged", "moved in"}
-    assert (found.sha256 != manifest.sha256) == is_new
+    assert (current.sha256 != manifest.sha256) == is_new
     assert names(tmp_path) == {"2026-11-16"}
 
 
@@ -534,7 +536,7 @@ def test_lines_of_the_days_earlier_export_are_copied_without_secrets(tmp_path: P
     earlier = tmp_path / "earlier"
     (earlier / "broker_files" / "a").mkdir(parents=True)
     (earlier / "broker_files" / "a" / "plain_acl.yml").write_bytes(content)
-    told = {"cluster": "prod", "captured_at": "2026-11-16T12:00:00Z", **BROKER}
+    common_fields = {"cluster": "prod", "captured_at": "2026-11-16T12:00:00Z", **BROKER}
     file = {
         "path": "broker_files/a/plain_acl.yml",
         "size": len(content),
@@ -545,7 +547,9 @@ def test_lines_of_the_days_earlier_export_are_copied_without_secrets(tmp_path: P
     with ExportWriter(tmp_path, "prod", DS) as writer:
         write_required(writer)
         for kind, fields in copied.items():
-            writer.copy(kind, json.dumps({"kind": kind, **told, **fields}).encode() + b"\n", earlier, 1)
+            writer.copy(
+                kind, json.dumps({"kind": kind, **common_fields, **fields}).encode() + b"\n", earlier, 1
+            )
     assert writer.manifest == verify(writer.directory)
     for path in writer.directory.rglob("*"):
         assert not path.is_file() or b"hunter2" not in path.read_bytes()

@@ -1,4 +1,4 @@
-"""A sealed directory is proven to be what was captured; anything else is refused, and then nothing is written."""
+"""A sealed directory is verified against its manifest; an invalid one is refused and nothing is written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OFFSETS = "offset_files/10.1.1.21/c@DEFAULT/g/offsets.json"
 
 
 def envelope(kind: str, **fields: object) -> dict[str, object]:
-    """A healthy line of a kind."""
+    """Return a valid line of a kind."""
     keys = {key: 0 if key == "moment" else f"some-{key}" for key in KIND_BY_NAME[kind].keys}
     base = {"kind": kind, "cluster": "prod", "captured_at": "2026-11-16T12:00:00Z"} | keys
     content = {} if "sha256" in fields or "error" in fields else {"payload": "{}"}
@@ -53,15 +53,15 @@ def append(directory: Path, line: dict[str, object]) -> None:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A small directory that can be sealed: all required files, an error, an offset file and its index."""
-    made = tmp_path / "exports" / "prod" / "2026-11-16"
-    made.mkdir(parents=True)
-    append(made, envelope("nameserver_topic_list", captured_at="2026-11-16T00:00:00Z"))
-    append(made, envelope("nameserver_route"))
-    append(made, envelope("nameserver_route", error={"type": "MQClientException", "message": "CODE: 17"}))
-    append(made, envelope("consumer_connection", captured_at="2026-11-16T23:59:59.999999Z"))
-    add_offset_file(made, OFFSETS, b"{}")
-    return made
+    """Return a small directory that can be sealed: all required files, an error, an offset file and its index."""
+    export = tmp_path / "exports" / "prod" / "2026-11-16"
+    export.mkdir(parents=True)
+    append(export, envelope("nameserver_topic_list", captured_at="2026-11-16T00:00:00Z"))
+    append(export, envelope("nameserver_route"))
+    append(export, envelope("nameserver_route", error={"type": "MQClientException", "message": "CODE: 17"}))
+    append(export, envelope("consumer_connection", captured_at="2026-11-16T23:59:59.999999Z"))
+    add_offset_file(export, OFFSETS, b"{}")
+    return export
 
 
 def add_offset_file(directory: Path, path: str, content: bytes, **changes: object) -> None:
@@ -77,7 +77,7 @@ def add_offset_file(directory: Path, path: str, content: bytes, **changes: objec
 
 
 def refused(action: Callable[..., object], *arguments: object, **options: object) -> list[str]:
-    """The problems that an action is refused with."""
+    """Return the problems that an action raises."""
     with pytest.raises(ExportError) as caught:
         action(*arguments, **options)
     assert all(problem in str(caught.value) for problem in caught.value.problems)
@@ -86,7 +86,7 @@ def refused(action: Callable[..., object], *arguments: object, **options: object
 
 
 def refused_unsealed(directory: Path, **options: object) -> list[str]:
-    """The problems that sealing is refused with, having seen that nothing was written."""
+    """Return the problems that sealing raises, and assert that nothing was written."""
     before = sorted(directory.rglob("*"))
     problems = refused(seal, directory, **options)
     assert sorted(directory.rglob("*")) == before
@@ -196,7 +196,7 @@ class TestSeal:
 
 
 class TestRefusals:
-    """Each fault is refused with its place, and leaves no manifest and no temporary file."""
+    """Each fault is reported with its position, and leaves no manifest and no temporary file."""
 
     @pytest.mark.parametrize("name", ["nameserver_topic_lists", "nameserver_routes", "consumer_connections"])
     def test_a_required_file_that_is_missing_or_empty(self, directory: Path, name: str) -> None:
@@ -357,7 +357,7 @@ class TestRefusals:
 
 
 class TestKilled:
-    """Whatever interrupts a seal, there is a whole manifest or none."""
+    """An interrupted seal leaves a complete manifest or none."""
 
     def test_a_failing_disk_leaves_no_manifest(
         self, directory: Path, monkeypatch: pytest.MonkeyPatch

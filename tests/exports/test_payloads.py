@@ -1,4 +1,4 @@
-"""From a payload to facts: every number where it belongs, and none where the payload has none."""
+"""Payloads are parsed to facts; a missing number becomes null, never zero."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def of_sample(kind: str) -> list[list[Fact]]:
 
 
 def assert_fits(fact: Fact) -> None:
-    """The row has columns of its table, and every one of them that may not be null."""
+    """Assert that the row has only columns of its table, and all required ones."""
     columns = COLUMNS[fact.table]
     assert fact.row.keys() <= columns.keys()
     for name, column in columns.items():
@@ -98,13 +98,13 @@ def test_other_kinds_are_kept_and_give_no_facts(kind: str) -> None:
 
 
 def test_each_line_of_the_index_of_offset_files_gives_where_the_file_is_and_no_more() -> None:
-    found = [fact for of_line in of_sample("offset_file") for fact in of_line]
+    fact_list = [fact for of_line in of_sample("offset_file") for fact in of_line]
 
-    for fact in found:
+    for fact in fact_list:
         assert_fits(Fact(fact.table, fact.row | {"line_number": 1}))
-    assert {fact.row["state"] for fact in found} == {"landed"}
-    assert len({fact.row["path"] for fact in found}) == len(found) == 24
-    assert found[0].row["size_bytes"] == 670
+    assert {fact.row["state"] for fact in fact_list} == {"landed"}
+    assert len({fact.row["path"] for fact in fact_list}) == len(fact_list) == 24
+    assert fact_list[0].row["size_bytes"] == 670
 
 
 def test_an_offset_file_that_failed_to_land_says_whose_it_is_and_why() -> None:
@@ -161,15 +161,15 @@ def test_a_client_that_did_not_answer_its_broker_has_nothing_in_memory_and_no_ze
 
 
 def test_a_client_of_the_sample_says_what_it_owns() -> None:
-    found = [fact for of_line in of_sample("consumer_running_info") for fact in of_line]
+    fact_list = [fact for of_line in of_sample("consumer_running_info") for fact in of_line]
     [client] = [
         fact.row
-        for fact in found
+        for fact in fact_list
         if fact.table == "consumer_client" and fact.row["client_id"] == "10.1.0.10@order-2"
     ]
     owned = Counter(
         fact.row["topic"]
-        for fact in found
+        for fact in fact_list
         if fact.table == "observed_owner" and fact.row["client_id"] == "10.1.0.10@order-2"
     )
 
@@ -183,22 +183,22 @@ def test_a_client_of_the_sample_says_what_it_owns() -> None:
 
 
 def test_processes_with_one_client_id_are_told_apart_by_what_each_says_itself() -> None:
-    found = [fact for of_line in of_sample("process_assignment") for fact in of_line]
+    fact_list = [fact for of_line in of_sample("process_assignment") for fact in of_line]
     twins = {
         fact.row["process"]: fact.row["state"]
-        for fact in found
+        for fact in fact_list
         if fact.table == "client_process" and fact.row["client_id"] == "10.1.0.101@member"
     }
     owned = Counter(
         fact.row["process"]
-        for fact in found
+        for fact in fact_list
         if fact.table == "process_owner" and fact.row["client_id"] == "10.1.0.101@member"
     )
 
     assert twins == {"member-1": "online", "member-1x": "online"}
     assert owned == {"member-1": 4, "member-1x": 4}
-    # What a client subscribes to is told of its id, once.
-    assert {fact.table for fact in found} == {"client_process", "process_owner"}
+    # Subscriptions are reported once per client id.
+    assert {fact.table for fact in fact_list} == {"client_process", "process_owner"}
 
 
 def test_brokers_and_their_addresses() -> None:
@@ -226,7 +226,7 @@ def queue_data(broker: str, perm: int = 6, read: int = 4, write: int = 2) -> dic
 
 
 def test_a_route_tells_what_a_consumer_balances() -> None:
-    found = {
+    rows_by_key = {
         row["broker_name"]: (
             row["subscribe_queue_count"],
             row["read_queue_count"],
@@ -238,7 +238,7 @@ def test_a_route_tells_what_a_consumer_balances() -> None:
         )
     }
 
-    assert found == {"b": (4, 4, 2, True), "s": (4, 4, 2, False), "w": (0, 4, 2, False)}
+    assert rows_by_key == {"b": (4, 4, 2, True), "s": (4, 4, 2, False), "w": (0, 4, 2, False)}
 
 
 def test_of_two_entries_of_one_broker_consumers_take_each_queue_once_and_producers_each_entry() -> None:
@@ -275,24 +275,24 @@ def test_a_static_topic_is_balanced_by_its_logical_queues() -> None:
             "currIdMap": {"0": 0, "1": 1, "2": 5},
         }
     }
-    found = {
+    rows_by_key = {
         row["broker_name"]: row
         for row in rows("nameserver_route", route([queue_data("b")], topicQueueMappingByBroker=mapping))
     }
 
-    assert {name: row["subscribe_queue_count"] for name, row in found.items()} == {
+    assert {name: row["subscribe_queue_count"] for name, row in rows_by_key.items()} == {
         "b": 0,
         "__syslo__global__": 3,
     }
-    assert "read_queue_count" not in found["__syslo__global__"]
-    assert {name: row["publish_queue_count"] for name, row in found.items()} == {
+    assert "read_queue_count" not in rows_by_key["__syslo__global__"]
+    assert {name: row["publish_queue_count"] for name, row in rows_by_key.items()} == {
         "b": 0,
         "__syslo__global__": 3,
     }
 
 
 def publish_side(payload: object) -> dict[str, tuple[bool, int | None, int | None, int | None]]:
-    """Broker -> is it in the route, places in the publish list, runs, places that nobody reads."""
+    """Return by broker: whether it is in the route, publish queues, runs, publish queues without readers."""
     return {
         row["broker_name"]: (
             row["is_in_route"],
@@ -531,12 +531,16 @@ def queue_key(broker: str = "broker-a", topic: str = "t", queue_id: str = "0") -
 @pytest.mark.parametrize(
     ("kind", "payload", "sentence"),
     [
-        ("consume_stats", table((queue_key("b"), "{}")), "is of broker b, and broker-a was asked"),
-        ("broker_topic_stats", table((queue_key("b"), OFFSETS)), "is of broker b, and broker-a was asked"),
+        ("consume_stats", table((queue_key("b"), "{}")), "is of broker b, and broker-a was requested"),
+        (
+            "broker_topic_stats",
+            table((queue_key("b"), OFFSETS)),
+            "is of broker b, and broker-a was requested",
+        ),
         (
             "broker_topic_stats",
             table((queue_key(topic="u"), OFFSETS)),
-            "is of topic u, and t was asked for",
+            "is of topic u, and t was requested",
         ),
         (
             "broker_topic_stats",
@@ -621,7 +625,7 @@ def test_an_answer_of_another_group_is_not_read() -> None:
     for group in ("G", "other", "g%other"):
         payload = {"properties": {"consumerGroup": group}, "mqTable": {}}
         assert refusal("consumer_running_info", payload) == (
-            f"the payload.properties.consumerGroup is {group}, and g was asked about"
+            f"the payload.properties.consumerGroup is {group}, and g was requested"
         )
 
 
@@ -653,20 +657,23 @@ def after_pop(milliseconds: int) -> str:
 
 @pytest.mark.parametrize("payload", [OF_5_3_3, OF_5_5_0])
 def test_what_a_fifo_queue_waits_for_is_what_the_brokers_class_says(payload: str) -> None:
-    found = {row["queue_id"]: row for row in rows("consumer_order_info", payload)}
+    rows_by_key = {row["queue_id"]: row for row in rows("consumer_order_info", payload)}
 
     # `getNextOffset` and `getLockFreeTimestamp` of the same objects: 41 and 60 s, 7 and 90 s, none, 9 and a minute ago.
-    assert {queue: (row["head_offset"], row["blocked_until"]) for queue, row in found.items()} == {
+    assert {queue: (row["head_offset"], row["blocked_until"]) for queue, row in rows_by_key.items()} == {
         0: (41, after_pop(60_000)),
         1: (7, after_pop(90_000)),
         2: (None, None),
         3: (9, after_pop(-60_000)),
     }
-    assert [row["redelivery_count"] for row in found.values()] == [0, 2, None, 0]
-    assert [row["in_flight_count"] for row in found.values()] == [2, 2, 0, 1]
-    assert [row["last_offset"] for row in found.values()] == [43, 8, 5, 9]
-    assert (found[1]["next_visible_at"], found[1]["popped_at"]) == (after_pop(60_002), after_pop(2))
-    assert {(row["topic"], row["consumer_group"], row["invisible_ms"]) for row in found.values()} == {
+    assert [row["redelivery_count"] for row in rows_by_key.values()] == [0, 2, None, 0]
+    assert [row["in_flight_count"] for row in rows_by_key.values()] == [2, 2, 0, 1]
+    assert [row["last_offset"] for row in rows_by_key.values()] == [43, 8, 5, 9]
+    assert (rows_by_key[1]["next_visible_at"], rows_by_key[1]["popped_at"]) == (
+        after_pop(60_002),
+        after_pop(2),
+    )
+    assert {(row["topic"], row["consumer_group"], row["invisible_ms"]) for row in rows_by_key.values()} == {
         ("orders", "fifo", 60_000)
     }
 
@@ -779,7 +786,7 @@ def test_an_order_lock_of_nobody_knows_whom_is_no_row(key: str) -> None:
         (
             "consumer_status",
             {"consumerTable": {"another": {}}},
-            "the payload tells of 'another', and 'c' was asked for",
+            "the payload is of client 'another', and 'c' was requested",
         ),
         ("consume_stats", {"offsetTable": None}, "the payload.offsetTable is missing"),
         (
@@ -851,12 +858,12 @@ def test_what_a_proxy_lists_is_not_what_a_broker_lists() -> None:
         "messageModel": "CLUSTERING",
         "consumeType": "CONSUME_ACTIVELY",
     }
-    found = list(facts(envelope("proxy_consumer_connection", payload)))
+    fact_list = list(facts(envelope("proxy_consumer_connection", payload)))
 
-    for fact in found:
+    for fact in fact_list:
         assert_fits(fact)
         assert (fact.row["proxy"], fact.row["consumer_group"]) == ("proxy:8080", "g")
-    assert {fact.table: fact.row.get("consume_type") or fact.row.get("client_id") for fact in found} == {
+    assert {fact.table: fact.row.get("consume_type") or fact.row.get("client_id") for fact in fact_list} == {
         "proxy_presence": "CONSUME_ACTIVELY",
         "proxy_connection": "host@7@0@abc",
         "proxy_subscription": None,
@@ -960,29 +967,29 @@ WHOLE["proxy_consumer_connection"] = WHOLE["consumer_connection"]
 ODD_VALUES = (None, True, -1, 2**40, 2**70, 1.5, "", "x", "9" * 30, [], [None], {}, {"x": None}, {"0": {}})
 
 
-def spoiled(value: object) -> Iterator[object]:
-    """The value with each of its parts replaced by each odd value or left out."""
+def odd_variants(value: object) -> Iterator[object]:
+    """Yield the value with each of its parts replaced by each odd value or removed."""
     yield from ODD_VALUES
     if isinstance(value, dict):
         for key, part in value.items():
             others = {name: other for name, other in value.items() if name != key}
             yield others
-            yield from ({**others, key: odd} for odd in spoiled(part))
+            yield from ({**others, key: odd} for odd in odd_variants(part))
     elif isinstance(value, list):
         for index, part in enumerate(value):
-            yield from ([*value[:index], odd, *value[index + 1 :]] for odd in spoiled(part))
+            yield from ([*value[:index], odd, *value[index + 1 :]] for odd in odd_variants(part))
 
 
 @pytest.mark.parametrize("kind", READ_KINDS)
 def test_a_payload_with_any_part_spoiled_gives_rows_that_fit_or_one_sentence(kind: str) -> None:
     refused = 0
-    for payload in spoiled(WHOLE[kind]):
+    for payload in odd_variants(WHOLE[kind]):
         try:
-            found = list(facts(envelope(kind, payload)))
+            fact_list = list(facts(envelope(kind, payload)))
         except PayloadError as error:
             refused += "\n" not in str(error)
         else:
-            for fact in found:
+            for fact in fact_list:
                 assert_fits(fact)
 
     assert refused > len(ODD_VALUES) / 2
@@ -994,11 +1001,11 @@ def test_of_a_brokers_settings_those_become_rows_that_say_how_clients_fetch() ->
         'initAuthenticationUser={"username":"admin","password":"hidden"}\nserverLoadBalancerEnable=false\n'
         f"enableRetryTopicV2={'x' * 1000}\nnonsense\n"
     )
-    found = list(facts(envelope("broker_config", text)))
+    fact_list = list(facts(envelope("broker_config", text)))
 
-    for fact in found:
+    for fact in fact_list:
         assert_fits(fact)
-    assert {(fact.table, fact.row["setting"], fact.row["value"]) for fact in found} == {
+    assert {(fact.table, fact.row["setting"], fact.row["value"]) for fact in fact_list} == {
         ("broker_setting", "defaultMessageRequestMode", "POP"),
         ("broker_setting", "defaultPopShareQueueNum", "3"),
         ("broker_setting", "serverLoadBalancerEnable", "false"),

@@ -1,4 +1,4 @@
-"""Secrets leave a directory that is sealed, and an export that an older release has sealed, at every moment valid."""
+"""Secrets are removed from directories before sealing, and atomically from exports that an older release has sealed."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ TOPICS = b'{"topicConfigTable":{"token":{"perm":6}}}'
 
 
 def collected(directory: Path, *, secret: str = PLANTED) -> Path:
-    """A directory as a collector without redaction leaves it."""
+    """Return a directory of a collector without redaction."""
     (directory / "broker_files" / "broker-a").mkdir(parents=True)
     (directory / "offset_files" / "host-1").mkdir(parents=True)
-    asked: dict[str, list[dict[str, object]]] = {
+    lines_by_kind: dict[str, list[dict[str, object]]] = {
         "nameserver_topic_list": [{"nameserver": "ns:1", "payload": '{"topicList":["token"]}'}],
         "nameserver_route": [{"nameserver": "ns:1", "topic": "token", "error": {"type": "E", "message": f"secretKey={secret}"}}],
         "consumer_connection": [{**BROKER, "group": "password-reset", "payload": "{}"}],
@@ -53,7 +53,7 @@ def collected(directory: Path, *, secret: str = PLANTED) -> Path:
     }
     for kind, (path, content) in files.items():
         (directory / path).write_bytes(content)
-        asked[kind] = [
+        lines_by_kind[kind] = [
             {
                 **({"broker": "broker-a"} if kind == "broker_file" else {"moment": 0, "host": "h", "client_id": "c", "group": "g"}),
                 "path": path,
@@ -63,7 +63,7 @@ def collected(directory: Path, *, secret: str = PLANTED) -> Path:
             }
         ]  # fmt: skip
     (directory / "broker_files" / "broker-a" / "topics.json").write_bytes(TOPICS)
-    asked["broker_file"].append(
+    lines_by_kind["broker_file"].append(
         {
             "broker": "broker-a",
             "path": "broker_files/broker-a/topics.json",
@@ -73,7 +73,7 @@ def collected(directory: Path, *, secret: str = PLANTED) -> Path:
         }
     )
     names = {"broker_file": "broker_files_index", "offset_file": "offset_files_index"}
-    for kind, lines in asked.items():
+    for kind, lines in lines_by_kind.items():
         text = "".join(json.dumps({"kind": kind, **CAPTURED, **line}) + "\n" for line in lines)
         (directory / f"{names.get(kind, f'{kind}s')}.jsonl").write_text(text)
     (directory / "notes.txt").write_text(f"password: {secret}\nrestarted broker-a\n")
@@ -81,7 +81,7 @@ def collected(directory: Path, *, secret: str = PLANTED) -> Path:
 
 
 def sealed_before(directory: Path, *, secret: str = PLANTED) -> Path:
-    """An export of a release that did not redact, and did not say so."""
+    """Return an export of a release without redaction."""
     seal(collected(directory, secret=secret), is_redacted=True)
     manifest = json.loads((directory / MANIFEST_NAME).read_text())
     del manifest["redaction"]
@@ -150,9 +150,9 @@ def test_a_sealed_export_with_secrets_is_not_changed_by_the_way(tmp_path: Path) 
     with pytest.raises(ExportError, match="ledger exports redact"):
         seal(directory)
     old = verify(directory)
-    made = seal(directory, replace=True)
-    assert made.redaction is not None
-    assert made.redaction.replaces_sha256 == old.sha256
+    new_manifest = seal(directory, replace=True)
+    assert new_manifest.redaction is not None
+    assert new_manifest.redaction.replaces_sha256 == old.sha256
     assert not has_secret(tmp_path)
 
 
@@ -221,9 +221,9 @@ def test_whenever_it_is_killed_the_old_or_the_new_export_is_there(tmp_path: Path
         directory = sealed_before(exports / "prod" / "2026-11-16")
         old = verify(directory).sha256
         is_killed = killed_in_child(directory, killed_at)
-        found = verify(directory)
-        assert (found.sha256 == old) is has_secret(directory)
-        states.append("old" if found.sha256 == old else "new")
+        manifest = verify(directory)
+        assert (manifest.sha256 == old) is has_secret(directory)
+        states.append("old" if manifest.sha256 == old else "new")
         redact_sealed(directory, is_applied=True)
         assert not has_secret(exports)
         assert [path.name for path in (exports / "prod").iterdir()] == ["2026-11-16"]
@@ -235,7 +235,7 @@ def test_whenever_it_is_killed_the_old_or_the_new_export_is_there(tmp_path: Path
 
 
 def killed_in_child(directory: Path, event_count: int) -> bool:
-    """Redact in a process that is killed before it makes one more change than so many; whether it was."""
+    """Redact in a process that is killed after a number of changes; return whether it was killed."""
     child = os.fork()
     if child == 0:
         remaining = event_count

@@ -1,4 +1,4 @@
-"""No value that may be a secret survives redaction, whatever it is written like; what tables need does."""
+"""Redaction removes every value that may be a secret in any format, and keeps the values that tables need."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KEPT_LINES = st.sampled_from(
 
 @st.composite
 def secret_lines(draw: st.DrawFn) -> str:
-    """A logical line of java.util.Properties whose value, or whole text, is secret."""
+    """Generate a logical line of java.util.Properties whose value, or whole text, is secret."""
     pieces = draw(st.lists(st.tuples(FRAGMENT, BETWEEN), min_size=1, max_size=4))
     value = "".join(fragment + between for fragment, between in pieces) + draw(FRAGMENT)
     name = draw(
@@ -116,7 +116,7 @@ def test_a_kept_name_does_not_carry_a_secret(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "visible"),
     [
         ("CODE: 16  DESC: accessKey=hunter2 is refused", "CODE: 16  DESC: accessKey="),
         (f"cannot parse {USER}", 'cannot parse {"username":"rocketmq",'),
@@ -133,10 +133,10 @@ def test_a_kept_name_does_not_carry_a_secret(text: str) -> None:
         ("-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\nend", "end"),
     ],
 )
-def test_a_message_keeps_what_is_no_secret(text: str, kept: str) -> None:
+def test_a_message_keeps_what_is_no_secret(text: str, visible: str) -> None:
     redacted = redact_text(text)
     assert "hunter2" not in redacted
-    assert kept in redacted
+    assert visible in redacted
     assert redact_text(redacted) == redacted
 
 
@@ -226,7 +226,7 @@ def test_a_transcript_keeps_answers_of_known_commands_alone() -> None:
     )
     redacted = redact_transcript(text)
     assert "hunter2" not in redacted
-    for kept in (
+    for visible in (
         "T1\n",
         "T2\n",
         "broker-a\r\n",
@@ -234,7 +234,7 @@ def test_a_transcript_keeps_answers_of_known_commands_alone() -> None:
         "$ mqadmin createUser <redacted>\n",
         "# 2026",
     ):
-        assert kept in redacted
+        assert visible in redacted
     assert redact_transcript(redacted) == redacted
 
 
@@ -267,8 +267,8 @@ def test_other_attachments_stay_byte_for_byte() -> None:
 )
 def test_only_files_of_topics_groups_and_offsets_are_kept_of_a_broker(name: str) -> None:
     assert redact_broker_file(f"broker_files/a/{name}", b'{"x":"hunter2"}') == b"<redacted>\n"
-    kept = b'{"topicConfigTable":{"token":{"perm":6}}}'
-    assert redact_broker_file("broker_files/a/topics.json.bak", kept) == kept
+    visible = b'{"topicConfigTable":{"token":{"perm":6}}}'
+    assert redact_broker_file("broker_files/a/topics.json.bak", visible) == visible
 
 
 def test_fields_that_the_contract_does_not_know_are_redacted_too() -> None:

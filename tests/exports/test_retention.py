@@ -1,4 +1,4 @@
-"""What is old and sealed goes, whole; everything else stays."""
+"""Old sealed exports are removed atomically; everything else remains."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_a_cluster_cannot_lead_out_of_the_exports(tmp_path: Path) -> None:
 
 
 def test_a_removed_export_leaves_nothing(tmp_path: Path) -> None:
-    gone, kept = export(tmp_path, "2026-11-01"), export(tmp_path, "2026-11-02")
-    remove_export(gone)
-    assert [path.name for path in kept.parent.iterdir()] == ["2026-11-02"]
+    outdated, recent = export(tmp_path, "2026-11-01"), export(tmp_path, "2026-11-02")
+    remove_export(outdated)
+    assert [path.name for path in recent.parent.iterdir()] == ["2026-11-02"]
 
 
 def test_a_removal_that_breaks_off_leaves_nothing_that_looks_like_an_export(

@@ -71,7 +71,7 @@ def test_a_bomb_is_kept_as_it_is_with_the_reason_why_it_was_not_read(stage: Stag
     assert sorted(reasons) == [
         ("consume_stats", "objects and arrays nest deeper than 512 levels"),
         ("nameserver_route", "references make the text stand for more than 10000000 values"),
-        ("nameserver_route", "the payload tells of 2147483647 queues; a topic has at most 100000 here"),
+        ("nameserver_route", "the payload has 2147483647 queues; a topic has at most 100000 here"),
     ]
 
 

@@ -111,7 +111,7 @@ class SimulatedCluster:
                 self._under_way -= 1
 
     def calls_of(self, kind: str, **asked: str) -> list[Question]:
-        return [call for call in self.calls if call.kind == kind and asked.items() <= call.asked.items()]
+        return [call for call in self.calls if call.kind == kind and asked.items() <= call.fields.items()]
 
     def _usual(self, asked: Question) -> Answer:
         return self._of_name_server(asked) if asked.nameserver else self._of_broker(asked)
@@ -200,15 +200,15 @@ class Lines:
 
 
 class Steps:
-    """Progress that only counts: part -> (steps done, steps announced)."""
+    """A progress listener that counts: part -> (completed steps, total steps)."""
 
     def __init__(self) -> None:
         self.parts: dict[str, list[int]] = {}
         self._now: list[int] = []
         self._lock = threading.Lock()
 
-    def begin(self, what: str, total: int) -> None:
-        self._now = self.parts[what] = [0, total]
+    def begin(self, name: str, total: int) -> None:
+        self._now = self.parts[name] = [0, total]
 
     def advance(self) -> None:
         with self._lock:
