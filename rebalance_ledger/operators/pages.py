@@ -84,7 +84,7 @@ def _pages_app() -> FastAPI:
     from fastapi import Depends, FastAPI, HTTPException, Request  # noqa: PLC0415
     from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response  # noqa: PLC0415
 
-    # Whoever may see the runs of the DAG may see their results.
+    # Users who may see the runs of the DAG may see their results.
     may_read = requires_access_dag("GET", DagAccessEntity.RUN, DAG_ID)
     app = FastAPI(
         title="Pages of rebalance-ledger",
