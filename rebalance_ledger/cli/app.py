@@ -117,6 +117,9 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", help="File to write: .csv, .json or .parquet.")
+]
 TimeLimit = Annotated[
     float, typer.Option("--timeout-seconds", min=0, help="Time limit in seconds; 0 for none.")
 ]
@@ -175,18 +178,32 @@ def run(
 
 @app.command()
 def sql(
-    query: Annotated[str, typer.Argument(help="One SELECT statement; `-` reads it from standard input.")],
+    query: Annotated[
+        str | None,
+        typer.Argument(help="One SELECT statement; `-` reads it from standard input; none starts a shell."),
+    ] = None,
     output_format: FormatOption = Format.TABLE,
+    output: OutputOption = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
     timeout_seconds: TimeLimit = TIME_LIMIT_S,
 ) -> None:
     """Answer one SQL query over the published tables; see docs/sql.md."""
+    if query is None and sys.stdin.isatty():
+        from rebalance_ledger.cli.shell import run_shell
+
+        run_shell(
+            warehouse,
+            [f"--warehouse={warehouse}", f"--format={output_format}", f"--timeout-seconds={timeout_seconds}"],
+        )
+        return
     row_count = run_sql(
-        query if query != "-" else sys.stdin.read(),
+        query if query not in {None, "-"} else sys.stdin.read(),
         output_format=output_format.value,
         warehouse=warehouse,
         timeout_s=timeout_seconds or None,
+        output=output,
     )
+    _print_output(output, row_count)
     if row_count == 0:
         _print_error(published_days_hint(warehouse))
 
@@ -208,6 +225,7 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: each cluster's newest published day."),
     ] = None,
     output_format: FormatOption = Format.TABLE,
+    output: OutputOption = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
     timeout_seconds: TimeLimit = TIME_LIMIT_S,
     *,
@@ -237,7 +255,9 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         output_format=output_format.value,
         warehouse=warehouse,
         timeout_s=timeout_seconds or None,
+        output=output,
     )
+    _print_output(output, row_count)
     if row_count == 0:
         _print_error(published_days_hint(warehouse, cluster, ds.date() if ds else None))
 
@@ -743,6 +763,14 @@ def main() -> None:
 def _print_error(message: str) -> None:
     """Write an error to stderr with control characters escaped."""
     _stderr.print(visible(message, keep="\n"), soft_wrap=True)
+
+
+def _print_output(output: Path | None, row_count: int) -> None:
+    if output is not None:
+        _stderr.print(
+            f"{row_count} {'row is' if row_count == 1 else 'rows are'} in {visible(str(output))}.",
+            soft_wrap=True,
+        )
 
 
 def _sentence_of_system(error: OSError) -> str:

@@ -60,8 +60,9 @@ def ask(
     output_format: OutputFormat,
     warehouse: str,
     timeout_s: float | None,
+    output: Path | None = None,
 ) -> int:
-    """Answer a question on standard output and return the number of rows.
+    """Answer a question on standard output or into a file, and return the number of rows.
 
     Args:
         name: Of the question, as in `sql/questions`.
@@ -70,6 +71,7 @@ def ask(
         output_format: `table`, `csv` or `json`.
         warehouse: The warehouse's root, a local path or a URI.
         timeout_s: After how many seconds to give up; None waits for ever.
+        output: See `run_sql`.
 
     Raises:
         QueryError: There is no such question, its answer has no such column, or the query fails.
@@ -84,4 +86,5 @@ def ask(
         timeout_s=timeout_s,
         conditions=restricted,
         as_of=ds if of_one_day else None,
+        output=output,
     )

@@ -28,6 +28,9 @@ from rebalance_ledger.warehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from rebalance_ledger.warehouse.query import Result
 
 TERMINAL_ROW_LIMIT = 1000
 """How many rows a table on a terminal shows; a pipe, CSV and JSON get them all."""
@@ -100,6 +103,68 @@ WRITERS: dict[str, Callable[[Sequence[str], Iterator[tuple[Any, ...]], TextIO], 
     "json": write_json,
 }
 """The output formats by their name on the command line."""
+
+
+class CountedRows:
+    """Rows that are counted while they are read."""
+
+    def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
+        self._rows = rows
+        self.count = 0
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def check_output(output: Path) -> None:
+    """Check that the name of a file says its format.
+
+    Raises:
+        QueryError: It does not end with `.csv`, `.json` or `.parquet`.
+    """
+    if output.suffix not in {".csv", ".json", ".parquet"}:
+        raise QueryError(
+            f"--output {output}: the name must end with .csv, .json or .parquet, which is the format."
+        )
+
+
+def write_file(output: Path, result: Result) -> int:
+    """Write an answer into a file, which appears whole or not at all, and return the number of rows.
+
+    Args:
+        output: The file; its suffix is the format.
+        result: The answer.
+
+    Raises:
+        QueryError: The rows cannot be read.
+        OSError: The file cannot be written.
+    """
+    draft = output.with_name(f".{output.name}.draft")
+    try:
+        if output.suffix == ".parquet":
+            row_count = _write_parquet(draft, result)
+        else:
+            rows = CountedRows(result.rows)
+            with draft.open("w", encoding="utf-8", newline="") as out:
+                WRITERS[output.suffix.removeprefix(".")](result.column_names, iter(rows), out)
+            row_count = rows.count
+        draft.replace(output)
+    finally:
+        draft.unlink(missing_ok=True)
+    return row_count
+
+
+def _write_parquet(draft: Path, result: Result) -> int:
+    from pyarrow import parquet  # noqa: PLC0415  # most answers are not written as Parquet
+
+    row_count = 0
+    with parquet.ParquetWriter(draft, result.schema) as writer:
+        for batch in result.batches:
+            writer.write_batch(batch)
+            row_count += batch.num_rows
+    return row_count
 
 
 def _bounded(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ import sys
 from contextlib import contextmanager
 from difflib import get_close_matches
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
@@ -27,6 +27,7 @@ from rebalance_ledger.warehouse.errors import NOT_IN_TIME, NoWarehouseError, Que
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import date
+    from pathlib import Path
 
     from rebalance_ledger.warehouse.snapshot import PublishedDay
 
@@ -52,8 +53,9 @@ def run_sql(
     timeout_s: float | None = None,
     conditions: Mapping[str, str | int | date] | None = None,
     as_of: date | None = None,
+    output: Path | None = None,
 ) -> int:
-    """Answer a query on standard output and return the number of rows.
+    """Answer a query on standard output or into a file, and return the number of rows.
 
     Args:
         query: one SQL statement that reads.
@@ -62,6 +64,7 @@ def run_sql(
         timeout_s: after how many seconds to give up; None waits for ever.
         conditions: See `rebalance_ledger.warehouse.query.query`.
         as_of: See there.
+        output: A file, `.csv`, `.json` or `.parquet`, instead of standard output and `output_format`.
 
     Ctrl-C ends the process at once, with exit code 130.
 
@@ -69,15 +72,19 @@ def run_sql(
         QueryError: what `rebalance_ledger.warehouse.query.query` raises; rows that were read before an error are written.
     """
     with ended_at_once(None if timeout_s is None else timeout_s + _GRACE_S, NOT_IN_TIME):
-        from rebalance_ledger.cli.result_formats import WRITERS
+        from rebalance_ledger.cli.result_formats import WRITERS, CountedRows, check_output, write_file
         from rebalance_ledger.warehouse.query import query as answer
 
+        if output is not None:
+            check_output(output)
         with (
             _bounded_memory(),
             answer(warehouse, query, conditions=conditions, as_of=as_of, timeout_s=timeout_s) as result,
             _until_the_reader_leaves(),
         ):
-            rows = _Counted(result.rows)
+            if output is not None:
+                return write_file(output, result)
+            rows = CountedRows(result.rows)
             WRITERS[output_format](result.column_names, iter(rows), sys.stdout)
         return rows.count
 
@@ -160,19 +167,6 @@ def show_tables(warehouse: str, wanted: str | None = None) -> None:
         console.print(Text(f"\n{status}"))
     with _until_the_reader_leaves():
         sys.stdout.write(written.get())
-
-
-class _Counted:
-    """Rows that are counted while they are read."""
-
-    def __init__(self, rows: Iterator[tuple[Any, ...]]) -> None:
-        self._rows = rows
-        self.count = 0
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for row in self._rows:
-            self.count += 1
-            yield row
 
 
 @contextmanager

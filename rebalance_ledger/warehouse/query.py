@@ -63,10 +63,14 @@ class Result:
         column_names: as the query names them; they may repeat. EXPLAIN has one, `plan`, and a row per line.
         rows: read once, a batch at a time while they are iterated, in Python's types (numbers, `str`, `bool`,
             `date`, `datetime` in UTC, `Decimal`, `list`, `dict`, …).
+        batches: the same rows as Arrow record batches, to be read instead of `rows`.
+        schema: of the batches.
     """
 
     column_names: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
+    batches: Iterator[pa.RecordBatch]
+    schema: pa.Schema
 
 
 def views() -> dict[str, str]:
@@ -135,8 +139,9 @@ class OpenTables:
             reader = relation.to_arrow_reader(_BATCH_ROW_COUNT)
         if statement.type == duckdb.StatementType.EXPLAIN:
             lines = ((line,) for _, plan in _rows(reader, self._read) for line in plan.splitlines())
-            return Result(("plan",), lines)
-        return Result(tuple(reader.schema.names), _rows(reader, self._read))
+            return Result(("plan",), lines, _batches(reader, self._read), reader.schema)
+        names = tuple(reader.schema.names)
+        return Result(names, _rows(reader, self._read), _batches(reader, self._read), reader.schema)
 
     def rows(self, text: str) -> list[dict[str, Any]]:
         """Return all rows of one of the queries, each as column name -> value.
@@ -195,9 +200,13 @@ def _closed_connection() -> duckdb.DuckDBPyConnection:
 
 
 def _rows(reader: pa.RecordBatchReader, read: Collection[pads.Dataset]) -> Iterator[tuple[Any, ...]]:
+    for batch in _batches(reader, read):
+        yield from zip(*(_values(column) for column in batch.columns), strict=True)
+
+
+def _batches(reader: pa.RecordBatchReader, read: Collection[pads.Dataset]) -> Iterator[pa.RecordBatch]:
     with _as_query_error(read):
-        for batch in reader:
-            yield from zip(*(_values(column) for column in batch.columns), strict=True)
+        yield from reader
 
 
 @contextmanager
