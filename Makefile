@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark lint differential fuzz e2e e2e-ci faults e2e-cluster bench airflow docs lock audit clean image up down demo
+.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark lint differential fuzz e2e e2e-ci faults e2e-cluster bench airflow docs pictures lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
@@ -87,6 +87,9 @@ bench: setup ## the hot paths beside what they are compared with: table, docs/be
 docs: setup ## write docs/tables.md and docs/settings.schema.json from the definitions
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.cli.table_reference
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.cli.settings_schema
+
+pictures: setup ## pictures of README and docs from the published sample; wants Chromium
+	@$(IN_ENVIRONMENT) python -m tools.pictures
 
 lock: setup ## resolve the dependencies again, with hashes
 	@.local/uv/bin/uv pip compile --generate-hashes --extra airflow --extra ledger --extra dev --python-version 3.11 --no-header \
