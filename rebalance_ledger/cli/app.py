@@ -224,6 +224,12 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         datetime | None,
         typer.Option(formats=["%Y-%m-%d"], help="UTC day; default: each cluster's newest published day."),
     ] = None,
+    compare_ds: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d"], help="UTC day to compare with; default: the published day before."
+        ),
+    ] = None,
     output_format: FormatOption = Format.TABLE,
     output: OutputOption = None,
     warehouse: WarehouseLocation = _WAREHOUSE,
@@ -255,11 +261,13 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         output_format=output_format.value,
         warehouse=warehouse,
         timeout_s=timeout_seconds or None,
+        compare_ds=compare_ds.date() if compare_ds else None,
         output=output,
     )
     _print_output(output, row_count)
     if row_count == 0:
-        _print_error(published_days_hint(warehouse, cluster, ds.date() if ds else None))
+        for day in dict.fromkeys((ds, compare_ds) if compare_ds else (ds,)):
+            _print_error(published_days_hint(warehouse, cluster, day.date() if day else None))
 
 
 @app.command("explain")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _FOLDER: Final = Path(__file__).resolve().parents[2] / "sql" / "questions"
 _OF_ONE_DAY: Final = re.compile(r"\b(?:latest|previous)\.")
+_OF_TWO_DAYS: Final = re.compile(r"\bprevious\.")
 
 
 def question_names() -> list[str]:
@@ -60,6 +61,7 @@ def ask(
     output_format: OutputFormat,
     warehouse: str,
     timeout_s: float | None,
+    compare_ds: date | None = None,
     output: Path | None = None,
 ) -> int:
     """Answer a question on standard output or into a file, and return the number of rows.
@@ -71,12 +73,16 @@ def ask(
         output_format: `table`, `csv` or `json`.
         warehouse: The warehouse's root, a local path or a URI.
         timeout_s: After how many seconds to give up; None waits for ever.
+        compare_ds: The day to compare with; None for the newest published day before.
         output: See `run_sql`.
 
     Raises:
-        QueryError: There is no such question, its answer has no such column, or the query fails.
+        QueryError: There is no such question, its answer has no such column, it does not compare days, or the query fails.
     """
     text = question_sql(name)
+    if compare_ds is not None and not _OF_TWO_DAYS.search(text):
+        comparing = [other for other in question_names() if _OF_TWO_DAYS.search(question_sql(other))]
+        raise QueryError(f"The question {name} does not compare two days; {', '.join(comparing)} does.")
     of_one_day = _OF_ONE_DAY.search(text) is not None
     restricted = {**conditions, **({"ds": ds} if ds is not None and not of_one_day else {})}
     return run_sql(
@@ -86,5 +92,6 @@ def ask(
         timeout_s=timeout_s,
         conditions=restricted,
         as_of=ds if of_one_day else None,
+        compare_ds=compare_ds,
         output=output,
     )

@@ -121,7 +121,7 @@ class _Screen:
         topics = [row for row in answers["topics"] if topic in {None, row["topic"]}]
         queues = [row for row in answers["queues"] if is_wanted(row)]
         findings = [row for row in answers["findings"] if topic is None or row["topic"] in {None, topic}]
-        self._heading(answers["verdict"], topics, queues, answers["quarantine"])
+        self._heading(answers, topics, queues)
         self._findings(findings)
         self._topics(topics)
         self._queues(queues, has_all=location is not None)
@@ -148,10 +148,8 @@ class _Screen:
             )
         return is_wanted
 
-    def _heading(
-        self, verdict: list[Row], topics: list[Row], queues: list[Row], quarantine: list[Row]
-    ) -> None:
-        day = self._day
+    def _heading(self, answers: dict[str, list[Row]], topics: list[Row], queues: list[Row]) -> None:
+        day, verdict, quarantine = self._day, answers["verdict"], answers["quarantine"]
         gate = f"gate: {verdict[0]['gate_verdict']}" if verdict else ""
         self._line(Text(visible(self._group), style="bold"), f" in {day.cluster} on {day.ds} (UTC), {gate}")
         if quarantine:
@@ -161,15 +159,15 @@ class _Screen:
                 f": the day is published without this group, because of {ids}.",
             )
             return
-        states = sorted({_state(row) for row in topics}) or ["state unknown"]
-        client_counts = [row["client_count"] for row in topics if row["client_count"] is not None]
+        states = list(dict.fromkeys(map(_state, answers["states"]))) or ["state unknown"]
+        client_counts = [row["client_count"] for row in answers["states"] if row["client_count"] is not None]
         members = _plural(max(client_counts), "member") if client_counts else "members unknown"
         counts = ", ".join(
             f"{sum(row['state'] == state for row in queues)} {state}"
             for state in dict.fromkeys(row["state"] for row in queues)
         )
         self._line(
-            f"{'; '.join(states)}; {members}; {_plural(len(topics), 'topic')}; {_plural(len(queues), 'queue')}: {counts or 'none'}"
+            f"{'; '.join(states)}; {members}; {_plural(len({row['topic'] for row in (*topics, *queues)}), 'topic')}; {_plural(len(queues), 'queue')}: {counts or 'none'}"
         )
 
     def _findings(self, findings: list[Row]) -> None:

@@ -53,6 +53,7 @@ def run_sql(
     timeout_s: float | None = None,
     conditions: Mapping[str, str | int | date] | None = None,
     as_of: date | None = None,
+    compare_ds: date | None = None,
     output: Path | None = None,
 ) -> int:
     """Answer a query on standard output or into a file, and return the number of rows.
@@ -64,6 +65,7 @@ def run_sql(
         timeout_s: after how many seconds to give up; None waits for ever.
         conditions: See `rebalance_ledger.warehouse.query.query`.
         as_of: See there.
+        compare_ds: See there.
         output: A file, `.csv`, `.json` or `.parquet`, instead of standard output and `output_format`.
 
     Ctrl-C ends the process at once, with exit code 130.
@@ -79,7 +81,14 @@ def run_sql(
             check_output(output)
         with (
             _bounded_memory(),
-            answer(warehouse, query, conditions=conditions, as_of=as_of, timeout_s=timeout_s) as result,
+            answer(
+                warehouse,
+                query,
+                conditions=conditions,
+                as_of=as_of,
+                compare_ds=compare_ds,
+                timeout_s=timeout_s,
+            ) as result,
             _until_the_reader_leaves(),
         ):
             if output is not None:

@@ -23,7 +23,7 @@ from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
 from rebalance_ledger.warehouse.damage import damage_sentence, find_damage
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, QueryError, one_line
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
-from rebalance_ledger.warehouse.snapshot import Snapshot
+from rebalance_ledger.warehouse.snapshot import PublishedDay, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -92,6 +92,7 @@ def query(
     *,
     conditions: Mapping[str, str | int | date] | None = None,
     as_of: date | None = None,
+    compare_ds: date | None = None,
     timeout_s: float | None = None,
 ) -> Iterator[Result]:
     """Answer one SQL query over the published tables of a warehouse.
@@ -101,6 +102,7 @@ def query(
         text: one statement that reads: SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
         conditions: Values that columns of the answer must have; rows with other values are left out.
         as_of: The day that the schema `latest` shows instead of each cluster's newest one; `previous` shows the day before it.
+        compare_ds: The day that the schema `previous` shows instead.
         timeout_s: after how many seconds a query is aborted; None waits for ever.
 
     Yields:
@@ -110,7 +112,7 @@ def query(
         QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
             query, a condition on a column that the answer does not have, or no answer in time; also while the rows are read.
     """
-    with open_tables(root, [text], as_of=as_of, timeout_s=timeout_s) as tables:
+    with open_tables(root, [text], as_of=as_of, compare_ds=compare_ds, timeout_s=timeout_s) as tables:
         yield tables.query(text, conditions)
 
 
@@ -155,7 +157,12 @@ class OpenTables:
 
 @contextmanager
 def open_tables(
-    root: str, texts: Collection[str], *, as_of: date | None = None, timeout_s: float | None = None
+    root: str,
+    texts: Collection[str],
+    *,
+    as_of: date | None = None,
+    compare_ds: date | None = None,
+    timeout_s: float | None = None,
 ) -> Iterator[OpenTables]:
     """Open the tables that several queries name, all at the same snapshot.
 
@@ -163,6 +170,7 @@ def open_tables(
         root: See `query`.
         texts: The queries, each one statement that reads.
         as_of: See `query`.
+        compare_ds: See `query`.
         timeout_s: After how many seconds the queries together are aborted; None for no limit.
 
     Raises:
@@ -170,7 +178,8 @@ def open_tables(
     """
     with closing(_closed_connection()) as connection:
         statements = {text: _one_reading_statement(connection, text) for text in texts}
-        read = _register(connection, Snapshot(root), "\n".join(texts), as_of)
+        snapshot = Snapshot(root)
+        read = _register(connection, snapshot, "\n".join(texts), snapshot.compared_days(as_of, compare_ds))
         connection.execute("SET lock_configuration = true")
         with _interrupted_after(timeout_s, connection):
             yield OpenTables(connection, statements, read)
@@ -270,7 +279,10 @@ def _one_reading_statement(connection: duckdb.DuckDBPyConnection, text: str) -> 
 
 
 def _register(
-    connection: duckdb.DuckDBPyConnection, snapshot: Snapshot, text: str, as_of: date | None
+    connection: duckdb.DuckDBPyConnection,
+    snapshot: Snapshot,
+    text: str,
+    days_of: tuple[Collection[PublishedDay], Collection[PublishedDay]],
 ) -> Collection[pads.Dataset]:
     """Make the tables and views that the query names known to duckdb, or all if it names none (`SHOW TABLES`).
 
@@ -291,10 +303,7 @@ def _register(
     quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
     for table, rows in read.items():
         _create(connection, table.layer, table.name, rows)
-    latest_days, previous_days = (
-        (snapshot.latest_days, snapshot.previous_days) if as_of is None else snapshot.days_as_of(as_of)
-    )
-    for schema, days in ((LATEST, latest_days), (PREVIOUS, previous_days)):
+    for schema, days in zip((LATEST, PREVIOUS), days_of, strict=True):
         if schema in words:
             for table, table_snapshot in published.items():
                 _create(connection, schema, table.name, table_snapshot.dataset(days))

@@ -9,6 +9,7 @@ What does not belong here: SQL (see query.py), writing (see publish.py).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
@@ -177,18 +178,32 @@ class Snapshot:
     @cached_property
     def latest_days(self) -> frozenset[PublishedDay]:
         """The newest published day of each cluster."""
-        return self._nth_newest_days(0)
+        return self.compared_days(None, None)[0]
 
-    @cached_property
-    def previous_days(self) -> frozenset[PublishedDay]:
-        """The newest published day of each cluster before its latest one."""
-        return self._nth_newest_days(1)
+    def compared_days(
+        self, ds: date | None, compare_ds: date | None
+    ) -> tuple[frozenset[PublishedDay], frozenset[PublishedDay]]:
+        """Return a published day of each cluster, and the day that it is compared with.
 
-    def days_as_of(self, ds: date) -> tuple[frozenset[PublishedDay], frozenset[PublishedDay]]:
-        """Return, of the clusters that have the day published, that day and the newest published one before it."""
-        days = frozenset(day for day in self.days if day.ds == ds)
-        earlier_days = (self.newest_day_before(day.cluster, ds) for day in days)
-        return days, frozenset(day for day in earlier_days if day is not None)
+        Args:
+            ds: The day; None for the newest published day of each cluster.
+            compare_ds: The other day; None for the newest published one before the first.
+        """
+        published: dict[str, list[date]] = defaultdict(list)
+        for day in sorted(self.days):
+            published[day.cluster].append(day.ds)
+        newest, baseline = set(), set()
+        for cluster, all_ds in published.items():
+            chosen = all_ds[-1] if ds is None else ds
+            position = bisect_left(all_ds, chosen)
+            if position == len(all_ds) or all_ds[position] != chosen:
+                continue
+            newest.add(PublishedDay(cluster, chosen))
+            if compare_ds in all_ds:
+                baseline.add(PublishedDay(cluster, compare_ds))
+            elif compare_ds is None and position:
+                baseline.add(PublishedDay(cluster, all_ds[position - 1]))
+        return frozenset(newest), frozenset(baseline)
 
     def newest_day_before(self, cluster: str, ds: date) -> PublishedDay | None:
         """Return the newest published day of a cluster before a day; None if there is none."""
@@ -242,12 +257,6 @@ class Snapshot:
             return _OpenTable(uri, self._options)
         except TableNotFoundError:
             return None
-
-    def _nth_newest_days(self, n: int) -> frozenset[PublishedDay]:
-        days_of: dict[str, list[PublishedDay]] = defaultdict(list)
-        for day in sorted(self.days, reverse=True):
-            days_of[day.cluster].append(day)
-        return frozenset(days[n] for days in days_of.values() if len(days) > n)
 
     def _version(self, table: Table, newest_version: int) -> int | None:
         """Return the greatest version that a publication names for the table; None if none names it.

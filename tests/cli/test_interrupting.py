@@ -20,7 +20,7 @@ ENDLESS = "SELECT count(*) FROM range(1000000000000) AS numbers WHERE range % 13
 UNINTERRUPTIBLE = "SELECT levenshtein(repeat('a', 400000), repeat('b', 400000))"
 """One call of a function, during which duckdb does not look whether it is to stop; it takes minutes."""
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 """Far more than it takes: the queries take minutes, or for ever."""
 
 # The engines are imported before, so that the signal comes while the query is answered, and not at once.
@@ -47,7 +47,7 @@ def started(*words: str) -> subprocess.Popen[str]:
 def last_words(process: subprocess.Popen[str]) -> str:
     """What it says on its error output until it ends; it is ended if it does not end by itself."""
     try:
-        return process.communicate(timeout=PATIENCE_S)[1]
+        return process.communicate(timeout=TIMEOUT_S)[1]
     finally:
         process.kill()
 

@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from rebalance_ledger.cli.app import app
+from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.query import header_comment, query, views
+from tests.support.published_sample import Publisher
 
 QUESTIONS = sorted((Path(__file__).resolve().parents[2] / "sql" / "questions").glob("*.sql"))
 
@@ -263,3 +265,63 @@ def asked(warehouse: str, question: str, *words: str) -> list[dict[str, Any]]:
     assert ended.exit_code == 0, ended.stderr
     rows: list[dict[str, Any]] = json.loads(ended.stdout)
     return rows
+
+
+def test_two_days_of_choice_are_compared(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    queue = {
+        "consumer_group": "g",
+        "topic": "t",
+        "broker_name": "b",
+        "queue_id": 0,
+        "state": "match",
+        "group_state": "online",
+    }
+    for day, owner in ((1, "a"), (2, "b"), (3, "b")):
+        row = queue | {
+            "observed_client_ids": [owner],
+            "expected_client_ids": [owner],
+            "observed_process_count": 1,
+        }
+        publisher.publish("c", f"2026-11-{day:02}", ownership_drift=[row])
+
+    def changes(*arguments: str) -> list[tuple[str, str]]:
+        command = ["ask", "owner_changes", "--warehouse", publisher.root, "--format", "json", *arguments]
+        rows: list[dict[str, Any]] = json.loads(
+            CliRunner().invoke(app, command, catch_exceptions=False).stdout
+        )
+        return [(row["ds_before"], row["ds_now"]) for row in rows]
+
+    assert changes() == []
+    assert changes("--compare-ds", "2026-11-01") == [("2026-11-01", "2026-11-03")]
+    assert changes("--ds", "2026-11-02") == [("2026-11-01", "2026-11-02")]
+    assert changes("--ds", "2026-11-02", "--compare-ds", "2026-11-03") == []
+    assert changes("--ds", "2026-11-01", "--compare-ds", "2026-11-03") == [("2026-11-03", "2026-11-01")]
+
+
+def test_a_day_to_compare_with_that_is_not_published_is_named(shop_warehouse: str) -> None:
+    command = [
+        "ask",
+        "owner_changes",
+        "--cluster",
+        "shop-prod",
+        "--compare-ds",
+        "2026-11-01",
+        "--warehouse",
+        shop_warehouse,
+    ]
+
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
+
+    assert "2026-11-01 is not published" in result.stderr
+
+
+def test_a_question_about_one_day_takes_no_day_to_compare_with(shop_warehouse: str) -> None:
+    with pytest.raises(
+        QueryError, match="The question open_findings does not compare two days; owner_changes does"
+    ):
+        CliRunner().invoke(
+            app,
+            ["ask", "open_findings", "--compare-ds", "2026-11-01", "--warehouse", shop_warehouse],
+            catch_exceptions=False,
+        )

@@ -38,7 +38,7 @@ BROKER_RELEASE: Final = "5.5.0"
 # Without its timers a broker of this release cannot delete topics.
 BROKER: Final = Broker("broker-a", properties={"timerWheelEnable": "true"})
 QUEUE_COUNT: Final = 4
-PATIENCE_S: Final = 120
+TIMEOUT_S: Final = 120
 A_DAY: Final = timedelta(days=1)
 
 # What each queue of `notices` holds at a time. After the first day one more message makes offsets, and so files, longer.
@@ -216,7 +216,7 @@ class Site:
                     return f"{name} of {self.release} was given {given}"
             return None
 
-        wait_until(missing, PATIENCE_S)
+        wait_until(missing, TIMEOUT_S)
 
     def wait_until_at(self, offset: int, *names: str) -> None:
         """Wait until clients would next read this offset of every queue that they hold."""
@@ -229,7 +229,7 @@ class Site:
                     return f"{name} of {self.release} is at {at}"
             return None
 
-        wait_until(missing, PATIENCE_S)
+        wait_until(missing, TIMEOUT_S)
 
     def wait_until_stored(self, offset: int, *names: str) -> None:
         """Wait until both files of clients have this offset of every queue."""
@@ -242,7 +242,7 @@ class Site:
                         return f"{file} has {_offsets_in(file)}"
             return None
 
-        wait_until(missing, PATIENCE_S)
+        wait_until(missing, TIMEOUT_S)
 
 
 @dataclass(frozen=True)
@@ -425,14 +425,14 @@ def _start_everything_again(
                 refusals[site.client_ids[name]] = str(error)
             else:
                 started[site.client_ids[name]] = site.members[name]
-    wait_until(lambda: _without_queues(cluster, started), PATIENCE_S)
+    wait_until(lambda: _without_queues(cluster, started), TIMEOUT_S)
     for site in sites:
         if site.release in CORRECTED_AT_ONCE:
             # Before more comes: a log that had grown past its offset would let it go on from there.
             site.wait_until_at(REMADE_AFTER, "remade")
     cluster.send("notices", (AFTER_THE_RESTART - ON_THE_SECOND_DAY) * QUEUE_COUNT)
     cluster.send("remade", (REMADE_IN_THE_END - REMADE_AFTER) * REMADE_QUEUE_COUNT)
-    wait_until(lambda: _behind(cluster, started), PATIENCE_S)
+    wait_until(lambda: _behind(cluster, started), TIMEOUT_S)
     return refusals, {client_id: cluster.consumed(member) for client_id, member in started.items()}
 
 

@@ -46,7 +46,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 ROOT = Path(__file__).resolve().parents[2]
 NASTY = '10.0.0.66@\'; DROP TABLE t; -- $(id) `id` <script>alert(1)</script> ../../etc/passwd {{7*7}} %s \\ "q" é中'
 SECRET = "s3cret-of-the-test"  # noqa: S105  # one that must not be seen anywhere
-PATIENCE_S = 120
+TIMEOUT_S = 120
 SLOW = {"calls_per_second": 8}
 
 
@@ -87,7 +87,7 @@ class Collector:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
         assert ended.returncode == expect, ended.stderr
@@ -125,7 +125,7 @@ class Collector:
             seen = sum(file.read_bytes().count(b"\n") for file in growing.glob(name))
             return None if seen >= count or process.poll() is not None else f"{seen} of {count} lines"
 
-        wait_until(missing, PATIENCE_S)
+        wait_until(missing, TIMEOUT_S)
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         file = self.directory / KIND_BY_NAME[kind].file_name
@@ -283,7 +283,7 @@ def test_what_a_broadcasting_client_has_read_is_in_its_answers_and_in_its_file(
             return f"{read} of 40 messages are read"
         return None if list(on_disk.rglob("offsets.json")) else "no offset file is written"
 
-    wait_until(missing, PATIENCE_S)
+    wait_until(missing, TIMEOUT_S)
     shutil.copytree(on_disk, tmp_path / "drop" / "10.0.0.3")
     collector.run(*cluster.name_servers, offset_files=str(tmp_path / "drop"))
 
@@ -373,7 +373,7 @@ def test_a_broker_that_stops_answering_half_way_owes_its_lines(
         collector.wait_for_lines(process, 1, "broker_topic_stats")
         assert process.poll() is None
         with cluster.frozen("broker-b"):
-            _, told = process.communicate(timeout=PATIENCE_S)
+            _, told = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 4, told
     assert verify(collector.directory, cluster="c").quality == "degraded"
     assert f"warning: {frozen} was not called any more in this run" in told
@@ -427,7 +427,7 @@ def test_a_collector_that_is_killed_leaves_nothing_that_looks_like_an_export(
             process.wait()
         assert process.returncode == -signal.SIGKILL
         assert collector.exports_seen() == []
-        wait_until(partial(have_ended, jvms), PATIENCE_S)
+        wait_until(partial(have_ended, jvms), TIMEOUT_S)
     collector.run(*cluster.name_servers)
     verify(collector.directory, cluster="c")
     # What the killed ones left is gone with the next run.
@@ -440,7 +440,7 @@ def test_a_collector_that_is_killed_near_its_end_leaves_a_whole_export_or_none(
     moments = ["the last sources are asked", "the manifest is there", "the export has its name"]
     for moment in moments:
         with collector.started(*cluster.name_servers) as process:
-            wait_until(_comes_to(collector, process, moment), PATIENCE_S)
+            wait_until(_comes_to(collector, process, moment), TIMEOUT_S)
             process.send_signal(signal.SIGKILL)
             process.wait()
         # A hidden folder may have the manifest already: readers look at what has a day's name.
@@ -470,7 +470,7 @@ def test_the_death_of_the_admin_client_is_a_sentence_and_no_export(
         collector.wait_for_lines(process, 10)
         (jvm,) = [each for each in psutil.Process(process.pid).children() if "java" in each.name()]
         jvm.kill()
-        _, told = process.communicate(timeout=PATIENCE_S)
+        _, told = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 1
     assert told.splitlines()[-1].startswith("The JVM of RocketMQ's admin client ended while it was asked")
     assert collector.exports_seen() == []
@@ -487,7 +487,7 @@ def test_credentials_are_in_no_argument_no_environment_and_no_file(
         for pid in family:
             for name in ("cmdline", "environ"):
                 assert SECRET.encode() not in Path(f"/proc/{pid}/{name}").read_bytes()
-        out, told = process.communicate(timeout=PATIENCE_S)
+        out, told = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, told
     assert SECRET not in out + told
     assert not [
@@ -503,7 +503,7 @@ def test_a_second_collector_of_the_day_is_refused_while_and_after_the_first_runs
     with collector.started(*cluster.name_servers, **SLOW) as process:
         collector.wait_for_lines(process, 1)
         assert "is being written by another process" in collector.run(*cluster.name_servers, expect=2)
-        _, told = process.communicate(timeout=PATIENCE_S)
+        _, told = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 0, told
     sealed = (collector.directory / MANIFEST_NAME).read_bytes()
     assert "is already an export" in collector.run(*cluster.name_servers, expect=2)
@@ -523,7 +523,7 @@ def test_credentials_of_the_environment_are_not_handed_on(
         collector.wait_for_lines(process, 10)
         (jvm,) = [each for each in psutil.Process(process.pid).children() if "java" in each.name()]
         assert SECRET not in str(jvm.environ()) + str(jvm.cmdline())
-        _, told = process.communicate(timeout=PATIENCE_S)
+        _, told = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 0, told
     finally:
         process.kill()

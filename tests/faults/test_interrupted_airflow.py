@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
 
-PATIENCE_S = 900
+TIMEOUT_S = 900
 DAY = "2026-11-16"
 RUN = f"backfill__{DAY}T00:00:00+00:00"
 # Airflow takes five minutes to notice that a task is dead; the tests do not have to wait so long.
@@ -37,11 +37,11 @@ def test_a_scheduler_that_is_killed_with_its_tasks_publishes_the_day_once_when_i
         project.backfill(DAY, DAY)
         for process in [*wait_for_the_computation(server), scheduler_of(server)]:
             process.kill()
-        server.wait(timeout=PATIENCE_S)
+        server.wait(timeout=TIMEOUT_S)
     assert not (project.warehouse / "gold").exists()
 
     with project.airflow():
-        assert project.api.wait_for([RUN], PATIENCE_S) == ["success"]
+        assert project.api.wait_for([RUN], TIMEOUT_S) == ["success"]
     assert_published_once_and_as_without_airflow(project, tmp_path)
 
 
@@ -60,11 +60,11 @@ def test_a_day_that_is_computed_while_the_metadata_database_is_gone_is_published
                 computation = wait_for_the_computation(server)
                 with metadata.gone():
                     # A scheduler without a database ends, and whatever watches it starts it again.
-                    assert server.wait(timeout=PATIENCE_S) == 1
+                    assert server.wait(timeout=TIMEOUT_S) == 1
                     # Nobody can be told how it ended.
-                    wait_until(lambda: have_ended(computation), PATIENCE_S)
+                    wait_until(lambda: have_ended(computation), TIMEOUT_S)
             with project.airflow():
-                assert project.api.wait_for([RUN], PATIENCE_S) == ["success"]
+                assert project.api.wait_for([RUN], TIMEOUT_S) == ["success"]
             assert_published_once_and_as_without_airflow(project, tmp_path)
     finally:
         processes.close()
@@ -82,7 +82,7 @@ def wait_for_the_computation(server: subprocess.Popen[str]) -> list[psutil.Proce
         is_there = descendants(server.pid, "spark_jobs/build.py")
         return None if is_there else "no task has started the Spark application yet"
 
-    wait_until(missing, PATIENCE_S)
+    wait_until(missing, TIMEOUT_S)
     return descendants(scheduler_of(server).pid)
 
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
 
-PATIENCE_S = 300
+TIMEOUT_S = 300
 ROOT = Path(__file__).resolve().parents[2]
 _WRITE = "spark_jobs.staging:write_table"
 
 
 def ends(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, told = process.communicate(timeout=PATIENCE_S)
+    _, told = process.communicate(timeout=TIMEOUT_S)
     return process.returncode, told
 
 
@@ -67,7 +67,7 @@ def test_a_zombie_that_wakes_up_after_its_retry_has_published_changes_nothing(
 ) -> None:
     ledger = days.monday.copied_to(tmp_path)
     zombie = ledger.start("run", strike=strike)
-    wait_until(is_stopped(zombie), PATIENCE_S)
+    wait_until(is_stopped(zombie), TIMEOUT_S)
     ledger.run("run")
     assert ledger.fingerprint() == days.contents[1]
 
@@ -86,7 +86,7 @@ def test_a_zombie_with_an_input_that_is_no_longer_the_days_publishes_nothing(
     ledger = days.monday.copied_to(tmp_path)
     old = ledger.with_another_tuesday(tmp_path)
     zombie = old.start("run", strike=Strike("spark_jobs.build:verify", 1, "before", "stop"))
-    wait_until(is_stopped(zombie), PATIENCE_S)
+    wait_until(is_stopped(zombie), TIMEOUT_S)
     # The export is landed again, and the day is run from that one.
     landed = old.exports / CLUSTER / str(TUESDAY)
     shutil.rmtree(landed)
@@ -124,7 +124,7 @@ def test_an_export_that_changes_while_it_is_read_is_named_and_nothing_is_publish
 def test_a_jvm_that_dies_is_a_crash_and_the_next_run_ends_right(days: Days, tmp_path: Path) -> None:
     ledger = days.monday.copied_to(tmp_path)
     run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"))
-    wait_until(is_stopped(run), PATIENCE_S)
+    wait_until(is_stopped(run), TIMEOUT_S)
     for jvm in descendants(run.pid, "SparkSubmit"):
         jvm.kill()
     run.send_signal(signal.SIGCONT)
@@ -139,7 +139,7 @@ def test_a_lost_executor_costs_time_and_no_row(days: Days, tmp_path: Path) -> No
     """Two executors in processes of their own, as on a cluster; one is killed in the middle."""
     ledger = days.monday.copied_to(tmp_path)
     run = ledger.start("run", strike=Strike(_WRITE, 9, "after", "stop"), **_two_executors(tmp_path))
-    wait_until(is_stopped(run), PATIENCE_S)
+    wait_until(is_stopped(run), TIMEOUT_S)
     executors = descendants(run.pid, "CoarseGrainedExecutorBackend")
     assert len(executors) == 2
     executors[0].kill()
@@ -166,7 +166,7 @@ def test_whoever_stops_while_it_publishes_is_waited_for(days: Days, tmp_path: Pa
         "publish",
         strike=Strike("rebalance_ledger.warehouse.commits:replace_day", 4, "after", "stop"),
     )
-    wait_until(is_stopped(slow), PATIENCE_S)
+    wait_until(is_stopped(slow), TIMEOUT_S)
     second = ledger.start("step", "publish")
     assert ledger.fingerprint() == days.contents[0]
     slow.send_signal(signal.SIGCONT)

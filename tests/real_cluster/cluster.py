@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 # How long a server or a client may take on a machine that does much else.
-PATIENCE_S = 180.0
+TIMEOUT_S = 180.0
 
 # The clients do every two seconds what they do twice or three times a minute by default.
 _INTERVAL_MS = 2_000
@@ -235,7 +235,7 @@ class RealCluster:
                         return f"{name_server} sees {seen} queues of {topic} on {broker}"
             return None
 
-        wait_until(missing, PATIENCE_S)
+        wait_until(missing, TIMEOUT_S)
 
     def delete_topic(self, topic: str, brokers: Sequence[str] | None = None) -> None:
         """Delete it on brokers (None: all alive), and from the routes of every name server."""
@@ -272,7 +272,7 @@ class RealCluster:
             seen = self.route(topic, self.name_servers[name_server])
             return None if seen == queues else f"name server {name_server} says {seen} of {topic}"
 
-        wait_until(missing, PATIENCE_S)
+        wait_until(missing, TIMEOUT_S)
 
     def start_broker(self, broker: Broker) -> None:
         """Start one more, and wait until every name server that should know it does."""
@@ -534,7 +534,7 @@ class RealCluster:
             self._hosts[member.host].tell("stop_consumer", key=member.key)
             group.members.remove(member)
 
-    def wait_until_stable(self, *groups: Group, seconds: float = PATIENCE_S) -> None:
+    def wait_until_stable(self, *groups: Group, seconds: float = TIMEOUT_S) -> None:
         """Wait until another rebalance would change nothing.
 
         That is so when every broker has exactly the members that send heartbeats to it (and the gRPC clients of its own proxy), when every member sees the
@@ -631,7 +631,7 @@ class RealCluster:
                     return f"{name_server} still lists {broker}"
             return None
 
-        wait_until(missing, PATIENCE_S)
+        wait_until(missing, TIMEOUT_S)
 
     @contextmanager
     def frozen(self, *names: str) -> Iterator[None]:
@@ -661,7 +661,7 @@ class RealCluster:
         _, hard = psutil.Process(self._hosts[host].started.pid).rlimit(psutil.RLIMIT_FSIZE)
         psutil.Process(self._hosts[host].started.pid).rlimit(psutil.RLIMIT_FSIZE, (file_size_bytes, hard))
 
-    def mqadmin(self, *words: str, seconds: float = PATIENCE_S) -> str:
+    def mqadmin(self, *words: str, seconds: float = TIMEOUT_S) -> str:
         """What `mqadmin` prints, in a JVM of its own. What it writes into its folder is in `mqadmin` in ours."""
         folder = self.directory / "mqadmin"
         folder.mkdir(exist_ok=True)
@@ -742,7 +742,7 @@ class RealCluster:
                         return f"{name_server} does not list {name}"
             return None
 
-        wait_until(missing, PATIENCE_S)
+        wait_until(missing, TIMEOUT_S)
 
     def _start_broker(self, broker: Broker) -> None:
         folder = self.directory / broker.name
@@ -830,7 +830,7 @@ class RealCluster:
     def _wait_for_port(self, name: str, address: str) -> None:
         port = int(address.rpartition(":")[2])
         started = self._servers[name]
-        wait_until(lambda: None if started.listens_on(port) else f"{name} does not listen", PATIENCE_S)
+        wait_until(lambda: None if started.listens_on(port) else f"{name} does not listen", TIMEOUT_S)
 
     def _known_to(self, broker: str) -> list[str]:
         """The addresses of the name servers that a broker registers with."""

@@ -6,16 +6,22 @@ and comparing (see `test_real_clusters.py`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.real_cluster import Broker
+from tests.real_cluster.cluster import TIMEOUT_S
 from tests.real_cluster.java_program import OLD_CLIENT
+from tests.real_cluster.processes import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tests.real_cluster import Group, RealCluster
+
+_TOTALS: Final = re.compile(r"(Diff|Inflight) Total: *(-?\d+)")
+"""What `mqadmin consumerProgress` ends with; before 5.0 it has the first alone."""
 
 HZ_A: Final = "hz@broker-a"
 SH_B: Final = "sh@broker-b"
@@ -242,11 +248,25 @@ def start_badly(cluster: RealCluster) -> None:
     gone = start("gone", ["orders"], _ids("10.5.9", 1))
     able_to_rest = [group for group in cluster.groups.values() if group.name != "split"]
     cluster.wait_until_stable(*able_to_rest)
+    wait_until_all_is_committed(cluster, gone)
     cluster.stop_consumers(gone, ["10.5.9.1@1"])
     cluster.kill_broker(DIES)
     halve_route(cluster)
     cluster.wait_until_stable(*able_to_rest)
     cluster.plant_ghost(haunted, "10.5.7.0@ghost", HZ_A)
+
+
+def wait_until_all_is_committed(cluster: RealCluster, group: Group) -> None:
+    """Wait until the brokers have the offsets of all that the group has consumed: what is handed out and not committed may be in flight."""
+    for member in group.members:
+        cluster.persist_offsets(member)
+
+    def missing() -> str | None:
+        text = cluster.mqadmin("consumerProgress", "-g", group.name)
+        counts = dict(_TOTALS.findall(text))
+        return None if counts and set(counts.values()) == {"0"} else text
+
+    wait_until(missing, TIMEOUT_S)
 
 
 def halve_route(cluster: RealCluster) -> None:

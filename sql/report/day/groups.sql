@@ -24,7 +24,7 @@ queues AS (
 states AS (
     SELECT consumer_group, list_sort(list_distinct(list(group_state))) AS group_states
     FROM assignment_fairness
-    WHERE cluster = $cluster AND ds = $ds AND is_effective
+    WHERE cluster = $cluster AND ds = $ds
     GROUP BY consumer_group
 )
 SELECT
