@@ -30,7 +30,7 @@ from strategies import (
     sort_client_ids,
     sort_queues,
 )
-from strategies.batch import NOBODY
+from strategies.batch import NO_OWNER
 from tools.rocketmq_java.gateway import running
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class Sides:
         took_s = time.perf_counter() - begin
         self._owned = {}
         for position, slot in enumerate(slots.tolist()):
-            if slot != NOBODY:
+            if slot != NO_OWNER:
                 self._owned.setdefault(slot, []).append(position)
         return took_s
 

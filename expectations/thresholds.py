@@ -348,7 +348,7 @@ RESTARTS_WITH_STORED_OFFSET: Final = (
     "stored",
     "corrected_by_broker_to_min",
     "corrected_by_broker_to_max",
-    "queue_left_out",
+    "queue_skipped",
 )
 """Reasons in `broadcast_offset.restart_reason` that require a stored offset."""
 

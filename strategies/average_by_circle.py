@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies.batch import NOBODY, Slots, position_in_run
+from strategies.batch import NO_OWNER, Slots, position_in_run
 from strategies.guarantees import EVEN_SHARES
 from strategies.strategy import SlotStrategy, client_position
 
@@ -50,5 +50,5 @@ class Circle(SlotStrategy):
         # 32 bits: numpy divides them about twice as fast, and a topic has far fewer queues than that.
         position = position_in_run(queue_counts).astype(np.int32)
         turn_length = np.repeat(client_counts.astype(np.int32), queue_counts)
-        slots = np.where(turn_length > 0, position % np.maximum(turn_length, 1), np.int32(NOBODY))
+        slots = np.where(turn_length > 0, position % np.maximum(turn_length, 1), np.int32(NO_OWNER))
         return Slots(slots)

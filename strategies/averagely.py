@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
+from strategies.batch import NO_OWNER, Slots, owner_of_each, position_in_run
 from strategies.guarantees import EVEN_SHARES
 from strategies.strategy import SlotStrategy, client_position
 
@@ -59,13 +59,13 @@ def share_of(slot: int, queue_count: int, client_count: int) -> int:
 
 
 def runs(queue_counts: IntArray, client_counts: IntArray) -> SlotArray:
-    """int32[sum of queue_counts]: each queue's client slot, `NOBODY` where there are no clients."""
+    """int32[sum of queue_counts]: each queue's client slot, `NO_OWNER` where there are no clients."""
     divisor = np.maximum(client_counts, 1)
     slots = position_in_run(client_counts)
     subscription = owner_of_each(client_counts)
     taken = (queue_counts // divisor)[subscription] + (slots < (queue_counts % divisor)[subscription])
     has_clients = np.repeat(client_counts > 0, queue_counts)
-    result = np.full(len(has_clients), NOBODY, dtype=np.int32)
+    result = np.full(len(has_clients), NO_OWNER, dtype=np.int32)
     # Shares add up to the queues of their subscription, so the runs fall exactly into its range.
     result[has_clients] = np.repeat(slots.astype(np.int32), taken)
     return result

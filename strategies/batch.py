@@ -22,7 +22,7 @@ IntArray = npt.NDArray[np.int64]
 SlotArray = npt.NDArray[np.int32]
 NameArray = npt.NDArray[np.object_]
 
-NOBODY: Final = -1
+NO_OWNER: Final = -1
 
 QUEUE_ID_BITS: Final = 32
 """Bits of a `queue_key` that are the queue id."""
@@ -131,7 +131,7 @@ class Slots:
     """One client slot for every queue of a batch.
 
     Attributes:
-        slot: int32[Q], the client's slot inside its subscription, `NOBODY` (-1) for none.
+        slot: int32[Q], the client's slot inside its subscription, `NO_OWNER` (-1) for none.
         refused: As in `Owners`.
     """
 
@@ -243,7 +243,7 @@ def expand(starts: IntArray, counts: IntArray) -> IntArray:
 def owners_from_slots(batch: SubscriptionBatch, slots: Slots) -> Owners:
     """Return the pairs behind one slot for every queue."""
     counts = batch.queue_counts()
-    owned = np.flatnonzero(slots.slot != NOBODY)
+    owned = np.flatnonzero(slots.slot != NO_OWNER)
     return Owners(
         subscription_index=owner_of_each(counts)[owned],
         queue_index=position_in_run(counts)[owned],

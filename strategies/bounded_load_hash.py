@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from rebalance_ledger.rocketmq.errors import illegal_argument
-from strategies.batch import NOBODY, Slots
+from strategies.batch import NO_OWNER, Slots
 from strategies.consistent_hash import DEFAULT_VIRTUAL_NODE_COUNT, ring_hashes
 from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
@@ -61,7 +61,7 @@ class BoundedLoadHash(HypotheticalStrategy):
         node_hashes = ring_hashes(
             f"{client_id}-{replica}" for client_id in batch.client_ids for replica in range(self._node_count)
         ).reshape(len(batch.client_ids), self._node_count)
-        result = np.full(len(batch.queue_id), NOBODY, dtype=np.int32)
+        result = np.full(len(batch.queue_id), NO_OWNER, dtype=np.int32)
         for subscription in range(len(batch)):
             slots = members.slots[members.offsets[subscription] : members.offsets[subscription + 1]]
             start, stop = batch.queue_offsets[subscription : subscription + 2].tolist()

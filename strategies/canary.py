@@ -11,7 +11,7 @@ import numpy as np
 
 from rebalance_ledger.rocketmq.errors import illegal_argument
 from strategies.averagely import runs
-from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
+from strategies.batch import NO_OWNER, Slots, owner_of_each, position_in_run
 from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
@@ -82,7 +82,7 @@ def canary_slots(batch: SubscriptionBatch, is_canary: npt.NDArray[np.bool_], sha
     # The k-th part of the list ends where this quotient steps, so that the picked queues lie evenly in it.
     is_picked = (position + 1) * count_here // length > position * count_here // length
 
-    result = np.full(len(subscription), NOBODY, dtype=np.int32)
+    result = np.full(len(subscription), NO_OWNER, dtype=np.int32)
     for members, takes in (
         (everybody, ~is_split[subscription]),
         (canaries, is_split[subscription] & is_picked),

@@ -18,7 +18,7 @@ from rebalance_ledger.rocketmq import java_strings as java
 from rebalance_ledger.rocketmq.errors import RocketMQError, illegal_argument
 from rebalance_ledger.rocketmq.message_queue import queue_text_stem, queue_text_tail
 from strategies.batch import (
-    NOBODY,
+    NO_OWNER,
     QUEUE_ID_BITS,
     Slots,
     expand,
@@ -359,7 +359,7 @@ def _owners_on_rings(
     ring_count: int,
     side: Literal["left", "right"],
 ) -> SlotArray:
-    """int32: the slot that owns each queue on the ring it is looked up on, `NOBODY` on an empty ring.
+    """int32: the slot that owns each queue on the ring it is looked up on, `NO_OWNER` on an empty ring.
 
     All rings are laid end to end in one sorted array of (ring, hash), so that one search serves all queues.
     """
@@ -380,7 +380,7 @@ def _owners_on_rings(
     found = np.searchsorted(keys, queue_ring << _HASH_BITS | queue_hash, side=side)
     start, stop = ring_starts[queue_ring], ring_starts[queue_ring + 1]
     found = np.where(found == stop, start, found)
-    result = np.full(len(queue_ring), NOBODY, dtype=np.int32)
+    result = np.full(len(queue_ring), NO_OWNER, dtype=np.int32)
     on_a_ring = start < stop
     result[on_a_ring] = slots[found[on_a_ring]]
     return result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rebalance_ledger.rocketmq import java_strings as java
-from strategies.batch import NOBODY, Slots, owner_of_each, position_in_run
+from strategies.batch import NO_OWNER, Slots, owner_of_each, position_in_run
 from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
@@ -63,5 +63,5 @@ def cross_topic_slots(batch: SubscriptionBatch, first_turn: IntArray) -> SlotArr
     subscription = owner_of_each(queue_counts)
     turn = position_in_run(queue_counts) + first_turn[subscription]
     member_count = members.counts[subscription]
-    member = np.where(member_count > 0, turn % np.maximum(member_count, 1), NOBODY)
+    member = np.where(member_count > 0, turn % np.maximum(member_count, 1), NO_OWNER)
     return members.slot_of(subscription, member)

@@ -13,7 +13,7 @@ import numpy as np
 
 from rebalance_ledger.rocketmq.errors import illegal_argument
 from strategies.batch import (
-    NOBODY,
+    NO_OWNER,
     SubscriptionBatch,
     first_slots,
     offsets,
@@ -81,8 +81,8 @@ class Members:
         self.slots = position[wanted].astype(np.int32)
 
     def slot_of(self, subscription: IntArray, member: IntArray) -> SlotArray:
-        """int32: the slots of members given by their number inside their subscription; `NOBODY` for -1."""
-        result = np.full(len(member), NOBODY, dtype=np.int32)
+        """int32: the slots of members given by their number inside their subscription; `NO_OWNER` for -1."""
+        result = np.full(len(member), NO_OWNER, dtype=np.int32)
         is_somebody = np.flatnonzero(member >= 0)
         rows = self.offsets[subscription[is_somebody]] + member[is_somebody]
         result[is_somebody] = self.slots[rows]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies.batch import NOBODY, Slots, distinct_queues, owner_of_each
+from strategies.batch import NO_OWNER, Slots, distinct_queues, owner_of_each
 from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
@@ -55,7 +55,7 @@ class LagWeighted(HypotheticalStrategy):
             if batch.client_counts()[subscription[row]] > 0
         }
         slots = lag_weighted_slots(batch, np.maximum(lags[position], 0))
-        slots[np.isin(subscription, list(refused))] = NOBODY
+        slots[np.isin(subscription, list(refused))] = NO_OWNER
         return Slots(slots, refused)
 
 
@@ -69,7 +69,7 @@ def lag_weighted_slots(batch: SubscriptionBatch, lag_count: IntArray) -> SlotArr
         lag_count: int64[Q], how many messages each queue is behind, 0 or more.
     """
     members = Members(batch)
-    result = np.full(len(lag_count), NOBODY, dtype=np.int32)
+    result = np.full(len(lag_count), NO_OWNER, dtype=np.int32)
     for subscription in range(len(batch)):
         start, stop = batch.queue_offsets[subscription : subscription + 2].tolist()
         slots = members.slots[members.offsets[subscription] : members.offsets[subscription + 1]]

@@ -14,7 +14,7 @@ from rebalance_ledger.rocketmq import java_strings as java
 from rebalance_ledger.rocketmq.errors import RocketMQError, null_pointer
 from rebalance_ledger.rocketmq.versions import Client, Language
 from strategies.batch import (
-    NOBODY,
+    NO_OWNER,
     Owners,
     Slots,
     first_slots,
@@ -129,7 +129,7 @@ class MachineRoom(SlotStrategy):
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """Return the runs and what is left over; see `SlotStrategy.raw_slots`."""
         times, refused = self._rooms.times_of_queues(batch)
-        result = np.full(len(times), NOBODY, dtype=np.int32)
+        result = np.full(len(times), NO_OWNER, dtype=np.int32)
         rows = np.flatnonzero(times)
         subscription = owner_of_each(batch.queue_counts())[rows]
         inside_counts = np.bincount(subscription, minlength=len(batch))
@@ -139,7 +139,7 @@ class MachineRoom(SlotStrategy):
         share_here, clients_here = share[subscription], client_counts[subscription]
         in_runs = position < share_here * clients_here
         slot = np.where(in_runs, position // np.maximum(share_here, 1), position - share_here * clients_here)
-        result[rows] = np.where(clients_here > 0, slot, NOBODY)
+        result[rows] = np.where(clients_here > 0, slot, NO_OWNER)
         return Slots(result, refused)
 
 

@@ -17,7 +17,7 @@ from rebalance_ledger.rocketmq.errors import RocketMQError, illegal_argument, nu
 from rebalance_ledger.rocketmq.message_queue import MessageQueue
 from strategies.averagely import Average
 from strategies.batch import (
-    NOBODY,
+    NO_OWNER,
     Owners,
     Slots,
     SubscriptionBatch,
@@ -292,13 +292,13 @@ class MachineRoomNearbyOfSlots(MachineRoomNearby, SlotStrategy):
         """Return the inner strategy's slots, room by room; see `SlotStrategy.raw_slots`."""
         by_room = self._by_room(batch)
         inner = self._inner_slots.slots(by_room.batch)
-        owned = np.flatnonzero(inner.slot != NOBODY)
+        owned = np.flatnonzero(inner.slot != NO_OWNER)
         starts = np.repeat(by_room.batch.client_offsets[:-1], by_room.batch.queue_counts())
         client_rows = by_room.client_rows[starts[owned] + inner.slot[owned]]
-        result = np.full(len(batch.queue_id), NOBODY, dtype=np.int32)
+        result = np.full(len(batch.queue_id), NO_OWNER, dtype=np.int32)
         result[by_room.queue_rows[owned]] = position_in_run(batch.client_counts())[client_rows]
         refused = by_room.refused_with(inner.refused)
-        result[np.isin(owner_of_each(batch.queue_counts()), list(refused))] = NOBODY
+        result[np.isin(owner_of_each(batch.queue_counts()), list(refused))] = NO_OWNER
         return Slots(result, refused)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:

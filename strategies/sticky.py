@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from strategies.batch import NOBODY, Slots, distinct_queues, first_slots, owner_of_each, position_in_run
+from strategies.batch import NO_OWNER, Slots, distinct_queues, first_slots, owner_of_each, position_in_run
 from strategies.guarantees import Guarantees
 from strategies.hypothetical import HypotheticalStrategy, Members
 
@@ -48,7 +48,7 @@ class Sticky(HypotheticalStrategy):
     def _previous_slots(self, batch: SubscriptionBatch) -> SlotArray:
         codes = {client_id: code for code, client_id in enumerate(batch.client_ids)}
         distinct, position = distinct_queues(batch)
-        previous = [codes.get(self._previous.get(queue, ""), NOBODY) for queue in distinct]
+        previous = [codes.get(self._previous.get(queue, ""), NO_OWNER) for queue in distinct]
         return slots_of_clients(batch, np.array(previous, dtype=np.int64)[position])
 
 
@@ -58,7 +58,7 @@ def slots_of_clients(batch: SubscriptionBatch, client_codes: IntArray) -> SlotAr
     Args:
         batch: The subscriptions.
         client_codes: int64[Q], indices into `batch.client_ids`; -1, or a client that is not in the queue's
-            subscription, gives `NOBODY`.
+            subscription, gives `NO_OWNER`.
     """
     client_count = len(batch.client_ids) + 1
     client_keys = owner_of_each(batch.client_counts()) * client_count + batch.client_id_codes
@@ -67,7 +67,7 @@ def slots_of_clients(batch: SubscriptionBatch, client_codes: IntArray) -> SlotAr
     at = np.searchsorted(keys, wanted)
     is_member = (client_codes >= 0) & (np.append(keys, -1)[at] == wanted)
     slots = np.append(first_slots(batch)[first], 0)[at]
-    return np.where(is_member, slots, np.int32(NOBODY))
+    return np.where(is_member, slots, np.int32(NO_OWNER))
 
 
 def sticky_slots(batch: SubscriptionBatch, previous_slots: SlotArray) -> SlotArray:
@@ -75,7 +75,7 @@ def sticky_slots(batch: SubscriptionBatch, previous_slots: SlotArray) -> SlotArr
 
     Args:
         batch: The subscriptions.
-        previous_slots: int32[Q], the first slot of each queue's previous owner, `NOBODY` if it had none or if
+        previous_slots: int32[Q], the first slot of each queue's previous owner, `NO_OWNER` if it had none or if
             that client is gone.
     """
     members = Members(batch)
@@ -87,7 +87,7 @@ def sticky_slots(batch: SubscriptionBatch, previous_slots: SlotArray) -> SlotArr
     open_queue = ~kept & (members.counts > 0)[subscription]
     free = _quotas(batch, members, previous_slots) - held
     member[open_queue] = np.repeat(position_in_run(members.counts), free)
-    member[~kept & ~open_queue] = NOBODY
+    member[~kept & ~open_queue] = NO_OWNER
     return members.slot_of(subscription, member)
 
 
@@ -111,7 +111,7 @@ def _kept(
     """Each queue's previous owner as a member's number, and whether the queue stays with it."""
     subscription = owner_of_each(batch.queue_counts())
     member = _member_of(batch, members, previous_slots)
-    rows = np.flatnonzero(member != NOBODY)
+    rows = np.flatnonzero(member != NO_OWNER)
     owner = members.offsets[subscription[rows]] + member[rows]
     order = np.argsort(owner, kind="stable")
     rank = np.empty(len(rows), dtype=np.int64)
@@ -122,13 +122,13 @@ def _kept(
 
 
 def _member_of(batch: SubscriptionBatch, members: Members, slots: SlotArray) -> IntArray:
-    """int64[Q]: the number, among the distinct clients, of the client in each slot; `NOBODY` stays."""
+    """int64[Q]: the number, among the distinct clients, of the client in each slot; `NO_OWNER` stays."""
     client_counts = batch.client_counts()
     is_first = first_slots(batch) == position_in_run(client_counts)
     number = np.cumsum(is_first) - 1 - np.repeat(members.offsets[:-1], client_counts)
     starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())
-    result = np.full(len(slots), NOBODY, dtype=np.int64)
-    somebody = np.flatnonzero(slots != NOBODY)
+    result = np.full(len(slots), NO_OWNER, dtype=np.int64)
+    somebody = np.flatnonzero(slots != NO_OWNER)
     result[somebody] = number[starts[somebody] + slots[somebody]]
     return result
 
@@ -139,7 +139,7 @@ def _quotas(batch: SubscriptionBatch, members: Members, previous_slots: SlotArra
     subscription = owner_of_each(members.counts)
     queue_subscription = owner_of_each(batch.queue_counts())
     member = _member_of(batch, members, previous_slots)
-    rows = np.flatnonzero(member != NOBODY)
+    rows = np.flatnonzero(member != NO_OWNER)
     held = np.bincount(members.offsets[queue_subscription[rows]] + member[rows], minlength=len(members.slots))
     had_less = held <= share[subscription]
     order = np.lexsort((had_less, subscription))

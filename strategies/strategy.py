@@ -15,7 +15,7 @@ from rebalance_ledger.rocketmq.errors import RocketMQError, illegal_argument
 from rebalance_ledger.rocketmq.java_strings import is_blank
 from rebalance_ledger.rocketmq.versions import Client, Language
 from strategies.batch import (
-    NOBODY,
+    NO_OWNER,
     Owners,
     Slots,
     first_slots,
@@ -135,11 +135,11 @@ class SlotStrategy(Strategy):
         raw = self.raw_slots(batch)
         if not has_shared_ids(batch):
             return raw
-        falls = np.flatnonzero(raw.slot != NOBODY)
+        falls = np.flatnonzero(raw.slot != NO_OWNER)
         starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())[falls]
         is_later = first_slots(batch)[starts + raw.slot[falls]] != raw.slot[falls]
         owned = raw.slot.copy()
-        owned[falls[is_later]] = NOBODY
+        owned[falls[is_later]] = NO_OWNER
         return Slots(owned, raw.refused)
 
     def owner_slots(self, batch: SubscriptionBatch) -> SlotArray:

@@ -60,7 +60,7 @@ class Restart(IntEnum):
     CORRECTED_BY_BROKER_TO_MIN = 5
     CORRECTED_BY_BROKER_TO_MAX = 6
     FAILS_TO_START = 7
-    QUEUE_LEFT_OUT = 8
+    QUEUE_SKIPPED = 8
 
 
 RESTART_REASONS: Final = tuple(restart.name.lower() for restart in Restart)
@@ -156,7 +156,7 @@ def restart_batch(
     choices = (
         (start == Start.UNKNOWN, Restart.UNKNOWN, unknown),
         (start == Start.FAILS, Restart.FAILS_TO_START, unknown),
-        (stored < NONE, Restart.QUEUE_LEFT_OUT, unknown),
+        (stored < NONE, Restart.QUEUE_SKIPPED, unknown),
         (has_stored & ~has_bounds, Restart.UNKNOWN, unknown),
         (is_behind, Restart.CORRECTED_BY_BROKER_TO_MIN, lowest),
         (is_ahead, Restart.CORRECTED_BY_BROKER_TO_MAX, highest),

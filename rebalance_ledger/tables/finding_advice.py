@@ -46,7 +46,7 @@ ADVICE: Final[Mapping[str, str]] = MappingProxyType(
         "strategy_unknown_to_broker": "Use AVG or AVG_BY_CIRCLE in these clients, or let them divide for themselves (clientRebalance=true).",
         "duplicate_client_id": "Give each process an instanceName of its own (or an address of its own): they take the same queues and leave others without an owner, and in a broadcasting group they overwrite each other's offsets.",
         "subscriptions_differ": ADVICE_BY_CAUSE["subscriptions_differ"],
-        "unowned": "Nobody reads these queues: compare mqadmin consumerStatus of the members with expected_client_ids of ownership_drift.",
+        "unowned": "No client consumes these queues: compare mqadmin consumerStatus of the members with expected_client_ids of ownership_drift.",
         "broadcast_queue_not_consumed": "Compare mqadmin consumerStatus of the members, and restart those without the queue.",
         "multiple_owners": "Messages of these queues are consumed more than once: compare routes and member lists of the owners.",
         "unexpected_owner": "Within seconds of a change this is normal; if it stays, compare routes and member lists of that client.",

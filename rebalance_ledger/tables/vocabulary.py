@@ -214,7 +214,7 @@ class RestartReason(StrEnum):
     STORED = "stored"
     CORRECTED_BY_BROKER_TO_MIN = "corrected_by_broker_to_min"
     CORRECTED_BY_BROKER_TO_MAX = "corrected_by_broker_to_max"
-    QUEUE_LEFT_OUT = "queue_left_out"
+    QUEUE_SKIPPED = "queue_skipped"
     DEFAULT_LAST = "default_last"
     DEFAULT_FIRST = "default_first"
     DEFAULT_TIMESTAMP = "default_timestamp"

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE
-from spark_jobs.assignment.arrow_batch import Profile, Rows
+from spark_jobs.assignment.arrow_batch import ArrowSubscriptions, Profile
 from spark_jobs.assignment.strategy_settings import rule_of
 from strategies import Language, SlotStrategy, Strategy, get_strategy, has_one_rule
 from strategies.batch import first_slots, offsets, owner_of_each, position_in_run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rebalance_ledger.settings import GroupSettings
-    from spark_jobs.assignment.strategy_settings import Configured
+    from spark_jobs.assignment.strategy_settings import StrategySettings
     from spark_jobs.assignment.variant import Variant
 
     IntArray = npt.NDArray[np.int64]
@@ -68,7 +68,7 @@ REASONS: Final = (
     "release_unknown",
     "mixed_parameters",
 )
-"""Why nobody owns a queue. In arrays of owners, reason `i` is the owner `-1 - i`."""
+"""Reasons of queues without an owner. In arrays of owners, reason `i` is the owner `-1 - i`."""
 
 DIVISION_REASONS: Final = (
     "pop_mode",
@@ -88,14 +88,14 @@ UNDETERMINED_REASONS: Final = (
     "release_unknown",
     *DIVISION_REASONS,
 )
-"""Reasons that do not mean that nobody reads the queue, but that one owner cannot be named.
+"""Reasons for which one owner cannot be named, although the queue may be consumed.
 
 Where one queue of a topic has one of them, what is known of the other queues is no measure of how evenly they are shared.
 """
 
 
 def reason_code(reason: str) -> int:
-    """Return the owner that stands for nobody, for this reason."""
+    """Return the code in arrays of owners for a queue without an owner, by its reason."""
     return -1 - REASONS.index(reason)
 
 
@@ -166,7 +166,7 @@ class _Plan:
         strategy: the name to show.
         source: `observed` or `configured`.
         shares: the rules of those members whose rule is known.
-        nobody: the reason where no member takes a queue.
+        unowned_reason: Reason of a queue that no member takes.
         between_shares: the reason where members with different rules leave a queue to each other.
         is_common: whether the common computation of `strategy` already is the answer.
     """
@@ -174,7 +174,7 @@ class _Plan:
     strategy: str
     source: str
     shares: tuple[_Share, ...] = ()
-    nobody: str = "not_assigned_by_strategy"
+    unowned_reason: str = "not_assigned_by_strategy"
     between_shares: str = "mixed_clients"
     is_common: bool = False
 
@@ -200,7 +200,7 @@ class _Block:
     queues: pa.ListArray | None = None
 
 
-def allocate_batch(configured: Configured, subscriptions: pa.StructArray) -> pa.StructArray:
+def allocate_batch(configured: StrategySettings, subscriptions: pa.StructArray) -> pa.StructArray:
     """Every strategy for every row of an Arrow batch.
 
     Args:
@@ -217,7 +217,7 @@ def allocate_batch(configured: Configured, subscriptions: pa.StructArray) -> pa.
         broker_names; for each strategy the owner of each queue, as a position in member_ids or `reason_code`, beside the
         position of the queue where that is not simply each queue once.
     """
-    rows = Rows.of(subscriptions, configured)
+    rows = ArrowSubscriptions.of(subscriptions, configured)
     plans = [_plan(profile, rows.variants, configured) for profile in rows.profiles]
     own = [
         _own_plans(profile, plan, rows.variants, configured)
@@ -261,7 +261,7 @@ def allocate_batch(configured: Configured, subscriptions: pa.StructArray) -> pa.
     )
 
 
-def _settings_of(profile: Profile, configured: Configured) -> GroupSettings | None:
+def _settings_of(profile: Profile, configured: StrategySettings) -> GroupSettings | None:
     return configured.settings[profile.configured] if profile.configured >= 0 else None
 
 
@@ -289,8 +289,8 @@ class _MemberRule:
         return self.name, language, version, self.variant.member_settings
 
 
-def _plan(profile: Profile, variants: list[Variant], configured: Configured) -> _Plan | None:
-    """How the members of a profile share; None where nobody can say."""
+def _plan(profile: Profile, variants: list[Variant], configured: StrategySettings) -> _Plan | None:
+    """Return how the members of a profile divide the queues; None if it cannot be determined."""
     if profile.state != "online":
         return None
     # By name: a code only says where in the batch the variant was first met.
@@ -316,12 +316,12 @@ def _plan(profile: Profile, variants: list[Variant], configured: Configured) -> 
 
 
 def _member_rule(
-    variant: Variant, reported: list[Variant], of_group: GroupSettings | None, configured: Configured
+    variant: Variant, reported: list[Variant], of_group: GroupSettings | None, configured: StrategySettings
 ) -> _MemberRule:
     """How a member divides: by what it reports, else as the members like it report, else by the settings.
 
     Like it are members in its language, if it could not be asked: that is another process of the same program. Who
-    was asked and reports nothing has a strategy that nobody else can name.
+    was asked and reports nothing has a strategy of unknown name.
     """
     names = {member.strategy for member in reported}
     is_like_them = any(variant.language in {None, member.language} for member in reported)
@@ -360,13 +360,13 @@ def _plan_of_rules(name: str, source: str, rules: Mapping[int, _MemberRule]) -> 
         for key, codes in codes_by_key.items()
     )
     is_whole = all(isinstance(rule.rule, Strategy) for rule in rules.values())
-    nobody = "mixed_strategies" if name == MIXED else "not_assigned_by_strategy"
+    unowned_reason = "mixed_strategies" if name == MIXED else "not_assigned_by_strategy"
     have_one_client = len({key[1:3] for key in codes_by_key}) == 1
     return _Plan(
         name,
         source,
         shares,
-        nobody if is_whole else "member_strategy_unknown",
+        unowned_reason if is_whole else "member_strategy_unknown",
         "mixed_parameters" if have_one_client else "mixed_clients",
     )
 
@@ -385,7 +385,7 @@ _LANGUAGES_BY_BYTE: Final = _LANGUAGES - {DEFAULT_LANGUAGE}
 
 
 def _own_plans(
-    profile: Profile, plan: _Plan | None, variants: list[Variant], configured: Configured
+    profile: Profile, plan: _Plan | None, variants: list[Variant], configured: StrategySettings
 ) -> list[_Plan]:
     """What only the rows of one profile have: their effective strategy, and beside it their configured one."""
     plans = [] if plan is None or plan.is_common else [plan]
@@ -407,7 +407,10 @@ def _own_plans(
 
 
 def _common_blocks(
-    rows: Rows, hypothetical: Mapping[str, Strategy], plans: list[_Plan | None], own: list[list[_Plan]]
+    rows: ArrowSubscriptions,
+    hypothetical: Mapping[str, Strategy],
+    plans: list[_Plan | None],
+    own: list[list[_Plan]],
 ) -> Iterable[_Block]:
     """Return the strategies that are computed for every group, whichever it uses."""
     is_shared = rows.states() != "broadcasting"
@@ -437,25 +440,29 @@ def _common_blocks(
         )
 
 
-def _slot_owners(part: Rows, plan: _Plan, strategy: SlotStrategy) -> pa.ListArray:
+def _slot_owners(part: ArrowSubscriptions, plan: _Plan, strategy: SlotStrategy) -> pa.ListArray:
     """Return the owner of each queue, in order, by a strategy that gives a queue to one member at most."""
     batch = part.batch
     slots = strategy.slots(batch)
     is_owned = slots.slot >= 0
     if is_owned.all() and part.is_subscribed.all():
-        return _lists(batch.queue_offsets, _given(part, owner_of_each(batch.queue_counts()), slots.slot))
-    nobody = _nobody_of(plan, part, slots.refused)
+        return _lists(
+            batch.queue_offsets, _reported_slots(part, owner_of_each(batch.queue_counts()), slots.slot)
+        )
+    unowned_codes = _unowned_codes_of(plan, part, slots.refused)
     queue_rows = np.flatnonzero(is_owned)
-    return _owners(part, queue_rows, slots.slot[queue_rows].astype(np.int64), nobody)[0]
+    return _owners(part, queue_rows, slots.slot[queue_rows].astype(np.int64), unowned_codes)[0]
 
 
-def _shared_block(of_profile: IntArray, part: Rows, plan: _Plan, *, is_effective: bool) -> _Block:
+def _shared_block(
+    of_profile: IntArray, part: ArrowSubscriptions, plan: _Plan, *, is_effective: bool
+) -> _Block:
     """Each member takes what its own rule gives it."""
     owners, queues = _shared_owners(part, plan)
     return _block(of_profile, plan, owners, queues, is_effective=is_effective)
 
 
-def _without_route(part: Rows, plan: _Plan) -> dict[int, dict[_Queue, list[int]]]:
+def _without_route(part: ArrowSubscriptions, plan: _Plan) -> dict[int, dict[_Queue, list[int]]]:
     """Return the queues that no route has and members take all the same, as lists of CONFIG name them: by row, with the slots."""
     result: dict[int, dict[_Queue, list[int]]] = {}
     for share in plan.shares:
@@ -468,7 +475,9 @@ def _without_route(part: Rows, plan: _Plan) -> dict[int, dict[_Queue, list[int]]
     return result
 
 
-def _with_queues(block: _Block, part: Rows, extra: dict[int, dict[_Queue, list[int]]]) -> _Block:
+def _with_queues(
+    block: _Block, part: ArrowSubscriptions, extra: dict[int, dict[_Queue, list[int]]]
+) -> _Block:
     """Return the block with more queues behind those of its rows, and their owners."""
     if not extra:
         return block
@@ -483,19 +492,19 @@ def _with_queues(block: _Block, part: Rows, extra: dict[int, dict[_Queue, list[i
     return replace(block, owners=pa.array(owners, _OWNERS), queues=pa.array(queues, _OWNERS))
 
 
-def _shared_owners(part: Rows, plan: _Plan) -> tuple[pa.ListArray, pa.ListArray | None]:
+def _shared_owners(part: ArrowSubscriptions, plan: _Plan) -> tuple[pa.ListArray, pa.ListArray | None]:
     queue_rows, slots = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     refused: dict[int, str] = {}
     for share in plan.shares:
-        rows, taken_slots, of_share = _taken(part, share)
+        rows, taken_slots, of_share = _assigned_slots(part, share)
         refused.update(of_share)
         queue_rows.append(rows)
         slots.append(taken_slots)
-    nobody = _nobody_of(plan, part, refused)
-    return _owners(part, np.concatenate(queue_rows), np.concatenate(slots), nobody)
+    unowned_codes = _unowned_codes_of(plan, part, refused)
+    return _owners(part, np.concatenate(queue_rows), np.concatenate(slots), unowned_codes)
 
 
-def _taken(part: Rows, share: _Share) -> tuple[IntArray, IntArray, Mapping[int, str]]:
+def _assigned_slots(part: ArrowSubscriptions, share: _Share) -> tuple[IntArray, IntArray, Mapping[int, str]]:
     """What the members of a share take: rows among all Q queues with a member slot each; and who is refused, and why."""
     batch = part.batch
     if not share.is_by_byte or part.byte_order is None:
@@ -514,7 +523,7 @@ def _taken(part: Rows, share: _Share) -> tuple[IntArray, IntArray, Mapping[int, 
     return rows, slots, taken.refused
 
 
-def _covered(part: Rows, share: _Share) -> BoolArray:
+def _covered_queues(part: ArrowSubscriptions, share: _Share) -> BoolArray:
     """bool[Q]: the queues that the rule of a share means to cover."""
     if not share.is_by_byte or part.byte_order is None:
         return share.strategy.covered_queues(part.batch)
@@ -524,7 +533,7 @@ def _covered(part: Rows, share: _Share) -> BoolArray:
     return result
 
 
-def _broadcasting_block(of_profile: IntArray, part: Rows) -> _Block:
+def _broadcasting_block(of_profile: IntArray, part: ArrowSubscriptions) -> _Block:
     """Every member that subscribes to the topic reads every queue of it."""
     batch = part.batch
     members = np.flatnonzero(_is_first_slot(part) & part.is_subscribed)
@@ -533,7 +542,7 @@ def _broadcasting_block(of_profile: IntArray, part: Rows) -> _Block:
     queue_rows = np.repeat(batch.queue_offsets[of_row], counts) + position_in_run(counts)
     slots = np.repeat(members - batch.client_offsets[of_row], counts)
     plan = _Plan(BROADCASTING, "observed")
-    owners, queues = _owners(part, queue_rows, slots, _nobody(plan, part))
+    owners, queues = _owners(part, queue_rows, slots, _unowned_codes(plan, part))
     return _block(of_profile, plan, owners, queues, is_effective=True)
 
 
@@ -551,26 +560,26 @@ def _block(
 
 
 def _owners(
-    part: Rows, queue_rows: IntArray, slots: IntArray, nobody: IntArray
+    part: ArrowSubscriptions, queue_rows: IntArray, slots: IntArray, unowned_codes: IntArray
 ) -> tuple[pa.ListArray, pa.ListArray | None]:
     """Return the lists of a block, from pairs of a queue (its row among all Q) and a member slot, in any order, none twice.
 
-    Queues that no pair names are nobody's, for their reason (int64[Q]).
+    A queue that no pair names has no owner, for the reason whose code is in `unowned_codes` (int64[Q]).
     """
     batch = part.batch
     subscription = owner_of_each(batch.queue_counts())
     members = batch.client_offsets[subscription[queue_rows]] + slots
     is_subscribed = part.is_subscribed[members] if len(members) else np.empty(0, dtype=bool)
     if not is_subscribed.all():
-        nobody = nobody.copy()
-        nobody[queue_rows[~is_subscribed]] = reason_code("owner_not_subscribed")
+        unowned_codes = unowned_codes.copy()
+        unowned_codes[queue_rows[~is_subscribed]] = reason_code("owner_not_subscribed")
         queue_rows, slots = queue_rows[is_subscribed], slots[is_subscribed]
     owner_counts = np.bincount(queue_rows, minlength=len(batch.queue_id))
     row_counts = np.maximum(owner_counts, 1)
     starts = offsets(row_counts)
-    owners = np.repeat(nobody, row_counts).astype(np.int32)
-    given = _given(part, subscription[queue_rows], slots)
-    if len(owners) == len(nobody):
+    owners = np.repeat(unowned_codes, row_counts).astype(np.int32)
+    given = _reported_slots(part, subscription[queue_rows], slots)
+    if len(owners) == len(unowned_codes):
         owners[queue_rows] = given
         return _lists(batch.queue_offsets, owners), None
     order = np.lexsort((slots, queue_rows))
@@ -581,33 +590,37 @@ def _owners(
     return _lists(list_offsets, owners), _lists(list_offsets, queues.astype(np.int32))
 
 
-def _given(part: Rows, subscription: IntArray, slots: IntArray | SlotArray) -> SlotArray:
+def _reported_slots(
+    part: ArrowSubscriptions, subscription: IntArray, slots: IntArray | SlotArray
+) -> SlotArray:
     """int32: the positions in the lists of members as they were given, for slots of subscriptions."""
     result: SlotArray = part.given_slots[part.batch.client_offsets[subscription] + slots]
     return result
 
 
-def _nobody_of(plan: _Plan, part: Rows, refused: Mapping[int, str]) -> IntArray:
-    """int64[Q]: `_nobody`, or what stands above any strategy: the group's state, and that a strategy throws."""
+def _unowned_codes_of(plan: _Plan, part: ArrowSubscriptions, refused: Mapping[int, str]) -> IntArray:
+    """int64[Q]: `_unowned_codes`, or what stands above any strategy: the group's state, and that a strategy throws."""
     states = part.states()
     above = np.zeros(len(part), dtype=np.int64)
     above[states == "offline"] = reason_code("group_offline")
     above[states == "unknown"] = reason_code("members_unknown")
     above[list(refused)] = reason_code("strategy_failed")
     above = np.repeat(above, part.batch.queue_counts())
-    return np.where(above < 0, above, _nobody(plan, part))
+    return np.where(above < 0, above, _unowned_codes(plan, part))
 
 
-def _nobody(plan: _Plan, part: Rows) -> IntArray:
+def _unowned_codes(plan: _Plan, part: ArrowSubscriptions) -> IntArray:
     """int64[Q]: the code of the reason that each queue has where no member takes it."""
     batch = part.batch
-    if plan.nobody != "not_assigned_by_strategy":
-        return np.full(len(batch.queue_id), reason_code(plan.nobody), dtype=np.int64)
+    if plan.unowned_reason != "not_assigned_by_strategy":
+        return np.full(len(batch.queue_id), reason_code(plan.unowned_reason), dtype=np.int64)
     excluded_groups = {"CONFIG": "not_in_config_list", "MACHINE_ROOM": "room_without_clients"}
     reasons = np.full(
-        len(batch.queue_id), reason_code(excluded_groups.get(plan.strategy, plan.nobody)), dtype=np.int64
+        len(batch.queue_id),
+        reason_code(excluded_groups.get(plan.strategy, plan.unowned_reason)),
+        dtype=np.int64,
     )
-    # Where a rule means to cover a queue and nobody takes it, it is not for the reason above: members whose rules differ
+    # A queue that a rule covers and no member takes has another reason than the one above: members whose rules differ
     # by language, version or parameters left it to each other, or only the share of a duplicate id is left, as both processes take the
     # first one's.
     row = np.repeat(np.arange(len(part.profile_codes)), batch.client_counts())
@@ -615,19 +628,19 @@ def _nobody(plan: _Plan, part: Rows) -> IntArray:
     is_covered = np.zeros(len(batch.queue_id), dtype=np.bool_)
     is_promised = is_covered.copy()
     for share in plan.shares:
-        covered = _covered(part, share)
+        covered = _covered_queues(part, share)
         is_covered |= covered
         is_promised |= covered & (share.strategy.promise.min_owner_count > 0)
     reasons[is_covered] = reason_code("not_assigned_by_strategy")
     if len(plan.shares) > 1:
-        # Rooms that one member serves and another does not: the rule covers the queue, and promises it to nobody.
+        # Rooms that one member serves and another does not: the rule covers the queue without promising an owner.
         is_between = is_covered if plan.between_shares == "mixed_parameters" else is_promised
         reasons[is_between] = reason_code(plan.between_shares)
     reasons[is_covered & np.repeat(has_shared_ids, batch.queue_counts())] = reason_code("duplicate_client_id")
     return reasons
 
 
-def _is_first_slot(part: Rows) -> BoolArray:
+def _is_first_slot(part: ArrowSubscriptions) -> BoolArray:
     """bool[M]: whether the slot is the first of its client id in its subscription."""
     result: BoolArray = first_slots(part.batch) == position_in_run(part.batch.client_counts())
     return result

@@ -20,7 +20,7 @@ from strategies.batch import expand, offsets, owner_of_each, position_in_run
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from spark_jobs.assignment.strategy_settings import Configured
+    from spark_jobs.assignment.strategy_settings import StrategySettings
 
     IntArray = npt.NDArray[np.int64]
     SlotArray = npt.NDArray[np.int32]
@@ -36,7 +36,7 @@ class Profile:
 
     Attributes:
         state: the group's state.
-        configured: the number of what the settings say of the group, see `Configured`; -1 where they say nothing.
+        configured: the number of what the settings say of the group, see `StrategySettings`; -1 where they say nothing.
         variants: the codes of the members' variants.
         division_reason: why no owner can be named whatever the strategies are; None where one can.
     """
@@ -48,7 +48,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ArrowSubscriptions:
     """R subscriptions with Q queues and M member slots in all, queues and members in Java's order.
 
     Attributes:
@@ -74,7 +74,7 @@ class Rows:
     byte_order: ByteOrder | None
 
     @classmethod
-    def of(cls, subscriptions: pa.StructArray, configured: Configured) -> Rows:
+    def of(cls, subscriptions: pa.StructArray, configured: StrategySettings) -> ArrowSubscriptions:
         """Read a batch.
 
         Args:
@@ -124,14 +124,14 @@ class Rows:
         """R group states."""
         return np.array([profile.state for profile in self.profiles], dtype=np.object_)[self.profile_codes]
 
-    def take(self, rows: IntArray) -> Rows:
+    def take(self, rows: IntArray) -> ArrowSubscriptions:
         """Return the same for some of the rows, in the order given."""
         if len(rows) == len(self) and (rows == np.arange(len(self))).all():
             return self
         queue_counts, client_counts = self.batch.queue_counts()[rows], self.batch.client_counts()[rows]
         queue_rows = expand(self.batch.queue_offsets[rows], queue_counts)
         member_rows = expand(self.batch.client_offsets[rows], client_counts)
-        return Rows(
+        return ArrowSubscriptions(
             batch=replace(
                 self.batch,
                 queue_offsets=offsets(queue_counts),
@@ -206,7 +206,7 @@ def _java_order(list_offsets: IntArray, codes: IntArray, names: NameArray) -> In
 
 
 def _variants(
-    subscriptions: pa.StructArray, configured: Configured, member_offsets: IntArray
+    subscriptions: pa.StructArray, configured: StrategySettings, member_offsets: IntArray
 ) -> tuple[IntArray, list[Variant]]:
     """int64[M]: the variant of each member slot as given; and the distinct variants."""
     columns = [
@@ -231,9 +231,9 @@ def _variants(
 
 
 def _member_settings(
-    subscriptions: pa.StructArray, configured: Configured, member_offsets: IntArray
+    subscriptions: pa.StructArray, configured: StrategySettings, member_offsets: IntArray
 ) -> IntArray:
-    """int64[M]: for each member slot as given the position in `Configured.member_settings`, -1 for the group's."""
+    """int64[M]: for each member slot as given the position in `StrategySettings.member_settings`, -1 for the group's."""
     result = np.full(int(member_offsets[-1]), -1, dtype=np.int64)
     settings_codes = configured.codes_of(subscriptions.field("consumer_group"))
     _, members = _flat(subscriptions.field("member_ids"))
@@ -246,7 +246,10 @@ def _member_settings(
 
 
 def _profiles(
-    subscriptions: pa.StructArray, configured: Configured, member_offsets: IntArray, variant_codes: IntArray
+    subscriptions: pa.StructArray,
+    configured: StrategySettings,
+    member_offsets: IntArray,
+    variant_codes: IntArray,
 ) -> tuple[list[Profile], IntArray]:
     """Return the distinct profiles, and each row's (int64[R])."""
     state_codes, state_names = _codes(subscriptions.field("group_state"))

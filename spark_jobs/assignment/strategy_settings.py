@@ -59,7 +59,7 @@ _TAKES_PARAMETERS: Final = frozenset({"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class StrategySettings:
     """The settings of a cluster, as every batch needs them.
 
     Attributes:
@@ -77,7 +77,7 @@ class Configured:
     hypothetical: Mapping[str, Strategy]
 
     @classmethod
-    def of(cls, cluster: ClusterSettings) -> Configured:
+    def of(cls, cluster: ClusterSettings) -> StrategySettings:
         """Once for a job: what is built here travels to the workers."""
         settings = _Distinct()
         group_codes = {group: settings.code_of(of_group) for group, of_group in cluster.groups.items()}

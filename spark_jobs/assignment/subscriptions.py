@@ -580,7 +580,7 @@ def _any_view(column: str, value: str) -> Column:
 
 
 def _unknown_reason() -> Column:
-    """Why nobody can say that the group is offline although no view has it online; null where it is proven."""
+    """Return the reason why the group cannot be called offline although no view has it online; null where it is proven."""
     is_unasked = F.col("views").isNull() | (F.size("views") == 0) | _any_view("state", "unknown")
     return (
         F.when(is_unasked, "broker_not_asked")

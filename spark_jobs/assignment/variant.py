@@ -17,7 +17,7 @@ class Variant(NamedTuple):
         language: as brokers list it; None where it is not known.
         version: its RocketMQ release; None where it is not known.
         has_answered: whether it could be asked. Clients in Go answer and report no strategy.
-        member_settings: see `Configured.member_settings`; -1 where what counts is its group's.
+        member_settings: see `StrategySettings.member_settings`; -1 where what counts is its group's.
     """
 
     strategy: str | None = None

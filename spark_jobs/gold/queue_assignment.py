@@ -16,7 +16,7 @@ from spark_jobs.assignment.allocation import (
     RESULT_DDL,
     allocate_batch,
 )
-from spark_jobs.assignment.strategy_settings import Configured
+from spark_jobs.assignment.strategy_settings import StrategySettings
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,7 +30,7 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
     Only counts and names cross into Python, once each; what comes back are small integers. A group's rows stand together,
     so that what its clients hash to is computed once for all of its topics.
     """
-    configured = Configured.of(settings)
+    configured = StrategySettings.of(settings)
 
     @F.arrow_udf(RESULT_DDL)  # type: ignore[attr-defined,untyped-decorator]  # PySpark 4.1 exports it without a type
     def result(subscriptions: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rebalance_ledger.rocketmq.java_strings import order_key
 from rebalance_ledger.settings import ClusterSettings
 from spark_jobs.assignment.allocation import BROADCASTING, MIXED, REASONS, allocate_batch
-from spark_jobs.assignment.strategy_settings import Configured
+from spark_jobs.assignment.strategy_settings import StrategySettings
 from strategies import MessageQueue, UnknownNameError, get_strategy, sort_client_ids, sort_queues
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]
             "is_subscribed",
         ],
     )
-    results = allocate_batch(Configured.of(configured), batch)
+    results = allocate_batch(StrategySettings.of(configured), batch)
     results.validate(full=True)
     return [_by_strategy(sub, row) for sub, row in zip(subs, results.to_pylist(), strict=True)]
 

@@ -265,7 +265,7 @@ QUEUES = {
     "cut_twice": ("no_offset", "fails_to_start", None, None, None),
     "timed": ("no_offset", "default_timestamp", None, None, None),
     "recovered": ("ok", "stored", 90, 0, 0),
-    "negative": ("no_offset", "queue_left_out", None, None, None),
+    "negative": ("no_offset", "queue_skipped", None, None, None),
     "moved_to_clustering": ("unused", None, None, None, None),
     "broker_untold": ("unknown", "unknown", None, None, None),
 }

@@ -93,7 +93,7 @@ def test_a_retry_topic_begins_at_the_other_end() -> None:
 
 
 def test_a_stored_offset_below_minus_one_leaves_the_queue_out() -> None:
-    assert restart(stored=-2) == ("queue_left_out", NONE, NONE, NONE)
+    assert restart(stored=-2) == ("queue_skipped", NONE, NONE, NONE)
 
 
 def test_a_client_that_does_not_start_has_no_offset() -> None:

@@ -102,7 +102,7 @@ BROADCAST_OFFSET = Table(
         Column(
             "restart_reason",
             "string",
-            "Why there: `stored`, `default_last`, `default_first`, `default_timestamp`, `corrected_by_broker_to_min`, `corrected_by_broker_to_max`, `fails_to_start`, `queue_left_out` (the stored offset is less than -1), `unknown`; null for files that no client reads and for queues without a route.",
+            "Why there: `stored`, `default_last`, `default_first`, `default_timestamp`, `corrected_by_broker_to_min`, `corrected_by_broker_to_max`, `fails_to_start`, `queue_skipped` (the stored offset is less than -1), `unknown`; null for files that no client reads and for queues without a route.",
             values=tuple(RestartReason),
         ),
         Column(
