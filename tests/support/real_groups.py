@@ -262,7 +262,7 @@ def wait_until_all_is_committed(cluster: RealCluster, group: Group) -> None:
         cluster.persist_offsets(member)
 
     def missing() -> str | None:
-        text = cluster.mqadmin("consumerProgress", "-g", group.name)
+        text = cluster.mqadmin("consumerProgress", "-n", ";".join(cluster.name_servers), "-g", group.name)
         counts = dict(_TOTALS.findall(text))
         return None if counts and set(counts.values()) == {"0"} else text
 
