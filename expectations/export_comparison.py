@@ -316,8 +316,8 @@ def _replaced(text: str, pattern: str, replacement: str) -> str:
 
 def _cut(text: str, join: str) -> str:
     """Return SQL for the entries of all maps with queues as keys: one object per entry, with the fields of key and value."""
-    found = f"array_join(regexp_extract_all({text}, {quoted(_ENTRY)}, 0), ',')"
-    return _replaced(found, _BETWEEN, join)
+    matches = f"array_join(regexp_extract_all({text}, {quoted(_ENTRY)}, 0), ',')"
+    return _replaced(matches, _BETWEEN, join)
 
 
 def _part(begin: str, other: str) -> str:

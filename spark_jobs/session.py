@@ -84,11 +84,11 @@ def _object_store_settings() -> dict[str, str]:
     Set here and not by `spark-submit`, so that keys stand in no list of processes; Hadoop's s3a takes them from the
     environment, and Python on the executors, which reads offset files, from its own.
     """
-    said = variables()
-    settings = {f"spark.executorEnv.{variable}": value for variable, value in said.items()}
-    settings["spark.hadoop.fs.s3a.endpoint.region"] = said["AWS_REGION"]
-    if "AWS_ENDPOINT_URL" in said:
-        settings["spark.hadoop.fs.s3a.endpoint"] = said["AWS_ENDPOINT_URL"]
+    variables_of_store = variables()
+    settings = {f"spark.executorEnv.{variable}": value for variable, value in variables_of_store.items()}
+    settings["spark.hadoop.fs.s3a.endpoint.region"] = variables_of_store["AWS_REGION"]
+    if "AWS_ENDPOINT_URL" in variables_of_store:
+        settings["spark.hadoop.fs.s3a.endpoint"] = variables_of_store["AWS_ENDPOINT_URL"]
     return settings
 
 

@@ -377,10 +377,10 @@ def _owners_on_rings(
     keys, slots = keys[is_last_put], slots[is_last_put]
 
     ring_starts = np.searchsorted(keys, np.arange(ring_count + 1, dtype=np.int64) << _HASH_BITS)
-    found = np.searchsorted(keys, queue_ring << _HASH_BITS | queue_hash, side=side)
+    positions = np.searchsorted(keys, queue_ring << _HASH_BITS | queue_hash, side=side)
     start, stop = ring_starts[queue_ring], ring_starts[queue_ring + 1]
-    found = np.where(found == stop, start, found)
+    positions = np.where(positions == stop, start, positions)
     result = np.full(len(queue_ring), NO_OWNER, dtype=np.int32)
     on_a_ring = start < stop
-    result[on_a_ring] = slots[found[on_a_ring]]
+    result[on_a_ring] = slots[positions[on_a_ring]]
     return result

@@ -70,18 +70,24 @@ def check(strategy: Strategy, batch: SubscriptionBatch, owners: Owners) -> list[
         batch: What was divided.
         owners: How it was divided, by this strategy or by anyone who claims to be it.
     """
-    found = _foreign(batch, owners)
-    if found:
+    violations = _foreign(batch, owners)
+    if violations:
         # Indices that lead outside cannot be counted.
-        return found
+        return violations
     stated = strategy.promise
-    asked = (batch.queue_counts() > 0) & (batch.client_counts() > 0)
-    asked[list(owners.refused)] = False
-    plain = asked if stated.holds_with_duplicate_ids else asked & ~_has_duplicate_ids(batch)
+    has_queues_and_clients = (batch.queue_counts() > 0) & (batch.client_counts() > 0)
+    has_queues_and_clients[list(owners.refused)] = False
+    plain = (
+        has_queues_and_clients
+        if stated.holds_with_duplicate_ids
+        else has_queues_and_clients & ~_has_duplicate_ids(batch)
+    )
     queue_rows = batch.queue_offsets[owners.subscription_index] + owners.queue_index
     owner_counts = np.bincount(queue_rows, minlength=len(batch.queue_id))
     return [
-        *_owner_counts(batch, stated, owner_counts, asked, plain, strategy.covered_queues(batch)),
+        *_owner_counts(
+            batch, stated, owner_counts, has_queues_and_clients, plain, strategy.covered_queues(batch)
+        ),
         *_loads(batch, stated, owners, plain),
     ]
 
@@ -100,18 +106,18 @@ def check_move(
     """
     if not strategy.promise.is_monotone:
         return []
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for number in range(len(before[0])):
         clients_before, clients_after = before[0].clients_of(number), after[0].clients_of(number)
         stayed = set(clients_before) & set(clients_after)
         owner_before = _owner_names(before[1], number, clients_before)
         owner_after = _owner_names(after[1], number, clients_after)
-        found.extend(
+        violations.extend(
             Violation(ViolatedGuarantee.MOVED_NEEDLESSLY, number, slot, observed=1, promised=0)
             for slot, owner in owner_before.items()
             if owner in stayed and slot in owner_after and owner_after[slot] in stayed - {owner}
         )
-    return found
+    return violations
 
 
 def _owner_names(owners: Owners, subscription: int, client_ids: list[str]) -> dict[int, str]:
@@ -156,20 +162,20 @@ def _owner_counts(
 ) -> list[Violation]:
     counts = batch.queue_counts()
     subscription, slot = owner_of_each(counts), position_in_run(counts)
-    found = []
+    violations = []
     if stated.max_owner_count is not None:
         many = asked[subscription] & (owner_counts > stated.max_owner_count)
-        found += _violations(
+        violations += _violations(
             ViolatedGuarantee.TOO_MANY_OWNERS, subscription, slot, many, owner_counts, stated.max_owner_count
         )
     if stated.min_owner_count:
         few = plain[subscription] & covered & (owner_counts < stated.min_owner_count)
-        found += _violations(
+        violations += _violations(
             ViolatedGuarantee.TOO_FEW_OWNERS, subscription, slot, few, owner_counts, stated.min_owner_count
         )
         outside = asked[subscription] & ~covered & (owner_counts > 0)
-        found += _violations(ViolatedGuarantee.NOT_COVERED, subscription, slot, outside, owner_counts, 0)
-    return found
+        violations += _violations(ViolatedGuarantee.NOT_COVERED, subscription, slot, outside, owner_counts, 0)
+    return violations
 
 
 def _loads(
@@ -181,13 +187,13 @@ def _loads(
     is_first = first_slots(batch) == position_in_run(counts)
     subscription, slot = owner_of_each(counts)[is_first], position_in_run(counts)[is_first]
     load = load[is_first]
-    found = []
+    violations = []
     if stated.max_spread_count is not None:
         most, fewest = np.zeros(len(batch), dtype=np.int64), np.full(len(batch), np.iinfo(np.int64).max)
         np.maximum.at(most, subscription, load)
         np.minimum.at(fewest, subscription, load)
         spread = np.where(plain, most - fewest, 0)
-        found += _violations(
+        violations += _violations(
             ViolatedGuarantee.SPREAD,
             np.arange(len(batch)),
             np.full(len(batch), -1),
@@ -200,14 +206,14 @@ def _loads(
         mean = batch.queue_counts() / np.maximum(clients, 1)
         bound = np.ceil(stated.max_load_factor * mean).astype(np.int64)[subscription]
         over = np.flatnonzero(plain[subscription] & (load > bound))
-        found += [
+        violations += [
             Violation(
                 ViolatedGuarantee.LOAD,
                 *(int(value) for value in (subscription[at], slot[at], load[at], bound[at])),
             )
             for at in over.tolist()
         ]
-    return found
+    return violations
 
 
 def _violations(

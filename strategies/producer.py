@@ -92,8 +92,8 @@ class QueueSelector:
         """
         if last_broker_name is None:
             return self._next()
-        found = self._probe(lambda queue: queue.broker_name != last_broker_name)
-        return self._next() if found is None else found
+        alternative = self._probe(lambda queue: queue.broker_name != last_broker_name)
+        return self._next() if alternative is None else alternative
 
     def select_with_faults(
         self, faults: BrokerFaults, last_broker_name: str | None = None, *, reset_index_to: int | None = None
@@ -113,10 +113,10 @@ class QueueSelector:
             return self._select_with_faults_before_5_1_4(faults, last_broker_name)
         if reset_index_to is not None:
             self.index = reset_index_to
-        found = self._probe(_outside(faults.unavailable, last_broker_name))
-        if found is None:
-            found = self._probe(_outside(faults.unreachable, last_broker_name))
-        return self._next() if found is None else found
+        queue = self._probe(_outside(faults.unavailable, last_broker_name))
+        if queue is None:
+            queue = self._probe(_outside(faults.unreachable, last_broker_name))
+        return self._next() if queue is None else queue
 
     def _advance(self) -> int:
         """`ThreadLocalIndex`: the next index, in its five histories."""
@@ -173,14 +173,14 @@ class QueueSelector:
 
         queue_count = faults.write_queue_nums.get(faults.least_bad or "", 0)
         try:
-            found = self._probe_ahead(self._advance(), is_good)
-            if found is None and queue_count > 0:
-                found = self._overwrite(faults.least_bad, queue_count)
+            alternative = self._probe_ahead(self._advance(), is_good)
+            if alternative is None and queue_count > 0:
+                alternative = self._overwrite(faults.least_bad, queue_count)
         except RocketMQError:
             # The client logs what goes wrong up to here and goes on: an empty list, and from 5.0.0 to 5.1.3 a copy
             # of the index that overflowed.
-            found = None
-        return self._next() if found is None else found
+            alternative = None
+        return self._next() if alternative is None else alternative
 
     def _overwrite(self, broker_name: str | None, queue_count: int) -> MessageQueue:
         """Take the next queue and write another broker and id into it, in the shared list."""

@@ -91,10 +91,10 @@ def completions(line: str, word: str) -> list[str]:
         names = [table.name for table in (*GOLD_TABLES, *SILVER_TABLES)] if " " in line else _COMMANDS
         return sorted(name for name in names if name.startswith(word))
     tables = {table.name: table for table in (*GOLD_TABLES, *SILVER_TABLES)}
-    named = [
+    tables_of_line = [
         tables[name.rpartition(".")[2]] for name in _TABLE.findall(line) if name.rpartition(".")[2] in tables
     ]
-    columns = {column.name for table in named or tables.values() for column in table.all_columns}
+    columns = {column.name for table in tables_of_line or tables.values() for column in table.all_columns}
     schemas = [f"{schema}.{name}" for schema in ("latest", "previous") for name in tables]
     candidates: Iterable[str] = {
         *columns,

@@ -562,9 +562,9 @@ class LedgerBuildOperator(SparkSubmitOperator):
             submitted = self._hook._submit_sp  # noqa: SLF001  # the only place that has the exit code as a number
             if submitted is None or not submitted.returncode:
                 raise
-            said = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last output
+            last_lines = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last output
             raise stage_error(
-                "spark_jobs/build.py", submitted.returncode, application_lines(said)[-1:]
+                "spark_jobs/build.py", submitted.returncode, application_lines(last_lines)[-1:]
             ) from error
 
 

@@ -254,17 +254,17 @@ def _close(progress: Progress, last_day: date) -> int:
 
 def _days(exports: Path) -> list[date]:
     """Every UTC day that some cluster has a folder for."""
-    found = set()
+    clusters = set()
     for folder in exports.glob("*/*/"):
         try:
-            found.add(date.fromisoformat(folder.name))
+            clusters.add(date.fromisoformat(folder.name))
         except ValueError:
             continue
-    if not found:
+    if not clusters:
         raise UnusableError(
             f"{exports} holds no day; LEDGER_EXPORTS must name a folder with <cluster>/<YYYY-MM-DD> below."
         )
-    return sorted(found)
+    return sorted(clusters)
 
 
 def _load_dag() -> DAG:

@@ -333,8 +333,8 @@ def _member_rule(
     if name is None:
         return _MemberRule(variant, None, "settings_missing")
     # Who follows Java members is one.
-    asked = variant._replace(strategy=name) if follows else variant
-    rule = rule_of(asked, name, configured.of_member(variant, of_group))
+    rule_member = variant._replace(strategy=name) if follows else variant
+    rule = rule_of(rule_member, name, configured.of_member(variant, of_group))
     return _MemberRule(variant, name, rule, is_configured)
 
 
@@ -486,9 +486,9 @@ def _with_queues(
     queues = [list(range(count)) for count in counts] if block.queues is None else block.queues.to_pylist()
     for row, slots_of in extra.items():
         for number, slots in enumerate(slots_of.values()):
-            given = part.given_slots[part.batch.client_offsets[row] + np.array(slots)].tolist()
-            owners[row] += given
-            queues[row] += [counts[row] + number] * len(given)
+            positions = part.given_slots[part.batch.client_offsets[row] + np.array(slots)].tolist()
+            owners[row] += positions
+            queues[row] += [counts[row] + number] * len(positions)
     return replace(block, owners=pa.array(owners, _OWNERS), queues=pa.array(queues, _OWNERS))
 
 
@@ -578,13 +578,13 @@ def _owners(
     row_counts = np.maximum(owner_counts, 1)
     starts = offsets(row_counts)
     owners = np.repeat(unowned_codes, row_counts).astype(np.int32)
-    given = _reported_slots(part, subscription[queue_rows], slots)
+    positions = _reported_slots(part, subscription[queue_rows], slots)
     if len(owners) == len(unowned_codes):
-        owners[queue_rows] = given
+        owners[queue_rows] = positions
         return _lists(batch.queue_offsets, owners), None
     order = np.lexsort((slots, queue_rows))
     places = np.repeat(starts[:-1], owner_counts) + position_in_run(owner_counts)
-    owners[places] = given[order]
+    owners[places] = positions[order]
     list_offsets = starts[batch.queue_offsets]
     queues = np.repeat(position_in_run(batch.queue_counts()), row_counts)
     return _lists(list_offsets, owners), _lists(list_offsets, queues.astype(np.int32))

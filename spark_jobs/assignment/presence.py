@@ -147,12 +147,12 @@ def _all_proxies(silver: Mapping[str, DataFrame]) -> DataFrame:
         .count()
         .agg(F.coalesce(F.max("count"), F.lit(0)).alias("connected_proxy_count"))
     )
-    asked = of_syncer("group_presence").select("broker_name", "state")
+    answers = of_syncer("group_presence").select("broker_name", "state")
     unfound = (
         of_syncer("subscription_group")
         .select("broker_name")
         .distinct()
-        .join(asked, "broker_name", "full")
+        .join(answers, "broker_name", "full")
         .agg(
             F.coalesce(F.max(F.coalesce("state", F.lit("unknown")) == "unknown"), F.lit(col=False)).alias(
                 "is_a_proxy_unfound"

@@ -46,7 +46,7 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
         .select("consumer_group")
         .distinct()
     )
-    asked = (
+    requested = (
         pairs.join(F.broadcast(asking), "consumer_group", "left_semi")
         .join(routes.where("route_state = 'known'").select("topic", "brokers"), "topic")
         .select(*_OF_TOPIC, F.explode("brokers.broker_name").alias("broker_name"))
@@ -55,7 +55,7 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
         *_OF_TOPIC, "broker_name", "mode", F.col("pop_share_queue_count").alias("share")
     )
     of_broker = (
-        asked.join(entries, [*_OF_TOPIC, "broker_name"], "left")
+        requested.join(entries, [*_OF_TOPIC, "broker_name"], "left")
         .join(F.broadcast(_brokers(silver)), "broker_name", "left")
         .select(*_OF_TOPIC, _answer().alias("answer"))
     )

@@ -71,7 +71,7 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
     is_answer = (F.col("state") == "payload") | F.coalesce(
         F.col("error_code") == _NO_TOPIC_ROUTE, F.lit(col=False)
     )
-    asked = (
+    route_requests = (
         silver["export_record"]
         .where("kind = 'nameserver_route'")
         .groupBy("topic")
@@ -80,7 +80,7 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
     state = (
         F.when(F.col("brokers").isNotNull(), "known").when(F.col("was_answered"), "none").otherwise("unknown")
     )
-    return asked.join(known, "topic", "left").select(
+    return route_requests.join(known, "topic", "left").select(
         "topic", state.alias("route_state"), "brokers", F.col("answer_count").alias("queue_set_count")
     )
 
@@ -96,7 +96,7 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     def pairs(table: str, *, is_subscribed: bool) -> DataFrame:
         return silver[table].select("consumer_group", "topic", F.lit(is_subscribed).alias("is_subscribed"))
 
-    said = (
+    named_pairs = (
         pairs("subscription", is_subscribed=True)
         .union(pairs("client_subscription", is_subscribed=True))
         .union(pairs("proxy_subscription", is_subscribed=True))
@@ -109,11 +109,13 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
     has_subscription = F.max("is_subscribed").over(Window.partitionBy("consumer_group"))
     described = (
-        said.withColumn("has_subscription", has_subscription)
+        named_pairs.withColumn("has_subscription", has_subscription)
         .where("is_subscribed or not has_subscription")
         .select("consumer_group", "topic")
     )
-    unheard = _unheard_groups(silver).join(said.select("consumer_group"), "consumer_group", "left_anti")
+    unheard = _unheard_groups(silver).join(
+        named_pairs.select("consumer_group"), "consumer_group", "left_anti"
+    )
     return described.union(
         unheard.select("consumer_group", F.concat(F.lit(_RETRY_PREFIX), "consumer_group").alias("topic"))
     )
@@ -125,10 +127,10 @@ def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
     A group of which every broker that has it answered that it is offline is none of them: it exists and is not used.
     """
     of_broker = ["consumer_group", "broker_name"]
-    asked = silver["group_presence"].select(*of_broker, "state")
+    answers = silver["group_presence"].select(*of_broker, "state")
     configured = silver["subscription_group"].select(*of_broker).distinct()
     by_broker = (
-        configured.join(asked, of_broker, "full")
+        configured.join(answers, of_broker, "full")
         .where(is_users_group())
         .groupBy("consumer_group")
         .agg(F.max(~F.col("state").eqNullSafe("offline")).alias("may_be_online"))
@@ -155,7 +157,7 @@ def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
     of_pop = F.col("consumer_group").startswith(F.concat("group", F.lit("_"))) | F.col(
         "consumer_group"
     ).startswith(F.concat("group", F.lit("+")))
-    named = (
+    groups = (
         failed.select("consumer_group")
         .union(retried)
         .where(is_users_group())
@@ -167,7 +169,7 @@ def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
             "left_anti",
         )
     )
-    return by_broker.where("may_be_online").select("consumer_group").union(named)
+    return by_broker.where("may_be_online").select("consumer_group").union(groups)
 
 
 def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
@@ -306,7 +308,7 @@ def _fault_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
     faults = F.when(F.col("client_state").eqNullSafe("offline"), F.col("connection_count")).otherwise(
         F.greatest(F.col("connection_count") - process_count, F.lit(0))
     )
-    listed = lists.groupBy("consumer_group", "list_id").agg(
+    counts = lists.groupBy("consumer_group", "list_id").agg(
         F.sum(faults).alias("faults"), F.count_if(F.col("client_state") == "online").alias("listed_count")
     )
     answered = (
@@ -315,16 +317,16 @@ def _fault_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
         .agg(F.count("*").alias("answered_count"))
     )
     missing = F.coalesce("answered_count", F.lit(0)) - F.col("listed_count")
-    return listed.join(answered, "consumer_group", "left").select(
+    return counts.join(answered, "consumer_group", "left").select(
         "consumer_group", "list_id", (F.col("faults") + missing).cast("int").alias("fault_count")
     )
 
 
 def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """One row per (group, client): what it said of itself, asked through a broker or directly, and what brokers say."""
+    """One row per (group, client): its own answers, through a broker or directly, and what brokers report."""
     of_client = ["consumer_group", "client_id"]
 
-    def said(table: str, *, is_process: bool) -> DataFrame:
+    def description(table: str, *, is_process: bool) -> DataFrame:
         is_by_hand = (F.col("consume_type") == "CONSUME_ACTIVELY") & (F.col("subscription_count") == 0)
         is_free = F.coalesce(~F.col("reports_queues") | is_by_hand, F.lit(col=False))
         return silver[table].select(
@@ -351,8 +353,8 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     topics = F.collect_set("topic")
     is_online = F.col("state") == "online"
     return (
-        said("consumer_client", is_process=False)
-        .unionByName(said("client_process", is_process=True))
+        description("consumer_client", is_process=False)
+        .unionByName(description("client_process", is_process=True))
         .unionByName(connected, allowMissingColumns=True)
         .unionByName(subscribed, allowMissingColumns=True)
         .groupBy(*of_client)
@@ -569,10 +571,10 @@ def _views_of_route() -> Column:
     route = F.transform(F.coalesce("brokers", F.array()), lambda broker: broker["broker_name"])
     of_brokers = F.filter("views", lambda view: view["broker_name"] != _PROXIES)
     on_route = F.filter("views", lambda view: F.array_contains(route, view["broker_name"]))
-    asked = F.when(F.size(on_route) > 0, on_route).otherwise(of_brokers)
+    views = F.when(F.size(on_route) > 0, on_route).otherwise(of_brokers)
     at_proxies = F.filter("views", lambda view: view["broker_name"] == _PROXIES)
-    is_online = F.exists(asked, lambda view: view["state"] == "online")
-    return F.when(~is_online & (F.size(at_proxies) > 0), at_proxies).otherwise(asked)
+    is_online = F.exists(views, lambda view: view["state"] == "online")
+    return F.when(~is_online & (F.size(at_proxies) > 0), at_proxies).otherwise(views)
 
 
 def _any_view(column: str, value: str) -> Column:

@@ -25,7 +25,7 @@ def of_offset_files(files: DataFrame) -> DataFrame:
     is_undecided = (F.col("state") == "unknown") & (
         F.col("main_state").eqNullSafe("undecided") | F.col("bak_state").eqNullSafe("undecided")
     )
-    seen = (
+    problems = (
         files.withColumn("state", F.when(is_undecided, "undecided").otherwise(F.col("state")))
         .where("state not in ('ok', 'unknown')")
         # Both are the same trouble to a person.
@@ -54,7 +54,7 @@ def of_offset_files(files: DataFrame) -> DataFrame:
     hours = F.format_number(F.col("age_ms") / 3_600_000, 1)
     shared = (F.col("process_count").cast("string"), " processes write one offset file.")
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "client_id"),
         of(
             "offset_files_corrupt",
@@ -111,7 +111,7 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
     """What is amiss with the queues of a topic that one client reads."""
     queue = queue_name()
     before = F.greatest("previous_offset", "highest_earlier_offset")
-    seen = (
+    problems = (
         offsets.where("state in ('behind_min', 'ahead_of_max', 'regressed', 'stale')")
         .groupBy("consumer_group", "topic", "client_id", "state")
         .agg(
@@ -144,7 +144,7 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
         return counted(F.col(number), "message", "messages")
 
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "topic", "client_id"),
         of(
             "broadcast_messages_lost",

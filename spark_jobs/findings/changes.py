@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def of_changes(churn: DataFrame) -> DataFrame:
     """Return the groups whose strategy is another one than on the earlier day."""
-    seen = (
+    problems = (
         churn.where("is_effective and baseline_effective_strategy <> strategy")
         .groupBy("consumer_group", "baseline_effective_strategy", "strategy")
         .agg(
@@ -38,7 +38,7 @@ def of_changes(churn: DataFrame) -> DataFrame:
         )
     )
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group",),
         finding_when(
             "strategy_changed",

@@ -84,7 +84,7 @@ def _is_unconnected() -> Column:
 def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
     """What came and could not be read, by subject."""
     of_line = ["file", "line_number"]
-    seen = (
+    problems = (
         rejected.join(records.select(*of_line, *SUBJECT), of_line, "left")
         .groupBy(*SUBJECT)
         .agg(
@@ -94,7 +94,7 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
         )
     )
     return collect_findings(
-        seen,
+        problems,
         SUBJECT,
         finding_when(
             "record_rejected",
@@ -116,7 +116,7 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
 def of_repeated_records(records: DataFrame) -> DataFrame:
     """Which lines do not count, because another line answers the same question, by subject."""
     says = F.when(F.col("is_repeat"), " says the same as line ").otherwise(" says otherwise than line ")
-    seen = (
+    problems = (
         records.where("counted_line is not null")
         .groupBy(*SUBJECT)
         .agg(
@@ -133,7 +133,7 @@ def of_repeated_records(records: DataFrame) -> DataFrame:
         )
     )
     return collect_findings(
-        seen,
+        problems,
         SUBJECT,
         finding_when(
             "record_repeated",
@@ -171,7 +171,7 @@ def of_failed_sources(records: DataFrame) -> DataFrame:
             for column in (F.lit(kind), F.array(*map(F.lit, names)))
         )
     )
-    seen = (
+    problems = (
         failed_questions(records)
         .where(~is_of_silent_member)
         .groupBy("broker_name", "likely_cause")
@@ -191,7 +191,7 @@ def of_failed_sources(records: DataFrame) -> DataFrame:
     )
     is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
     return collect_findings(
-        seen,
+        problems,
         ("broker_name",),
         finding_when(
             "source_failed",

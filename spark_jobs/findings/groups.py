@@ -182,7 +182,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
 def of_members(subscriptions: DataFrame) -> DataFrame:
     """Client ids that several processes share, or may share."""
     online = subscriptions.where("group_state in ('online', 'broadcasting')")
-    seen = (
+    problems = (
         online.select("consumer_group", "group_state", F.inline(shared_client_ids()))
         .unionByName(
             online.select("consumer_group", "group_state", F.inline(repeated_ids())), allowMissingColumns=True
@@ -196,7 +196,7 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
     )
     is_certain = F.col("process_count").isNotNull()
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "client_id"),
         finding_when(
             "duplicate_client_id",
@@ -233,7 +233,7 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
         .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))
         .where("size(expressions) > 1")
     )
-    seen = (
+    problems = (
         subscriptions.where("group_state in ('online', 'broadcasting')")
         .select(
             *of_topic,
@@ -246,7 +246,7 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
     is_partial = (F.size("unsubscribed") > 0) & (F.size("unsubscribed") < F.col("member_count"))
     different = F.coalesce("expressions", F.array().cast("array<string>"))
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "topic"),
         finding_when(
             "subscriptions_differ",

@@ -40,10 +40,10 @@ def follows_from_no_master(differences: Column, is_masterless: Column) -> Column
 def of_masters(brokers: DataFrame, divergence: DataFrame) -> DataFrame:
     """Return the brokers without a master, with the topics that have queues on them."""
     topics = divergence.where("is_routed").groupBy("broker_name").agg(F.collect_set("topic").alias("topics"))
-    seen = masterless(brokers).join(topics, "broker_name", "left")
+    problems = masterless(brokers).join(topics, "broker_name", "left")
     count = F.coalesce(F.size("topics"), F.lit(0))
     return collect_findings(
-        seen,
+        problems,
         ("broker_name",),
         finding_when(
             "broker_without_master",

@@ -35,7 +35,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
     # All queues of an offline group are unowned: that is one finding of the group.
     is_news = ~F.col("likely_cause").eqNullSafe("group_offline")
     wrong = drift.where(F.col("state").isin("unowned", "multiple_owners", "unexpected_owner") & is_news)
-    seen = (
+    problems = (
         _with_waiting_messages(wrong, progress, offsets)
         .groupBy("consumer_group", "topic", "state", "likely_cause")
         .agg(
@@ -74,7 +74,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
         "critical"
     )
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "topic"),
         finding_when(
             "unowned",
@@ -176,7 +176,7 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
         )
     )
     reason = F.when(is_open, "strategy_not_reported").otherwise(F.col("expected_reason"))
-    seen = (
+    problems = (
         drift.withColumn("expected_reason", reason)
         .where(
             F.col("expected_reason").isin(
@@ -210,7 +210,7 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
         .otherwise(F.concat(F.lit("Members report the strategy "), "strategy", F.lit("."))),
     )
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group",),
         finding_when(
             "settings_missing",
@@ -245,7 +245,9 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
 def of_shares(fairness: DataFrame) -> DataFrame:
     """How evenly the strategy in effect spreads the queues of a topic."""
     # A retry topic has one queue per broker, so most clients own none of it: that is no news.
-    seen = fairness.where("is_effective and strategy <> 'BROADCASTING' and not startswith(topic, '%RETRY%')")
+    problems = fairness.where(
+        "is_effective and strategy <> 'BROADCASTING' and not startswith(topic, '%RETRY%')"
+    )
     most, least = F.col("max_queues_per_client"), F.col("min_queues_per_client")
     has_more_clients = F.col("client_count") > F.col("queue_count")
     columns = {
@@ -254,7 +256,7 @@ def of_shares(fairness: DataFrame) -> DataFrame:
         "seen_values": F.array("strategy"),
     }
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "topic"),
         finding_when(
             "idle_clients",

@@ -61,7 +61,7 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         .where(_age_ms("last_consumed_at", "client_now") >= STALLED_AFTER_MS)
         .where(_age_ms("stored_at", "asked_at") >= STALLED_AFTER_MS)
     )
-    seen = stalled.groupBy("consumer_group", "topic").agg(
+    problems = stalled.groupBy("consumer_group", "topic").agg(
         F.count_distinct("broker_name", "queue_id").cast("int").alias("count"),
         F.sum(waiting).alias("waiting"),
         F.collect_set(queue_name()).alias("queues"),
@@ -69,7 +69,7 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         (F.min(_age_ms("last_consumed_at", "client_now")) / 60_000).cast("int").alias("minutes"),
     )
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "topic"),
         finding_when(
             "consumption_stalled",
@@ -106,14 +106,14 @@ def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         .join(progress, list(queue))
         .where((F.col("consumer_offset") <= F.col("head_offset")) & (waiting > 0))
     )
-    seen = blocked.groupBy("consumer_group", "topic").agg(
+    problems = blocked.groupBy("consumer_group", "topic").agg(
         F.count("*").cast("int").alias("count"),
         F.try_sum(waiting).alias("waiting"),
         F.max("redelivery_count").alias("redeliveries"),
         F.collect_set(queue_name()).alias("queues"),
     )
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "topic"),
         finding_when(
             "order_queue_blocked",

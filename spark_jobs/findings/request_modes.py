@@ -30,7 +30,7 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
         )
     )
     asking = ids_where(lambda member: member["is_broker_assigned"])
-    seen = subscriptions.where("group_state = 'online' and not startswith(topic, '%RETRY%')").select(
+    problems = subscriptions.where("group_state = 'online' and not startswith(topic, '%RETRY%')").select(
         "consumer_group",
         "topic",
         "request_state",
@@ -47,7 +47,7 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
     is_split = ~is_mixed & (F.size("proxied") > 0) & (F.col("listed_count") > 0)
     member_count = F.col("listed_count") + F.size("proxied")
     return collect_findings(
-        seen,
+        problems,
         ("consumer_group", "topic"),
         finding_when(
             "mixed_request_modes",

@@ -66,7 +66,7 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
         "broker_name",
         F.coalesce(F.col("subscribe_queue_count").cast("string"), F.lit("none")),
     )
-    seen = (
+    problems = (
         divergence.where((F.col("state") == "differs") & (F.col("is_read_affected") | has_other_order))
         .groupBy("topic")
         .agg(
@@ -83,7 +83,7 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
         )
     )
     return collect_findings(
-        seen,
+        problems,
         ("topic",),
         finding_when(
             "route_differs",
@@ -120,13 +120,13 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
 def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
     """Topics whose order configuration makes producers throw."""
     confs = F.concat_ws(" ", "nameserver", "order_topic_conf")
-    seen = (
+    problems = (
         topic_route.where("order_topic_conf <> '' and publish_queue_count is null")
         .groupBy("topic")
         .agg(F.collect_set(confs).alias("confs"))
     )
     return collect_findings(
-        seen,
+        problems,
         ("topic",),
         finding_when(
             "order_conf_unreadable",
@@ -172,7 +172,7 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
     }
     no_master = masterless(brokers).select("broker_name", F.lit(col=True).alias("is_masterless"))
     is_masterless = F.coalesce("is_masterless", F.lit(col=False))
-    seen = (
+    problems = (
         divergence.where("state = 'differs'")
         .join(no_master, "broker_name", "left")
         .withColumn("follows_from_no_master", follows_from_no_master(F.col("differences"), is_masterless))
@@ -213,7 +213,7 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
         )
 
     return collect_findings(
-        seen,
+        problems,
         ("broker_name",),
         of(
             "broker_missing_on_nameserver",

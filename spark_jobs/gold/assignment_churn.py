@@ -301,11 +301,11 @@ def _state() -> Column:
 
 
 def _changes() -> Column:
-    named = (
+    conditions = (
         ("clients_joined", F.col("joined_client_count") > 0),
         ("clients_left", F.col("left_client_count") > 0),
         ("queues_added", F.col("added_queue_count") > 0),
         ("queues_removed", F.col("removed_queue_count") > 0),
         ("strategy_changed", F.col("baseline_strategy") != F.col("strategy")),
     )
-    return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in named)))
+    return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in conditions)))

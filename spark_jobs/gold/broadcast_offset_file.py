@@ -61,9 +61,9 @@ def broadcast_offset_file(
     members = _members(silver)
     hosts = silver["offset_file"].where("state = 'landed'").select("host").distinct()
     groups = _groups(silver, subscriptions)
-    seen = _seen(readings).join(_landed(silver["offset_file"]), list(FILES), "full_outer")
+    snapshots = _seen(readings).join(_landed(silver["offset_file"]), list(FILES), "full_outer")
     described = (
-        _with_hostless(seen, _broadcasting(members, groups), hosts)
+        _with_hostless(snapshots, _broadcasting(members, groups), hosts)
         .join(members, list(_CLIENT), "left")
         .join(groups, "consumer_group", "left")
         .join(hosts.withColumn("is_host_landed", F.lit(col=True)), "host", "left")
@@ -141,13 +141,15 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
         .groupBy(*_CLIENT)
         .agg(F.count("*").alias("answered"))
     )
-    asked = silver["consumer_client"].where("state = 'online'").select(*_CLIENT, F.lit(1).alias("asked"))
+    own_answers = (
+        silver["consumer_client"].where("state = 'online'").select(*_CLIENT, F.lit(1).alias("asked"))
+    )
     return (
         connections.groupBy(*_CLIENT)
         # Twice on some brokers only is the mark of a connection that died unnoticed.
         .agg(F.min("count").alias("connections"))
         .join(answered, list(_CLIENT), "full_outer")
-        .join(asked, list(_CLIENT), "full_outer")
+        .join(own_answers, list(_CLIENT), "full_outer")
         .select(
             *_CLIENT,
             F.lit(col=True).alias("is_connected"),

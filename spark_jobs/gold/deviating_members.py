@@ -145,7 +145,7 @@ def _explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = []
         for row in batch.to_pylist():
-            found = deviation(
+            deviating = deviation(
                 row["strategy"],
                 row["client_id"],
                 (row["language"], row["version"]),
@@ -155,9 +155,9 @@ def _explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 frozenset(_plain(row["expected"])),
                 frozenset(_plain(row["held"])),
             )
-            if found is not None:
+            if deviating is not None:
                 subject = {name: row[name] for name in _SUBSCRIPTION}
-                rows.append(subject | {"deviation": found._asdict()})
+                rows.append(subject | {"deviation": deviating._asdict()})
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 

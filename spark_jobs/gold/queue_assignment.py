@@ -36,7 +36,7 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
     def result(subscriptions: pa.Array) -> pa.Array:
         return allocate_batch(configured, subscriptions)
 
-    asked = F.struct(
+    request = F.struct(
         "consumer_group",
         "topic",
         "group_state",
@@ -55,7 +55,7 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
         .where(F.exists("brokers", lambda broker: broker["queue_count"] > 0))
         .sortWithinPartitions("consumer_group", "topic")
         # An optimizer that takes the function for cheap would run it once to filter and once more for its result.
-        .withColumn("result", result.asNondeterministic()(asked))
+        .withColumn("result", result.asNondeterministic()(request))
     )
 
 

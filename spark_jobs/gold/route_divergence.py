@@ -169,11 +169,11 @@ def _differences() -> Column:
 
 
 def _agreeing_count() -> Column:
-    """How many of the name servers that answered say the same of this topic and broker."""
+    """Return the number of name servers with the same answer about this topic and broker."""
 
-    def said(route: Column) -> Column:
+    def comparable(route: Column) -> Column:
         return F.struct(*(route[name].alias(name) for name in _OF_ROUTE))
 
-    same = F.filter("routes", lambda route: said(route).eqNullSafe(said(F.col("route"))))
+    same = F.filter("routes", lambda route: comparable(route).eqNullSafe(comparable(F.col("route"))))
     without = F.size("answered") - F.size("routes")
     return F.when(F.col("route").isNull(), without).otherwise(F.size(same))

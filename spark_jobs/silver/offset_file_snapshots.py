@@ -223,7 +223,7 @@ def _snapshots(files: DataFrame) -> DataFrame:
 def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> DataFrame:
     """With the release whose reader counts."""
     of_client = ["consumer_group", "client_id"]
-    said = (
+    reports = (
         silver["consumer_connection"]
         .select(*of_client, "client_language", "client_version", F.lit(0).alias("is_own"))
         .unionByName(
@@ -233,11 +233,11 @@ def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> Data
         .withColumn("release", _release_key(F.col("client_version")))
     )
     has_release = F.col("client_version").isNotNull()
-    clients = said.groupBy(*of_client).agg(
+    clients = reports.groupBy(*of_client).agg(
         F.max("client_language").alias("own_language"),
         F.max_by("client_version", F.when(has_release, F.struct("is_own", "release"))).alias("own_version"),
     )
-    groups = said.groupBy("consumer_group").agg(
+    groups = reports.groupBy("consumer_group").agg(
         F.max_by("client_version", F.when(has_release, F.col("release"))).alias("group_version")
     )
     return (
