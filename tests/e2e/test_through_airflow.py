@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def test_it_shows_every_step_of_every_day_and_ends_with_what_to_try_next(output:
     for day in (FIRST, SECOND):
         assert f"\n{day}\n" in output
     for step in ("verify_export", "build", "gate", "publish", "report"):
-        assert output.count(f" {step} ") == 2
+        assert len(re.findall(rf"^  shop-prod +{step} ", output, re.MULTILINE)) == 2
     assert "failed" not in output
     assert output.rstrip().endswith("make airflow")
 
@@ -83,7 +84,7 @@ def test_a_second_run_changes_no_row_and_a_damaged_export_stops_it_and_is_named(
     said = make_run(project, tmp_path / "exports", damaged=SECOND, expect=2)
 
     for step in ("build", "gate", "publish", "report"):
-        assert said.count(f" {step} ") == 1
+        assert len(re.findall(rf"^  shop-prod +{step} ", said, re.MULTILINE)) == 1
     assert f"verify_export of shop-prod failed for {SECOND} (exit code 2)" in said
     assert "nameserver_routes.jsonl" in said
     assert published_state(Warehouse.at(str(project.warehouse))) == before
