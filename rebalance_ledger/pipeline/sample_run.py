@@ -98,6 +98,11 @@ class Progress:
         self._end_line()
         self.say(f"{time.monotonic() - self._begin:.1f} s")
 
+    def skipped(self) -> None:
+        """End the line of a step that has nothing to do here."""
+        self._end_line()
+        self.say("skipped")
+
     def failed(self, task_instance: Any, error: BaseException | str | None) -> None:  # noqa: ANN401  # as above
         """Keep the first failure; what follows from it is of no interest."""
         self._end_line()
@@ -287,6 +292,10 @@ def _listen(progress: Progress, terminal: IO[str]) -> None:
         @_hook
         def on_task_instance_success(self) -> None:
             progress.success()
+
+        @_hook
+        def on_task_instance_skipped(self) -> None:
+            progress.skipped()
 
         @_hook
         def on_task_instance_failed(self, task_instance: Any, error: BaseException | str | None) -> None:  # noqa: ANN401

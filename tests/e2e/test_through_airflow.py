@@ -52,6 +52,7 @@ def test_it_shows_every_step_of_every_day_and_ends_with_what_to_try_next(output:
         assert f"\n{day}\n" in output
     for step in ("verify_export", "build", "gate", "publish", "report"):
         assert len(re.findall(rf"^  shop-prod +{step} ", output, re.MULTILINE)) == 2
+    assert len(re.findall(r"^  shop-prod +notify .* skipped$", output, re.MULTILINE)) == 2
     assert "failed" not in output
     assert output.rstrip().endswith("make airflow")
 
