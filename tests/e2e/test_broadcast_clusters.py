@@ -121,7 +121,7 @@ _FULL_DISK_OF_OLD: Final = _fate("stale", "ok", "stored", "offset_file_stale")
 FULL_DISK: Final = ("cut-once", "cut-twice")
 ONLINE: Final = frozenset({"well", "also-well", "new-process", "unshipped", "same", *FULL_DISK})
 NEVER_MS: Final = 24 * 3_600_000
-"""How often clients on the full disk write by themselves: how often it hit them must be known."""
+"""How often clients on the full disk write by themselves after the first time: how often it hit them must be known."""
 
 
 def fate(name: str, release: str) -> Fate:
@@ -231,6 +231,17 @@ class Site:
 
         wait_until(missing, TIMEOUT_S)
 
+    def wait_until_first_write(self, *names: str) -> None:
+        """Wait until the timers of clients have written their offsets, ten seconds after the start."""
+
+        def missing() -> str | None:
+            for name in names:
+                if not self.files(name)[0].exists():
+                    return f"{name} of {self.release} has not written its offsets"
+            return None
+
+        wait_until(missing, TIMEOUT_S)
+
     def wait_until_stored(self, offset: int, *names: str) -> None:
         """Wait until both files of clients have this offset of every queue."""
 
@@ -329,6 +340,7 @@ def _start(site: Site) -> None:
     for name in FULL_DISK:
         site.start(name, host=site.full, persist_interval_ms=NEVER_MS)
     site.start_twin("same")
+    site.wait_until_first_write(*FULL_DISK)
 
 
 def _live_the_first_day(cluster: RealCluster, sites: Iterable[Site]) -> None:
@@ -403,6 +415,8 @@ def _cut_files(site: Site) -> None:
     for name in FULL_DISK:
         # Not by accident: the operating system has cut a file.
         assert any(not _is_whole(file) for file in site.on_disk(name).rglob("offsets.json*"))
+    if site.release in WRITES_IN_PLACE:
+        assert _is_whole(site.files(once)[1]), f"{once} has written more than once"
     site.ship(*FULL_DISK)
 
 
