@@ -33,8 +33,8 @@ from rebalance_ledger.rocketmq.offset_files.fastjson1_dialect import (
     FASTJSON_1_2_83,
     Dialect,
 )
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_object_parser import Parser
+from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_values import AnyValue, Wrapper
 from rebalance_ledger.rocketmq.offset_files.fastjson1_wrapper import WrapperDeserializer
 from rebalance_ledger.rocketmq.offset_files.java_values import code_units

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 from rebalance_ledger.rocketmq.offset_files.fastjson1_contexts import remove_backslashes
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Match, Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Match, Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_values import AnyValue, Bean
 from rebalance_ledger.rocketmq.offset_files.java_values import joined
 from rebalance_ledger.rocketmq.offset_files.outcome import RefusedError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.rocketmq.offset_files.fastjson1_casts import cast_to_int, cast_to_long, int_of, long_of
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Container, Number, Value
 from rebalance_ledger.rocketmq.offset_files.java_values import BigDecimal
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, UndecidedError

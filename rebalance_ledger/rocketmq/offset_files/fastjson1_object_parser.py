@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import END, Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1_characters import END
 from rebalance_ledger.rocketmq.offset_files.fastjson1_parser import ValueParser
+from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_values import AnyValue, Container, Special, Value
 from rebalance_ledger.rocketmq.offset_files.java_values import joined
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, RefusedError, UndecidedError

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.rocketmq.offset_files.fastjson1_contexts import Contexts
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Lexer, Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Lexer
+from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Container, Number, Special, Value
 from rebalance_ledger.rocketmq.offset_files.java_values import wrapped
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, RefusedError, UndecidedError

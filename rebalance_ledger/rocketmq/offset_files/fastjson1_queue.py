@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rebalance_ledger.rocketmq.offset_files.fastjson1_bean import BeanDeserializer, FieldMatch
 from rebalance_ledger.rocketmq.offset_files.fastjson1_codecs import read_int, read_text
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Match
+from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Match
 from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Queue
 
 

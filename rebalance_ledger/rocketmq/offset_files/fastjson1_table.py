@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.rocketmq.offset_files.fastjson1_codecs import read_long
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_object_parser import Parser
 from rebalance_ledger.rocketmq.offset_files.fastjson1_queue import QueueDeserializer
+from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_values import AnyValue, Queue, Table
 from rebalance_ledger.rocketmq.offset_files.outcome import RefusedError
 

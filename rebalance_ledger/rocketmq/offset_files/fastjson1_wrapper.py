@@ -7,8 +7,8 @@ Belongs here: the reader that fastjson generates for the class. Does not belong 
 from __future__ import annotations
 
 from rebalance_ledger.rocketmq.offset_files.fastjson1_bean import BeanDeserializer, FieldMatch
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_table import TableDeserializer
+from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Wrapper
 
 
