@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson2_reader import END, Reader
+from rebalance_ledger.rocketmq.offset_files.fastjson2_characters import END
+from rebalance_ledger.rocketmq.offset_files.fastjson2_reader import Reader
 from rebalance_ledger.rocketmq.offset_files.java_values import code_units, joined
 from rebalance_ledger.rocketmq.offset_files.outcome import (
     Doubt,
