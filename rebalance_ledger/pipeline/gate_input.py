@@ -91,7 +91,7 @@ def read_gate_input(
     if rest is None or rest.excluded_groups != groups:
         return _noted(
             whole,
-            f"the day was not measured without {_join_names(groups)}, who alone refuse it by the settings of now: build it again",
+            f"the day was not measured without {_join_names(groups)}, which alone refuse it under the current settings: build it again",
         )
     remaining = with_comparison(rest.measures, groups)
     broken = refusing(remaining)
