@@ -1,4 +1,4 @@
-"""Advice on expectations that failed, were waived or were not compared.
+"""Advice on expectations that failed, were waived or approved, or were not compared.
 
 What belongs here: advice by the outcome of an expectation. What does not: advice on findings
 (`rebalance_ledger.tables.finding_advice`).
@@ -25,6 +25,8 @@ def advice_on(row: Mapping[str, Any]) -> str:
         return "The ledger may be wrong about this group: query the staged tables, fix the export or the code, and run the day again."
     if outcome == "waived":
         return "No action until the waiver expires; then fix the cause or renew the waiver."
+    if outcome == "approved":
+        return "No action for this computation; fix the cause before the next day, which needs an approval of its own."
     if outcome == "skipped":
         return (
             "No action if this is the first day; otherwise publish the baseline day and judge this day again."

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 from expectations.advice import advice_on
 from expectations.evaluation import one_line
 from expectations.suites import SUITES
-from expectations.verdict import allowed_range
+from expectations.verdict import allowed_range, approval_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,9 +30,10 @@ _HEADLINE: Final[dict[VerdictName, str]] = {
     "passed": "Passed: the day may be published",
     "passed_with_warnings": "Passed with warnings: the day may be published",
     "passed_with_quarantine": "Passed without some groups: the day may be published without them",
+    "approved": "Refused and approved by a person: the day may be published",
     "refused": "Refused: the day is not published",
 }
-_OUTCOMES: Final[tuple[Outcome, ...]] = ("failed", "waived", "skipped", "passed")
+_OUTCOMES: Final[tuple[Outcome, ...]] = ("failed", "approved", "waived", "skipped", "passed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class _Row:
     allowed: str
     examples: tuple[str, ...]
     waiver: str | None
+    approval: str | None
     baseline_ds: date | None
     advice: str
 
@@ -65,6 +67,7 @@ class _Row:
             allowed=allowed_range(result["threshold_min"], result["threshold_max"]),
             examples=tuple(result["examples"]),
             waiver=result["waiver"],
+            approval=approval_text(result) if result["outcome"] == "approved" else None,
             baseline_ds=result["baseline_ds"],
             advice=advice_on(result),
         )
@@ -111,6 +114,7 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
         judged_count=sum(row.outcome != "skipped" for row in rows),
         held_count=sum(row.outcome in {"passed", "waived"} for row in rows),
         blocking=[row for row in failed if row.severity == "block"],
+        approved=[row for row in rows if row.outcome == "approved"],
         warning=[row for row in failed if row.severity == "warn"],
         waived=[row for row in rows if row.outcome == "waived"],
         quarantined=[

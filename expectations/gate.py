@@ -27,7 +27,7 @@ from expectations.policy import Rules
 from expectations.quarantine import names
 from expectations.suites import SUITES
 from expectations.verdict import Outcome, Verdict, VerdictName, idle_sentence, sentence_of, waiver_text
-from rebalance_ledger.settings import GateSettings
+from rebalance_ledger.settings import Approval, GateSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from expectations.evaluation import Evaluation
 
 
-def judge(
+def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pages go
     measures: pd.DataFrame | Iterable[Mapping[str, Any]],
     *,
     cluster: str,
@@ -49,6 +49,7 @@ def judge(
     settings: GateSettings | None = None,
     baseline_ds: date | None = None,
     quarantined: Sequence[dict[str, Any]] = (),
+    approval: Approval | None = None,
 ) -> Verdict:
     """Judge one staged day of one cluster.
 
@@ -62,6 +63,7 @@ def judge(
         settings: Severities, limits and waivers of the cluster; None for the defaults.
         baseline_ds: Baseline day of the metrics; None if there is none.
         quarantined: Columns of `gold.quarantined_group`: the groups that the metrics exclude, and why.
+        approval: A person's approval of this computation. It counts if it names every expectation that would refuse the day.
 
     Returns:
         The verdict. An expectation without a metric has failed.
@@ -86,8 +88,14 @@ def judge(
         results.append(result)
         if result["outcome"] == "failed":
             messages[evaluation.severity].append(sentence_of(result, evaluation))
+    refusing = [
+        result for result in results if result["outcome"] == "failed" and result["severity"] == "block"
+    ]
+    is_approved = approval is not None and _approve(refusing, approval)
     verdict: VerdictName = (
-        "refused"
+        "approved"
+        if is_approved
+        else "refused"
         if messages["block"]
         else "passed_with_quarantine"
         if quarantined
@@ -103,7 +111,8 @@ def judge(
         verdict=verdict,
         results=results,
         quarantined=list(quarantined) if verdict == "passed_with_quarantine" else [],
-        reasons=messages["block"],
+        reasons=[] if is_approved else messages["block"],
+        approved=messages["block"] if is_approved else [],
         warnings=messages["warn"],
         notes=list(map(idle_sentence, idle)),
         data_docs_index=None if data_docs_dir is None else data_docs_dir / "index.html",
@@ -111,6 +120,20 @@ def judge(
     if data_docs_dir is not None:
         write_first_page(data_docs_dir, cluster, ds, judged)
     return judged
+
+
+def _approve(refusing: Sequence[dict[str, Any]], approval: Approval) -> bool:
+    """Mark the results that refuse the day as approved, if the approval names them all and each was measured."""
+    if not refusing or any(
+        result["observed"] is None or result["expectation_id"] not in approval.expectation_ids
+        for result in refusing
+    ):
+        return False
+    for result in refusing:
+        result["outcome"] = "approved"
+        result["approved_by"] = approval.approved_by
+        result["approval_reason"] = approval.reason
+    return True
 
 
 def _validate(
@@ -219,4 +242,6 @@ def _result(
         "waiver": waiver_text(evaluation),
         "outcome": outcome,
         "baseline_ds": baseline_ds if expectation.is_of_two_days else None,
+        "approved_by": None,
+        "approval_reason": None,
     }

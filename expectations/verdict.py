@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from expectations.evaluation import Evaluation
     from rebalance_ledger.settings import Waiver
 
-VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "refused"]
+VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "approved", "refused"]
 
-Outcome = Literal["passed", "waived", "failed", "skipped"]
+Outcome = Literal["passed", "waived", "approved", "failed", "skipped"]
 """The outcome of one expectation."""
 
 _MAX_SENTENCE_EXAMPLES: Final = 3
@@ -32,11 +32,12 @@ class Verdict:
     """The gate's evaluation of one staged day.
 
     Attributes:
-        verdict: `refused` if an expectation of severity `block` failed, else `passed_with_quarantine` if the day was judged
+        verdict: `refused` if an expectation of severity `block` failed, or `approved` if a person approved all of these, else `passed_with_quarantine` if the day was judged
             without some groups, else `passed_with_warnings` if one of severity `warn` failed, else `passed`.
         results: One row of `gold.gate_result` per expectation, without the partition columns, in the order of the suites.
         quarantined: Rows of `gold.quarantined_group` without the partition columns: the excluded groups, and why.
         reasons: One sentence for each failed expectation of severity `block`.
+        approved: One sentence for each expectation of severity `block` that failed and was approved.
         warnings: One sentence for each failed expectation of severity `warn`.
         notes: Further sentences: each waiver that excuses nothing, and why no group was quarantined.
         data_docs_index: First page of the Data Docs, if they were written.
@@ -46,6 +47,7 @@ class Verdict:
     results: list[dict[str, Any]]
     quarantined: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    approved: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     data_docs_index: Path | None = None
@@ -89,6 +91,11 @@ def waiver_text(evaluation: Evaluation) -> str | None:
     return "; ".join(texts) or None
 
 
+def approval_text(row: Mapping[str, Any]) -> str:
+    """Return who approved a failed row of `gate_result`, and why, in one line."""
+    return f"{one_line(row['approved_by'])}: {one_line(row['approval_reason'])}"
+
+
 def idle_sentence(waiver: Waiver) -> str:
     """Return the note on a waiver that excuses nothing."""
     named = {"group": waiver.consumer_group, "topic": waiver.topic, "broker": waiver.broker_name}
@@ -126,10 +133,12 @@ def explain(verdict: Verdict) -> str:
         "passed": "The gate passed",
         "passed_with_warnings": "The gate passed with warnings",
         "passed_with_quarantine": "The gate passed, without some groups",
+        "approved": "The gate refused this day, and a person approved it",
         "refused": "The gate refused this day",
     }[verdict.verdict]
     lines = [f"{headline}: {held} of {len(judged)} expectations hold."]
     lines += [f"- {reason}" for reason in verdict.reasons]
+    lines += [f"- approved: {sentence}" for sentence in verdict.approved]
     lines += [f"- quarantined: {quarantined_sentence(row)}" for row in verdict.quarantined]
     lines += [f"- warning: {warning}" for warning in verdict.warnings]
     lines += [

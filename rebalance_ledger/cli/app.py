@@ -35,7 +35,13 @@ from rebalance_ledger.pipeline import steps
 from rebalance_ledger.printable import visible
 from rebalance_ledger.settings import SettingsError
 from rebalance_ledger.storage.location import InvalidLocationError, Location, ObjectPath, location_of
-from rebalance_ledger.warehouse.errors import QueryError, RollbackError, StagingError, WriteError
+from rebalance_ledger.warehouse.errors import (
+    ApprovalError,
+    QueryError,
+    RollbackError,
+    StagingError,
+    WriteError,
+)
 from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
@@ -59,7 +65,7 @@ exports_app = typer.Typer(
 app.add_typer(exports_app, name="exports")
 settings_app = typer.Typer(no_args_is_help=True, help="Check the settings file.")
 app.add_typer(settings_app, name="settings")
-gate_app = typer.Typer(no_args_is_help=True, help="Show the gate's results.")
+gate_app = typer.Typer(no_args_is_help=True, help="Show the gate's results; approve a refused day.")
 app.add_typer(gate_app, name="gate")
 
 
@@ -495,6 +501,35 @@ def show_gate(
     show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
 
 
+@gate_app.command("approve")
+def approve_day(  # each is an option of the command
+    cluster: Cluster,
+    ds: Ds,
+    approved_by: Annotated[str, typer.Option("--approved-by", help="Name of the person who approves.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why the day is published all the same.")],
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", help="Fail unless this computation was refused.")
+    ] = None,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+) -> None:
+    """Approve the publication of a refused day; gate_result keeps name and reason. Then run gate and publish again."""
+    from rebalance_ledger.warehouse.approvals import approve
+
+    approval = approve(
+        Warehouse.at(warehouse),
+        cluster,
+        ds.date(),
+        approved_by=approved_by,
+        reason=reason,
+        run_id=run_id,
+    )
+    typer.echo(
+        f"{visible(approval.approved_by)} approved run {approval.run_id} of {visible(cluster)} {ds.date()}, which fails "
+        f"{', '.join(approval.expectation_ids)}. Nothing is published yet: clear the task gate in Airflow, or run "
+        "`ledger step gate` and `ledger step publish`."
+    )
+
+
 @app.command()
 def maintain(
     warehouse: WarehouseLocation = _WAREHOUSE,
@@ -748,6 +783,7 @@ def main() -> None:
         _print_error(str(error))
         sys.exit(REFUSED)
     except (
+        ApprovalError,
         InvalidLocationError,
         CollectError,
         ExportError,

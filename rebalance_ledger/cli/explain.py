@@ -159,6 +159,13 @@ class _Screen:
                 f": the day is published without this group, because of {ids}.",
             )
             return
+        if verdict and verdict[0]["approved_by"]:
+            self._line(
+                Text("Refused by the gate", style="bold yellow"),
+                visible(
+                    f", and published because {verdict[0]['approved_by']} approved it: {verdict[0]['approval_reason']}"
+                ),
+            )
         states = list(dict.fromkeys(map(_state, answers["states"]))) or ["state unknown"]
         client_counts = [row["client_count"] for row in answers["states"] if row["client_count"] is not None]
         members = _plural(max(client_counts), "member") if client_counts else "members unknown"

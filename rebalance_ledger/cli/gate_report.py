@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from expectations.verdict import allowed_range, outcome_of
+from expectations.verdict import allowed_range, approval_text, outcome_of
 from rebalance_ledger.printable import visible
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError
 
@@ -32,6 +32,8 @@ _COLUMNS: Final = (
     "threshold_max",
     "baseline_ds",
     "waiver",
+    "approved_by",
+    "approval_reason",
     "consumer_group",
     "examples",
     "advice",
@@ -43,7 +45,7 @@ class _GateReport:
     """The latest gate result for a day.
 
     Attributes:
-        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine` or `refused`.
+        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine`, `approved` or `refused`.
         where: Location of the result: a staging area or a table.
         results: Rows of `gate_result`.
         quarantined: Rows of `quarantined_group`: the groups that the published day excludes.
@@ -136,6 +138,10 @@ def _headline(report: _GateReport, cluster: str, ds: date) -> list[str]:
     lines = [
         f"{cluster} {ds}: {report.verdict} (run {report.run_id}, from {report.where})",
         f"{outcomes.count('passed')} expectations hold, {outcomes.count('waived')} are waived, {outcomes.count('failed')} failed.",
+    ]
+    approvals = {approval_text(row) for row in report.results if outcome_of(row) == "approved"}
+    lines += [
+        f"{outcomes.count('approved')} failed and were approved by {approval}." for approval in approvals
     ]
     if report.quarantined:
         groups = {row["consumer_group"] for row in report.quarantined}

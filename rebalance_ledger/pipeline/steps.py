@@ -143,12 +143,13 @@ def gate(day: Day) -> Verdict:
 
     Raises:
         SettingsError: the settings file is wrong.
-        StagingError: there is no whole stage, or its files are not those that the build wrote.
+        StagingError: there is no whole stage, or its files are not those that the build wrote, or the day's approval is damaged.
         RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
     """
     from expectations.gate import judge
     from expectations.verdict import explain
     from rebalance_ledger.pipeline.gate_input import read_gate_input
+    from rebalance_ledger.warehouse.approvals import read_approval
     from rebalance_ledger.warehouse.errors import QueryError
     from rebalance_ledger.warehouse.publish import quarantine
     from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, read_build, write_verdict
@@ -157,6 +158,7 @@ def gate(day: Day) -> Verdict:
     stage = newest_stage(day.warehouse, day.cluster, day.ds)
     run_id = read_build(stage).run_id
     check_inventory(stage)
+    approval = read_approval(day.warehouse, day.cluster, day.ds, run_id)
     judged = read_gate_input(day.warehouse, day.cluster, day.ds, stage, settings)
     docs = day.warehouse.data_docs_index(day.cluster, day.ds)
     verdict = judge(
@@ -168,6 +170,7 @@ def gate(day: Day) -> Verdict:
         settings=settings,
         baseline_ds=judged.baseline_ds,
         quarantined=judged.quarantined,
+        approval=approval,
     )
     verdict = replace(verdict, notes=[*judged.notes, *verdict.notes])
     write_verdict(

@@ -6,6 +6,7 @@ Airflow connections).
 
 from __future__ import annotations
 
+from rebalance_ledger.settings.approval import Approval
 from rebalance_ledger.settings.gate import FairnessLimits, GateNames, GateRule, GateSettings, Severity, Waiver
 from rebalance_ledger.settings.load import SettingsError, load_settings
 from rebalance_ledger.settings.model import (
@@ -29,6 +30,7 @@ from rebalance_ledger.settings.model import (
 )
 
 __all__ = [
+    "Approval",
     "CaptureQuality",
     "ClusterSettings",
     "CollectSettings",

@@ -261,6 +261,7 @@ class Outcome(StrEnum):
 
     PASSED = "passed"
     WAIVED = "waived"
+    APPROVED = "approved"
     FAILED = "failed"
     SKIPPED = "skipped"
 
@@ -271,6 +272,7 @@ class GateVerdict(StrEnum):
     PASSED = "passed"
     PASSED_WITH_WARNINGS = "passed_with_warnings"
     PASSED_WITH_QUARANTINE = "passed_with_quarantine"
+    APPROVED = "approved"
 
 
 class PublishSource(StrEnum):

@@ -24,6 +24,10 @@ class StagingError(Exception):
     """A stage is missing, incomplete or not evaluated; `str()` is one sentence with the reason and the fix."""
 
 
+class ApprovalError(Exception):
+    """A day cannot be approved; `str()` is one sentence with the reason. Nothing was written."""
+
+
 class WriteError(Exception):
     """The warehouse cannot be written now; `str()` is one sentence with the reason. Readers are unaffected."""
 

@@ -4,6 +4,7 @@
 <warehouse>/silver/<table>, gold/<table>        published Delta tables, partitioned by cluster and ds
 <warehouse>/staging/<cluster>/<ds>/<attempt>/     one computation of a day, as Parquet; judged before it is published (see `staging`)
 <warehouse>/quarantine/gate_result              verdicts of days that were refused
+<warehouse>/approvals/<cluster>/<ds>.json       who approved the refused computation of a day, and why
 ```
 A warehouse is a folder or a place in an object store (`s3a://…`); this module only joins names, it opens nothing.
 """
@@ -53,6 +54,10 @@ class Warehouse:
     def quarantine(self, table: Table) -> str:
         """Where the rows of refused days are."""
         return f"{self.root}/quarantine/{table.name}"
+
+    def approval(self, cluster: str, ds: date) -> str:
+        """Return the file with the approval of a refused computation of a day."""
+        return f"{self.root}/approvals/{path_segment(cluster)}/{ds.isoformat()}.json"
 
     def data_docs_index(self, cluster: str, ds: date) -> Path | None:
         """Return the first page of a day's Data Docs, or None for a warehouse in an object store, which has none."""

@@ -54,7 +54,7 @@ _NEWEST: Final = "newest.json"
 _JUDGED: Final = "judged.json"
 _ATTEMPT_NAME: Final = re.compile(r"[\w-]+")
 
-VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "refused")
+VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "approved", "refused")
 """Outcomes of the gate for a stage."""
 
 
@@ -78,7 +78,7 @@ class JudgedStage:
     Attributes:
         stage: where its rows are.
         build: what it was computed from.
-        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine` or `refused`.
+        verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine`, `approved` or `refused`.
         results: rows of `gate_result`, without cluster and ds.
         quarantined: rows of `quarantined_group`, likewise: whom the stage is accepted without.
         inventory: the files that were judged.

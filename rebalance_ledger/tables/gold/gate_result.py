@@ -48,7 +48,7 @@ GATE_RESULT = Table(
         Column(
             "outcome",
             "string",
-            "`passed`; `waived`: within limits after waivers; `failed`; `skipped`: there is no baseline day.",
+            "`passed`; `waived`: within limits after waivers; `approved`: failed, and a person approved this computation; `failed`; `skipped`: there is no baseline day.",
             values=tuple(Outcome),
         ),
         Column(
@@ -56,5 +56,11 @@ GATE_RESULT = Table(
             "date",
             "The earlier day that the number compares with; null where it compares with none.",
         ),
+        Column(
+            "approved_by",
+            "string",
+            "Who approved that the day is published although this expectation failed; null where nobody did.",
+        ),
+        Column("approval_reason", "string", "The reason given with the approval; null without an approval."),
     ),
 )
