@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _COLUMNS: Final = (
+    "run_id",
     "outcome",
     "severity",
     "expectation_id",

@@ -105,11 +105,14 @@ def application_lines(lines: Sequence[str]) -> list[str]:
 
 
 def day_of(context: Mapping[str, Any]) -> str:
-    """Return the run's `ds`: the UTC day of its logical date, which is the day on which the export was taken.
+    """Return the run's `ds`: its parameter `ds`, else the UTC day of its logical date, on which the export was taken.
 
     Raises:
         AirflowFailException: If the run was triggered without a logical date and so belongs to no day.
     """
+    parameter = context.get("params", {}).get("ds")
+    if parameter:
+        return str(parameter)
     logical_date: datetime | None = context["dag_run"].logical_date
     if logical_date is None:
         raise AirflowFailException(
@@ -224,8 +227,8 @@ class LedgerOperator(BaseOperator):
         super().__init__(**kwargs)
         self._process: subprocess.Popen[str] | None = None
 
-    def run_ledger(self, words: Sequence[str], options: Sequence[str], stdin_secret: str = "") -> None:
-        """Run `ledger` to its end, and log what it says.
+    def run_ledger(self, words: Sequence[str], options: Sequence[str], stdin_secret: str = "") -> list[str]:
+        """Run `ledger` to its end, log what it says, and return the lines of its standard output.
 
         Args:
             words: The command, such as `step`, `gate`.
@@ -240,6 +243,7 @@ class LedgerOperator(BaseOperator):
         command = ["ledger", *words, *options]
         self.log.info("Running %s", command)
         reason: deque[str] = deque(maxlen=_REASON_LINES)
+        output: deque[str] = deque()
         with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
             command,
             stdin=subprocess.PIPE,
@@ -251,7 +255,7 @@ class LedgerOperator(BaseOperator):
             | object_store_variables(),
         ) as self._process:
             self._write_secret(self._process.stdin, stdin_secret)
-            progress = Thread(target=self._log_lines, args=(self._process.stdout, deque(maxlen=0)))
+            progress = Thread(target=self._log_lines, args=(self._process.stdout, output))
             progress.start()
             try:
                 self._log_lines(self._process.stderr, reason)
@@ -264,6 +268,7 @@ class LedgerOperator(BaseOperator):
                 progress.join()
         if self._process.returncode != 0:
             raise stage_error(" ".join(("ledger", *words)), self._process.returncode, reason)
+        return list(output)
 
     @staticmethod
     def _write_secret(stream: IO[str] | None, text: str) -> None:

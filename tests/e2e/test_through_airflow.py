@@ -12,7 +12,8 @@ from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.e2e.conftest import SAMPLE, Project
 from tests.real_cluster.processes import descendants, have_ended
-from tests.support.computed_days import published_state
+from tests.support.airflow_api import APPROVAL_DAG_ID
+from tests.support.computed_days import SETTINGS_FILE, published_state
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +90,40 @@ def test_a_second_run_changes_no_row_and_a_damaged_export_stops_it_and_is_named(
     assert f"verify_export of shop-prod failed for {SECOND} (exit code 2)" in said
     assert "nameserver_routes.jsonl" in said
     assert published_state(Warehouse.at(str(project.warehouse))) == before
+
+
+def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -> None:
+    settings = tmp_path / "ledger.yaml"
+    settings.write_text(
+        SETTINGS_FILE.read_text(encoding="utf-8").replace(
+            "  shop-prod:\n", "  shop-prod:\n    gate: {findings: {mixed_strategies: block}}\n", 1
+        ),
+        encoding="utf-8",
+    )
+    project = Project(tmp_path, LEDGER_SETTINGS=str(settings))
+    with project.airflow():
+        days = project.backfill(FIRST, FIRST)
+        assert project.api.wait_for(days) == ["failed"]
+
+        rejected = project.api.start_approval("shop-prod", FIRST)
+        question = project.api.required_action(rejected)
+        assert question["subject"] == f"Publish shop-prod {FIRST} although the gate refused it?"
+        assert "**finding.no_mixed_strategies**" in question["body"]
+        project.api.respond(rejected, "Reject", reason="not today")
+        assert project.api.wait_for([rejected], dag_id=APPROVAL_DAG_ID) == ["success"]
+        assert not (project.warehouse / "gold" / "publication").exists()
+
+        approved = project.api.start_approval("shop-prod", FIRST)
+        project.api.required_action(approved)
+        project.api.respond(approved, "Approve", reason="both rules agree; ticket 7")
+        assert project.api.wait_for([approved], dag_id=APPROVAL_DAG_ID) == ["success"]
+    assert project.rows("SELECT ds, gate_verdict FROM publication") == [
+        {"ds": FIRST, "gate_verdict": "approved"}
+    ]
+    [row] = project.rows("SELECT * FROM gate_result WHERE outcome = 'approved'")
+    assert row["expectation_id"] == "finding.no_mixed_strategies"
+    assert row["approved_by"]
+    assert row["approval_reason"] == "both rules agree; ticket 7"
 
 
 @pytest.mark.nightly

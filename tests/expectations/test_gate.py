@@ -88,6 +88,8 @@ def test_there_is_a_row_of_gate_result_for_each_expectation() -> None:
         "waiver": None,
         "outcome": "passed",
         "baseline_ds": None,
+        "approved_by": None,
+        "approval_reason": None,
     }
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DAG_ID = "queue_ledger"
+APPROVAL_DAG_ID = "queue_ledger_approval"
 # On two cores that other work shares, a day takes one to two minutes here.
 _DAY_S = 600
 
@@ -79,21 +80,51 @@ class AirflowApi:
         dates = {"from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
         self.ask("POST", "backfills", {"dag_id": DAG_ID, "max_active_runs": 1, **dates})
 
-    def states(self) -> dict[str, str]:
+    def start_approval(self, cluster: str, ds: str) -> str:
+        """Trigger the approval DAG, as its form does; return the run's id."""
+        self.ask("PATCH", f"dags/{APPROVAL_DAG_ID}", {"is_paused": False})
+        run = self.ask(
+            "POST",
+            f"dags/{APPROVAL_DAG_ID}/dagRuns",
+            {"logical_date": None, "conf": {"cluster": cluster, "ds": ds}},
+        )
+        run_id: str = run["dag_run_id"]
+        return run_id
+
+    def required_action(self, run_id: str) -> dict[str, Any]:
+        """Wait until a run of the approval DAG asks a person; return subject, body and parameters of the question."""
+        path = f"dags/{APPROVAL_DAG_ID}/dagRuns/{quote(run_id, safe='')}/hitlDetails"
+
+        def missing() -> str | None:
+            details = self.ask("GET", path)["hitl_details"]
+            return None if details else f"nobody is asked yet; the run is {self.states(APPROVAL_DAG_ID)}"
+
+        wait_until(missing, _DAY_S)
+        [detail] = self.ask("GET", path)["hitl_details"]
+        return dict(detail)
+
+    def respond(self, run_id: str, option: str, **parameters: str) -> None:
+        """Answer the question of a run of the approval DAG."""
+        path = (
+            f"dags/{APPROVAL_DAG_ID}/dagRuns/{quote(run_id, safe='')}/taskInstances/approval/-1/hitlDetails"
+        )
+        self.ask("PATCH", path, {"chosen_options": [option], "params_input": parameters})
+
+    def states(self, dag_id: str = DAG_ID) -> dict[str, str]:
         """State by run id."""
-        runs = self.ask("GET", f"dags/{DAG_ID}/dagRuns")["dag_runs"]
+        runs = self.ask("GET", f"dags/{dag_id}/dagRuns")["dag_runs"]
         return {run["dag_run_id"]: run["state"] for run in runs}
 
-    def wait_for(self, run_ids: Sequence[str], day_s: float = _DAY_S) -> list[str]:
+    def wait_for(self, run_ids: Sequence[str], day_s: float = _DAY_S, dag_id: str = DAG_ID) -> list[str]:
         """Wait until these runs have ended, each in so many seconds at most, and say how."""
 
         def running() -> str | None:
-            states = self.states()
+            states = self.states(dag_id)
             still = [run_id for run_id in run_ids if states.get(run_id) not in {"success", "failed"}]
             return f"still running: {still}" if still else None
 
         wait_until(running, day_s * len(run_ids), between_looks_s=2)
-        states = self.states()
+        states = self.states(dag_id)
         return [states[run_id] for run_id in run_ids]
 
     def tasks(self, run_id: str) -> list[dict[str, Any]]:

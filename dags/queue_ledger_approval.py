@@ -1,0 +1,96 @@
+"""# Approve a refused day.
+
+Trigger this DAG with a cluster and a UTC day (`ds`) that the gate has refused. It shows what failed and waits for a person, who approves or
+rejects it in the task `approval` (*Required Actions*).
+
+| task | action | on failure |
+|---|---|---|
+| `refusal` | reads the failed expectations of the newest computation of the day | the day is not refused, or was never judged |
+| `approval` | waits up to seven days for a person, who approves with a reason, or rejects | without an answer nothing is published |
+| `record` | stores name and reason for exactly this computation | the day was computed again meanwhile: read the new refusal |
+| `gate` | evaluates the day again; its verdict is `approved` | something besides the approved expectations fails |
+| `publish`, `report`, `notify` | as in `queue_ledger` | as in `queue_ledger` |
+
+Name and reason are in `gate_result` (`approved_by`, `approval_reason`), in Data Docs and in the report. An approval covers one
+computation and the expectations that had failed: after another export, other settings or other code, the gate refuses the day
+again. Afterwards clear the task `gate` of the day's run of `queue_ledger`, and that run succeeds too.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk import Asset, Param, dag
+
+from rebalance_ledger.operators.approval import ApproveOperator, RefusalOperator
+from rebalance_ledger.operators.ledger import (
+    GateOperator,
+    LedgerStepOperator,
+    NotifyOperator,
+    ReportOperator,
+    retry_policy,
+)
+
+PUBLISHED = Asset(name="queue_ledger", uri="ledger://gold")
+CLUSTER = "{{ params.cluster }}"
+
+
+@dag(
+    dag_id="queue_ledger_approval",
+    description="Publish a refused day with a person's approval.",
+    doc_md=__doc__,
+    schedule=None,
+    start_date=datetime(2024, 1, 1, tzinfo=UTC),
+    params={
+        "cluster": Param(
+            "", type="string", minLength=1, title="Cluster", description="Name in the settings."
+        ),
+        "ds": Param("", type="string", format="date", title="Day", description="UTC day of the export."),
+    },
+    default_args=retry_policy(),
+    tags=["rocketmq", "ledger"],
+)
+def queue_ledger_approval() -> None:
+    """Wire the approval of one day."""
+    refusal = RefusalOperator(
+        task_id="refusal", cluster=CLUSTER, doc_md="Reads why the gate refused the day."
+    )
+    approval = ApprovalOperator(
+        task_id="approval",
+        subject="Publish {{ params.cluster }} {{ params.ds }} although the gate refused it?",
+        body="{{ ti.xcom_pull(task_ids='refusal')['text'] }}",
+        params={
+            "reason": Param(
+                "", type="string", minLength=1, title="Reason", description="Kept in gate_result."
+            )
+        },
+        execution_timeout=None,
+        response_timeout=timedelta(days=7),
+        doc_md="Waits for a person's decision.",
+    )
+    record = ApproveOperator(
+        task_id="record",
+        cluster=CLUSTER,
+        approved_by="{{ ti.xcom_pull(task_ids='approval')['responded_by_user']['name'] }}",
+        reason="{{ ti.xcom_pull(task_ids='approval')['params_input']['reason'] }}",
+        run_id="{{ ti.xcom_pull(task_ids='refusal')['run_id'] }}",
+        doc_md="Stores name and reason for this computation.",
+    )
+    gate = GateOperator(task_id="gate", cluster=CLUSTER, doc_md="Evaluates the day again, with the approval.")
+    publish = LedgerStepOperator(
+        task_id="publish",
+        stage="publish",
+        cluster=CLUSTER,
+        pool="ledger_publish",
+        outlets=[PUBLISHED],
+        doc_md="Replaces the day in the published tables.",
+    )
+    report = ReportOperator(task_id="report", cluster=CLUSTER, doc_md="Writes the report of the day.")
+    notify = NotifyOperator(
+        task_id="notify", cluster=CLUSTER, doc_md="Notifies over `LEDGER_NOTIFY_CONNECTION`."
+    )
+    refusal >> approval >> record >> gate >> publish >> [report, notify]
+
+
+queue_ledger_approval()
