@@ -172,12 +172,18 @@ def _row_of_day(day: Path) -> str:
 
 
 class QueueLedgerPages(AirflowPlugin):
-    """Airflow's entry: the application, and an item in the navigation."""
+    """Airflow's entry: the application, an item in the navigation, and a tab on the pages of each DAG."""
 
     name = "queue_ledger_pages"
     fastapi_apps = [  # noqa: RUF012  # Airflow's own attribute
         {"name": "Queue ledger pages", "app": PagesApp(), "url_prefix": PREFIX}
     ]
     external_views = [  # noqa: RUF012
-        {"name": "Queue ledger", "href": f"{PREFIX}/", "destination": "nav", "category": "browse"}
+        {"name": "Queue ledger", "href": f"{PREFIX}/", "destination": "nav", "category": "browse"},
+        {
+            "name": "Queue ledger verdicts",
+            "href": f"{PREFIX}/",
+            "destination": "dag",
+            "url_route": "queue-ledger-verdicts",
+        },
     ]

@@ -1,0 +1,125 @@
+"""A headless Chromium, driven by WebDriver, and what a page did in it: requests, console, accessibility.
+
+Chromium and its driver are Debian's packages; the first test that needs them installs them where it may.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from axe_core_python.selenium import Axe
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support import expected_conditions
+from selenium.webdriver.support.ui import WebDriverWait
+
+from setup.system_packages import install
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from selenium.webdriver.remote.webelement import WebElement
+
+_WAIT_S = 60
+_SEVERE = {"serious", "critical"}
+_PACKAGES = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+
+
+@dataclass(frozen=True)
+class Browser:
+    """A window of the browser.
+
+    Attributes:
+        driver: Selenium's driver.
+    """
+
+    driver: webdriver.Chrome
+
+    def open(self, url: str) -> None:
+        """Load a page, and forget what earlier pages requested and wrote."""
+        self.driver.get_log("performance")
+        self.driver.get_log("browser")
+        self.driver.get(url)
+
+    def click_link(self, text: str) -> None:
+        """Wait for a link that can be clicked, and click it."""
+        link = expected_conditions.element_to_be_clickable((By.LINK_TEXT, text))
+        WebDriverWait(self.driver, _WAIT_S).until(link).click()
+
+    def wait_for_title(self, part: str) -> None:
+        """Wait until the page's title has this part."""
+        WebDriverWait(self.driver, _WAIT_S).until(expected_conditions.title_contains(part))
+
+    def wait_for(self, selector: str) -> WebElement:
+        """Wait until an element is visible."""
+        found = expected_conditions.visibility_of_element_located((By.CSS_SELECTOR, selector))
+        element: WebElement = WebDriverWait(self.driver, _WAIT_S).until(found)
+        return element
+
+    def requested_urls(self) -> list[str]:
+        """Return what the page has requested since it was opened, the page itself included."""
+        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        return [
+            message["params"]["request"]["url"]
+            for message in messages
+            if message["method"] == "Network.requestWillBeSent"
+        ]
+
+    def console_errors(self) -> list[str]:
+        """Return the errors and warnings of the console since the page was opened."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def serious_violations(self) -> list[dict[str, Any]]:
+        """Return the violations of accessibility rules that axe rates serious or critical: rule, and elements."""
+        violations = Axe().run(self.driver)["violations"]
+        return [
+            {"rule": rule["id"], "elements": [node["html"][:200] for node in rule["nodes"][:3]]}
+            for rule in violations
+            if rule["impact"] in _SEVERE
+        ]
+
+    def overflow_px(self) -> int:
+        """Return how many pixels the page is wider than the window."""
+        script = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        return int(self.driver.execute_script(script))
+
+
+@contextmanager
+def browser(
+    profile: Path, *, width: int = 1200, is_offline: bool = False, is_dark: bool = False
+) -> Iterator[Browser]:
+    """Start a browser with a profile of its own and end it.
+
+    Args:
+        profile: Empty folder.
+        width: Width of the viewport in CSS pixels.
+        is_offline: Whether the network is off.
+        is_dark: Whether pages are asked for their dark colours.
+    """
+    for program, package in _PACKAGES.items():
+        if shutil.which(program) is None:
+            install(package, why=f"{program} is not on the PATH.")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or ""
+    for option in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "no-proxy-server"):
+        options.add_argument(f"--{option}")
+    options.add_argument(f"--user-data-dir={profile}")
+    options.set_capability("goog:loggingPrefs", {"browser": "WARNING", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        # Chromium's window cannot be narrower than 500 px; the viewport can.
+        metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+        if is_offline:
+            driver.set_network_conditions(offline=True, latency=0, throughput=0)
+        yield Browser(driver)
+    finally:
+        driver.quit()
