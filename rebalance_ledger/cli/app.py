@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -33,6 +33,7 @@ from rebalance_ledger.exports.manifest import ExportError, Manifest
 from rebalance_ledger.notification.destination import NotificationError
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.printable import visible
+from rebalance_ledger.result_file import write_result
 from rebalance_ledger.settings import SettingsError
 from rebalance_ledger.storage.location import InvalidLocationError, Location, ObjectPath, location_of
 from rebalance_ledger.warehouse.errors import (
@@ -583,12 +584,13 @@ def collect(
     _print_manifest("collected and sealed", directory, manifest)
     if manifest.quality in OF_QUALITY:
         last = manifest.attempts[-1]
-        _stderr.print(
+        problem = (
             f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed. What depends on them is "
             "unknown; capture_attempts.jsonl in the export says which kinds, servers and groups. Fix the cause and run the same "
-            "again today (UTC): only what is missing is asked again.",
-            soft_wrap=True,
+            "again today (UTC): only what is missing is asked again."
         )
+        _stderr.print(problem, soft_wrap=True)
+        write_result(reason=problem)
         raise typer.Exit(OF_QUALITY[last.quality])
 
 
@@ -747,18 +749,29 @@ def step(
     day = _day(cluster, ds, exports, warehouse, settings)
     match name:
         case StepName.VERIFY:
+            from rebalance_ledger.pipeline.outdated import is_up_to_date
+
             manifest = steps.verify(day)
             typer.echo(
                 f"The export of {cluster} for {day.ds} matches its manifest ({len(manifest.files)} files)."
             )
+            write_result(is_up_to_date=is_up_to_date(day))
         case StepName.GATE:
             from expectations.verdict import explain
 
-            typer.echo(explain(steps.gate(day)))
+            verdict = steps.gate(day)
+            typer.echo(explain(verdict))
+            write_result(verdict=verdict.verdict, page=verdict.data_docs_index)
         case StepName.PUBLISH:
             publication = steps.publish(day)
             typer.echo(
                 f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
+            )
+            write_result(
+                run_id=publication.run_id,
+                verdict=publication.verdict,
+                changed_tables=publication.changed_tables,
+                row_count=publication.row_count,
             )
             _warn_of_outdated_days(day.warehouse, cluster, day.exports)
         case StepName.REPORT:
@@ -768,6 +781,7 @@ def step(
                 if page is not None
                 else "The warehouse is in an object store, which has no pages: `ledger report` writes the report into a file."
             )
+            write_result(page=page)
 
 
 def main() -> None:
@@ -780,8 +794,7 @@ def main() -> None:
             _print_error(INTERRUPTED_SENTENCE)
         raise
     except steps.RefusedError as error:
-        _print_error(str(error))
-        sys.exit(REFUSED)
+        _fail(str(error), REFUSED, page=error.page)
     except (
         ApprovalError,
         InvalidLocationError,
@@ -793,15 +806,22 @@ def main() -> None:
         StagingError,
         steps.SetUpMissingError,
     ) as error:
-        _print_error(str(error))
-        sys.exit(BAD_INPUT)
+        _fail(str(error), BAD_INPUT)
     except (AdminClientError, NotificationError, UnreachableError, WriteError) as error:
-        _print_error(str(error))
-        sys.exit(CRASHED)
+        _fail(str(error), CRASHED)
     except OSError as error:
         # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
-        _print_error(_sentence_of_system(error))
-        sys.exit(CRASHED)
+        _fail(_sentence_of_system(error), CRASHED)
+    except Exception as error:
+        write_result(reason=f"{type(error).__name__}: {error}")
+        raise
+
+
+def _fail(message: str, exit_code: int, **facts: object) -> NoReturn:
+    """End the process with an error: on stderr, and in the result file."""
+    _print_error(message)
+    write_result(reason=visible(message, keep="\n"), **facts)
+    sys.exit(exit_code)
 
 
 def _print_error(message: str) -> None:

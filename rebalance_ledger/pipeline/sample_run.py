@@ -52,7 +52,7 @@ Try next:
   .venv/bin/ledger sql "SELECT consumer_group, topic, strategy, max_over_mean FROM assignment_fairness
       WHERE ds = DATE '{ds}' AND is_effective ORDER BY max_over_mean DESC LIMIT 5"
   make airflow"""
-_BUILD_RECORD = re.compile(r"((?:silver|gold)\.\w+|metrics of the gate): \d+\.\d s")
+_BUILD_RECORD = re.compile(r"((?:silver|gold)\.\w+|metrics of the gate): (?:\d+ rows?, )?\d+\.\d s")
 _REFRESH_INTERVAL_S = 1.0
 _SAVE_CURSOR, _RESTORE_CURSOR, _CLEAR_TO_END_OF_LINE = "\x1b7", "\x1b8", "\x1b[K"
 _hook = HookimplMarker("airflow")
