@@ -1,7 +1,7 @@
 """The command line `ledger`.
 
-Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 130 interrupted. The reason is
-the last thing on stderr.
+Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 6 a newest day that is too
+old, 130 interrupted. The reason is the last thing on stderr.
 
 What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `pipeline.steps`, `sql`).
 """
@@ -53,6 +53,8 @@ BAD_INPUT = 2
 REFUSED = 3
 OF_QUALITY = {"degraded": 4, "failed": 5}
 """Exit codes of `exports collect` by the quality of the capture, which is sealed all the same."""
+
+STALE = 6
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -382,6 +384,37 @@ def summary(warehouse: WarehouseLocation = _WAREHOUSE) -> None:
     from rebalance_ledger.cli.summary import show_summary
 
     show_summary(warehouse)
+
+
+@app.command("freshness")
+def show_freshness(
+    max_age: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Exit with 6 if a newest day began longer ago: 90m, 26h, 2d."),
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Only this cluster.")] = None,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+    settings: Settings = None,
+) -> None:
+    """Show the newest published day of each cluster of the settings, and whether one is too old or was never published."""
+    from rebalance_ledger.cli.freshness import age_of, freshness
+
+    try:
+        limit = None if max_age is None else age_of(max_age)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint="--max-age") from error
+    clusters = freshness(Warehouse.at(warehouse), settings_file=settings, cluster=cluster, max_age=limit)
+    for of_cluster in clusters:
+        typer.echo(of_cluster.line)
+    write_result(newest_days={of_cluster.cluster: of_cluster.ds for of_cluster in clusters if of_cluster.ds})
+    stale = [visible(of_cluster.cluster) for of_cluster in clusters if of_cluster.is_stale]
+    if stale:
+        _print_error(f"Too old, or never published: {', '.join(stale)}.")
+        raise typer.Exit(STALE)
+    if not clusters:
+        _print_error(f"Nothing is published in {warehouse}, and no settings name a cluster.")
+        if limit is not None:
+            raise typer.Exit(STALE)
 
 
 @app.command()
