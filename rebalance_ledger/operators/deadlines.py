@@ -61,9 +61,9 @@ class _DeadlineOperator(ClusterOperator):
             AirflowFailException: The deadline has passed.
         """
         ds = day_of(context)
-        settings = settings_now().clusters[self.cluster]
-        time_of_day = self.time_of_day(settings)
-        if time_of_day is None:
+        settings = settings_now().clusters.get(self.cluster)
+        time_of_day = None if settings is None else self.time_of_day(settings)
+        if settings is None or time_of_day is None:
             raise AirflowSkipException(f"The settings give {self.cluster} no such deadline.")
         deadline = datetime.fromisoformat(ds).replace(tzinfo=UTC) + time_of_day
         if self.is_met(ds):

@@ -32,7 +32,7 @@ ALARM_LIMIT_S = 300
 
 
 class Flow:
-    """A running Airflow with the sample's first day, a cluster that never exports, and a webhook.
+    """A running Airflow with the sample's first day, a webhook, a cluster that never exports, and one whose export has no event.
 
     Attributes:
         project: Airflow's folders and its warehouse.
@@ -45,11 +45,11 @@ class Flow:
         self.server = server
         self.webhook = webhook
 
-    def run_of(self, cluster: str, *, number: int = 0) -> dict[str, Any]:
-        """The run of an event for the day, once it is there; the earliest is number 0."""
+    def run_of(self, cluster: str, ds: str = DAY, *, number: int = 0) -> dict[str, Any]:
+        """The run of an event for a day, once it is there; the earliest is number 0."""
 
         def runs() -> list[dict[str, Any]]:
-            key = f"{cluster}|{DAY}"
+            key = f"{cluster}|{ds}"
             of_key = [run for run in self.project.api.runs() if run["partition_key"] == key]
             return sorted(of_key, key=lambda run: str(run["run_after"]))
 
@@ -66,9 +66,12 @@ class Flow:
 def flow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flow]:
     folder = tmp_path_factory.mktemp("flow")
     shutil.copytree(SAMPLE / CLUSTER / DAY, folder / "exports" / CLUSTER / DAY)
+    dropped = folder / "exports" / "dropped" / f"{datetime.now(UTC):%Y-%m-%d}"
+    dropped.mkdir(parents=True)
+    (dropped / "manifest.json").write_text("{}")
     settings = folder / "ledger.yaml"
     settings.write_text(
-        f"{SETTINGS_FILE.read_text(encoding='utf-8')}\n  silent:\n    deadlines: {{export_by: '00:00', published_by: '00:00'}}\n",
+        f"{SETTINGS_FILE.read_text(encoding='utf-8')}\n  dropped: {{}}\n  silent:\n    deadlines: {{export_by: '00:00', published_by: '00:00'}}\n",
         encoding="utf-8",
     )
     with ExitStack() as stack:
@@ -103,6 +106,13 @@ def test_a_missing_export_alarms_within_five_minutes_of_its_deadline(flow: Flow)
     }
     [scheduled] = flow.project.api.runs(DAY_DAG_ID)
     assert scheduled["run_type"] == "scheduled"
+
+
+def test_an_export_that_lands_without_an_event_starts_its_day_too(flow: Flow) -> None:
+    run = flow.run_of("dropped", f"{datetime.now(UTC):%Y-%m-%d}")
+
+    # Its manifest is empty: the run of its own cluster and day says so.
+    assert flow.states(run)["verify_export"] == "failed"
 
 
 def test_a_landed_export_starts_its_day_within_a_minute_and_publishes_it(flow: Flow) -> None:

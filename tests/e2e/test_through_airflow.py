@@ -106,11 +106,8 @@ def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -
         assert project.api.wait_for(days, dag_id=DAY_DAG_ID) == ["failed"]
         assert project.api.states() == {run_of(FIRST): "failed"}
         log = project.api.log(project.api.task(run_of(FIRST), "gate"))
-        # The reason ends the log: no traceback and no line of ours comes after it.
-        assert (
-            log.rstrip().rpartition("\n")[2].endswith("index.html")
-            or "finding.no_mixed_strategies" in log[-2000:]
-        )
+        # The reason, which names the pages at its end, is the last line: no traceback comes after it.
+        assert log.rstrip().endswith("index.html")
 
         rejected = project.api.start_approval("shop-prod", FIRST)
         question = project.api.required_action(rejected)
