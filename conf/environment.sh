@@ -41,6 +41,14 @@ export AIRFLOW__CORE__EXECUTION_API_SERVER_URL="http://127.0.0.1:$AIRFLOW_PORT/e
 export AIRFLOW__API__WORKERS=1
 # No password on a page that only this machine can open; never use this setting on a shared server.
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True
+# Without another metadata database it is SQLite, where writers wait for each other.
+if [[ -z "${AIRFLOW__DATABASE__SQL_ALCHEMY_CONN:-}" ]]; then
+  export AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS=rebalance_ledger.pipeline.metadata_database.CONNECT_ARGS
+  export AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC=rebalance_ledger.pipeline.metadata_database.CONNECT_ARGS
+fi
+# A task waits for a slow API server, and for one that is started again: two minutes of retries instead of half a minute.
+export AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT=60
+export AIRFLOW__WORKERS__EXECUTION_API_RETRIES=8
 export AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL=300
 # The Spark operator's connection: local by default; for a cluster set it to spark://host:7077, and nothing else.
 if [[ -z "${AIRFLOW_CONN_SPARK_DEFAULT:-}" ]]; then

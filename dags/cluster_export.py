@@ -1,7 +1,7 @@
 """# The daily export of live clusters.
 
 For every cluster with `collect:` in its settings: queries its name servers, brokers and clients once a
-day, and lands the answers as that day's sealed export. The DAG `queue_ledger` waits for it.
+day, and lands the answers as that day's sealed export, which starts the cluster's run of the DAG `cluster_ledger`.
 
 | task | does | when it fails |
 |---|---|---|
@@ -17,20 +17,19 @@ depend on them are unknown in the ledger. Clearing a run whose export has landed
 (UTC) lasts, a degraded or failed one is completed.
 
 Credentials are an Airflow connection, named in the settings. The slots of the pool `cluster_export` limit how many
-clusters are queried at a time. Each landed export is an event of the asset `ledger://exports`, with `cluster` and `ds`.
+clusters are queried at a time. Each landed export is an event of the asset `ledger://exports` with the partition key `<cluster>|<ds>`.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow.sdk import Asset, CronTriggerTimetable, dag, task, task_group
+from airflow.sdk import CronTriggerTimetable, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rebalance_ledger.operators.collection import CollectExportOperator, PruneExportsOperator
+from rebalance_ledger.operators.flow import EXPORTS
 from rebalance_ledger.operators.ledger import retry_policy, settings_now
-
-LANDED = Asset(name="cluster_export", uri="ledger://exports")
 
 
 @dag(
@@ -67,7 +66,7 @@ def cluster_export() -> None:
             map_index_template=name,
             execution_timeout=timedelta(hours=3),
             pool="cluster_export",
-            outlets=[LANDED],
+            outlets=[EXPORTS],
             doc_md="Queries the live cluster and lands today's export. For a past day it only looks for the landed export.",
         )
         pruned = PruneExportsOperator(

@@ -9,11 +9,11 @@ rejects it in the task `approval` (*Required Actions*).
 | `approval` | waits up to seven days for a person, who approves with a reason, or rejects | without an answer nothing is published |
 | `record` | stores name and reason for exactly this computation | the day was computed again meanwhile: read the new refusal |
 | `gate` | evaluates the day again; its verdict is `approved` | something besides the approved expectations fails |
-| `publish`, `report`, `notify` | as in `queue_ledger` | as in `queue_ledger` |
+| `publish`, `announce`, `report`, `notify` | as in `cluster_ledger` | as in `cluster_ledger` |
 
 Name and reason are in `gate_result` (`approved_by`, `approval_reason`), in Data Docs and in the report. An approval covers one
 computation and the expectations that had failed: after another export, other settings or other code, the gate refuses the day
-again. Afterwards clear the task `gate` of the day's run of `queue_ledger`, and that run succeeds too.
+again. Afterwards clear the task `gate` of the day's run of `cluster_ledger`, and that run succeeds too.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import Asset, Param, dag
+from airflow.sdk import Param, dag
 
 from rebalance_ledger.operators.approval import ApproveOperator, RefusalOperator
 from rebalance_ledger.operators.ledger import (
+    AnnounceOperator,
     GateOperator,
     LedgerStepOperator,
     NotifyOperator,
@@ -32,7 +33,6 @@ from rebalance_ledger.operators.ledger import (
     retry_policy,
 )
 
-PUBLISHED = Asset(name="queue_ledger", uri="ledger://gold")
 CLUSTER = "{{ params.cluster }}"
 
 
@@ -83,14 +83,19 @@ def queue_ledger_approval() -> None:
         stage="publish",
         cluster=CLUSTER,
         pool="ledger_publish",
-        outlets=[PUBLISHED],
         doc_md="Replaces the day in the published tables.",
+    )
+    announce = AnnounceOperator(
+        task_id="announce",
+        cluster=CLUSTER,
+        publish_task_id="publish",
+        doc_md="Emits the event of `ledger://gold`, unless no row changed.",
     )
     report = ReportOperator(task_id="report", cluster=CLUSTER, doc_md="Writes the report of the day.")
     notify = NotifyOperator(
         task_id="notify", cluster=CLUSTER, doc_md="Notifies over `LEDGER_NOTIFY_CONNECTION`."
     )
-    refusal >> approval >> record >> gate >> publish >> [report, notify]
+    refusal >> approval >> record >> gate >> publish >> [announce, report, notify]
 
 
 queue_ledger_approval()

@@ -25,6 +25,7 @@ from expectations.policy import GATE_NAMES, Rules
 from expectations.quarantine import groups_at_fault, names
 from rebalance_ledger.exports.catalog import EarlierExport, earlier_exports
 from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
+from rebalance_ledger.result_file import write_result
 from rebalance_ledger.settings import ClusterSettings, SettingsError, load_settings
 from rebalance_ledger.storage.location import InvalidLocationError, location_of
 from rebalance_ledger.tables import (
@@ -62,7 +63,7 @@ from spark_jobs.gold.producer_spread import producer_spread
 from spark_jobs.gold.queue_assignment import allocated, queue_assignment, route_missing
 from spark_jobs.gold.queue_sharing import queue_sharing
 from spark_jobs.gold.route_divergence import route_divergence
-from spark_jobs.progress import LOGGER
+from spark_jobs.progress import LOGGER, heartbeat
 from spark_jobs.session import spark_session, suited_to
 from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
 from spark_jobs.silver.reader import read_silver
@@ -136,6 +137,7 @@ def build(
             problem = f"{directory} is not the export that this computation began with; run the day again"
             raise ExportError("The export was landed again while it was read", [problem])
         finish(warehouse, cluster, ds, stage, identity.build, inventory)
+        write_result(run_id=identity.run_id, row_counts={table.name: table.row_count for table in inventory})
     return identity
 
 
@@ -269,18 +271,23 @@ def main() -> int:
     LOGGER.setLevel(logging.INFO)
     try:
         clusters = load_settings(given.settings, GATE_NAMES).clusters if given.settings else {}
-        spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
-        build(
-            spark,
-            exports=location_of(given.exports),
-            warehouse=Warehouse.at(given.warehouse),
-            settings=clusters.get(given.cluster, ClusterSettings()),
-            cluster=given.cluster,
-            ds=given.ds,
-        )
+        with heartbeat():
+            spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
+            build(
+                spark,
+                exports=location_of(given.exports),
+                warehouse=Warehouse.at(given.warehouse),
+                settings=clusters.get(given.cluster, ClusterSettings()),
+                cluster=given.cluster,
+                ds=given.ds,
+            )
     except (InvalidLocationError, ExportError, SettingsError, QueryError) as error:
+        write_result(reason=str(error), is_refusal=True)
         print(error, file=sys.stderr)  # noqa: T201 - the reason, for the log of the task
         return 2
+    except Exception as error:
+        write_result(reason=f"{type(error).__name__}: {error}")
+        raise
     spark.stop()
     return 0
 

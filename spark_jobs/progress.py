@@ -1,6 +1,6 @@
-"""Progress of a build: one log record for each table and each of the gate's statements.
+"""Progress of a build: one log record for each table and each of the gate's statements, and a heartbeat between them.
 
-What belongs here: the logger and the number of its records. What does not: how records are shown (`build.main`,
+What belongs here: the logger, the form and the number of its records. What does not: how records are shown (`build.main`,
 `rebalance_ledger.cli.build_progress`).
 """
 
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from contextlib import contextmanager
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from expectations.metrics import METRIC_STATEMENTS
@@ -22,10 +24,77 @@ LOGGER: Final = logging.getLogger("rebalance_ledger.build")
 RECORD_COUNT: Final = len(SILVER_TABLES) + len(COMPUTED_GOLD_TABLES) + len(METRIC_STATEMENTS)
 """Number of records of a day without quarantined groups; with them, each statement has a second record."""
 
+HEARTBEAT_INTERVAL_S: Final = 20.0
+
+
+class Work:
+    """One piece of work that is logged.
+
+    Attributes:
+        row_count: Rows that it has written; None if they are not counted.
+    """
+
+    def __init__(self) -> None:
+        self.row_count: int | None = None
+
+
+class _Registry:
+    """The pieces of work that are under way, and when the newest record was logged."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._names: Counter[str] = Counter()
+        self.newest_record_s = time.monotonic()
+
+    def change(self, name: str, by: int) -> None:
+        with self._lock:
+            self._names[name] += by
+
+    def names(self) -> list[str]:
+        with self._lock:
+            return sorted(+self._names)
+
+
+_registry: Final = _Registry()
+
 
 @contextmanager
-def logged(work: str) -> Iterator[None]:
-    """Log what was computed and how long it took, once the block has ended without an error."""
+def logged(name: str) -> Iterator[Work]:
+    """Log what was computed, its rows and how long it took, once the block has ended without an error."""
+    work = Work()
     begin = time.monotonic()
-    yield
-    LOGGER.info("%s: %.1f s", work, time.monotonic() - begin)
+    _registry.change(name, +1)
+    try:
+        yield work
+    finally:
+        _registry.change(name, -1)
+    rows = "" if work.row_count is None else f"{work.row_count} {'row' if work.row_count == 1 else 'rows'}, "
+    LOGGER.info("%s: %s%.1f s", name, rows, time.monotonic() - begin)
+    _registry.newest_record_s = time.monotonic()
+
+
+@contextmanager
+def heartbeat(interval_s: float = HEARTBEAT_INTERVAL_S) -> Iterator[None]:
+    """Log what is under way whenever no record was logged for an interval.
+
+    Args:
+        interval_s: Length of the interval in seconds.
+    """
+    is_over = Event()
+    begin = _registry.newest_record_s = time.monotonic()
+
+    def beat() -> None:
+        while not is_over.wait(max(0.0, _registry.newest_record_s + interval_s - time.monotonic())):
+            now = time.monotonic()
+            if now - _registry.newest_record_s >= interval_s:
+                names = ", ".join(_registry.names()) or "between two tables"
+                LOGGER.info("still at work after %.0f s: %s", now - begin, names)
+                _registry.newest_record_s = now
+
+    thread = Thread(target=beat, name="heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

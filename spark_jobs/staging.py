@@ -9,11 +9,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow.dataset as pads
 from pyspark.sql import functions as F
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.export_comparison import KINDS
 from expectations.metrics import METRIC_SCHEMA, METRIC_STATEMENTS, SHARED_VIEWS
+from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
 from rebalance_ledger.warehouse.staging import write_excluded_groups
 from spark_jobs.baseline import COMPARED_TABLES
@@ -53,8 +55,11 @@ def write_tables(
 def write_table(spark: SparkSession, stage: StagingArea, table: Table, rows: DataFrame) -> DataFrame:
     """Write one staged table and return it as it was written."""
     columns = [column.name for column in table.all_columns]
-    with logged(table.qualified_name):
+    with logged(table.qualified_name) as work:
         rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
+        file_system, path = file_system_of(stage.table(table))
+        # From the footers of the files: no row is read.
+        work.row_count = pads.dataset(path, format="parquet", filesystem=file_system).count_rows()
     return read_parquet(spark, spark_schema(table), stage.table(table))
 
 

@@ -1,7 +1,7 @@
 """The command line `ledger`.
 
-Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 130 interrupted. The reason is
-the last thing on stderr.
+Exit codes: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate, 4 a degraded capture, 5 a failed one, 6 a newest day that is too
+old, 130 interrupted. The reason is the last thing on stderr.
 
 What belongs here: options, progress, what a person reads. What does not: any rule, any engine (see `pipeline.steps`, `sql`).
 """
@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -33,6 +33,7 @@ from rebalance_ledger.exports.manifest import ExportError, Manifest
 from rebalance_ledger.notification.destination import NotificationError
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.printable import visible
+from rebalance_ledger.result_file import write_result
 from rebalance_ledger.settings import SettingsError
 from rebalance_ledger.storage.location import InvalidLocationError, Location, ObjectPath, location_of
 from rebalance_ledger.warehouse.errors import (
@@ -52,6 +53,8 @@ BAD_INPUT = 2
 REFUSED = 3
 OF_QUALITY = {"degraded": 4, "failed": 5}
 """Exit codes of `exports collect` by the quality of the capture, which is sealed all the same."""
+
+STALE = 6
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -383,6 +386,37 @@ def summary(warehouse: WarehouseLocation = _WAREHOUSE) -> None:
     show_summary(warehouse)
 
 
+@app.command("freshness")
+def show_freshness(
+    max_age: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="Exit with 6 if a newest day began longer ago: 90m, 26h, 2d."),
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Only this cluster.")] = None,
+    warehouse: WarehouseLocation = _WAREHOUSE,
+    settings: Settings = None,
+) -> None:
+    """Show the newest published day of each cluster of the settings, and whether one is too old or was never published."""
+    from rebalance_ledger.cli.freshness import age_of, freshness
+
+    try:
+        limit = None if max_age is None else age_of(max_age)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint="--max-age") from error
+    clusters = freshness(Warehouse.at(warehouse), settings_file=settings, cluster=cluster, max_age=limit)
+    for of_cluster in clusters:
+        typer.echo(of_cluster.line)
+    write_result(newest_days={of_cluster.cluster: of_cluster.ds for of_cluster in clusters if of_cluster.ds})
+    stale = [visible(of_cluster.cluster) for of_cluster in clusters if of_cluster.is_stale]
+    if stale:
+        _print_error(f"Too old, or never published: {', '.join(stale)}.")
+        raise typer.Exit(STALE)
+    if not clusters:
+        _print_error(f"Nothing is published in {warehouse}, and no settings name a cluster.")
+        if limit is not None:
+            raise typer.Exit(STALE)
+
+
 @app.command()
 def fingerprint(
     cluster: Cluster,
@@ -583,12 +617,13 @@ def collect(
     _print_manifest("collected and sealed", directory, manifest)
     if manifest.quality in OF_QUALITY:
         last = manifest.attempts[-1]
-        _stderr.print(
+        problem = (
             f"The capture is {last.quality}: {last.failed_count} of {last.asked_count} questions failed. What depends on them is "
             "unknown; capture_attempts.jsonl in the export says which kinds, servers and groups. Fix the cause and run the same "
-            "again today (UTC): only what is missing is asked again.",
-            soft_wrap=True,
+            "again today (UTC): only what is missing is asked again."
         )
+        _stderr.print(problem, soft_wrap=True)
+        write_result(reason=problem)
         raise typer.Exit(OF_QUALITY[last.quality])
 
 
@@ -747,18 +782,29 @@ def step(
     day = _day(cluster, ds, exports, warehouse, settings)
     match name:
         case StepName.VERIFY:
+            from rebalance_ledger.pipeline.outdated import is_up_to_date
+
             manifest = steps.verify(day)
             typer.echo(
                 f"The export of {cluster} for {day.ds} matches its manifest ({len(manifest.files)} files)."
             )
+            write_result(is_up_to_date=is_up_to_date(day))
         case StepName.GATE:
             from expectations.verdict import explain
 
-            typer.echo(explain(steps.gate(day)))
+            verdict = steps.gate(day)
+            typer.echo(explain(verdict))
+            write_result(verdict=verdict.verdict, page=verdict.data_docs_index)
         case StepName.PUBLISH:
             publication = steps.publish(day)
             typer.echo(
                 f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
+            )
+            write_result(
+                run_id=publication.run_id,
+                verdict=publication.verdict,
+                changed_tables=publication.changed_tables,
+                row_count=publication.row_count,
             )
             _warn_of_outdated_days(day.warehouse, cluster, day.exports)
         case StepName.REPORT:
@@ -768,6 +814,7 @@ def step(
                 if page is not None
                 else "The warehouse is in an object store, which has no pages: `ledger report` writes the report into a file."
             )
+            write_result(page=page)
 
 
 def main() -> None:
@@ -780,8 +827,7 @@ def main() -> None:
             _print_error(INTERRUPTED_SENTENCE)
         raise
     except steps.RefusedError as error:
-        _print_error(str(error))
-        sys.exit(REFUSED)
+        _fail(str(error), REFUSED, page=error.page)
     except (
         ApprovalError,
         InvalidLocationError,
@@ -793,15 +839,22 @@ def main() -> None:
         StagingError,
         steps.SetUpMissingError,
     ) as error:
-        _print_error(str(error))
-        sys.exit(BAD_INPUT)
+        _fail(str(error), BAD_INPUT)
     except (AdminClientError, NotificationError, UnreachableError, WriteError) as error:
-        _print_error(str(error))
-        sys.exit(CRASHED)
+        _fail(str(error), CRASHED)
     except OSError as error:
         # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
-        _print_error(_sentence_of_system(error))
-        sys.exit(CRASHED)
+        _fail(_sentence_of_system(error), CRASHED)
+    except Exception as error:
+        write_result(reason=f"{type(error).__name__}: {error}")
+        raise
+
+
+def _fail(message: str, exit_code: int, **facts: object) -> NoReturn:
+    """End the process with an error: on stderr, and in the result file."""
+    _print_error(message)
+    write_result(reason=visible(message, keep="\n"), **facts)
+    sys.exit(exit_code)
 
 
 def _print_error(message: str) -> None:

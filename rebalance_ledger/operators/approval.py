@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from rebalance_ledger.operators.ledger import ClusterOperator, day_of, places
+from rebalance_ledger.operators.flow import day_of
+from rebalance_ledger.operators.ledger import ClusterOperator, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

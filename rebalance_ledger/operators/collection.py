@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 
+from rebalance_ledger.operators.flow import day_of, partition_key
 from rebalance_ledger.operators.ledger import (
     FAILED_CAPTURE,
     ClusterOperator,
     LackingCaptureError,
-    day_of,
     places,
     settings_now,
 )
@@ -85,7 +85,9 @@ class CollectExportOperator(ClusterOperator):
                     raise AirflowFailException(str(error)) from error
                 self.log.warning("The export has landed all the same: %s", error)
         for outlet in self.outlets:
-            context["outlet_events"][outlet].extra = {"cluster": self.cluster, "ds": ds}
+            event = context["outlet_events"][outlet]
+            event.add_partitions(partition_key(self.cluster, ds))
+            event.extra = {"cluster": self.cluster, "ds": ds}
 
     def _is_lacking(self, ds: str) -> bool:
         """Return whether the export of a day says that its capture is degraded or failed; one in an object store is not replaced."""

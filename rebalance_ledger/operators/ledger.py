@@ -1,30 +1,28 @@
-"""The operators of the ledger's DAG: how a step is started, and what its exit code means to Airflow.
+"""The operators that start `ledger`: how a step is started, and what its exit code means to Airflow.
 
-Belongs here: argument lists for `ledger` and `spark-submit`, and the distinction between errors that are retried and errors
-that are not. Does not belong here: rules about queues, and imports of Spark, Delta or Great Expectations; the steps are
-separate programs.
+Belongs here: argument lists for `ledger`, and the distinction between errors that are retried and errors that are not. Does not
+belong here: the Spark application (`build`), rules about queues, and imports of Spark, Delta or Great Expectations; the steps
+are separate programs.
 
 Exit codes of a step: 0 done, 1 crash, 2 bad input or usage, 3 refused by the gate; of `exports collect` also 4, the capture is
-degraded, and 5, it has failed. The reason is the last thing that the program says.
+degraded, and 5, it has failed. The reason of a failure and the numbers of a success are in a file (`result_file`).
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import os
-import re
 import subprocess
+import tempfile
 from collections import deque
 from contextlib import nullcontext, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from threading import Thread
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseOperator, BaseOperatorLink, BaseSensorOperator, Connection
+from airflow.sdk import BaseOperator, BaseOperatorLink, Connection
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -32,26 +30,27 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
 )
 
-from rebalance_ledger.driver_options import driver_options
+from rebalance_ledger.child_process import environment_of_child
+from rebalance_ledger.operators.flow import GOLD, cluster_of, day_of, partition_key
 from rebalance_ledger.operators.pages import page_url
+from rebalance_ledger.result_file import RESULT_FILE_VARIABLE, read_result
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from airflow.sdk import Context
     from airflow.sdk.types import TaskInstanceKey
 
     from rebalance_ledger.settings import LedgerSettings
 
+_log = logging.getLogger(__name__)
+
 BAD_INPUT = 2
 REFUSED = 3
 DEGRADED_CAPTURE = 4
 FAILED_CAPTURE = 5
 _NEVER_RETRIED = {BAD_INPUT, REFUSED}
-_REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
-# Stack frames and log lines (in the format of conf/spark/log4j2.properties) around the output of a Spark application.
-_JVM_LINE = re.compile(r"\s*(at \S+\(|\.\.\. \d+ more|\d\d:\d\d:\d\d (WARN|ERROR) )")
-BUILD_SCRIPT = Path(__file__).resolve().parents[2] / "spark_jobs" / "build.py"
+_NO_REASON: Final = "it gave no reason; its last output is above"
 
 
 class StageCrashedError(AirflowException):
@@ -84,42 +83,27 @@ class LackingCaptureError(AirflowException):
         self.exit_code = exit_code
 
 
-def stage_error(stage: str, exit_code: int, last_lines: Sequence[str]) -> AirflowException:
-    """Return the exception for a failed step; its message is the step's last output.
+def stage_error(stage: str, exit_code: int, reason: str | None) -> AirflowException:
+    """Return the exception for a failed step.
 
-    A refusal may have several lines (the gate names each failed expectation). For a crash only the last line is used,
-    where Python puts the error.
+    Args:
+        stage: What was run.
+        exit_code: Its exit code; negative if a signal ended it.
+        reason: From its result file; None if it wrote none.
     """
-    messages = [line for line in last_lines if line.strip()] or ["The program wrote no message."]
     if exit_code in _NEVER_RETRIED:
-        return StageRefusedError("\n".join(messages), exit_code)
-    if exit_code in {DEGRADED_CAPTURE, FAILED_CAPTURE}:
-        return LackingCaptureError(messages[-1], exit_code)
-    ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"crashed with exit code {exit_code}"
-    return StageCrashedError(f"{stage} {ending}: {messages[-1]}")
-
-
-def application_lines(lines: Sequence[str]) -> list[str]:
-    """Return the output of a Spark application without JVM stack frames and log lines."""
-    return [line for line in lines if line.strip() and not _JVM_LINE.match(line)]
-
-
-def day_of(context: Mapping[str, Any]) -> str:
-    """Return the run's `ds`: its parameter `ds`, else the UTC day of its logical date, on which the export was taken.
-
-    Raises:
-        AirflowFailException: If the run was triggered without a logical date and so belongs to no day.
-    """
-    parameter = context.get("params", {}).get("ds")
-    if parameter:
-        return str(parameter)
-    logical_date: datetime | None = context["dag_run"].logical_date
-    if logical_date is None:
-        raise AirflowFailException(
-            "This run has no logical date, so it belongs to no day. "
-            "Trigger it again with a logical date on the UTC day on which the export was taken."
+        return StageRefusedError(
+            reason or f"{stage} ended with exit code {exit_code}: {_NO_REASON}.", exit_code
         )
-    return f"{logical_date.astimezone(UTC):%Y-%m-%d}"
+    if exit_code in {DEGRADED_CAPTURE, FAILED_CAPTURE}:
+        return LackingCaptureError(reason or f"{stage} ended with exit code {exit_code}.", exit_code)
+    ending = f"was killed by signal {-exit_code}" if exit_code < 0 else f"crashed with exit code {exit_code}"
+    return StageCrashedError(f"{stage} {ending}: {reason or _NO_REASON}")
+
+
+def log_reason(context: Context) -> None:
+    """Log why a task failed, as the last line of its log: a callback for failures and retries."""
+    _log.error("%s", context.get("exception") or "The task failed without a reason.")
 
 
 def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[str, str]:
@@ -141,15 +125,6 @@ def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[
             )
         locations[place] = os.environ[variable]
     return locations
-
-
-def is_of_airflow(variable: str) -> bool:
-    """Return whether an environment variable belongs to Airflow and is withheld from the programs that tasks start.
-
-    These variables include the URLs of the metadata database, the message broker and its result backend, the Fernet key, API
-    secrets, commands that print any of these, and connections. The prefix decides, so that new variables are covered too.
-    """
-    return variable.lstrip("_").upper().startswith("AIRFLOW")
 
 
 def object_store_variables() -> dict[str, str]:
@@ -204,31 +179,23 @@ def arguments_for(cluster: str, ds: str) -> list[str]:
     ]
 
 
-def export_size_bytes(cluster: str, ds: str) -> int:
-    """Return the size of a landed export by its manifest; 0 if it is in an object store or has no manifest that can be read."""
-    exports = places(("exports",))["exports"]
-    if "://" in exports:
-        return 0
-    try:
-        manifest = json.loads((Path(exports) / cluster / ds / "manifest.json").read_text(encoding="utf-8"))
-        return sum(int(file["size_bytes"]) for file in manifest["files"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return 0  # The build itself names what is wrong.
-
-
 class LedgerOperator(BaseOperator):
     """Run `ledger`.
 
     Args:
         kwargs: Passed on to Airflow.
+
+    Attributes:
+        result: What the newest program wrote into its result file.
     """
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(**kwargs)
+        self.result: dict[str, Any] = {}
         self._process: subprocess.Popen[str] | None = None
 
     def run_ledger(self, words: Sequence[str], options: Sequence[str], stdin_secret: str = "") -> list[str]:
-        """Run `ledger` to its end, log what it says, and return the lines of its standard output.
+        """Run `ledger` to its end, log its output, and return the lines of its standard output.
 
         Args:
             words: The command, such as `step`, `gate`.
@@ -240,9 +207,16 @@ class LedgerOperator(BaseOperator):
             LackingCaptureError: On 4 or 5.
             StageCrashedError: On any other exit code except 0.
         """
-        command = ["ledger", *words, *options]
+        with tempfile.TemporaryDirectory(prefix="ledger-") as folder:
+            result_file = Path(folder, "result.json")
+            exit_code, output = self._run(["ledger", *words, *options], stdin_secret, result_file)
+            self.result = read_result(result_file)
+        if exit_code != 0:
+            raise stage_error(" ".join(("ledger", *words)), exit_code, self.result.get("reason"))
+        return output
+
+    def _run(self, command: Sequence[str], stdin_secret: str, result_file: Path) -> tuple[int, list[str]]:
         self.log.info("Running %s", command)
-        reason: deque[str] = deque(maxlen=_REASON_LINES)
         output: deque[str] = deque()
         with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
             command,
@@ -251,14 +225,13 @@ class LedgerOperator(BaseOperator):
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env={name: value for name, value in os.environ.items() if not is_of_airflow(name)}
-            | object_store_variables(),
+            env=environment_of_child() | object_store_variables() | {RESULT_FILE_VARIABLE: str(result_file)},
         ) as self._process:
             self._write_secret(self._process.stdin, stdin_secret)
             progress = Thread(target=self._log_lines, args=(self._process.stdout, output))
             progress.start()
             try:
-                self._log_lines(self._process.stderr, reason)
+                self._log_lines(self._process.stderr, deque(maxlen=0))
                 self._process.wait()
             except BaseException:
                 # Airflow raises its timeout here; the program must not outlive its task.
@@ -266,9 +239,7 @@ class LedgerOperator(BaseOperator):
                 raise
             finally:
                 progress.join()
-        if self._process.returncode != 0:
-            raise stage_error(" ".join(("ledger", *words)), self._process.returncode, reason)
-        return list(output)
+        return self._process.returncode, list(output)
 
     @staticmethod
     def _write_secret(stream: IO[str] | None, text: str) -> None:
@@ -292,15 +263,20 @@ class ClusterOperator(LedgerOperator):
     """Run `ledger` for one cluster.
 
     Args:
-        cluster: The cluster's name, usually from the settings through an expanded task group.
+        cluster: The cluster's name, from the settings through an expanded task group; empty for the run's own cluster.
         kwargs: Passed on to Airflow.
     """
 
     template_fields: Sequence[str] = ("cluster",)
 
-    def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+    def __init__(self, *, cluster: str = "", **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(**kwargs)
         self.cluster = cluster
+
+    def pre_execute(self, context: Context) -> None:
+        """Take the run's cluster if the task has none of its own."""
+        super().pre_execute(context)
+        self.cluster = self.cluster or cluster_of(context)
 
     def has_landed(self, ds: str) -> bool:
         """Return whether the cluster's export of a day has its manifest, which lands last by contract."""
@@ -345,43 +321,65 @@ class LedgerStepOperator(ClusterOperator):
         super().__init__(**kwargs)
         self.stage = stage
 
-    def execute(self, context: Context) -> None:
-        """Run the step, log its output, and announce its outlets if it succeeds."""
-        ds = day_of(context)
-        self.run_stage(ds)
-        for outlet in self.outlets:
-            context["outlet_events"][outlet].extra = {"cluster": self.cluster, "ds": ds}
-
-    def run_stage(self, ds: str) -> None:
-        """Run `ledger step` to its end.
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the step, log its output, and return its result, which Airflow keeps as an XCom.
 
         Raises:
             StageRefusedError: On exit code 2 or 3.
             StageCrashedError: On any other exit code except 0.
         """
-        self.run_ledger(["step", self.stage], arguments_for(self.cluster, ds))
+        self.run_ledger(["step", self.stage], arguments_for(self.cluster, day_of(context)))
+        return self.result
+
+
+class AnnounceOperator(ClusterOperator):
+    """Emit the event of `ledger://gold` for a publication that changed a table; skip the task for another.
+
+    Args:
+        publish_task_id: The task whose XCom is the result of `ledger step publish`.
+        kwargs: See `ClusterOperator`.
+    """
+
+    def __init__(self, *, publish_task_id: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
+        super().__init__(outlets=[GOLD], **kwargs)
+        self.publish_task_id = publish_task_id
+
+    def execute(self, context: Context) -> None:
+        """Add partition key and extra to the event.
+
+        Raises:
+            AirflowSkipException: The publication changed nothing.
+        """
+        ds = day_of(context)
+        publication = context["ti"].xcom_pull(task_ids=self.publish_task_id)
+        if not publication["changed_tables"]:
+            raise AirflowSkipException(
+                f"{self.cluster} {ds} was published with the same rows: nothing changed."
+            )
+        event = context["outlet_events"][GOLD]
+        event.add_partitions(partition_key(self.cluster, ds))
+        event.extra = {
+            "cluster": self.cluster,
+            "ds": ds,
+            **{name: publication[name] for name in ("run_id", "verdict", "changed_tables")},
+        }
 
 
 class _PageOperator(LedgerStepOperator):
-    """A step that writes a page and names its file on a line of its own, after `page_prefix`."""
-
-    page_prefix = ""
+    """A step that writes a page; `page_url` is its address, after a refusal too."""
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(**kwargs)
         self.page_url = ""
 
-    def _log_lines(self, stream: Iterable[str] | None, keep: deque[str]) -> None:
-        """Log the step's output and store the address of its page."""
-
-        def lines_with_url_stored() -> Iterator[str]:
-            for line in stream or ():
-                before, prefix, page = line.rstrip().partition(self.page_prefix)
-                if prefix and not before:
-                    self.page_url = page_url(Path(page))
-                yield line
-
-        super()._log_lines(lines_with_url_stored(), keep)
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Run the step, and keep the address of its page."""
+        try:
+            return super().execute(context)
+        finally:
+            page = self.result.get("page")
+            if page:
+                self.page_url = page_url(Path(page))
 
 
 class DataDocsLink(BaseOperatorLink):
@@ -402,7 +400,6 @@ class GateOperator(_PageOperator):
     """
 
     operator_extra_links = (DataDocsLink(),)
-    page_prefix = "All results: "  # equal to the text of `expectations.verdict.explain`; a test compares them
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(stage="gate", **kwargs)
@@ -426,7 +423,6 @@ class ReportOperator(_PageOperator):
     """
 
     operator_extra_links = (ReportLink(),)
-    page_prefix = "Report: "
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
         super().__init__(stage="report", **kwargs)
@@ -457,10 +453,10 @@ class NotifyOperator(ClusterOperator):
                 "Nobody is notified: LEDGER_NOTIFY_CONNECTION names no connection (see docs/alerts.md)."
             )
         options = [f"--cluster={self.cluster}", f"--warehouse={places(('warehouse',))['warehouse']}"]
-        self.run_ledger(["notify"], [*options, "--destination-from-stdin"], f"{_destination(conn_id)}\n")
+        self.run_ledger(["notify"], [*options, "--destination-from-stdin"], f"{destination_url(conn_id)}\n")
 
 
-def _destination(conn_id: str) -> str:
+def destination_url(conn_id: str) -> str:
     """Return the URL of a connection's destination, as `ledger notify` reads it."""
     try:
         connection = Connection.get(conn_id)
@@ -491,91 +487,14 @@ def _destination(conn_id: str) -> str:
     return f"smtp://{login}{connection.host}:{connection.port or 587}?{urlencode(options)}"
 
 
-class VerifyExportSensor(LedgerStepOperator, BaseSensorOperator):
-    """Check a landed export against its manifest; on the day itself, wait for the export to land.
-
-    Only scheduled runs wait, and only during their UTC day. A run for a past day and a manually triggered run do not wait.
-    The sensor never queries a live cluster.
-    """
-
-    def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
-        super().__init__(stage="verify", mode="reschedule", **kwargs)
-
-    def execute(self, context: Context) -> None:
-        """Let the sensor's loop call `poke`."""
-        BaseSensorOperator.execute(self, context)
-
-    def poke(self, context: Context) -> bool:
-        """Verify the export if it has landed or if waiting is pointless; otherwise return False."""
-        ds = day_of(context)
-        scheduled = context["dag_run"].run_type == "scheduled"
-        # The step checks the manifest itself.
-        if scheduled and ds == f"{datetime.now(UTC):%Y-%m-%d}" and not self.has_landed(ds):
-            where = places()["exports"]
-            self.log.info("No export of %s for %s has landed yet in %s; waiting.", self.cluster, ds, where)
-            return False
-        self.run_stage(ds)
-        return True
-
-
-class _SubmitHook(SparkSubmitHook):
-    """Start `spark-submit` without Airflow's variables; the provider's hook can add variables but not remove them."""
-
-    def _get_spark_binary_path(self) -> list[str]:
-        unset = [f"--unset={name}" for name in sorted(os.environ) if is_of_airflow(name)]
-        return ["env", *unset, *super()._get_spark_binary_path()]
-
-
-class LedgerBuildOperator(SparkSubmitOperator):
-    """Submit the day's one Spark application, `spark_jobs/build.py`, through the connection `spark_default`.
-
-    Args:
-        cluster: The cluster's name, usually from the settings through an expanded task group.
-        kwargs: Passed on to the Spark provider's operator.
-    """
-
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "cluster")
-
-    def __init__(self, *, cluster: str, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
-        super().__init__(
-            application=str(BUILD_SCRIPT), conn_id="spark_default", name="ledger-build", **kwargs
-        )
-        self.cluster = cluster
-
-    def _get_hook(self) -> SparkSubmitHook:
-        hook = super()._get_hook()
-        hook.__class__ = (
-            _SubmitHook  # It overrides one method; the operator has no parameter for a custom hook.
-        )
-        return hook
-
-    def execute(self, context: Context) -> None:
-        """Submit the application and wait for it.
-
-        Raises:
-            StageRefusedError: If the application exits with 2 or 3, which the base operator would retry.
-            StageCrashedError: On any other failure.
-        """
-        ds = day_of(context)
-        self.application_args = arguments_for(self.cluster, ds)
-        self.env_vars = object_store_variables()
-        self.conf = (self.conf or {}) | driver_options(export_size_bytes(self.cluster, ds))
-        self._hook = self._get_hook()
-        try:
-            super().execute(context)
-        except AirflowException as error:
-            submitted = self._hook._submit_sp  # noqa: SLF001  # the only place that has the exit code as a number
-            if submitted is None or not submitted.returncode:
-                raise
-            last_lines = list(self._hook._last_submit_log_lines)  # noqa: SLF001  # likewise, the last output
-            raise stage_error(
-                "spark_jobs/build.py", submitted.returncode, application_lines(last_lines)[-1:]
-            ) from error
-
-
 def retry_policy() -> dict[str, Any]:
-    """Return the default arguments of every task: crashes are retried with exponential backoff, and every task has a timeout."""
+    """Return the default arguments of every task.
+
+    Crashes are retried with exponential backoff, every task has a timeout, and the reason of a failure ends its log.
+    """
     return {
+        "on_failure_callback": log_reason,
+        "on_retry_callback": log_reason,
         "retries": 2,
         "retry_delay": timedelta(minutes=1),
         "retry_exponential_backoff": True,

@@ -18,13 +18,14 @@ from urllib.parse import quote, unquote, urlsplit
 from airflow.plugins_manager import AirflowPlugin
 from airflow.sdk.configuration import conf
 
+from rebalance_ledger.operators.flow import LEDGER_DAG_ID
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fastapi import FastAPI
     from starlette.types import Receive, Scope, Send
 
-DAG_ID: Final = "queue_ledger"
 PREFIX: Final = "/queue-ledger"
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'",
@@ -85,7 +86,7 @@ def _pages_app() -> FastAPI:
     from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response  # noqa: PLC0415
 
     # Users who may see the runs of the DAG may see their results.
-    may_read = requires_access_dag("GET", DagAccessEntity.RUN, DAG_ID)
+    may_read = requires_access_dag("GET", DagAccessEntity.RUN, LEDGER_DAG_ID)
     app = FastAPI(
         title="Pages of rebalance-ledger",
         dependencies=[Depends(may_read)],

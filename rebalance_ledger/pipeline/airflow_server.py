@@ -1,6 +1,6 @@
 """Airflow's scheduler and pages on this machine alone, until Ctrl-C: `make airflow`.
 
-Belongs here: starting the three processes that Airflow needs, saying where to look, and leaving nothing behind.
+Belongs here: starting the processes that Airflow needs, in order, saying where to look, and leaving nothing behind.
 Does not belong here: settings of Airflow (see `conf/environment.sh`).
 """
 
@@ -18,15 +18,23 @@ from typing import IO, TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
-from rebalance_ledger.pipeline.processes import RunningElsewhereError, begin_run, end_in_order
+from rebalance_ledger.pipeline.processes import (
+    RunningElsewhereError,
+    begin_run,
+    end_in_order,
+    end_left_behind,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from types import FrameType
 
-COMPONENTS = (
-    ("api-server",),
-    # The pages read the log files themselves; the log server would listen on every interface.
+_API_SERVER = ("api-server",)
+# Tasks report to the API server: they are started when it answers, so that no attempt is lost.
+_AFTER_API_SERVER = (
+    # The pages read the log files themselves; the log servers would listen on every interface.
     ("scheduler", "--skip-serve-logs"),
+    ("triggerer", "--skip-serve-logs"),
     ("dag-processor",),
 )
 _START_SECONDS = 180.0
@@ -55,25 +63,25 @@ def main() -> int:
             return 2
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
-        return _serve(root / ".local" / "logs", port)
+        return _serve(root, port)
 
 
-def _serve(logs: Path, port: int) -> int:
+def _serve(root: Path, port: int) -> int:
+    logs = root / ".local" / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        for component, *options in COMPONENTS:
-            with (logs / f"airflow-{component}.log").open("wb") as log:
-                running[component] = _start([component, *options], log)
+        _start_all([_API_SERVER], logs, running)
         _wait_until_healthy(port, running)
         if _ended(running) is None:
-            _say(f"Airflow is at http://127.0.0.1:{port}/dags/queue_ledger (Ctrl-C ends it).")
+            _start_all(_AFTER_API_SERVER, logs, running)
+            _say(f"Airflow is at http://127.0.0.1:{port}/dags/cluster_ledger (Ctrl-C ends it).")
         while True:
             ended = _ended(running)
             if ended:
                 sys.stderr.write(f"Airflow's {ended} ended by itself; see {logs / f'airflow-{ended}.log'}\n")
                 return 1
-            _wait(running["scheduler"], seconds=5)
+            _wait(running["scheduler"], seconds=1)
     except StoppedError:
         _say("Ending Airflow …")
         return 0
@@ -81,6 +89,8 @@ def _serve(logs: Path, port: int) -> int:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave half of them running
         end_in_order(process.pid for process in running.values() if process.poll() is None)
+        # A component that was killed has left its children to nobody: workers, and the build of a task.
+        end_left_behind(root)
         _say("Airflow has ended.")
 
 
@@ -89,8 +99,16 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _start(arguments: list[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    # In a session of its own: Ctrl-C reaches us alone, and we end the three in order.
+def _start_all(
+    components: Iterable[Sequence[str]], logs: Path, running: dict[str, subprocess.Popen[bytes]]
+) -> None:
+    for component in components:
+        with (logs / f"airflow-{component[0]}.log").open("wb") as log:
+            running[component[0]] = _start(component, log)
+
+
+def _start(arguments: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+    # In a session of its own: Ctrl-C reaches us alone, and we end all of them in order.
     return subprocess.Popen(  # noqa: S603  # an argument list, never a shell
         ["airflow", *arguments],  # noqa: S607  # .venv/bin comes first on the PATH
         stdin=subprocess.DEVNULL,

@@ -48,9 +48,14 @@ def begin_run(root: Path) -> IO[str]:
         raise RunningElsewhereError(
             "A `make run` or `make airflow` of this checkout is under way: wait for it or end it, and try again."
         ) from None
-    _kill(_marked(str(root)))
+    end_left_behind(root)
     os.environ[_MARK] = str(root)
     return lock
+
+
+def end_left_behind(root: Path) -> None:
+    """End by force every other process that a run of the checkout at `root` has started, whoever its parent is now."""
+    _kill(_marked(str(root)))
 
 
 def end_children() -> None:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import DAG
 
-DAG_ID = "queue_ledger"
+DAG_ID = "cluster_ledger"
 CRASHED, BAD_INPUT, REFUSED = 1, 2, 3
 _KILLED_BY = 128  # what shells add to the signal's number
 _WHAT_TO_DO = {
@@ -52,7 +52,7 @@ Try next:
   .venv/bin/ledger sql "SELECT consumer_group, topic, strategy, max_over_mean FROM assignment_fairness
       WHERE ds = DATE '{ds}' AND is_effective ORDER BY max_over_mean DESC LIMIT 5"
   make airflow"""
-_BUILD_RECORD = re.compile(r"((?:silver|gold)\.\w+|metrics of the gate): \d+\.\d s")
+_BUILD_RECORD = re.compile(r"((?:silver|gold)\.\w+|metrics of the gate): (?:\d+ rows?, )?\d+\.\d s")
 _REFRESH_INTERVAL_S = 1.0
 _SAVE_CURSOR, _RESTORE_CURSOR, _CLEAR_TO_END_OF_LINE = "\x1b7", "\x1b8", "\x1b[K"
 _hook = HookimplMarker("airflow")
@@ -68,6 +68,11 @@ class Progress:
     Args:
         terminal: The terminal or pipe of the user.
         log: File with the output of Airflow and of the steps.
+
+    Attributes:
+        cluster: Cluster of the run that is under way.
+        failed_step: First step that failed; None if none has.
+        error: Its error.
     """
 
     def __init__(self, terminal: IO[str], log: Path) -> None:
@@ -75,6 +80,7 @@ class Progress:
         self._log = log
         self._begin = 0.0
         self._table_at_work: _TableAtWork | None = None
+        self.cluster = ""
         self.failed_step: str | None = None
         self.error: BaseException | str | None = None
 
@@ -88,7 +94,7 @@ class Progress:
         self._begin = time.monotonic()
         task = task_instance.task
         what = (task.doc_md or "").split(". ")[0].strip().rstrip(".")
-        line = f"  {getattr(task, 'cluster', ''):<12} {_short(task.task_id):<14} {what} … "
+        line = f"  {self.cluster:<12} {task.task_id:<14} {what} … "
         self.say(line, end="")
         if self._terminal.isatty():
             self._table_at_work = _TableAtWork(self._terminal, self._log, len(line))
@@ -108,9 +114,7 @@ class Progress:
         self._end_line()
         self.say("failed")
         if self.failed_step is None:
-            cluster = getattr(task_instance.task, "cluster", None)
-            step = _short(task_instance.task_id)
-            self.failed_step = f"{step} of {cluster}" if cluster else step
+            self.failed_step = f"{task_instance.task_id} of {self.cluster}"
             self.error = error
 
     def _end_line(self) -> None:
@@ -154,10 +158,6 @@ class _TableAtWork:
                 self._terminal.flush()
 
 
-def _short(task_id: str) -> str:
-    return task_id.rpartition(".")[2]
-
-
 def main() -> int:
     """Run every day that has a folder among the exports, in order.
 
@@ -169,7 +169,7 @@ def main() -> int:
     log = root / ".local" / "logs" / "run.log"
     try:
         lock = begin_run(root)
-        days = _days(exports)
+        days, clusters = _days(exports), _clusters()
     except (RunningElsewhereError, UnusableError) as error:
         sys.stderr.write(f"{error}\n")
         return BAD_INPUT
@@ -177,26 +177,32 @@ def main() -> int:
         _end_on_signal(terminal)
         progress = Progress(terminal, log)
         _listen(progress, terminal)
-        return _run(days, progress, log)
+        return _run(days, clusters, progress, log)
 
 
-def _run(days: list[date], progress: Progress, log: Path) -> int:
+def _run(days: list[date], clusters: list[str], progress: Progress, log: Path) -> int:
     begin = time.monotonic()
     progress.say(f"The ledger of {len(days)} days, through Airflow (its output: {_from_here(log)})")
     _name_clusters_without_settings(progress)
     dag = _load_dag()
+    is_forced = bool(os.environ.get("LEDGER_FORCE"))
     for day in days:
-        if not os.environ.get("LEDGER_FORCE") and _is_up_to_date(day):
+        if not is_forced and _is_up_to_date(day):
             progress.say(
                 f"{day} is published from this export, settings and code; LEDGER_FORCE=1 computes it again"
             )
             continue
         day_begin = time.monotonic()
         progress.say(f"{day}")
-        # At noon: the same day, but not the scheduler's own run of it, which a backfill would then not repeat.
-        run = dag.test(logical_date=datetime(day.year, day.month, day.day, 12, tzinfo=UTC))
-        if run.state != "success":
-            return _report_failure(progress, day, log)
+        for number, cluster in enumerate(clusters):
+            progress.cluster = cluster
+            # `dag.test` replaces the run of the same logical date, which therefore stands for one cluster and day.
+            run = dag.test(
+                logical_date=datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(seconds=number),
+                run_conf={"cluster": cluster, "ds": f"{day}", "force": is_forced},
+            )
+            if run.state != "success":
+                return _report_failure(progress, day, log)
         progress.say(f"  {day} took {time.monotonic() - day_begin:.1f} s")
     progress.say(f"{len(days)} days in {time.monotonic() - begin:.1f} s\n")
     return _close(progress, days[-1])
@@ -221,10 +227,7 @@ def _is_up_to_date(ds: date) -> bool:
 def _name_clusters_without_settings(progress: Progress) -> None:
     """Name the clusters that have exports and are not in the settings file, because the DAG does not run them."""
     exports, settings_file = Path(os.environ["LEDGER_EXPORTS"]), Path(os.environ["LEDGER_SETTINGS"])
-    try:
-        known = load_settings(settings_file).clusters
-    except SettingsError:
-        return  # The DAG's first task reports it.
+    known = load_settings(settings_file).clusters
     folders = {manifest.parent.parent.name for manifest in exports.glob("*/*/manifest.json")}
     for name in sorted(folders - known.keys()):
         progress.say(
@@ -270,6 +273,18 @@ def _days(exports: Path) -> list[date]:
             f"{exports} holds no day; LEDGER_EXPORTS must name a folder with <cluster>/<YYYY-MM-DD> below."
         )
     return sorted(clusters)
+
+
+def _clusters() -> list[str]:
+    """Return the clusters of the settings file."""
+    settings_file = Path(os.environ["LEDGER_SETTINGS"])
+    try:
+        clusters = sorted(load_settings(settings_file).clusters)
+    except SettingsError as error:
+        raise UnusableError(str(error)) from error
+    if not clusters:
+        raise UnusableError(f"{settings_file} names no cluster; add one below `clusters:`.")
+    return clusters
 
 
 def _load_dag() -> DAG:

@@ -30,7 +30,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class RefusedError(Exception):
-    """The gate refused the day; `str()` says which table fails which expectation, with examples."""
+    """The gate refused the day; `str()` says which table fails which expectation, with examples.
+
+    Attributes:
+        page: First page of the Data Docs, if they were written.
+    """
+
+    def __init__(self, reason: str, page: Path | None) -> None:
+        super().__init__(reason)
+        self.page = page
 
 
 class SetUpMissingError(Exception):
@@ -182,7 +190,7 @@ def gate(day: Day) -> Verdict:
             write_metrics_file(day.warehouse)
         except (OSError, QueryError) as error:  # The refusal is what the caller must learn.
             verdict = replace(verdict, notes=[*verdict.notes, f"the metrics were not written: {error}"])
-        raise RefusedError(explain(verdict))
+        raise RefusedError(explain(verdict), verdict.data_docs_index)
     return verdict
 
 

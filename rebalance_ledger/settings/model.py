@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -12,6 +13,10 @@ from rebalance_ledger.settings.gate import GateSettings, Strict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+_DEADLINE: Final = r"^([0-3]\d|4[0-7]):[0-5]\d$"
+"""Pattern of a time after the beginning of a day, at most 47:59."""
 
 
 class RoomRule(Strict):
@@ -311,6 +316,39 @@ def is_host_and_port(address: str) -> bool:
     return bool(host) and is_port and not set(host) & set(" \t\r\n;,/")
 
 
+class Deadlines(Strict):
+    """When a day of a cluster is late. Times are `HH:MM` after the beginning of the UTC day `ds`; more than 24 hours are the next day.
+
+    Attributes:
+        export_by: when the export has landed.
+        published_by: when the day is published; None if that is not watched.
+    """
+
+    export_by: str = Field(default="24:00", pattern=_DEADLINE)
+    published_by: str | None = Field(default=None, pattern=_DEADLINE)
+
+    @property
+    def export_by_time(self) -> timedelta:
+        """The time of `export_by` after the beginning of the day."""
+        return _time_of(self.export_by)
+
+    @property
+    def published_by_time(self) -> timedelta | None:
+        """The time of `published_by` after the beginning of the day; None without it."""
+        return None if self.published_by is None else _time_of(self.published_by)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Deadlines:
+        if self.published_by_time is not None and self.published_by_time < self.export_by_time:
+            raise ValueError("published_by must not be before export_by, which is 24:00 unless it is set")
+        return self
+
+
+def _time_of(text: str) -> timedelta:
+    hours, minutes = text.split(":")
+    return timedelta(hours=int(hours), minutes=int(minutes))
+
+
 class ClusterSettings(Strict):
     """One cluster.
 
@@ -319,12 +357,14 @@ class ClusterSettings(Strict):
         hypothetical: strategies to compute for every group beside AVG, AVG_BY_CIRCLE and CONSISTENT_HASH with ten virtual
             nodes, whose place another CONSISTENT_HASH takes. Each strategy once, in no order.
         collect: how the live cluster is queried; None if its exports come from another source.
+        deadlines: when a day is late.
         gate: the gate policy in addition to the defaults.
     """
 
     groups: dict[str, GroupSettings] = Field(default_factory=dict)
     hypothetical: list[HypotheticalStrategy] = Field(default_factory=list)
     collect: CollectSettings | None = None
+    deadlines: Deadlines = Field(default_factory=Deadlines)
     gate: GateSettings = Field(default_factory=GateSettings)
 
     @field_validator("hypothetical")
@@ -342,9 +382,9 @@ class ClusterSettings(Strict):
     def sha256(self) -> str:
         """SHA-256 of the canonical text of what can change a number; a part of a computation's identity.
 
-        The gate's part judges rows and changes none.
+        Deadlines and the gate's part change no row.
         """
-        document = self.model_dump(mode="json", exclude={"collect", "gate"})
+        document = self.model_dump(mode="json", exclude={"collect", "deadlines", "gate"})
         for of_group in document["groups"].values():
             # A group without exceptions is the computation that it was before there could be any.
             if not of_group.get("members"):

@@ -37,11 +37,13 @@ class Publication:
 
     Attributes:
         run_id: The published computation.
+        verdict: The gate's verdict.
         changed_tables: Qualified names of the tables whose rows changed; empty for a plain re-run.
         row_count: Rows of the day in all tables.
     """
 
     run_id: str
+    verdict: str
     changed_tables: tuple[str, ...]
     row_count: int
 
@@ -88,7 +90,9 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
         _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
         remove_superseded(warehouse, cluster, ds)
-    return Publication(judged.build.run_id, changed, sum(row["row_count"] for row in versions))
+    return Publication(
+        judged.build.run_id, judged.verdict, changed, sum(row["row_count"] for row in versions)
+    )
 
 
 def _refuse_other_row_counts(judged: JudgedStage, versions: list[dict[str, Any]]) -> None:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAGS = ROOT / "dags"
 
-# Python comes from the PATH: a first line that names a path cannot hold the spaces of one. Writes down the call, one JSON list per line, and ends as the file of endings says for the stage and cluster.
+# Python comes from the PATH: a first line that names a path cannot hold the spaces of one. Writes down the call, one JSON list per line,
+# and ends as the file of endings says for the stage and cluster; the reason of a failure, or the facts, go into the result file.
 _STAND_IN = """#!/usr/bin/env python
 import json, os, sys
 with open(os.environ["ENVIRONMENTS"], "a") as environments, open("/proc/self/environ") as own:
@@ -31,9 +32,16 @@ if {name!r} == "ledger":
 stage = sys.argv[2] if {name!r} == "ledger" else "build"
 cluster = next((word for word in sys.argv if word.startswith("--cluster=")), "").removeprefix("--cluster=")
 with open(os.environ["ENDINGS"]) as endings:
-    code, words = json.load(endings).get(f"{{stage}} {{cluster}}", [0, ""])
+    code, result = json.load(endings).get(f"{{stage}} {{cluster}}", [0, {{}}])
 print("working")
-print(words, file=sys.stderr)
+if isinstance(result, str):
+    print(result, file=sys.stderr)
+    result = {{"reason": result, "is_refusal": code == 2}}
+if stage == "publish":
+    result = {{"run_id": "r", "verdict": "passed", "changed_tables": ["gold.finding"], "row_count": 1}} | result
+if result:
+    with open(os.environ["LEDGER_RESULT_FILE"], "w") as file:
+        json.dump(result, file)
 sys.exit(code)
 """
 
@@ -68,8 +76,8 @@ class StandIns:
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
         }
 
-    def end(self, endings: dict[str, tuple[int, str]]) -> None:
-        """From now on `"<stage> <cluster>"` ends with this exit code and these last words."""
+    def end(self, endings: Mapping[str, tuple[int, str | dict[str, Any]]]) -> None:
+        """From now on `"<stage> <cluster>"` ends with this exit code, and this reason or these facts."""
         self._endings.write_text(json.dumps(endings))
 
     @property
@@ -111,11 +119,12 @@ def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
 
 @pytest.fixture
 def run_day(airflow_environment: dict[str, str], stand_ins: StandIns) -> Callable[..., dict[str, Any]]:
-    """Runs a DAG for a day in a process of its own and returns what became of it."""
+    """Runs a DAG for a day in a process of its own and returns the outcome."""
 
-    def run(ds: str, dag_id: str = "queue_ledger") -> dict[str, Any]:
+    def run(ds: str, dag_id: str = "cluster_ledger", **conf: Any) -> dict[str, Any]:
+        program = Path(__file__).with_name("run_day.py")
         answer = subprocess.run(
-            [sys.executable, Path(__file__).with_name("run_day.py"), DAGS, dag_id, ds],
+            [sys.executable, program, DAGS, dag_id, ds, json.dumps(conf)],
             env={**airflow_environment, **stand_ins.environment},
             check=False,
             capture_output=True,

@@ -15,22 +15,18 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 
-def main(dags: str, dag_id: str, ds: str) -> None:
+def main(dags: str, dag_id: str, ds: str, conf: str) -> None:
     dag = DagBag(dags).dags[dag_id]
-    run = dag.test(logical_date=datetime.fromisoformat(ds).replace(tzinfo=UTC))
+    day = datetime.fromisoformat(ds).replace(tzinfo=UTC)
+    run = dag.test(logical_date=day, run_conf=json.loads(conf))
     with create_session() as session:
         events = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run.run_id)).all()
         outcome = {
             "state": run.state,
-            "ds": f"{run.logical_date:%Y-%m-%d}",
             "tasks": {
-                f"{ti.task_id.rpartition('.')[2]} {ti.rendered_map_index or ''}".strip(): [
-                    ti.state,
-                    ti.try_number,
-                ]
-                for ti in run.get_task_instances(session=session)
+                ti.task_id: [ti.state, ti.try_number] for ti in run.get_task_instances(session=session)
             },
-            "events": [event.extra for event in events],
+            "events": [[event.partition_key, event.extra] for event in events],
         }
     sys.stdout.write(f"\n{json.dumps(outcome)}\n")
 

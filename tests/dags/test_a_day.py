@@ -17,43 +17,55 @@ if TYPE_CHECKING:
     from tests.dags.conftest import StandIns
 
 
-def settings(tmp_path: Path, *clusters: str) -> None:
-    (tmp_path / "ledger.yaml").write_text("clusters:\n" + "".join(f"  {name}: {{}}\n" for name in clusters))
-
-
-def test_each_cluster_of_the_settings_goes_its_own_way(
-    run_day: Callable[[str], dict[str, Any]], stand_ins: StandIns, tmp_path: Path
+def test_a_published_day_is_announced_with_what_has_changed(
+    run_day: Callable[..., dict[str, Any]], stand_ins: StandIns
 ) -> None:
-    settings(tmp_path, "east", "west")
-    stand_ins.end({"gate east": (3, "Refused.")})
-    outcome = run_day("2026-11-17")
-    assert outcome["state"] == "failed"
-    assert outcome["ds"] == "2026-11-17"
-    # Tried once: the same input would be refused again.
-    assert outcome["tasks"]["gate east"] == ["failed", 1]
-    assert outcome["tasks"]["publish west"] == ["success", 1]
-    assert outcome["tasks"]["report west"] == ["success", 1]
-    # A task that never ran goes by its number: its cluster's name is rendered when it starts.
-    assert outcome["tasks"]["publish 0"][0] == "upstream_failed"
-    assert outcome["events"] == [{"cluster": "west", "ds": "2026-11-17"}]
+    outcome = run_day("2026-11-17", cluster="west")
+
+    assert outcome["state"] == "success"
+    assert outcome["tasks"]["report"] == ["success", 1]
+    facts = {"run_id": "r", "verdict": "passed", "changed_tables": ["gold.finding"]}
+    assert outcome["events"] == [["west|2026-11-17", {"cluster": "west", "ds": "2026-11-17", **facts}]]
     published = [call for call in stand_ins.calls if call[:3] == ["ledger", "step", "publish"]]
     assert [call[3:5] for call in published] == [["--cluster=west", "--ds=2026-11-17"]]
 
 
-def test_settings_without_a_cluster_are_an_error_not_a_quiet_success(
-    run_day: Callable[[str], dict[str, Any]], stand_ins: StandIns, tmp_path: Path
+def test_a_publication_that_changed_nothing_is_no_event(
+    run_day: Callable[..., dict[str, Any]], stand_ins: StandIns
 ) -> None:
-    settings(tmp_path)
-    (tmp_path / "ledger.yaml").write_text("clusters: {}\n")
-    outcome = run_day("2026-11-16")
-    assert outcome["tasks"]["clusters"] == ["failed", 1]
+    stand_ins.end({"publish west": (0, {"changed_tables": []})})
+    outcome = run_day("2026-11-17", cluster="west")
+
+    assert outcome["state"] == "success"
+    assert outcome["tasks"]["announce"][0] == "skipped"
+    assert outcome["events"] == []
+
+
+def test_a_refused_day_is_tried_once_and_publishes_nothing(
+    run_day: Callable[..., dict[str, Any]], stand_ins: StandIns
+) -> None:
+    stand_ins.end({"gate east": (3, "Refused.")})
+    outcome = run_day("2026-11-17", cluster="east")
+
     assert outcome["state"] == "failed"
-    assert stand_ins.calls == []
+    # Tried once: the same input would be refused again.
+    assert outcome["tasks"]["gate"] == ["failed", 1]
+    assert outcome["tasks"]["publish"][0] == "upstream_failed"
+    assert outcome["events"] == []
+    assert not [call for call in stand_ins.calls if call[2] == "publish"]
+
+
+def test_a_day_that_is_up_to_date_is_computed_only_if_a_person_forces_it(
+    run_day: Callable[..., dict[str, Any]], stand_ins: StandIns
+) -> None:
+    stand_ins.end({"verify west": (0, {"is_up_to_date": True})})
+    assert run_day("2026-11-17", cluster="west")["tasks"]["build"][0] == "skipped"
+    assert run_day("2026-11-17", cluster="west", force=True)["tasks"]["build"][0] == "success"
 
 
 @pytest.mark.e2e
 def test_the_callback_that_the_guide_shows_is_told_of_a_refused_day(
-    run_day: Callable[[str], dict[str, Any]], stand_ins: StandIns, tmp_path: Path
+    run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, tmp_path: Path
 ) -> None:
     guide = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
     policy = re.search(r"^ +def task_policy\(task\):\n(?: +.+\n)+", guide, re.MULTILINE)
@@ -66,7 +78,6 @@ def test_the_callback_that_the_guide_shows_is_told_of_a_refused_day(
         f"\n{dedent(policy[0])}"
     )
     stand_ins.environment["PYTHONPATH"] = str(tmp_path)
-    settings(tmp_path, "east")
     stand_ins.end({"gate east": (3, "Refused.")})
-    assert run_day("2026-11-17")["state"] == "failed"
-    assert told.read_text() == "cluster_day.gate Refused.\n"
+    assert run_day("2026-11-17", cluster="east")["state"] == "failed"
+    assert told.read_text() == "gate Refused.\n"

@@ -43,7 +43,7 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def collect(day: datetime = TODAY, *, try_number: int = 3, max_tries: int = 2) -> None:
-    run = SimpleNamespace(logical_date=day, run_type="scheduled")
+    run = SimpleNamespace(logical_date=day, run_type="scheduled", partition_key=None)
     task = SimpleNamespace(try_number=try_number, max_tries=max_tries)
     operator = CollectExportOperator(task_id="collect", cluster="c")
     operator.execute({"dag_run": run, "outlet_events": {}, "ti": task})  # type: ignore[typeddict-item]
@@ -208,7 +208,7 @@ class TestTheWholeRun:
         land(tmp_path, datetime(2026, 11, 16, tzinfo=UTC))
         outcome = run_day("2026-11-16", "cluster_export")
         assert outcome["state"] == "success"
-        assert outcome["events"] == [{"cluster": "c", "ds": "2026-11-16"}]
+        assert outcome["events"] == [["c|2026-11-16", {"cluster": "c", "ds": "2026-11-16"}]]
         assert [call[1:3] for call in stand_ins.calls] == [["exports", "prune"]]
 
     def test_without_a_cluster_to_collect_there_is_nothing_to_do(

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
 DAGS = Path(__file__).resolve().parents[2] / "dags"
-DAG_IDS = ("cluster_export", "queue_ledger", "queue_ledger_approval", "warehouse_maintenance")
+DAG_IDS = (
+    "cluster_export",
+    "cluster_ledger",
+    "queue_ledger",
+    "queue_ledger_approval",
+    "warehouse_maintenance",
+)
 HEAVY = (
     "pyspark",
     "delta",
@@ -39,7 +45,7 @@ def bag() -> DagBag:
 
 @pytest.fixture(scope="module")
 def dag(bag: DagBag) -> DAG:
-    found: DAG = bag.dags["queue_ledger"]
+    found: DAG = bag.dags["cluster_ledger"]
     return found
 
 
@@ -51,11 +57,11 @@ def test_the_folder_holds_exactly_these_dags(bag: DagBag) -> None:
 @pytest.mark.parametrize(
     ("upstream", "downstream"),
     [
-        ("clusters", "verify_export"),
         ("verify_export", "build"),
         ("build", "gate"),
         ("gate", "publish"),
         ("publish", "report"),
+        ("publish", "announce"),
     ],
 )
 def test_no_step_starts_before_the_one_it_depends_on_has_succeeded(
@@ -69,7 +75,7 @@ def test_no_step_starts_before_the_one_it_depends_on_has_succeeded(
 def test_notifications_are_sent_after_a_refusal_too_and_do_not_hide_it(dag: DAG) -> None:
     notify = _task(dag, "notify")
     assert notify.trigger_rule == "all_done"
-    assert "cluster_day.publish" in notify.upstream_task_ids
+    assert "publish" in notify.upstream_task_ids
     # Another leaf decides whether the run has failed.
     assert _task(dag, "report").trigger_rule == "all_success"
     assert _task(dag, "report").downstream_task_ids == set()
@@ -79,8 +85,15 @@ def test_what_must_not_crowd_has_a_pool_and_publication_announces_itself(dag: DA
     publish = _task(dag, "publish")
     assert publish.pool == "ledger_publish"
     assert _task(dag, "build").pool == "ledger_build"
-    assert [asset.uri for asset in publish.outlets] == ["ledger://gold/"]
-    assert [task.task_id for task in dag.tasks if task.outlets] == [publish.task_id]
+    assert [asset.uri for asset in _task(dag, "announce").outlets] == ["ledger://gold/"]
+    assert [task.task_id for task in dag.tasks if task.outlets] == ["announce"]
+
+
+def test_a_landed_export_starts_its_clusters_day(dag: DAG) -> None:
+    timetable = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).timetable
+    assert timetable.partitioned
+    assert [key.uri for key, _ in timetable.asset_condition.iter_assets()] == ["ledger://exports/"]
+    assert set(dag.params) == {"cluster", "ds", "force"}
 
 
 def test_old_exports_are_named_only_after_todays_has_landed(bag: DagBag) -> None:
@@ -122,8 +135,8 @@ def test_every_pool_that_a_task_names_is_made_by_the_set_up(bag: DagBag) -> None
     assert named == {name for name, *_ in POOLS}
 
 
-def test_a_backfill_of_three_dates_is_those_three_days(dag: DAG) -> None:
-    scheduled = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag))
+def test_a_backfill_of_three_dates_is_those_three_days(bag: DagBag) -> None:
+    scheduled = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(bag.dags["queue_ledger"]))
     first, last = datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 18, tzinfo=UTC)
     runs = list(scheduled.iter_dagrun_infos_between(first, last))
     assert [run.logical_date for run in runs] == [first, first + timedelta(days=1), last]

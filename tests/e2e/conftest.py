@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.real_cluster.processes import wait_until
-from tests.support.airflow_api import DAG_ID, AirflowApi
+from tests.support.airflow_api import DAY_DAG_ID, AirflowApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,16 +70,12 @@ class Project:
         return rows
 
     def backfill(self, first: str, last: str) -> list[str]:
-        """Ask a running Airflow for some days, one after the other, and return the ids of their runs.
-
-        Runs of a paused DAG wait. It is unpaused afterwards: a scheduler that is at work locks SQLite under the command, which
-        then fails at once, however long it would have waited.
-        """
+        """Ask a running Airflow for some days, one after the other, beside its scheduler; return the ids of the days' runs."""
         wait_until(self.api.knows_dag, 120)
+        self.api.unpause()
         dates = ["--from-date", first, "--to-date", last]
-        self.run("airflow", "backfill", "create", "--dag-id", DAG_ID, *dates, "--max-active-runs", "1")
-        self.run("airflow", "dags", "unpause", DAG_ID)
-        return [run_id for run_id in self.api.states() if run_id.startswith("backfill__")]
+        self.run("airflow", "backfill", "create", "--dag-id", DAY_DAG_ID, *dates, "--max-active-runs", "1")
+        return [run_id for run_id in self.api.states(DAY_DAG_ID) if run_id.startswith("backfill__")]
 
     @contextmanager
     def airflow(self) -> Iterator[subprocess.Popen[str]]:

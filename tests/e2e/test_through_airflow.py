@@ -12,7 +12,7 @@ from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.e2e.conftest import SAMPLE, Project
 from tests.real_cluster.processes import descendants, have_ended
-from tests.support.airflow_api import APPROVAL_DAG_ID
+from tests.support.airflow_api import APPROVAL_DAG_ID, DAY_DAG_ID, run_of
 from tests.support.computed_days import SETTINGS_FILE, published_state
 
 if TYPE_CHECKING:
@@ -103,7 +103,11 @@ def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -
     project = Project(tmp_path, LEDGER_SETTINGS=str(settings))
     with project.airflow():
         days = project.backfill(FIRST, FIRST)
-        assert project.api.wait_for(days) == ["failed"]
+        assert project.api.wait_for(days, dag_id=DAY_DAG_ID) == ["failed"]
+        assert project.api.states() == {run_of(FIRST): "failed"}
+        log = project.api.log(project.api.task(run_of(FIRST), "gate"))
+        # The reason, which names the pages at its end, is the last line: no traceback comes after it.
+        assert log.rstrip().endswith("index.html")
 
         rejected = project.api.start_approval("shop-prod", FIRST)
         question = project.api.required_action(rejected)
@@ -137,11 +141,11 @@ def test_a_backfill_publishes_both_its_dates_and_all_between_with_the_rows_of_ma
     with scheduled.airflow() as server:
         days = scheduled.backfill(FIRST, THIRD)
         assert sorted(days) == [f"backfill__{day}T00:00:00+00:00" for day in (FIRST, SECOND, THIRD)]
-        assert scheduled.api.wait_for(days) == ["success"] * len(days)
+        assert scheduled.api.wait_for(days, dag_id=DAY_DAG_ID) == ["success"] * len(days)
         pages = [
-            scheduled.api.page(scheduled.api.buttons(day, task)[button])
-            for task, button in (("cluster_day.gate", "Data Docs"), ("cluster_day.report", "Report"))
-            for day in sorted(days)
+            scheduled.api.page(scheduled.api.buttons(run_of(day), task)[button])
+            for task, button in (("gate", "Data Docs"), ("report", "Report"))
+            for day in (FIRST, SECOND, THIRD)
         ]
         family = descendants(server.pid)
     assert server.returncode == 0

@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e_cluster.deployment import fingerprint, finished_applications, spark_workers
 from tests.real_cluster.processes import wait_until
+from tests.support.airflow_api import run_of
 
 if TYPE_CHECKING:
     from tests.e2e_cluster.deployment import Deployment
@@ -41,11 +42,11 @@ def test_a_backfill_survives_a_lost_worker_and_publishes_the_same(
     deployment.airflow.backfill(*_BACKFILLED)
     wait_until(lambda: _until_in_the_middle(deployment, lost), 600)
     deployment.kill_worker(lost)
-    runs = [f"backfill__{day}T00:00:00+00:00" for day in _BACKFILLED]
+    runs = [run_of(day) for day in _BACKFILLED]
     assert deployment.airflow.wait_for(runs) == ["success"] * len(runs)
     assert sorted(spark_workers(deployment)) == ["ALIVE", "DEAD"]
     # Spark itself went on with the executor that was left: no build was tried a second time.
-    builds = [deployment.airflow.build(run_id) for run_id in runs]
+    builds = [deployment.airflow.task(run_id, "build") for run_id in runs]
     assert [build["try_number"] for build in builds] == [1, 1]
     assert any("Lost executor" in deployment.airflow.log(build) for build in builds)
     assert fingerprint(deployment.warehouse, deployment.store) == of_one_machine

@@ -12,6 +12,7 @@ from tests.e2e.conftest import Project
 from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, SETTINGS, fingerprint
 from tests.e2e_cluster.postgresql import postgresql
 from tests.real_cluster.processes import FreePorts, Processes, descendants, have_ended, wait_until
+from tests.support.airflow_api import run_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
 
 TIMEOUT_S = 900
 DAY = "2026-11-16"
-RUN = f"backfill__{DAY}T00:00:00+00:00"
+RUN = run_of(DAY)
 # Airflow takes five minutes to notice that a task is dead; the tests do not have to wait so long.
 IMPATIENT: Final = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_SEC": "5",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -386,3 +387,19 @@ def test_what_cannot_be_tried_is_refused(tmp_path: Path, tried: list[dict[str, A
 
     assert sentence.startswith(f"In the settings file {tmp_path / 'ledger.yaml'}, clusters.shop.hypothetical")
     assert why in sentence
+
+
+def test_deadlines_count_from_the_beginning_of_the_day_and_change_no_computation(tmp_path: Path) -> None:
+    text = "clusters: {shop: {deadlines: {export_by: '03:00', published_by: '26:30'}}}"
+    shop = loaded(tmp_path, text).clusters["shop"]
+
+    assert shop.deadlines.export_by_time == timedelta(hours=3)
+    assert shop.deadlines.published_by_time == timedelta(hours=26, minutes=30)
+    assert shop.sha256 == ClusterSettings().sha256
+
+
+@pytest.mark.parametrize(
+    "deadlines", ["{export_by: '3:00'}", "{export_by: '48:00'}", "{published_by: '05:00'}"]
+)
+def test_a_deadline_that_cannot_be_kept_is_refused(tmp_path: Path, deadlines: str) -> None:
+    assert "clusters.shop.deadlines" in refusal(tmp_path, f"clusters: {{shop: {{deadlines: {deadlines}}}}}")

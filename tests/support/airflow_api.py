@@ -16,7 +16,9 @@ from tests.real_cluster.processes import wait_until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DAG_ID = "queue_ledger"
+DAG_ID = "cluster_ledger"
+DAY_DAG_ID = "queue_ledger"
+CLUSTER = "shop-prod"
 APPROVAL_DAG_ID = "queue_ledger_approval"
 # On two cores that other work shares, a day takes one to two minutes here.
 _DAY_S = 600
@@ -62,23 +64,49 @@ class AirflowApi:
         return answer
 
     def unpause(self) -> None:
-        self.ask("PATCH", f"dags/{DAG_ID}", {"is_paused": False})
+        """Let the runs of days start, those of one cluster first: a run of all clusters starts them."""
+        for dag_id in (DAG_ID, DAY_DAG_ID):
+            self.ask("PATCH", f"dags/{dag_id}", {"is_paused": False})
 
     def knows_dag(self) -> str | None:
-        """What is missing until the DAG processor has brought the DAG, or None."""
-        known = [dag["dag_id"] for dag in self.ask("GET", "dags")["dags"]]
-        return None if DAG_ID in known else f"the DAGs are {known}"
+        """What is missing until the DAG processor has brought the DAGs, or None."""
+        known = {dag["dag_id"] for dag in self.ask("GET", "dags")["dags"]}
+        return None if {DAG_ID, DAY_DAG_ID, APPROVAL_DAG_ID} <= known else f"the DAGs are {known}"
 
-    def trigger(self, day: str) -> str:
-        """Start a run at noon of the day, so that a backfill does not take the day for done; gives its id."""
-        run = self.ask("POST", f"dags/{DAG_ID}/dagRuns", {"logical_date": f"{day}T12:00:00Z"})
+    def trigger(self, day: str, cluster: str = CLUSTER, *, force: bool = False) -> str:
+        """Start a run of a cluster and day, as the form does; return its id."""
+        conf = {"cluster": cluster, "ds": day, "force": force}
+        run = self.ask("POST", f"dags/{DAG_ID}/dagRuns", {"logical_date": None, "conf": conf})
         run_id: str = run["dag_run_id"]
         return run_id
+
+    def announce_export(self, cluster: str, day: str) -> None:
+        """Emit the event of a landed export, as an external collector does."""
+        key = f"{cluster}|{day}"
+        self.ask(
+            "POST", "assets/events", {"asset_id": self._asset_id("ledger://exports"), "partition_key": key}
+        )
+
+    def events_of(self, uri: str) -> list[dict[str, Any]]:
+        """The events of an asset."""
+        answer = self.ask("GET", f"assets/events?asset_id={self._asset_id(uri)}")
+        events: list[dict[str, Any]] = answer["asset_events"]
+        return events
+
+    def _asset_id(self, uri: str) -> int:
+        [asset] = self.ask("GET", f"assets?uri_pattern={quote(uri, safe='')}")["assets"]
+        asset_id: int = asset["id"]
+        return asset_id
+
+    def runs(self, dag_id: str = DAG_ID) -> list[dict[str, Any]]:
+        """The runs of a DAG."""
+        found: list[dict[str, Any]] = self.ask("GET", f"dags/{dag_id}/dagRuns")["dag_runs"]
+        return found
 
     def backfill(self, first: str, last: str) -> None:
         """Begin to run some days, one after the other."""
         dates = {"from_date": f"{first}T00:00:00Z", "to_date": f"{last}T00:00:00Z"}
-        self.ask("POST", "backfills", {"dag_id": DAG_ID, "max_active_runs": 1, **dates})
+        self.ask("POST", "backfills", {"dag_id": DAY_DAG_ID, "max_active_runs": 1, **dates})
 
     def start_approval(self, cluster: str, ds: str) -> str:
         """Trigger the approval DAG, as its form does; return the run's id."""
@@ -112,8 +140,7 @@ class AirflowApi:
 
     def states(self, dag_id: str = DAG_ID) -> dict[str, str]:
         """State by run id."""
-        runs = self.ask("GET", f"dags/{dag_id}/dagRuns")["dag_runs"]
-        return {run["dag_run_id"]: run["state"] for run in runs}
+        return {run["dag_run_id"]: run["state"] for run in self.runs(dag_id)}
 
     def wait_for(self, run_ids: Sequence[str], day_s: float = _DAY_S, dag_id: str = DAG_ID) -> list[str]:
         """Wait until these runs have ended, each in so many seconds at most, and say how."""
@@ -132,9 +159,9 @@ class AirflowApi:
         found: list[dict[str, Any]] = self.ask("GET", _tasks_of(run_id))["task_instances"]
         return found
 
-    def build(self, run_id: str) -> dict[str, Any]:
-        """The task instance `build` of a run of one cluster."""
-        return next(task for task in self.tasks(run_id) if task["task_id"] == "cluster_day.build")
+    def task(self, run_id: str, task_id: str) -> dict[str, Any]:
+        """A task instance of a run."""
+        return next(task for task in self.tasks(run_id) if task["task_id"] == task_id)
 
     def log(self, task: dict[str, Any], try_number: int = 1) -> str:
         """What a try of a task instance wrote, a Spark driver's own output included."""
@@ -148,10 +175,8 @@ class AirflowApi:
         return "\n".join(f"{task['task_id']}:\n{self.log(task, task['try_number'])}" for task in failed)
 
     def buttons(self, run_id: str, task_id: str) -> dict[str, str]:
-        """Addresses by what is written on the buttons of a task of the only cluster."""
-        links: dict[str, str] = self.ask("GET", f"{_tasks_of(run_id)}/{task_id}/links?map_index=0")[
-            "extra_links"
-        ]
+        """Addresses by what is written on the buttons of a task."""
+        links: dict[str, str] = self.ask("GET", f"{_tasks_of(run_id)}/{task_id}/links")["extra_links"]
         return links
 
     def page(self, address: str) -> str:
@@ -176,6 +201,11 @@ class AirflowApi:
                 return answer.status, json.loads(answer.read())
         except HTTPError as error:
             return error.code, {"detail": error.read().decode(errors="replace")}
+
+
+def run_of(day: str, cluster: str = CLUSTER) -> str:
+    """The id of the run that a backfill starts for a cluster and day."""
+    return f"backfill__{day}T00:00:00+00:00__{cluster}"
 
 
 def _tasks_of(run_id: str) -> str:

@@ -1,0 +1,41 @@
+"""Programs that Airflow's tasks start: without Airflow's secrets, and not longer than their task.
+
+What belongs here: the environment of such a program, and `ledger-spark-submit`. What does not: what the programs do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from typing import Final
+
+_PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
+
+
+def is_of_airflow(variable: str) -> bool:
+    """Return whether an environment variable belongs to Airflow and is withheld from the programs that tasks start.
+
+    These variables include the URLs of the metadata database, the message broker and its result backend, the Fernet key, API
+    secrets, commands that print any of these, and connections. The prefix decides, so that new variables are covered too.
+    """
+    return variable.lstrip("_").upper().startswith("AIRFLOW")
+
+
+def environment_of_child() -> dict[str, str]:
+    """Return the environment of this process without Airflow's variables."""
+    return {name: value for name, value in os.environ.items() if not is_of_airflow(name)}
+
+
+def spark_submit() -> None:
+    """Become `spark-submit`, which the kernel kills when the task that started it dies.
+
+    The Spark provider's operator takes the name of a program (`spark_binary`); this is it. A task whose process is killed (out of
+    memory, `kill -9`) is tried again, and its first application must not go on beside the second.
+    """
+    parent = os.getppid()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # The task died before the call.
+        sys.exit(128 + signal.SIGKILL)
+    os.execvpe("spark-submit", ["spark-submit", *sys.argv[1:]], environment_of_child())  # noqa: S606, S607  # an argument list; found on the PATH

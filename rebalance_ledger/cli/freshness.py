@@ -1,0 +1,105 @@
+"""`ledger freshness`: how old the newest published day of each cluster is.
+
+What belongs here: ages, their limit, and the lines. What does not: what is published (`rebalance_ledger.warehouse`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from rebalance_ledger.printable import visible
+from rebalance_ledger.settings import load_settings
+from rebalance_ledger.warehouse.errors import NoWarehouseError
+from rebalance_ledger.warehouse.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rebalance_ledger.warehouse.layout import Warehouse
+
+_AGE: Final = re.compile(r"(?P<number>\d+)(?P<unit>[mhd])")
+_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How old a cluster's newest published day is.
+
+    Attributes:
+        cluster: Name of the cluster.
+        ds: Its newest published UTC day; None if none is published.
+        age: Time since the beginning of that day; None if none is published.
+        is_stale: Whether it is older than the limit; a cluster without a published day is staler than any limit.
+    """
+
+    cluster: str
+    ds: date | None
+    age: timedelta | None
+    is_stale: bool
+
+    @property
+    def line(self) -> str:
+        """Return it as one line."""
+        name = visible(self.cluster)
+        if self.ds is None or self.age is None:
+            return f"{name}  never published"
+        hours, seconds = divmod(int(self.age.total_seconds()), 3600)
+        return f"{name}  {self.ds}  {hours} h {seconds // 60} min old{'  too old' if self.is_stale else ''}"
+
+
+def age_of(text: str) -> timedelta:
+    """Return an age such as `26h`, `90m` or `2d`.
+
+    Raises:
+        ValueError: The text has another form.
+    """
+    match = _AGE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not an age: write a number of minutes, hours or days, such as 26h")
+    return timedelta(**{_UNITS[match["unit"]]: int(match["number"])})
+
+
+def freshness(
+    warehouse: Warehouse,
+    *,
+    settings_file: Path | None,
+    cluster: str | None,
+    max_age: timedelta | None,
+    now: datetime | None = None,
+) -> Sequence[Freshness]:
+    """Return the freshness of each cluster, in the order of their names.
+
+    Args:
+        warehouse: Where the days are published.
+        settings_file: Its clusters are those that are expected; None for the published clusters.
+        cluster: Only this one.
+        max_age: The limit; None for none.
+        now: The present time; None for the clock's.
+
+    Raises:
+        QueryError: The warehouse cannot be read.
+        SettingsError: The settings file is wrong.
+    """
+    newest: dict[str, date] = {}
+    try:
+        for day in Snapshot(warehouse.root).days:
+            newest[day.cluster] = max(day.ds, newest.get(day.cluster, day.ds))
+    except NoWarehouseError:
+        pass  # Then every expected cluster was never published.
+    if cluster is not None:
+        names = [cluster]
+    else:
+        names = sorted(newest if settings_file is None else load_settings(settings_file).clusters)
+    now = now or datetime.now(UTC)
+    return [_freshness(name, newest.get(name), max_age, now) for name in names]
+
+
+def _freshness(cluster: str, ds: date | None, max_age: timedelta | None, now: datetime) -> Freshness:
+    if ds is None:
+        return Freshness(cluster, None, None, is_stale=max_age is not None)
+    age = now - datetime(ds.year, ds.month, ds.day, tzinfo=UTC)
+    return Freshness(cluster, ds, age, is_stale=max_age is not None and age > max_age)

@@ -1,0 +1,97 @@
+"""How the DAGs are connected: the assets, the partition key of their events, and which cluster and day a run is for.
+
+What belongs here: names that two DAGs must agree on. What does not: what tasks do.
+
+An event of `ledger://exports` has the partition key `<cluster>|<ds>`, and Airflow starts one run of `cluster_ledger` for it. The run
+gets cluster and day from its partition key, or from the parameters of a person's trigger form.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowFailException
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LEDGER_DAG_ID: Final = "cluster_ledger"
+"""The DAG of which one run is one cluster and day."""
+
+EXPORTS: Final = Asset(name="cluster_export", uri="ledger://exports")
+GOLD: Final = Asset(name="queue_ledger", uri="ledger://gold")
+
+_NOT_IN_RUN_IDS: Final = re.compile(r"[^A-Za-z0-9_.~+-]")
+
+
+def partition_key(cluster: str, ds: str) -> str:
+    """Return the partition key of a cluster and day, `<cluster>|<ds>`."""
+    return f"{cluster}|{ds}"
+
+
+def cluster_of(context: Mapping[str, Any]) -> str:
+    """Return the cluster of a run: its parameter `cluster`, else the first part of its partition key.
+
+    Raises:
+        AirflowFailException: The run has neither.
+    """
+    parameter = context.get("params", {}).get("cluster")
+    if parameter:
+        return str(parameter)
+    key = _key_of(context)
+    if key is None:
+        raise AirflowFailException(
+            "This run has no cluster: trigger it again with a cluster and a day, or with the partition key <cluster>|<YYYY-MM-DD>."
+        )
+    return key[0]
+
+
+def day_of(context: Mapping[str, Any]) -> str:
+    """Return the run's `ds`: its parameter `ds`, else the day of its partition key, else the UTC day of its logical date.
+
+    Raises:
+        AirflowFailException: The run has none of them, and so belongs to no day.
+    """
+    parameter = context.get("params", {}).get("ds")
+    if parameter:
+        return str(parameter)
+    key = _key_of(context)
+    if key is not None:
+        return key[1]
+    logical_date: datetime | None = context["dag_run"].logical_date
+    if logical_date is None:
+        raise AirflowFailException(
+            "This run has no day: trigger it again with the UTC day on which the export was taken, as `ds` or as its logical date."
+        )
+    return f"{logical_date.astimezone(UTC):%Y-%m-%d}"
+
+
+def run_id_for(parent_run_id: str, cluster: str) -> str:
+    """Return the id of the run of `cluster_ledger` that a run of `queue_ledger` starts for a cluster; the same each time."""
+    readable = _NOT_IN_RUN_IDS.sub("_", cluster)
+    exact = "" if readable == cluster else f"_{cluster.encode().hex()[:32]}"
+    return f"{parent_run_id}__{readable}{exact}"
+
+
+def _key_of(context: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return cluster and day of a run's partition key; None without one.
+
+    Raises:
+        AirflowFailException: The key has another form.
+    """
+    key: str | None = getattr(context["dag_run"], "partition_key", None)
+    if key is None:
+        return None
+    cluster, _, ds = key.rpartition("|")
+    try:
+        is_day = date.fromisoformat(ds).isoformat() == ds
+    except ValueError:
+        is_day = False
+    if not cluster or not is_day:
+        raise AirflowFailException(
+            f"The partition key {key!r} does not have the form <cluster>|<YYYY-MM-DD>: emit the event again with one that has."
+        )
+    return cluster, ds

@@ -1,0 +1,16 @@
+"""How Airflow connects to SQLite, the metadata database of one machine (`conf/environment.sh`).
+
+What belongs here: arguments of `sqlite3.connect`. What does not: other databases, which need none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+CONNECT_ARGS: Final[dict[str, Any]] = {
+    # Seconds that a writer waits for the other one. The default of five is less than a busy scheduler may take.
+    "timeout": 60.0,
+    # A transaction takes the write lock when it begins. One that has read first, and writes after another has written, cannot wait
+    # for the lock: SQLite ends it at once with "database is locked", whatever the timeout.
+    "isolation_level": "IMMEDIATE",
+}
