@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,6 @@ from rebalance_ledger.tables import (
     ASSIGNMENT_FAIRNESS,
     BROADCAST_OFFSET,
     BROADCAST_OFFSET_FILE,
-    COMPUTED_GOLD_TABLES,
     FINDING,
     OWNERSHIP_DRIFT,
     PRODUCER_SPREAD,
@@ -64,11 +62,10 @@ from spark_jobs.gold.queue_assignment import allocated, queue_assignment, route_
 from spark_jobs.gold.queue_sharing import queue_sharing
 from spark_jobs.gold.route_divergence import route_divergence
 from spark_jobs.progress import LOGGER, heartbeat
-from spark_jobs.session import spark_session, suited_to
+from spark_jobs.session import spark_session, suited_to, thread_pool, without_temp_views
 from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
 from spark_jobs.silver.reader import read_silver
 from spark_jobs.staging import (
-    WRITERS,
     show_export_lines,
     write_metrics,
     write_metrics_without_quarantined,
@@ -79,7 +76,7 @@ from spark_jobs.staging import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from concurrent.futures import Future
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -121,7 +118,11 @@ def build(
         compared.content if compared else (),
     )
     export_bytes = sum(file.size_bytes for file in manifest.files)
-    with attempt(warehouse, cluster, ds) as stage, suited_to(spark, export_bytes):
+    with (
+        attempt(warehouse, cluster, ds) as stage,
+        suited_to(spark, export_bytes),
+        without_temp_views(spark),
+    ):
         before = baseline_rows(spark, compared) if compared else None
         staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         # Before the measures: a file that changes from here on is not what was measured.
@@ -157,16 +158,18 @@ def _stage_day(
     """
     day = {"cluster": F.lit(manifest.cluster), "ds": F.lit(manifest.ds)}
     silver = write_tables(spark, stage, SILVER_TABLES, read_silver(spark, str(directory), manifest, stage))
-    judged = tuple(table for table in COMPUTED_GOLD_TABLES if table is not FINDING)
     begun: dict[Table, Future[DataFrame]] = {}
 
     def gold(table: Table) -> DataFrame:
         return begun[table].result()
 
-    with ThreadPoolExecutor(WRITERS) as pool:
+    # Findings have threads of their own: most of them need few tables, and are planned while the others are computed.
+    with thread_pool(spark) as pool, thread_pool(spark) as pool_of_findings:
 
-        def work(name: str, rows: Callable[[], DataFrame]) -> Callable[[], DataFrame]:
-            return pool.submit(lambda: write_work(spark, stage, name, rows())).result
+        def work(
+            name: str, rows: Callable[[], DataFrame], threads: ThreadPoolExecutor = pool
+        ) -> Callable[[], DataFrame]:
+            return threads.submit(lambda: write_work(spark, stage, name, rows())).result
 
         def begin(table: Table, rows: Callable[[], DataFrame]) -> None:
             begun[table] = pool.submit(lambda: write_table(spark, stage, table, rows().withColumns(day)))
@@ -207,10 +210,7 @@ def _stage_day(
                 before,
             ),
         )
-        findings = work(
-            "finding",
-            lambda: finding(silver, shared(), {table.name: gold(table) for table in judged}),
-        )
+        findings = work("finding", lambda: finding(silver, shared(), gold), pool_of_findings)
         begin(FINDING, lambda: with_roots(findings()))
     return silver | {table.name: gold(table) for table in begun}
 

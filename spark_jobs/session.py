@@ -7,6 +7,7 @@ that a job submitted to a cluster and one run on a laptop share this code unchan
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 SMALL_EXPORT_BYTES: Final = 20_000_000
 """Below, a day's tables are read, joined and counted in one part each, see `suited_to`."""
+
+_WRITERS: Final = 4
+"""Tables computed and written at a time: enough to keep the cores busy while others are planned or wait for their commit."""
 
 _EXPORT_BYTES_PER_PARTITION: Final = 100_000_000
 
@@ -65,6 +69,7 @@ def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
         builder = builder.config(setting, value)
     spark = builder.getOrCreate()
     _remember_classes(java(spark))
+    _name_call_site(spark)
     return spark
 
 
@@ -120,6 +125,32 @@ def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
     finally:
         for name, value in before.items():
             spark.conf.set(name, value)
+
+
+@contextmanager
+def without_temp_views(spark: SparkSession) -> Iterator[None]:
+    """Drop the session's temporary views when the block ends, however it ends: a session computes many days, each from its own views."""
+    try:
+        yield
+    finally:
+        for row in spark.sql("SHOW VIEWS").collect():
+            if row["isTemporary"]:
+                spark.catalog.dropTempView(row["viewName"])
+
+
+def thread_pool(spark: SparkSession) -> ThreadPoolExecutor:
+    """Return a pool of threads that plan and run queries side by side."""
+    return ThreadPoolExecutor(_WRITERS, initializer=_name_call_site, initargs=(spark,))
+
+
+def _name_call_site(spark: SparkSession) -> None:
+    """Name the place in the code from which this thread runs queries.
+
+    Spark would look for it on the thread's stack for each RDD, of which a query with a hundred joins has a thousand: a tenth of the CPU
+    time of a small day.
+    """
+    for form in ("callSite.short", "callSite.long"):
+        spark.sparkContext.setLocalProperty(form, "rebalance-ledger")
 
 
 def read_parquet(spark: SparkSession, schema: StructType, *places: str) -> DataFrame:

@@ -6,8 +6,7 @@ docs/adr/0006). What readers see is Delta, and is written by `rebalance_ledger.w
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as pads
 from pyspark.sql import functions as F
@@ -20,7 +19,7 @@ from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_
 from rebalance_ledger.warehouse.staging import write_excluded_groups
 from spark_jobs.baseline import COMPARED_TABLES
 from spark_jobs.progress import logged
-from spark_jobs.session import in_one_part_if_small, literal_path, read_parquet, spark_schema
+from spark_jobs.session import in_one_part_if_small, literal_path, read_parquet, spark_schema, thread_pool
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import StagingArea
     from spark_jobs.baseline import BaselineRows
 
-WRITERS: Final = 4
-"""Tables computed and written at a time: enough to keep the cores busy while others are planned or wait for their commit."""
-
 
 def write_tables(
     spark: SparkSession, stage: StagingArea, tables: Iterable[Table], rows: Mapping[str, DataFrame]
@@ -45,7 +41,7 @@ def write_tables(
 
     What follows reads the written rows: its plan is short, and what it says is said of what will be published.
     """
-    with ThreadPoolExecutor(WRITERS) as pool:
+    with thread_pool(spark) as pool:
         written = {
             table.name: pool.submit(write_table, spark, stage, table, rows[table.name]) for table in tables
         }
@@ -138,7 +134,7 @@ def _measure(
 ) -> list[dict[str, Any]]:
     """Run the gate's statements over the staged rows without some groups' and write what they give."""
     show_without(spark, staged, excluded_groups)
-    with ThreadPoolExecutor(WRITERS) as pool:
+    with thread_pool(spark) as pool:
 
         def written(name: str) -> None:
             write_work(spark, stage, name, spark.table(name)).createOrReplaceTempView(name)

@@ -8,9 +8,16 @@ explained by one, a line in `findings/explanations.py` and in the gate's list of
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
+from rebalance_ledger.tables import (
+    ASSIGNMENT_CHURN,
+    ASSIGNMENT_FAIRNESS,
+    BROADCAST_OFFSET,
+    BROADCAST_OFFSET_FILE,
+    OWNERSHIP_DRIFT,
+    ROUTE_DIVERGENCE,
+)
 from spark_jobs.findings.broadcast import of_broadcast_offsets, of_offset_files
 from spark_jobs.findings.changes import of_changes
 from spark_jobs.findings.export import of_failed_sources, of_rejected_records, of_repeated_records
@@ -25,44 +32,57 @@ from spark_jobs.findings.routes import (
     of_routes,
     of_unreadable_order_confs,
 )
+from spark_jobs.session import thread_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
+    from rebalance_ledger.tables import Table
+
 
 def finding(
-    silver: Mapping[str, DataFrame], subscriptions: DataFrame, gold: Mapping[str, DataFrame]
+    silver: Mapping[str, DataFrame], subscriptions: DataFrame, gold: Callable[[Table], DataFrame]
 ) -> DataFrame:
     """Every finding by itself, as `findings.finding_builder.collect_findings` gives it; `findings.explanations.with_roots` completes the table.
+
+    The kinds are planned side by side, because planning takes longer than computing them; each as soon as the tables that it reads are there.
 
     Args:
         silver: the silver tables by name.
         subscriptions: see `subscriptions.subscriptions`.
-        gold: the gold tables but this one, by name.
+        gold: returns a gold table but this one, and waits until it is computed.
     """
-    drift, divergence = gold["ownership_drift"], gold["route_divergence"]
-    kinds = [
-        of_groups(subscriptions, silver["export_record"]),
-        of_members(subscriptions),
-        of_request_modes(subscriptions),
-        of_subscriptions(subscriptions, silver["client_subscription"]),
-        of_queues(drift, silver["consume_progress"], silver["queue_offset"]),
-        of_undetermined_queues(drift),
-        of_shares(gold["assignment_fairness"]),
-        of_changes(gold["assignment_churn"]),
-        of_stalled_queues(silver),
-        of_blocked_queues(silver),
-        of_routes(subscriptions, drift, silver["export_record"]),
-        of_divergent_topics(divergence),
-        of_divergent_brokers(divergence, silver["broker"], silver["export_record"]),
-        of_unreadable_order_confs(silver["topic_route"]),
-        of_masters(silver["broker"], divergence),
-        of_offset_files(gold["broadcast_offset_file"]),
-        of_broadcast_offsets(gold["broadcast_offset"]),
-        of_rejected_records(silver["rejected_record"], silver["export_record"]),
-        of_repeated_records(silver["export_record"]),
-        of_failed_sources(silver["export_record"]),
-    ]
-    return reduce(lambda left, right: left.unionByName(right), kinds)
+    kinds: tuple[Callable[[], DataFrame], ...] = (
+        lambda: of_groups(subscriptions, silver["export_record"]),
+        lambda: of_members(subscriptions),
+        lambda: of_request_modes(subscriptions),
+        lambda: of_subscriptions(subscriptions, silver["client_subscription"]),
+        lambda: of_stalled_queues(silver),
+        lambda: of_blocked_queues(silver),
+        lambda: of_unreadable_order_confs(silver["topic_route"]),
+        lambda: of_rejected_records(silver["rejected_record"], silver["export_record"]),
+        lambda: of_repeated_records(silver["export_record"]),
+        lambda: of_failed_sources(silver["export_record"]),
+        lambda: of_divergent_topics(gold(ROUTE_DIVERGENCE)),
+        lambda: of_divergent_brokers(gold(ROUTE_DIVERGENCE), silver["broker"], silver["export_record"]),
+        lambda: of_masters(silver["broker"], gold(ROUTE_DIVERGENCE)),
+        lambda: of_offset_files(gold(BROADCAST_OFFSET_FILE)),
+        lambda: of_shares(gold(ASSIGNMENT_FAIRNESS)),
+        lambda: of_broadcast_offsets(gold(BROADCAST_OFFSET)),
+        lambda: of_queues(gold(OWNERSHIP_DRIFT), silver["consume_progress"], silver["queue_offset"]),
+        lambda: of_undetermined_queues(gold(OWNERSHIP_DRIFT)),
+        lambda: of_routes(subscriptions, gold(OWNERSHIP_DRIFT), silver["export_record"]),
+        lambda: of_changes(gold(ASSIGNMENT_CHURN)),
+    )
+    with thread_pool(subscriptions.sparkSession) as pool:
+        return _union(list(pool.map(lambda kind: kind(), kinds)))
+
+
+def _union(parts: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of all parts. Spark analyzes each union again, so halves are united and not one part after another."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return _union(parts[:middle]).unionByName(_union(parts[middle:]))
