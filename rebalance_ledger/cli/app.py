@@ -13,44 +13,31 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from rebalance_ledger.cli.ask import ask, list_questions, question_names, question_sql
 from rebalance_ledger.cli.build_progress import build_progress, log_file
+from rebalance_ledger.cli.day_run import run_day
+from rebalance_ledger.cli.failures import failure_of
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql, show_tables
-from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
-from rebalance_ledger.exports.manifest import ExportError, Manifest
-from rebalance_ledger.notification.destination import NotificationError
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.printable import visible
 from rebalance_ledger.result_file import write_result
-from rebalance_ledger.settings import SettingsError
-from rebalance_ledger.storage.location import InvalidLocationError, Location, ObjectPath, location_of
-from rebalance_ledger.warehouse.errors import (
-    ApprovalError,
-    QueryError,
-    RollbackError,
-    StagingError,
-    WriteError,
-)
+from rebalance_ledger.storage.location import Location, ObjectPath, location_of
+from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from rebalance_ledger.exports.manifest import Manifest
 
-CRASHED = 1
-BAD_INPUT = 2
-REFUSED = 3
 OF_QUALITY = {"degraded": 4, "failed": 5}
 """Exit codes of `exports collect` by the quality of the capture, which is sealed all the same."""
 
@@ -160,28 +147,8 @@ def run(
 ) -> None:
     """Verify, build, gate and publish one day in one process, without Airflow."""
     day = _day(cluster, ds, exports, warehouse, settings)
-    steps.check_writable(day.warehouse)
-    with _step("verify the export"):
-        steps.verify(day)
     log = log_file(cluster, day.ds)
-    with _step(f"build: silver and gold, staged (log: {log})", has_bar=True):
-        _build(day, log)
-    with _step("gate"):
-        verdict = steps.gate(day)
-    with _step("publish"):
-        publication = steps.publish(day)
-    with _step("report"):
-        page = steps.report(day)
-    for warning in verdict.warnings:
-        _stderr.print(f"warning: {warning}")
-    changed = len(publication.changed_tables)
-    _stderr.print(
-        f"{cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
-        f"{changed} tables changed."
-    )
-    _print_problems(day)
-    if page is not None:
-        _stderr.print(f"Report: {page}", soft_wrap=True)
+    run_day(day, _stderr, lambda: _build(day, log), build_log=log)
     _warn_of_outdated_days(day.warehouse, cluster, day.exports)
 
 
@@ -476,7 +443,7 @@ def rollback(
 
 @app.command()
 def backfill(
-    cluster: Cluster,
+    clusters: Annotated[list[str], typer.Option("--cluster", help="Name of the cluster; repeatable.")],
     first: Annotated[datetime, typer.Option("--from", formats=["%Y-%m-%d"], help="First UTC day.")],
     last: Annotated[datetime, typer.Option("--to", formats=["%Y-%m-%d"], help="Last UTC day, included.")],
     exports: Exports = _EXPORTS,
@@ -484,26 +451,24 @@ def backfill(
     settings: Settings = None,
     *,
     is_reversed: Annotated[bool, typer.Option("--reversed", help="Start with the last day.")] = False,
+    skip_published: Annotated[
+        bool, typer.Option("--skip-published", help="Skip days that are published and up to date.")
+    ] = False,
 ) -> None:
-    """Run each day of a range that has an export, then the later days whose baseline has changed."""
-    from rebalance_ledger.pipeline.backfill import backfill as outcomes_of
-    from rebalance_ledger.pipeline.backfill import exit_code_of, run_in_process
+    """Run each day of a range that has an export, then the later days whose baseline has changed.
+
+    All days run in one Spark application, cluster after cluster.
+    """
+    from rebalance_ledger.cli.backfill import run_backfill
 
     if first > last:
         raise typer.BadParameter(f"--from {first.date()} is after --to {last.date()}: exchange them.")
-    day = _day(cluster, first, exports, warehouse, settings)
-    _ = day.settings  # A wrong file would fail every day alike.
-    steps.check_writable(day.warehouse)
-    outcomes = list(outcomes_of(day, first.date(), last.date(), is_reversed=is_reversed, run=run_in_process))
-    for outcome in outcomes:
-        typer.echo(f"{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
-    _warn_of_outdated_days(day.warehouse, cluster, day.exports)
-    code = exit_code_of(outcomes)
-    if code == BAD_INPUT and not any(outcome.exit_code for outcome in outcomes):
-        _stderr.print(
-            f"No day from {first.date()} to {last.date()} has an export of {cluster} in {exports}: land one.",
-            soft_wrap=True,
-        )
+    days = [_day(cluster, first, exports, warehouse, settings) for cluster in dict.fromkeys(clusters)]
+    code = run_backfill(
+        days, first.date(), last.date(), is_reversed=is_reversed, is_published_skipped=skip_published
+    )
+    for day in days:
+        _warn_of_outdated_days(day.warehouse, day.cluster, day.exports)
     if code:
         raise typer.Exit(code)
 
@@ -826,35 +791,15 @@ def main() -> None:
         if ending.code == INTERRUPTED:
             _print_error(INTERRUPTED_SENTENCE)
         raise
-    except steps.RefusedError as error:
-        _fail(str(error), REFUSED, page=error.page)
-    except (
-        ApprovalError,
-        InvalidLocationError,
-        CollectError,
-        ExportError,
-        SettingsError,
-        QueryError,
-        RollbackError,
-        StagingError,
-        steps.SetUpMissingError,
-    ) as error:
-        _fail(str(error), BAD_INPUT)
-    except (AdminClientError, NotificationError, UnreachableError, WriteError) as error:
-        _fail(str(error), CRASHED)
-    except OSError as error:
-        # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
-        _fail(_sentence_of_system(error), CRASHED)
     except Exception as error:
-        write_result(reason=f"{type(error).__name__}: {error}")
-        raise
-
-
-def _fail(message: str, exit_code: int, **facts: object) -> NoReturn:
-    """End the process with an error: on stderr, and in the result file."""
-    _print_error(message)
-    write_result(reason=visible(message, keep="\n"), **facts)
-    sys.exit(exit_code)
+        failure = failure_of(error)
+        if failure is None:
+            write_result(reason=f"{type(error).__name__}: {error}")
+            raise
+        _print_error(failure.sentence)
+        page = {"page": error.page} if isinstance(error, steps.RefusedError) else {}
+        write_result(reason=visible(failure.sentence, keep="\n"), **page)
+        sys.exit(failure.exit_code)
 
 
 def _print_error(message: str) -> None:
@@ -868,15 +813,6 @@ def _print_output(output: Path | None, row_count: int) -> None:
             f"{row_count} {'row is' if row_count == 1 else 'rows are'} in {visible(str(output))}.",
             soft_wrap=True,
         )
-
-
-def _sentence_of_system(error: OSError) -> str:
-    named = " to ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
-    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
-    return (
-        f"{named or 'A file'} cannot be read or written: {reason}. Check that it is there and that you may use it, and that "
-        "the disk has room; then run the same command again."
-    )
 
 
 def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> steps.Day:
@@ -908,43 +844,11 @@ def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location
         )
 
 
-def _print_problems(day: steps.Day) -> None:
-    """Write the number of problems of the published day, and the command that lists them."""
-    from rebalance_ledger.warehouse.query import query
-
-    counted = (
-        "SELECT count(*), severity, cluster FROM latest.finding WHERE root_finding_id IS NULL GROUP BY severity, cluster "
-        "ORDER BY list_position(['critical', 'warning', 'info'], severity)"
-    )
-    of_cluster = {"cluster": day.cluster}
-    with query(day.warehouse.root, counted, conditions=of_cluster, as_of=day.ds) as result:
-        found = ", ".join(f"{count} {severity}" for count, severity, _ in result.rows) or "none"
-    _stderr.print(
-        f"Problems of the day: {found}. Show them: ledger ask open_findings --cluster {quote(day.cluster)} --ds {day.ds} "
-        f"--warehouse {quote(day.warehouse.root)}",
-        soft_wrap=True,
-    )
-
-
 def _build(day: steps.Day, log: Path) -> None:
     from spark_jobs.progress import LOGGER, RECORD_COUNT
 
     with build_progress(log, LOGGER, RECORD_COUNT):
         steps.build(day)
-
-
-@contextmanager
-def _step(name: str, *, has_bar: bool = False) -> Iterator[None]:
-    """Write the name of a step when it starts, and its duration when it ends; after the bar on a terminal that shows one."""
-    start = time.monotonic()
-    begin, rest = ("", f"{name} …") if has_bar and _stderr.is_terminal else (f"{name} …", "")
-    _stderr.print(begin, end="", soft_wrap=True)
-    try:
-        yield
-    except BaseException:
-        _stderr.print(f"{rest} failed", soft_wrap=True)
-        raise
-    _stderr.print(f"{rest} {time.monotonic() - start:.1f} s", soft_wrap=True)
 
 
 def _print_manifest(done: str, directory: Location, manifest: Manifest) -> None:

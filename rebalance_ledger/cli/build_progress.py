@@ -36,9 +36,9 @@ class _Bar(logging.Handler):
         self._progress.update(self._task, advance=1, description=record.getMessage().partition(":")[0])
 
 
-def log_file(cluster: str, ds: date) -> Path:
-    """Return the file with the output of the newest build of a day by `ledger run`."""
-    return _LOGS / f"ledger-run-{path_segment(cluster)}-{ds}.log"
+def log_file(cluster: str, ds: date, *, program: str = "run") -> Path:
+    """Return the file with the output of the newest build of a day by `ledger run`, or of a backfill that begins with it."""
+    return _LOGS / f"ledger-{program}-{path_segment(cluster)}-{ds}.log"
 
 
 @contextmanager

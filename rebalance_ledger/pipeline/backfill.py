@@ -1,32 +1,38 @@
 """`ledger backfill`: many days of one cluster, and after them the days that depend on what they changed.
 
-Belongs here: which days, in which order, and what became of each. Does not belong here: what a day's run does (`ledger run`, in a
-process of its own, so that a crash takes one day with it), and which days are out of date (`rebalance_ledger.pipeline.outdated`).
+Belongs here: which days, in which order, and what became of each. Does not belong here: the processes that run them
+(`rebalance_ledger.pipeline.day_workers`), and which days are out of date (`rebalance_ledger.pipeline.outdated`).
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from collections import deque
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory
-from rebalance_ledger.pipeline.outdated import stale_days
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, export_directory
+from rebalance_ledger.pipeline.outdated import is_up_to_date, stale_days
+from rebalance_ledger.pipeline.steps import export_bytes
+from rebalance_ledger.printable import visible
+from rebalance_ledger.warehouse.errors import QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date
 
+    from rebalance_ledger.pipeline.day_workers import DayWorker
     from rebalance_ledger.pipeline.steps import Day
 
-_ROOT = Path(__file__).resolve().parents[2]
 _DONE, _CRASHED, _BAD_INPUT, _REFUSED = 0, 1, 2, 3
 
-_OUTCOMES: Final = {_DONE: "published", _BAD_INPUT: "bad input", _REFUSED: "refused"}
+PUBLISHED: Final = "published"
+"""The outcome of a day that readers see."""
+
+UP_TO_DATE: Final = "up to date"
+"""The outcome of a day that was published before, from the same export, settings, code and baseline, and was not run."""
+
+_OUTCOMES: Final = {_DONE: PUBLISHED, _BAD_INPUT: "bad input", _REFUSED: "refused"}
 _WORST_FIRST: Final = (_CRASHED, _REFUSED, _BAD_INPUT, _DONE)
 _REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
 
@@ -41,13 +47,15 @@ class DayOutcome(NamedTuple):
     """What became of one day.
 
     Attributes:
+        cluster: the cluster's name.
         ds: the day.
         why: why it was computed: it was asked for, or it was out of date, and how.
-        outcome: `published`, `refused`, `bad input`, `crashed`, or `no export`.
+        outcome: `published`, `refused`, `bad input`, `crashed`, `no export`, or `up to date`.
         exit_code: of its run.
-        reason: The last output of the run; empty if the day was published.
+        reason: Why it was not published; empty if it was.
     """
 
+    cluster: str
     ds: date
     why: str
     outcome: str
@@ -56,7 +64,13 @@ class DayOutcome(NamedTuple):
 
 
 def backfill(
-    any_day: Day, first: date, last: date, *, is_reversed: bool, run: Callable[[Day, str], DayOutcome]
+    any_day: Day,
+    first: date,
+    last: date,
+    *,
+    is_reversed: bool,
+    run: Callable[[Day, str], DayOutcome],
+    is_published_skipped: bool = False,
 ) -> Iterator[DayOutcome]:
     """Run each day of a range that has an export, then each later day that depends on what has changed.
 
@@ -70,6 +84,7 @@ def backfill(
         last: the last day, included.
         is_reversed: whether to begin with the last.
         run: computes a day, given why.
+        is_published_skipped: Whether days that are published and up to date are not run.
 
     Yields:
         One outcome for each run, as it ends, and for each day of the range without an export.
@@ -78,7 +93,10 @@ def backfill(
     failed = set()
     for day in reversed(days) if is_reversed else days:
         if not _has_export(day):
-            yield DayOutcome(day.ds, ASKED_FOR, NO_EXPORT, _DONE, "")
+            yield DayOutcome(day.cluster, day.ds, ASKED_FOR, NO_EXPORT, _DONE, "")
+            continue
+        if is_published_skipped and _is_up_to_date(day):
+            yield DayOutcome(day.cluster, day.ds, ASKED_FOR, UP_TO_DATE, _DONE, "")
             continue
         outcome = run(day, ASKED_FOR)
         if outcome.exit_code != _DONE:
@@ -97,11 +115,20 @@ def backfill(
         settled, why = due[0].ds, ", ".join(due[0].reasons)
         day = replace(any_day, ds=settled)
         # What was published of an export that is gone stays as it is, and marked.
-        yield run(day, why) if _has_export(day) else DayOutcome(settled, why, NO_EXPORT, _DONE, "")
+        yield (
+            run(day, why) if _has_export(day) else DayOutcome(day.cluster, settled, why, NO_EXPORT, _DONE, "")
+        )
 
 
 def _has_export(day: Day) -> bool:
     return (export_directory(day.exports, day.cluster, day.ds) / MANIFEST_NAME).is_file()
+
+
+def _is_up_to_date(day: Day) -> bool:
+    try:
+        return is_up_to_date(day)
+    except (ExportError, QueryError):
+        return False  # The run says what is wrong.
 
 
 def exit_code_of(outcomes: list[DayOutcome]) -> int:
@@ -112,34 +139,25 @@ def exit_code_of(outcomes: list[DayOutcome]) -> int:
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-def run_in_process(day: Day, why: str) -> DayOutcome:
-    """`ledger run` of one day, in a process of its own, whose words go to standard error."""
-    sys.stderr.write(f"{day.cluster} {day.ds} ({why})\n")
-    command = [
-        sys.executable,
-        "-m",
-        "rebalance_ledger.cli.app",
-        "run",
-        f"--cluster={day.cluster}",
-        f"--ds={day.ds}",
-        f"--exports={day.exports}",
-        f"--warehouse={day.warehouse.root}",
-        *([f"--settings={day.settings_file.resolve()}"] if day.settings_file else []),
-    ]
-    output: deque[str] = deque(maxlen=_REASON_LINES)
-    with subprocess.Popen(  # noqa: S603  # an argument list, never a shell
-        command, cwd=_ROOT, stderr=subprocess.PIPE, text=True, errors="replace"
-    ) as process:
-        for line in process.stderr or ():
-            sys.stderr.write(f"  {line}")
-            sys.stderr.flush()
-            output.append(line.strip())
-    code = process.returncode if process.returncode in {_DONE, _BAD_INPUT, _REFUSED} else _CRASHED
-    reason = "" if code == _DONE else _failure_reason([line for line in output if line])
-    return DayOutcome(day.ds, why, _OUTCOMES.get(code, "crashed"), code, reason)
+def run_in_worker(worker: DayWorker, day: Day, why: str) -> DayOutcome:
+    """Run one day in a worker; progress goes to standard error."""
+    write_progress(f"{day.cluster} {day.ds} ({why})")
+    result = worker.run(day, _export_bytes(day))
+    if result.reason:
+        write_progress(f"  {result.reason}")
+    reason = " ".join(line.strip() for line in result.reason.splitlines()[:_REASON_LINES])
+    outcome = _OUTCOMES.get(result.exit_code, "crashed")
+    return DayOutcome(day.cluster, day.ds, why, outcome, result.exit_code, reason)
 
 
-def _failure_reason(output: list[str]) -> str:
-    """Return the output after the last failed step, or the last line if no step failed."""
-    ends = [number for number, line in enumerate(output) if line.endswith(" failed")]
-    return " ".join(output[ends[-1] + 1 :]) if ends and ends[-1] + 1 < len(output) else "".join(output[-1:])
+def write_progress(line: str) -> None:
+    """Write a line to standard error at once."""
+    sys.stderr.write(f"{visible(line)}\n")
+    sys.stderr.flush()
+
+
+def _export_bytes(day: Day) -> int:
+    try:
+        return export_bytes(day)
+    except ExportError:
+        return 0  # The run says what is wrong with it.

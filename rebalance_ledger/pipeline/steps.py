@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from rebalance_ledger.settings import ClusterSettings, load_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from datetime import date
 
     from expectations.verdict import Verdict
@@ -116,6 +118,18 @@ def verify(day: Day) -> Manifest:
     return verify_export(export_directory(day.exports, day.cluster, day.ds), cluster=day.cluster, ds=day.ds)
 
 
+def export_bytes(day: Day) -> int:
+    """Return the size of the day's export, as its manifest has it.
+
+    Raises:
+        ExportError: The day has no sealed export.
+    """
+    from rebalance_ledger.exports.manifest import export_directory, load_manifest
+
+    files = load_manifest(export_directory(day.exports, day.cluster, day.ds)).files
+    return sum(file.size_bytes for file in files)
+
+
 def build(day: Day) -> None:
     """Compute and stage the day in a Spark application of this process.
 
@@ -124,24 +138,45 @@ def build(day: Day) -> None:
         SettingsError: the settings file is wrong.
         SetUpMissingError: there is no Spark configuration.
     """
-    from rebalance_ledger.exports.manifest import export_directory, load_manifest
+    _ = day.settings  # A wrong file must not cost the start of a JVM.
+    with spark_application(f"rebalance-ledger {day.cluster} {day.ds}", export_bytes(day)) as build_day:
+        build_day(day)
 
-    settings = day.settings
-    files = load_manifest(export_directory(day.exports, day.cluster, day.ds)).files
+
+@contextmanager
+def spark_application(name: str, export_size_bytes: int) -> Iterator[Callable[[Day], None]]:
+    """Run a Spark application in this process that computes and stages days one after another.
+
+    A day that fails leaves the application as it was.
+
+    Args:
+        name: Name of the application in the Spark UI.
+        export_size_bytes: Size of the export for which the JVM is started.
+
+    Yields:
+        A function that computes and stages one day; it raises what `build` raises.
+
+    Raises:
+        SetUpMissingError: There is no Spark configuration.
+    """
     _use_project_spark()
     from spark_jobs.build import build as build_day
     from spark_jobs.session import spark_session
 
-    spark = spark_session(f"rebalance-ledger {day.cluster} {day.ds}", sum(file.size_bytes for file in files))
-    try:
+    spark = spark_session(name, export_size_bytes)
+
+    def build_one(day: Day) -> None:
         build_day(
             spark,
             exports=day.exports,
             warehouse=day.warehouse,
-            settings=settings,
+            settings=day.settings,
             cluster=day.cluster,
             ds=day.ds,
         )
+
+    try:
+        yield build_one
     finally:
         spark.stop()
 

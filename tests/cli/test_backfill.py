@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.pipeline.backfill import ASKED_FOR, NO_EXPORT, DayOutcome, exit_code_of
+from rebalance_ledger.pipeline.backfill import ASKED_FOR, NO_EXPORT, DayOutcome, backfill, exit_code_of
+from rebalance_ledger.pipeline.steps import RefusedError
 from tests.support.command_line import ledger
 from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from rebalance_ledger.pipeline.steps import Day
 
 
 @pytest.fixture
@@ -60,13 +63,44 @@ def test_days_one_by_one_in_any_order_and_from_another_export_at_first_come_out_
     assert own.tables == three_days.tables
 
 
+@pytest.mark.e2e
+@pytest.mark.nightly
+@pytest.mark.spark
+def test_a_refused_day_in_the_middle_is_no_baseline_and_the_days_after_it_are_computed_again_once_it_is_published(
+    three_days: ThreeDays, spark: SparkSession, tmp_path: Path
+) -> None:
+    own = ThreeDays.below(tmp_path, spark)
+    refused = []
+
+    def run(day: Day, why: str) -> DayOutcome:
+        try:
+            if day.ds == TUESDAY and not refused:
+                own.run_without_quarantine(day.ds)
+            else:
+                own.run(day.ds)
+        except RefusedError as error:
+            refused.append(day.ds)
+            return DayOutcome(day.cluster, day.ds, why, "refused", 3, str(error))
+        return DayOutcome(day.cluster, day.ds, why, "published", 0, "")
+
+    outcomes = list(backfill(own.day(MONDAY), MONDAY, THURSDAY, is_reversed=False, run=run))
+    assert [(outcome.ds, outcome.outcome) for outcome in outcomes if outcome.outcome != NO_EXPORT] == [
+        (MONDAY, "published"),
+        (TUESDAY, "refused"),
+        (THURSDAY, "published"),
+    ]
+    assert {table.ds for table in own.tables} == {MONDAY, THURSDAY}
+    assert own.backfill(TUESDAY, TUESDAY) == [TUESDAY, THURSDAY]
+    assert own.tables == three_days.tables
+
+
 @pytest.mark.parametrize(
     ("codes", "worst"), [((0, 0), 0), ((0, 2), 2), ((2, 3, 0), 3), ((3, 1, 2), 1)], ids=str
 )
 def test_the_exit_code_is_that_of_the_worst_day(codes: tuple[int, ...], worst: int) -> None:
-    outcomes = [DayOutcome(MONDAY, ASKED_FOR, "", code, "") for code in codes]
+    outcomes = [DayOutcome(CLUSTER, MONDAY, ASKED_FOR, "", code, "") for code in codes]
 
-    assert exit_code_of([*outcomes, DayOutcome(TUESDAY, ASKED_FOR, NO_EXPORT, 0, "")]) == worst
+    assert exit_code_of([*outcomes, DayOutcome(CLUSTER, TUESDAY, ASKED_FOR, NO_EXPORT, 0, "")]) == worst
 
 
 @pytest.mark.parametrize("order", [(), ("--reversed",)])

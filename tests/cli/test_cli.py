@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
-from rebalance_ledger.cli import app as cli
+from rebalance_ledger.cli.day_run import print_problems
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day, SetUpMissingError
 from rebalance_ledger.tables import ALL_TABLES
@@ -426,7 +427,7 @@ def test_the_problems_of_a_day_are_those_of_its_cluster(
     with query(shop_warehouse, sql) as result:
         severities = [severity for (severity,) in result.rows]
 
-    cli._print_problems(day)
+    print_problems(day, Console(stderr=True, highlight=False))
 
     shown = words(capsys.readouterr().err)
     assert severities

@@ -9,7 +9,7 @@ Belongs here: the exports, and how a day of them is computed. Does not belong he
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
@@ -118,12 +118,18 @@ class ThreeDays:
                 )
             compute_and_publish(self.spark, self.day(ds))
 
+    def run_without_quarantine(self, ds: date) -> None:
+        """Compute and publish a day by settings that quarantine no group, so that the gate refuses Tuesday."""
+        strict = self.settings_file.with_name("strict.yaml")
+        strict.write_text("clusters: {}\n")
+        replace(self, settings_file=strict).run(ds)
+
     def backfill(self, first: date, last: date, *, is_reversed: bool = False) -> list[date]:
         """Run some days as `ledger backfill` does, and return those that were run, in that order."""
 
         def run(day: Day, why: str) -> DayOutcome:
             self.run(day.ds)
-            return DayOutcome(day.ds, why, "published", 0, "")
+            return DayOutcome(day.cluster, day.ds, why, "published", 0, "")
 
         outcomes = backfill(self.day(first), first, last, is_reversed=is_reversed, run=run)
         return [outcome.ds for outcome in outcomes if outcome.outcome != NO_EXPORT]

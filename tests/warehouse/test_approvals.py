@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from expectations.suites import EXPECTATIONS
-from rebalance_ledger.cli.app import BAD_INPUT, REFUSED
+from rebalance_ledger.cli.failures import BAD_INPUT, REFUSED
 from rebalance_ledger.tables import GATE_RESULT, QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.layout import Warehouse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rebalance_ledger.cli.app import BAD_INPUT
+from rebalance_ledger.cli.failures import BAD_INPUT
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish, quarantine
 from rebalance_ledger.warehouse.staging import newest_stage, write_verdict

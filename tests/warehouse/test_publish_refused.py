@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from rebalance_ledger.cli.app import REFUSED
+from rebalance_ledger.cli.failures import REFUSED
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.steps import Day, RefusedError
 from rebalance_ledger.warehouse.errors import StagingError

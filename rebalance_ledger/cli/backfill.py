@@ -1,0 +1,85 @@
+"""`ledger backfill`: progress while days run, and the table of what became of each.
+
+What belongs here: what a person reads. What does not: which days run (`rebalance_ledger.pipeline.backfill`), and where
+(`rebalance_ledger.pipeline.day_workers`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from rebalance_ledger.cli.build_progress import log_file
+from rebalance_ledger.cli.failures import BAD_INPUT
+from rebalance_ledger.pipeline import steps
+from rebalance_ledger.pipeline.backfill import (
+    NO_EXPORT,
+    PUBLISHED,
+    backfill,
+    exit_code_of,
+    run_in_worker,
+    write_progress,
+)
+from rebalance_ledger.pipeline.day_workers import DayWorker
+from rebalance_ledger.result_file import write_result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    from rebalance_ledger.pipeline.backfill import DayOutcome
+
+
+def run_backfill(
+    any_days: Sequence[steps.Day],
+    first: date,
+    last: date,
+    *,
+    is_reversed: bool,
+    is_published_skipped: bool,
+) -> int:
+    """Run a range of days of some clusters, write a line for each, and return the exit code.
+
+    Args:
+        any_days: One day of each cluster, of the same exports, warehouse and settings.
+        first: The first day.
+        last: The last day, included.
+        is_reversed: Whether to begin with the last.
+        is_published_skipped: Whether days that are published and up to date are skipped.
+    """
+    for day in any_days:
+        _ = day.settings  # A wrong file would fail every day alike.
+    steps.check_writable(any_days[0].warehouse)
+    begin = time.monotonic()
+    outcomes: list[DayOutcome] = []
+    log = log_file(any_days[0].cluster, first, program="backfill")
+    log.unlink(missing_ok=True)
+    with DayWorker(any_days[0], log, lambda line: write_progress(f"  {line}")) as worker:
+        for day in any_days:
+            outcomes += backfill(
+                day,
+                first,
+                last,
+                is_reversed=is_reversed,
+                is_published_skipped=is_published_skipped,
+                run=lambda one, why: run_in_worker(worker, one, why),
+            )
+    for outcome in outcomes:
+        name = f"{outcome.cluster}  " if len(any_days) > 1 else ""
+        typer.echo(f"{name}{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
+    published = sum(outcome.outcome == PUBLISHED for outcome in outcomes)
+    write_progress(f"{published} days published in {time.monotonic() - begin:.1f} s.")
+    code = exit_code_of(outcomes)
+    if code:
+        failures = (
+            f"{one.cluster} {one.ds} {one.outcome}: {one.reason}" for one in outcomes if one.exit_code
+        )
+        write_result(reason="\n".join(failures) or "No day of the range has an export.")
+    if code == BAD_INPUT and all(outcome.outcome == NO_EXPORT for outcome in outcomes):
+        names = ", ".join(day.cluster for day in any_days)
+        write_progress(
+            f"No day from {first} to {last} has an export of {names} in {any_days[0].exports}: land one."
+        )
+    return code

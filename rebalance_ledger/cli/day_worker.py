@@ -1,0 +1,137 @@
+"""`python -m rebalance_ledger.cli.day_worker`: runs the days that `rebalance_ledger.pipeline.day_workers` asks for.
+
+What belongs here: the worker's side of the protocol. What does not: the steps of a day (`day_run`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import sys
+import traceback
+from contextlib import ExitStack
+from datetime import date
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+from rich.console import Console
+
+from rebalance_ledger.cli.day_run import run_day
+from rebalance_ledger.cli.failures import CRASHED, failure_of
+from rebalance_ledger.pipeline import steps
+from rebalance_ledger.pipeline.day_workers import RECORD_MARK, DayResult
+from rebalance_ledger.printable import visible
+from rebalance_ledger.storage.location import location_of
+from rebalance_ledger.warehouse.layout import Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+_LINE_WIDTH: Final = 200
+
+
+class Text(io.TextIOBase):
+    """What a person reads, on the stream that also has the records: a name from a cluster must not pass for a record."""
+
+    def __init__(self, channel: IO[str]) -> None:
+        self._channel = channel
+
+    def write(self, text: str) -> int:
+        """Write text, with control characters that begin records made visible."""
+        return self._channel.write(text.replace(RECORD_MARK, visible(RECORD_MARK)))
+
+    def flush(self) -> None:
+        """Send what is written to the process that reads."""
+        self._channel.flush()
+
+
+def main() -> int:
+    """Run days until standard input ends; return 0."""
+    places: dict[str, Any] = json.loads(sys.argv[1])
+    channel = _take_standard_output()
+    console = Console(file=cast("IO[str]", Text(channel)), highlight=False, markup=False, width=_LINE_WIDTH)
+    _log_build()
+    with ExitStack() as applications:
+        build: Callable[[steps.Day], None] | None = None
+
+        def build_day(day: steps.Day) -> None:
+            nonlocal build
+            if build is None:  # A day without a usable export needs no JVM.
+                build = applications.enter_context(
+                    steps.spark_application("rebalance-ledger backfill", steps.export_bytes(day))
+                )
+            build(day)
+
+        for request in _requests():
+            day = steps.Day(
+                request["cluster"],
+                date.fromisoformat(request["ds"]),
+                location_of(places["exports"]),
+                Warehouse.at(places["warehouse"]),
+                Path(places["settings"]) if places["settings"] else None,
+            )
+            result = _result_of(day, console, build_day, Path(places["log"]))
+            channel.write(f"{RECORD_MARK}{json.dumps(result._asdict())}\n")
+            channel.flush()
+    return 0
+
+
+def _result_of(
+    day: steps.Day, console: Console, build_day: Callable[[steps.Day], None], log: Path
+) -> DayResult:
+    try:
+        run_day(day, console, lambda: build_day(day), build_log=log)
+    except Exception as error:  # noqa: BLE001  # the worker tells every end of a day, and is replaced after a defect
+        failure = failure_of(error)
+        if failure is None:
+            traceback.print_exc()
+            lines = str(error).splitlines()
+            return DayResult(CRASHED, f"{type(error).__name__}: {lines[0] if lines else ''}")
+        return DayResult(*failure)
+    return DayResult(0, "")
+
+
+def _take_standard_output() -> IO[str]:
+    """Return the stream to the process that asks, and let all else that is written to standard output go to the log."""
+    channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return channel
+
+
+def _log_build() -> None:
+    from spark_jobs.progress import LOGGER  # noqa: PLC0415  # it imports the gate's statements
+
+    LOGGER.addHandler(logging.StreamHandler())
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+
+
+def _requests() -> Iterator[dict[str, str]]:
+    """Yield the requests. If their sender dies, the process ends at once, in the middle of a day too: a day can be run again."""
+    requests: SimpleQueue[dict[str, str] | None] = SimpleQueue()
+    is_idle = True
+
+    def receive() -> None:
+        for line in sys.stdin:
+            requests.put(json.loads(line))
+        if not is_idle:
+            os._exit(CRASHED)
+        requests.put(None)
+
+    Thread(target=receive, daemon=True).start()
+    while True:
+        request = requests.get()
+        if request is None:
+            return
+        is_idle = False
+        yield request
+        is_idle = True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Which exit code and sentence an error becomes.
+
+What belongs here: the mapping that every process of the command line shares. What does not: writing to the terminal.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
+from rebalance_ledger.exports.manifest import ExportError
+from rebalance_ledger.notification.destination import NotificationError
+from rebalance_ledger.pipeline.steps import RefusedError, SetUpMissingError
+from rebalance_ledger.settings import SettingsError
+from rebalance_ledger.storage.location import InvalidLocationError
+from rebalance_ledger.warehouse.errors import (
+    ApprovalError,
+    QueryError,
+    RollbackError,
+    StagingError,
+    WriteError,
+)
+
+CRASHED: Final = 1
+BAD_INPUT: Final = 2
+REFUSED: Final = 3
+
+_BAD_INPUTS: Final = (
+    ApprovalError,
+    InvalidLocationError,
+    CollectError,
+    ExportError,
+    SettingsError,
+    QueryError,
+    RollbackError,
+    StagingError,
+    SetUpMissingError,
+)
+_OUTSIDE: Final = (AdminClientError, NotificationError, UnreachableError, WriteError)
+
+
+class Failure(NamedTuple):
+    """How a command ends after an error.
+
+    Attributes:
+        exit_code: `CRASHED`, `BAD_INPUT` or `REFUSED`.
+        sentence: What is wrong and what to do.
+    """
+
+    exit_code: int
+    sentence: str
+
+
+def failure_of(error: Exception) -> Failure | None:
+    """Return how a command ends after this error; None for a defect of the ledger, of which the traceback is wanted."""
+    if isinstance(error, RefusedError):
+        return Failure(REFUSED, str(error))
+    if isinstance(error, _BAD_INPUTS):
+        return Failure(BAD_INPUT, str(error))
+    if isinstance(error, _OUTSIDE):
+        return Failure(CRASHED, str(error))
+    if isinstance(error, OSError):
+        # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
+        return Failure(CRASHED, _sentence_of_system(error))
+    return None
+
+
+def _sentence_of_system(error: OSError) -> str:
+    named = " to ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    reason = error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return (
+        f"{named or 'A file'} cannot be read or written: {reason}. Check that it is there and that you may use it, and that "
+        "the disk has room; then run the same command again."
+    )

@@ -1,0 +1,201 @@
+"""Processes that run days one after another in one Spark application each, and how they are asked for a day.
+
+A worker is started with one JSON document as its argument, reads one request a line from standard input, `{"cluster": …, "ds": …}`, and
+writes to standard output what a person reads, and after each day one line that begins with `RECORD_MARK`: the day's `DayResult` as
+JSON. It ends when its standard input ends, which also happens when the process that asks is killed.
+
+Belongs here: the life of workers, and their limits. Does not belong here: what a worker does with a day
+(`rebalance_ledger.cli.day_worker`), and which days there are (`rebalance_ledger.pipeline.backfill`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rebalance_ledger.driver_options import driver_options
+from rebalance_ledger.pipeline.processes import end_in_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
+
+    from rebalance_ledger.pipeline.steps import Day
+
+RECORD_MARK: Final = "\x1e"
+"""First character of a line that is a record and not text for a person, as in RFC 7464."""
+
+DAY_LIMIT: Final = 60
+"""Days that one worker computes: what Spark keeps of each query grows with their number."""
+
+BYTE_LIMIT: Final = 1_000_000_000
+"""Bytes of export that one worker reads, at least one day's: a large day leaves a JVM that is as large as its heap allows."""
+
+CRASHED: Final = 1
+
+_MODULE: Final = "rebalance_ledger.cli.day_worker"
+_ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+class DayResult(NamedTuple):
+    """How the run of a day has ended.
+
+    Attributes:
+        exit_code: As `ledger run` would have ended.
+        reason: Why, if it is not 0.
+    """
+
+    exit_code: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLimits:
+    """How much one worker computes before another one takes its place.
+
+    Attributes:
+        days: Number of days.
+        export_bytes: Size of their exports; a worker computes at least one day.
+    """
+
+    days: int = DAY_LIMIT
+    export_bytes: int = BYTE_LIMIT
+
+
+class DayWorker:
+    """Runs the days of one warehouse in a worker, which it starts when there is a day and replaces at its limits.
+
+    A day whose worker dies is computed again by a new one, unless it was the worker's first: memory that earlier days have used must
+    not fail a day that alone would be published.
+    """
+
+    def __init__(
+        self, any_day: Day, log: Path, write_line: Callable[[str], None], limits: WorkerLimits | None = None
+    ) -> None:
+        """Prepare; no process is started yet.
+
+        Args:
+            any_day: Where the days are read and written; its cluster and ds do not matter.
+            log: File for the output of Spark.
+            write_line: Called with each line for a person.
+            limits: Of each process.
+        """
+        self._any_day = any_day
+        self._log = log
+        self._write_line = write_line
+        self._limits = limits or WorkerLimits()
+        self._process: subprocess.Popen[str] | None = None
+        self._day_count = 0
+        self._export_bytes = 0
+        self._driver_options: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End the worker: at once after an error or Ctrl-C, otherwise when it has closed its application."""
+        del error, traceback
+        self._end(is_urgent=error_type is not None)
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the worker; None if there is none."""
+        return None if self._process is None else self._process.pid
+
+    def run(self, day: Day, export_bytes: int) -> DayResult:
+        """Run one day. A large export and a small one have workers of their own, since their JVMs start with other options.
+
+        Args:
+            day: The day.
+            export_bytes: Size of its export; 0 if it has none that can be read.
+        """
+        options = driver_options(export_bytes)
+        if self._day_count and (
+            self._day_count >= self._limits.days
+            or self._export_bytes + export_bytes > self._limits.export_bytes
+            or options != self._driver_options
+        ):
+            self._end(is_urgent=False)
+        self._driver_options = options
+        is_first = self._day_count == 0
+        result = self._ask(day)
+        self._day_count += 1
+        self._export_bytes += export_bytes
+        if result.exit_code == CRASHED:
+            self._end(is_urgent=True)
+            if not is_first:
+                self._write_line(f"The worker failed ({result.reason}); a new one computes the day again.")
+                return self.run(day, export_bytes)
+        return result
+
+    def _ask(self, day: Day) -> DayResult:
+        process = self._process or self._start()
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("The worker was started without pipes.")
+        try:
+            process.stdin.write(json.dumps({"cluster": day.cluster, "ds": day.ds.isoformat()}) + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            return self._death(process)
+        for line in process.stdout:
+            if line.startswith(RECORD_MARK):
+                record = json.loads(line[len(RECORD_MARK) :])
+                return DayResult(int(record["exit_code"]), str(record["reason"]))
+            self._write_line(line.rstrip("\n"))
+        return self._death(process)
+
+    def _death(self, process: subprocess.Popen[str]) -> DayResult:
+        code = process.wait()
+        ending = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return DayResult(CRASHED, f"its process ended with {ending}; the output is in {self._log}")
+
+    def _start(self) -> subprocess.Popen[str]:
+        day = self._any_day
+        places = {
+            "exports": str(day.exports),
+            "warehouse": day.warehouse.root,
+            "settings": str(day.settings_file.resolve()) if day.settings_file else None,
+            "log": str(self._log),
+        }
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            # In a session of its own: Ctrl-C reaches us alone, and we end the worker with its JVM.
+            self._process = subprocess.Popen(  # noqa: S603  # an argument list, never a shell
+                [sys.executable, "-m", _MODULE, json.dumps(places)],
+                cwd=_ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+            )
+        return self._process
+
+    def _end(self, *, is_urgent: bool) -> None:
+        process, self._process = self._process, None
+        self._day_count = self._export_bytes = 0
+        if process is None:
+            return
+        if is_urgent:
+            end_in_order([process.pid])
+        if process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,193 @@
+"""Days that one Spark application computes one after another are the days that each alone would be."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import date
+from io import StringIO
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from rebalance_ledger.cli.day_worker import Text
+from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
+from rebalance_ledger.exports.manifest import seal
+from rebalance_ledger.pipeline.day_workers import RECORD_MARK, DayWorker, WorkerLimits
+from rebalance_ledger.pipeline.processes import is_alive
+from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.warehouse.fingerprint import fingerprint
+from rebalance_ledger.warehouse.layout import Warehouse
+from tests.conftest import SAMPLE_DAYS
+from tests.support.computed_days import ROOT, SAMPLE_EXPORTS, SETTINGS_FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from rebalance_ledger.warehouse.fingerprint import TableDay
+
+CLUSTER = "shop-prod"
+MONDAY, TUESDAY, WEDNESDAY = SAMPLE_DAYS
+SUNDAY = date(2026, 11, 15)
+
+
+class Batch:
+    """Some days of the sample and a worker for them.
+
+    Attributes:
+        lines: What the worker wrote for a person.
+        worker: The worker.
+    """
+
+    def __init__(self, folder: Path, *, days: int = 60, settings_file: Path = SETTINGS_FILE) -> None:
+        self.exports = folder / "exports"
+        shutil.copytree(SAMPLE_EXPORTS / CLUSTER, self.exports / CLUSTER)
+        self.warehouse = Warehouse.at(str(folder / "warehouse"))
+        self.settings_file = settings_file
+        self.lines: list[str] = []
+        self.log = folder / "log"
+        self.worker = DayWorker(self.day(MONDAY), self.log, self.lines.append, WorkerLimits(days=days))
+
+    def day(self, ds: date) -> Day:
+        return Day(CLUSTER, ds, self.exports, self.warehouse, self.settings_file)
+
+    def run(self, ds: date) -> int:
+        return self.worker.run(self.day(ds), 0).exit_code
+
+    @property
+    def tables(self) -> list[TableDay]:
+        return list(fingerprint(self.warehouse.root, CLUSTER))
+
+
+def spoil(export: Path) -> None:
+    """Change a file of a sealed export."""
+    with (export / "nameserver_routes.jsonl").open("ab") as file:
+        file.write(b"{}\n")
+
+
+@pytest.mark.spark
+def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_are_published_as_alone(
+    tmp_path: Path, sample_warehouse: Warehouse
+) -> None:
+    batch = Batch(tmp_path)
+    shutil.copytree(batch.exports / CLUSTER / str(MONDAY), batch.exports / CLUSTER / str(SUNDAY))
+    spoil(batch.exports / CLUSTER / str(SUNDAY))
+
+    with batch.worker as worker:
+        assert batch.run(SUNDAY) == 2
+        assert batch.run(MONDAY) == 0
+        first_pid = worker.pid
+        assert first_pid is not None
+        jvms = psutil.Process(first_pid).children(recursive=True)
+        psutil.Process(first_pid).kill()
+        assert batch.run(TUESDAY) == 0, batch.lines
+        assert worker.pid != first_pid
+
+    assert any(
+        line.startswith("The worker failed (its process ended with signal SIGKILL") for line in batch.lines
+    )
+    psutil.wait_procs(jvms, timeout=60)
+    assert not any(map(is_alive, jvms))
+    alone = fingerprint(sample_warehouse.root, CLUSTER)
+    assert batch.tables == [table for table in alone if table.ds in {MONDAY, TUESDAY}]
+
+
+@pytest.mark.e2e
+@pytest.mark.nightly
+@pytest.mark.spark
+def test_a_day_that_changes_while_it_is_read_fails_alone_and_a_worker_is_replaced_at_its_limit(
+    tmp_path: Path, sample_warehouse: Warehouse
+) -> None:
+    batch = Batch(tmp_path)
+    sunday, changed = (batch.exports / CLUSTER / str(ds) for ds in (SUNDAY, TUESDAY))
+    shutil.copytree(changed, sunday)
+    verified_count = 0
+
+    def change_the_second(line: str) -> None:
+        nonlocal verified_count
+        verified_count += line.startswith("verify the export")
+        if line.startswith("verify the export") and verified_count == 2:
+            while batch.log.read_text().count("silver.broker: ") < 2:
+                assert worker.pid is not None
+                assert is_alive(psutil.Process(worker.pid))
+            spoil(changed)
+            seal(changed, replace=True)
+
+    with DayWorker(batch.day(MONDAY), batch.log, change_the_second, WorkerLimits(days=2)) as worker:
+        monday = worker.run(batch.day(MONDAY), 0)
+        first_pid = worker.pid
+        tuesday = worker.run(batch.day(TUESDAY), 0)
+        assert worker.pid == first_pid
+        shutil.rmtree(changed)
+        sunday.rename(changed)
+        again = worker.run(batch.day(TUESDAY), 0)
+        assert worker.pid != first_pid
+    assert (monday.exit_code, tuesday.exit_code, again.exit_code) == (0, 2, 0)
+    assert "The export was landed again while it was read" in tuesday.reason
+    assert batch.tables == [
+        table for table in fingerprint(sample_warehouse.root, CLUSTER) if table.ds in {MONDAY, TUESDAY}
+    ]
+
+
+def test_a_worker_ends_when_its_asker_is_gone(tmp_path: Path) -> None:
+    batch = Batch(tmp_path)
+    spoil(batch.exports / CLUSTER / str(MONDAY))
+    with batch.worker as worker:
+        assert batch.run(MONDAY) == 2
+        assert worker.pid is not None
+        process = psutil.Process(worker.pid)
+    assert not is_alive(process)
+
+
+# Who starts the tests in the background has them ignore the signal, and so would their processes.
+_INTERRUPTIBLE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from rebalance_ledger.cli.app import main
+sys.argv = ["ledger", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.spark
+def test_ctrl_c_ends_a_backfill_with_its_worker_and_jvm(tmp_path: Path) -> None:
+    command = ("backfill", f"--cluster={CLUSTER}", f"--from={MONDAY}", f"--to={WEDNESDAY}")
+    places = (f"--exports={SAMPLE_EXPORTS}", f"--warehouse={tmp_path / 'warehouse'}")
+    with subprocess.Popen(
+        [sys.executable, "-c", _INTERRUPTIBLE, *command, *places], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    ) as process:
+        family: list[psutil.Process] = []
+        while not any(child.name() == "java" for child in family):
+            assert process.poll() is None
+            family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        written = process.stderr.read()
+    assert process.returncode == INTERRUPTED
+    assert written.endswith(f"{INTERRUPTED_SENTENCE}\n")
+    assert not any(map(is_alive, family))
+
+
+@pytest.mark.spark
+def test_nothing_of_a_day_stays_in_its_session(spark: SparkSession, sample_warehouse: Warehouse) -> None:
+    del sample_warehouse  # Three days were computed.
+    views = [row["viewName"] for row in spark.sql("SHOW VIEWS").collect() if row["isTemporary"]]
+    assert [name for name in views if name.startswith(("silver_", "gold_", "baseline_"))] == []
+    jsession = spark._jsparkSession  # PySpark's only way to the cache
+    assert jsession.sharedState().cacheManager().isEmpty()
+    assert spark.sparkContext._jsc.sc().getPersistentRDDs().isEmpty()
+
+
+def test_a_name_from_a_cluster_does_not_pass_for_a_record() -> None:
+    channel = StringIO()
+    forged = f"\n{RECORD_MARK}{{}}\n"
+
+    Text(channel).write(f"warning: {forged}")
+
+    assert RECORD_MARK not in channel.getvalue()
+    assert channel.getvalue().count("\n") == 2
