@@ -23,6 +23,7 @@ DAG_IDS = (
     "cluster_ledger",
     "queue_ledger",
     "queue_ledger_approval",
+    "queue_ledger_backfill",
     "warehouse_maintenance",
 )
 HEAVY = (

@@ -1,0 +1,80 @@
+"""# Compute a range of past days.
+
+Trigger this DAG with the first and the last day (`ds`, UTC, both included), the clusters (none for all clusters in the settings) and what to do with days
+that are published already.
+
+| task | action | on failure |
+|---|---|---|
+| `clusters` | checks the requested clusters against the settings file | a name is unknown, or the settings file is wrong |
+| `backfill` | runs `ledger backfill` for one cluster: each day with an export is verified, built, judged and published in one Spark application, then the later days whose baseline has changed | the log and the XCom name each day with its outcome; days that have not failed are published |
+
+Each day is compared with the newest earlier published day, as in `queue_ledger`. A task that is retried or cleared continues: with the default it skips
+days that are published and up to date. The tasks take the slot of the pool `ledger_build`; publications wait for one another by the lock of the warehouse.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowFailException
+
+from rebalance_ledger.operators.backfill import RUN_PUBLISHED, SKIP_PUBLISHED, BackfillOperator
+from rebalance_ledger.operators.ledger import retry_policy, settings_now
+
+
+@dag(
+    dag_id="queue_ledger_backfill",
+    description="Compute and publish a range of past days.",
+    doc_md=__doc__,
+    schedule=None,
+    start_date=datetime(2024, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    params={
+        "clusters": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Clusters",
+            description="Names in the settings, one a line; none for all.",
+        ),
+        "first_day": Param("", type="string", format="date", title="First day", description="UTC, included."),
+        "last_day": Param("", type="string", format="date", title="Last day", description="UTC, included."),
+        "published_days": Param(
+            SKIP_PUBLISHED,
+            type="string",
+            enum=[SKIP_PUBLISHED, RUN_PUBLISHED],
+            title="Published days",
+            description="What to do with days that are published.",
+        ),
+    },
+    default_args=retry_policy(),
+    tags=["rocketmq", "ledger"],
+)
+def queue_ledger_backfill() -> None:
+    """Wire the backfill of each cluster."""
+
+    @task(doc_md="Checks the requested clusters against the settings file.")
+    def clusters(params: dict[str, list[str]] | None = None) -> list[str]:
+        known = sorted(settings_now().clusters)
+        requested = list(dict.fromkeys((params or {})["clusters"])) or known
+        unknown = sorted(set(requested) - set(known))
+        if unknown or not requested:
+            raise AirflowFailException(
+                f"The settings file does not name {', '.join(unknown)}; it names {', '.join(known)}."
+                if unknown
+                else "The settings file names no cluster; add one below `clusters:`."
+            )
+        return requested
+
+    BackfillOperator.partial(
+        task_id="backfill",
+        map_index_template="{{ task.cluster }}",
+        execution_timeout=timedelta(days=2),
+        pool="ledger_build",
+        doc_md="Runs `ledger backfill` for one cluster; the log has a line for each day.",
+    ).expand(cluster=clusters())
+
+
+queue_ledger_backfill()
