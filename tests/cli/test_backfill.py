@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from rebalance_ledger.pipeline.backfill import ASKED_FOR, NO_EXPORT, DayOutcome, backfill, exit_code_of
 from rebalance_ledger.pipeline.steps import RefusedError
 from tests.support.command_line import ledger
+from tests.support.computed_days import SAMPLE_EXPORTS, SETTINGS_FILE
 from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rebalance_ledger.pipeline.steps import Day
+    from rebalance_ledger.warehouse.layout import Warehouse
 
 
 @pytest.fixture
@@ -132,6 +135,50 @@ def test_a_day_that_fails_does_not_stop_the_others_and_each_is_told_with_its_rea
     for ds in (MONDAY, THURSDAY):
         assert told[str(ds)].startswith(f"{ds}  bad input  asked for  ")
         assert "nameserver_routes.jsonl" in told[str(ds)]
+
+
+def test_several_clusters_are_run_one_after_another_and_named(
+    exports: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spoiled = exports / CLUSTER / str(THURSDAY) / "nameserver_routes.jsonl"
+    spoiled.write_bytes(spoiled.read_bytes() + b"{}\n")
+    shutil.copytree(exports / CLUSTER, exports / "other")
+
+    code = ledger(
+        "backfill",
+        *(f"--cluster={cluster}" for cluster in (CLUSTER, "other", CLUSTER)),
+        f"--from={THURSDAY}",
+        f"--to={THURSDAY}",
+        f"--exports={exports}",
+        f"--warehouse={tmp_path / 'warehouse'}",
+    )
+
+    lines = capfd.readouterr().out.splitlines()
+    assert code == 2
+    assert [line.split("  ")[:3] for line in lines] == [
+        [cluster, str(THURSDAY), "bad input"] for cluster in (CLUSTER, "other")
+    ]
+
+
+@pytest.mark.spark
+def test_days_that_are_published_and_up_to_date_can_be_skipped(
+    sample_warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = ledger(
+        "backfill",
+        "--cluster=shop-prod",
+        "--from=2026-11-16",
+        "--to=2026-11-18",
+        f"--exports={SAMPLE_EXPORTS}",
+        f"--warehouse={sample_warehouse.root}",
+        f"--settings={SETTINGS_FILE}",
+        "--skip-published",
+    )
+
+    assert code == 0
+    assert [line.split("  ")[:2] for line in capsys.readouterr().out.splitlines()] == [
+        [f"2026-11-{day}", "up to date"] for day in (16, 17, 18)
+    ]
 
 
 def test_a_range_without_an_export_is_bad_input(

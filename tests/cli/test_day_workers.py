@@ -15,6 +15,7 @@ import pytest
 
 from rebalance_ledger.cli.day_worker import Text
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
+from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
 from rebalance_ledger.exports.manifest import seal
 from rebalance_ledger.pipeline.day_workers import RECORD_MARK, DayWorker, WorkerLimits
 from rebalance_ledger.pipeline.processes import is_alive
@@ -44,17 +45,16 @@ class Batch:
         worker: The worker.
     """
 
-    def __init__(self, folder: Path, *, days: int = 60, settings_file: Path = SETTINGS_FILE) -> None:
+    def __init__(self, folder: Path) -> None:
         self.exports = folder / "exports"
         shutil.copytree(SAMPLE_EXPORTS / CLUSTER, self.exports / CLUSTER)
         self.warehouse = Warehouse.at(str(folder / "warehouse"))
-        self.settings_file = settings_file
         self.lines: list[str] = []
         self.log = folder / "log"
-        self.worker = DayWorker(self.day(MONDAY), self.log, self.lines.append, WorkerLimits(days=days))
+        self.worker = DayWorker(self.day(MONDAY), self.log, self.lines.append)
 
     def day(self, ds: date) -> Day:
-        return Day(CLUSTER, ds, self.exports, self.warehouse, self.settings_file)
+        return Day(CLUSTER, ds, self.exports, self.warehouse, SETTINGS_FILE)
 
     def run(self, ds: date) -> int:
         return self.worker.run(self.day(ds), 0).exit_code
@@ -181,6 +181,28 @@ def test_nothing_of_a_day_stays_in_its_session(spark: SparkSession, sample_wareh
     jsession = spark._jsparkSession  # PySpark's only way to the cache
     assert jsession.sharedState().cacheManager().isEmpty()
     assert spark.sparkContext._jsc.sc().getPersistentRDDs().isEmpty()
+
+
+@pytest.mark.parametrize(
+    ("limits", "export_bytes"),
+    [
+        (WorkerLimits(days=2), (0, 0, 0)),
+        (WorkerLimits(export_bytes=10), (4, 6, 1)),
+        (WorkerLimits(), (0, 0, LARGE_EXPORT_BYTES)),
+    ],
+    ids=["days", "bytes", "a large export"],
+)
+def test_a_worker_is_replaced_at_its_limits(
+    tmp_path: Path, limits: WorkerLimits, export_bytes: tuple[int, ...]
+) -> None:
+    batch = Batch(tmp_path)
+    pids = []
+    with DayWorker(batch.day(MONDAY), batch.log, batch.lines.append, limits) as worker:
+        for ds, size in zip(SAMPLE_DAYS, export_bytes, strict=True):
+            spoil(batch.exports / CLUSTER / str(ds))
+            assert worker.run(batch.day(ds), size).exit_code == 2
+            pids.append(worker.pid)
+    assert pids[0] == pids[1] != pids[2]
 
 
 def test_a_name_from_a_cluster_does_not_pass_for_a_record() -> None:
