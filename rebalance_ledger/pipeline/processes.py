@@ -54,7 +54,7 @@ def begin_run(root: Path) -> IO[str]:
 
 
 def end_left_behind(root: Path) -> None:
-    """End by force every other process that a run of the checkout at `root` has started, whoever its parent is now."""
+    """End by force every other process that a run of the checkout at `root` has started, whatever its parent is now."""
     _kill(_marked(str(root)))
 
 
