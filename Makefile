@@ -88,7 +88,7 @@ docs: setup ## write docs/tables.md and docs/settings.schema.json from the defin
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.cli.table_reference
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.cli.settings_schema
 
-pictures: setup ## pictures of README and docs from the published sample; wants Chromium
+pictures: setup ## pictures of README and docs from the published sample
 	@$(IN_ENVIRONMENT) python -m tools.pictures
 
 lock: setup ## resolve the dependencies again, with hashes

@@ -12,8 +12,9 @@ from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.e2e.conftest import SAMPLE, Project
 from tests.real_cluster.processes import descendants, have_ended
-from tests.support.airflow_api import APPROVAL_DAG_ID, DAY_DAG_ID, run_of
+from tests.support.airflow_api import APPROVAL_DAG_ID, DAG_ID, DAY_DAG_ID, run_of
 from tests.support.computed_days import SETTINGS_FILE, published_state
+from tools.browser import browser
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,6 +109,11 @@ def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -
         log = project.api.log(project.api.task(run_of(FIRST), "gate"))
         # The reason, which names the pages at its end, is the last line: no traceback comes after it.
         assert log.rstrip().endswith("index.html")
+        with browser(tmp_path / "refused") as window:
+            window.open(project.api.task_page(DAG_ID, run_of(FIRST), "gate"))
+            window.click_link("Data Docs")
+            window.wait_for_title(f"Refused: shop-prod, {FIRST}")
+            assert window.serious_violations() == []
 
         rejected = project.api.start_approval("shop-prod", FIRST)
         question = project.api.required_action(rejected)
@@ -121,6 +127,13 @@ def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -
         project.api.required_action(approved)
         project.api.respond(approved, "Approve", reason="both rules agree; ticket 7")
         assert project.api.wait_for([approved], dag_id=APPROVAL_DAG_ID) == ["success"]
+        with browser(tmp_path / "approved") as window:
+            window.open(project.api.task_page(APPROVAL_DAG_ID, approved, "report"))
+            window.click_link("Report")
+            window.wait_for_title(f"shop-prod, {FIRST}")
+            window.open(project.api.task_page(APPROVAL_DAG_ID, approved, "gate"))
+            window.click_link("Data Docs")
+            window.wait_for_title(f"Refused and approved by a person: shop-prod, {FIRST}")
     assert project.rows("SELECT ds, gate_verdict FROM publication") == [
         {"ds": FIRST, "gate_verdict": "approved"}
     ]

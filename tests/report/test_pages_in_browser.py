@@ -10,8 +10,8 @@ import pytest
 from expectations.gate import judge
 from expectations.suites import EXPECTATIONS
 from rebalance_ledger.report.day_report import write_report
-from tests.support.browser import browser
 from tests.support.published_sample import Publisher, publish_shop_days
+from tools.browser import browser
 
 if TYPE_CHECKING:
     from pathlib import Path

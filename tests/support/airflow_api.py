@@ -138,6 +138,10 @@ class AirflowApi:
         )
         self.ask("PATCH", path, {"chosen_options": [option], "params_input": parameters})
 
+    def task_page(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """The address of a task's page with details and buttons, for a browser."""
+        return f"{self._address}/dags/{dag_id}/runs/{quote(run_id, safe='')}/tasks/{task_id}/details"
+
     def states(self, dag_id: str = DAG_ID) -> dict[str, str]:
         """State by run id."""
         return {run["dag_run_id"]: run["state"] for run in self.runs(dag_id)}

@@ -1,6 +1,6 @@
 """A headless Chromium, driven by WebDriver, and what a page did in it: requests, console, accessibility.
 
-Chromium and its driver are Debian's packages; the first test that needs them installs them where it may.
+Chromium and its driver are Debian's packages; the first program that needs them installs them where it may.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from selenium.webdriver.remote.webelement import WebElement
 
 _WAIT_S = 60
+_HEIGHT_PX = 1000
 _SEVERE = {"serious", "critical"}
 _PACKAGES = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 
@@ -43,9 +44,14 @@ class Browser:
 
     def open(self, url: str) -> None:
         """Load a page, and forget what earlier pages requested and wrote."""
-        self.driver.get_log("performance")
-        self.driver.get_log("browser")
+        self._log("performance")
+        self._log("browser")
         self.driver.get(url)
+
+    def resize(self, width: int, height: int) -> None:
+        """Set the viewport in CSS pixels; Chromium's window cannot be narrower than 500, the viewport can."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def click_link(self, text: str) -> None:
         """Wait for a link that can be clicked, and click it."""
@@ -62,9 +68,19 @@ class Browser:
         element: WebElement = WebDriverWait(self.driver, _WAIT_S).until(found)
         return element
 
+    def wait_until_still(self, selector: str) -> None:
+        """Wait until an element's place and size are the same at two looks."""
+        seen: list[object] = []
+
+        def is_still(driver: webdriver.Chrome) -> bool:
+            seen.append(driver.find_element(By.CSS_SELECTOR, selector).rect)
+            return len(seen) > 1 and seen[-1] == seen[-2]
+
+        WebDriverWait(self.driver, _WAIT_S).until(is_still)
+
     def requested_urls(self) -> list[str]:
         """Return what the page has requested since it was opened, the page itself included."""
-        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
+        messages = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
         return [
             message["params"]["request"]["url"]
             for message in messages
@@ -73,7 +89,12 @@ class Browser:
 
     def console_errors(self) -> list[str]:
         """Return the errors and warnings of the console since the page was opened."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        return [entry["message"] for entry in self._log("browser")]
+
+    def _log(self, name: str) -> list[dict[str, Any]]:
+        """Return the entries of a log since it was read last."""
+        entries: list[dict[str, Any]] = self.driver.get_log(name)  # type: ignore[no-untyped-call]  # Selenium's own
+        return entries
 
     def serious_violations(self) -> list[dict[str, Any]]:
         """Return the violations of accessibility rules that axe rates serious or critical: rule, and elements."""
@@ -113,13 +134,12 @@ def browser(
     options.set_capability("goog:loggingPrefs", {"browser": "WARNING", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
-        # Chromium's window cannot be narrower than 500 px; the viewport can.
-        metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        window = Browser(driver)
+        window.resize(width, _HEIGHT_PX)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         if is_offline:
             driver.set_network_conditions(offline=True, latency=0, throughput=0)
-        yield Browser(driver)
+        yield window
     finally:
         driver.quit()
