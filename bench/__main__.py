@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from bench import assignment, backfill, large_cluster, offset_files, whole_group
+from bench import assignment, backfill, large_cluster, offset_files, publication_history, whole_group
 from bench.report import as_json, as_svg, as_table, from_json
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Measurement]]]] = {
     "large_cluster": large_cluster.measure,
     "offset_files": offset_files.measure,
     "backfill": backfill.measure,
+    "publication_history": publication_history.measure,
 }
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 

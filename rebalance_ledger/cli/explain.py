@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import date
 
-    from rebalance_ledger.warehouse.snapshot import PublishedDay
+    from rebalance_ledger.warehouse.data_files import PublishedDay
 
 _MISMATCHES: Final = ("multiple_owners", "unowned", "unexpected_owner")
 _STYLE: Final = {"critical": "bold red", "warning": "bold yellow", "info": "bold"}

@@ -100,7 +100,8 @@ def _load_latest(warehouse: Warehouse, cluster: str, ds: date) -> _GateReport:
     from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
     from rebalance_ledger.tables.gold.publication import PUBLICATION
     from rebalance_ledger.tables.gold.quarantined_group import QUARANTINED_GROUP
-    from rebalance_ledger.warehouse.snapshot import PublishedDay, Snapshot
+    from rebalance_ledger.warehouse.data_files import PublishedDay
+    from rebalance_ledger.warehouse.snapshot import Snapshot
     from rebalance_ledger.warehouse.staging import judged_stage, newest_stage, read_build
 
     judged = judged_stage(warehouse, cluster, ds)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
 
+    from rebalance_ledger.warehouse.data_files import PublishedDay
     from rebalance_ledger.warehouse.layout import Warehouse
-    from rebalance_ledger.warehouse.snapshot import PublishedDay
 
 _DONE = {
     "compact": "files merged",

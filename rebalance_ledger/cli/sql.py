@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-    from rebalance_ledger.warehouse.snapshot import PublishedDay
+    from rebalance_ledger.warehouse.data_files import PublishedDay
 
 _MOST_NAMES: Final = 10
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.fingerprint import fingerprint
-from rebalance_ledger.warehouse.snapshot import PublishedDay, Snapshot
+from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import date
+
+    from rebalance_ledger.warehouse.data_files import PublishedDay
 
 
 def published_days(root: str, cluster: str | None = None, ds: date | None = None) -> list[PublishedDay]:

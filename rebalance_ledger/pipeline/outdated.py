@@ -51,10 +51,12 @@ def stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = No
         QueryError: the warehouse cannot be read.
     """
     try:
-        with query(warehouse.root, "SELECT cluster, ds, reasons FROM outdated_day ORDER BY ds") as result:
-            reasons = {ds: tuple(of_day) for name, ds, of_day in result.rows if name == cluster}
-        with query(warehouse.root, "SELECT cluster, ds, manifest_sha256 FROM publication") as result:
-            published = {ds: sha256 for name, ds, sha256 in result.rows if name == cluster}
+        with query(
+            warehouse.root, "SELECT ds, reasons FROM outdated_day ORDER BY ds", cluster=cluster
+        ) as result:
+            reasons = {ds: tuple(of_day) for ds, of_day in result.rows}
+        with query(warehouse.root, "SELECT ds, manifest_sha256 FROM publication", cluster=cluster) as result:
+            published = dict(result.rows)
     except NoWarehouseError:
         return ()
     for ds in replaced_exports(published, cluster, exports):
@@ -81,6 +83,7 @@ def is_up_to_date(day: Day) -> bool:
             day.warehouse.root,
             f"SELECT {columns}, cluster, ds FROM publication",  # noqa: S608  # constants
             conditions={"cluster": day.cluster, "ds": day.ds},
+            cluster=day.cluster,
         ) as result:
             published = [row[:3] for row in result.rows]
     except NoWarehouseError:

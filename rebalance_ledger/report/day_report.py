@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
+    from rebalance_ledger.warehouse.data_files import PublishedDay
     from rebalance_ledger.warehouse.query import OpenTables
-    from rebalance_ledger.warehouse.snapshot import PublishedDay
 
 _PAGE: Final = Path(__file__).parent / "page"
 _FINDINGS: Final = Path(__file__).resolve().parents[2] / "docs" / "findings"

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.report.queries import report_query
 from rebalance_ledger.suggestion import did_you_mean
+from rebalance_ledger.warehouse.data_files import PublishedDay
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.query import open_tables
-from rebalance_ledger.warehouse.snapshot import PublishedDay, Snapshot
+from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

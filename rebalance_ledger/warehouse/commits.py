@@ -11,17 +11,20 @@ Belongs here: what every writer needs, independent of the rows. Does not belong 
 from __future__ import annotations
 
 import fcntl
+import json
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
+import pyarrow.fs as pafs
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from rebalance_ledger.storage.engines import storage_options
+from rebalance_ledger.storage.engines import file_system_of, storage_options
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.tables import (
     COMPUTED_GOLD_TABLES,
@@ -33,18 +36,23 @@ from rebalance_ledger.tables import (
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import STREAMED, Content, DayRows, content_of
 from rebalance_ledger.warehouse.damage import ENGINE_ERRORS, naming_damage
+from rebalance_ledger.warehouse.data_files import PublishedDay, data_files, dataset_of
 from rebalance_ledger.warehouse.errors import WriteError, one_line
 from rebalance_ledger.warehouse.evolution import (
+    NO_HOOKS,
     PARTITION_COLUMNS,
     bring_up_to_date,
     description,
     refuse_other_types,
     written_schema,
 )
+from rebalance_ledger.warehouse.state import State, definitions_hash, read_state, state_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import date
+
+    from deltalake import CommitProperties
 
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.layout import Warehouse
@@ -58,6 +66,9 @@ PUBLISHED_TABLES: tuple[Table, ...] = (
     GATE_RESULT,
 )
 """The tables of a day, in the order in which they are published; `publication` follows them."""
+
+COMMITS_PER_CHECKPOINT: Final = 50
+"""Opening a table reads its last checkpoint and the commits since then."""
 
 
 @contextmanager
@@ -104,60 +115,215 @@ def _translate_write_errors(warehouse: Warehouse) -> Iterator[None]:
         ) from error
 
 
-def prepare_tables(warehouse: Warehouse) -> None:
+class PublishedTables:
+    """The published tables as the holder of the lock sees them.
+
+    Only `publication` is kept open: an open table holds the name of every file of its history in memory.
+
+    Attributes:
+        warehouse: Where they are.
+        versions: Qualified name -> the Delta version that readers see after the next commit to `publication`, for every table
+            that exists.
+        untouched: Qualified names of the tables that nobody has written since the last publication.
+    """
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse
+        self.versions: dict[str, int] = {}
+        self.untouched: frozenset[str] = frozenset()
+        self._written: set[str] = set()
+
+    @cached_property
+    def publication(self) -> DeltaTable | None:
+        """`publication` at its newest version, or None if it does not exist."""
+        return open_table(self.warehouse.published(PUBLICATION))
+
+    def close_publication(self) -> None:
+        """Release the memory of `publication`; the next use opens it again."""
+        self.__dict__.pop("publication", None)
+
+    @property
+    def publication_version(self) -> int:
+        """The newest version of `publication`; -1 if it does not exist."""
+        return -1 if self.publication is None else int(self.publication.version())
+
+    def open(self, table: Table) -> DeltaTable | None:
+        """Return a table at its newest version, or None if it does not exist."""
+        return self.publication if table is PUBLICATION else open_table(self.warehouse.published(table))
+
+    def publications(self, day: DayRows | None = None) -> list[dict[str, Any]]:
+        """Return the newest rows of `publication`; those of one day without `cluster` and `ds`."""
+        if self.publication is None:
+            return []
+        place = self.warehouse.published(PUBLICATION)
+        with naming_damage(place):
+            dataset = rows_of_version(place, self.publication, PUBLICATION, day)
+        columns = None if day is None else [column.name for column in PUBLICATION.columns]
+        with naming_damage(place, [dataset]):
+            rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
+        return rows
+
+    def replace(self, table: Table, delta: DeltaTable | None, day: DayRows, rows: pads.Dataset) -> int:
+        """Replace the day's rows in a table other than `publication`; return the new version."""
+        place = self.warehouse.published(table)
+        version = int(replace_day(delta, place, table, day, rows).version())
+        self.versions[table.qualified_name] = version
+        self._written.add(place)
+        return version
+
+    def record(self, day: DayRows, row: dict[str, Any]) -> None:
+        """Write the day's row of `publication` and, in the same commit, the state; readers see both from then on."""
+        place = self.warehouse.published(PUBLICATION)
+        rows = rows_of(PUBLICATION, day.cluster, day.ds, [row])
+        properties = self._state_properties()
+        self.publication = replace_day(self.publication, place, PUBLICATION, day, rows, properties)
+        self._write_checkpoints()
+
+    def record_state(self) -> None:
+        """Record the state if it differs from the recorded one, without a row: after maintenance."""
+        if self.publication is None:
+            return
+        state = read_state(self.publication, PUBLISHED_TABLES)
+        if state == State(self.versions, is_current=True, definitions=_definitions_hash()):
+            return
+        self.publication.create_write_transaction(
+            [],
+            mode="append",
+            schema=self.publication.schema(),
+            partition_by=PARTITION_COLUMNS,
+            commit_properties=self._state_properties(),
+            post_commithook_properties=NO_HOOKS,
+        )
+        self.publication.update_incremental()
+        self._write_checkpoints()
+
+    def _state_properties(self) -> CommitProperties:
+        # A table is created at version 0, without rows.
+        return state_properties(max(0, self.publication_version) + 1, self.versions, _definitions_hash())
+
+    def _write_checkpoints(self) -> None:
+        """Write checkpoints of the written tables that have many commits since their last one."""
+        for place in (*sorted(self._written), self.warehouse.published(PUBLICATION)):
+            checkpoint_if_due(place)
+        self._written.clear()
+
+
+def prepare_tables(warehouse: Warehouse) -> PublishedTables:
     """Restore interrupted publications and bring the published tables to this release's definitions.
+
+    Tables that nobody has written since the last publication are not opened.
 
     Raises:
         StagingError: A table was written with types that this release cannot extend; nothing is changed.
     """
-    for table in (*PUBLISHED_TABLES, PUBLICATION):
-        delta = open_table(warehouse.published(table))
+    tables = PublishedTables(warehouse)
+    state = (
+        read_state(tables.publication, PUBLISHED_TABLES)
+        if tables.publication
+        else State({}, is_current=False, definitions=None)
+    )
+    named = dict(state.versions)
+    if state.is_current and state.definitions == _definitions_hash():
+        checked = [
+            table
+            for table in PUBLISHED_TABLES
+            if has_commit_after(warehouse.published(table), named.get(table.qualified_name, -1))
+        ]
+    else:
+        checked = list(PUBLISHED_TABLES)
+        for name, version in named_versions(tables).items():
+            named[name] = max(version, named.get(name, version))
+        if tables.publication:
+            refuse_other_types(tables.publication, PUBLICATION)
+    for table in checked:
+        delta = tables.open(table)
         if delta is not None:
             refuse_other_types(delta, table)
-    # A restore also restores the schema, so it precedes the evolution of the tables.
-    _restore_interrupted(warehouse, named_versions(warehouse))
-    for table in (*PUBLISHED_TABLES, PUBLICATION):
-        delta = open_table(warehouse.published(table))
-        if delta is not None:
-            bring_up_to_date(delta, table)
+    if len(checked) == len(PUBLISHED_TABLES) and tables.publication:
+        bring_up_to_date(tables.publication, PUBLICATION)
+        tables.publication.update_incremental()
+    _restore_interrupted(tables, checked, named)
+    names = {table.qualified_name for table in PUBLISHED_TABLES if table not in checked}
+    tables.untouched = frozenset(names & named.keys())
+    tables.versions |= {name: named[name] for name in tables.untouched}
+    return tables
 
 
-def named_versions(warehouse: Warehouse) -> dict[str, int]:
-    """Return for each table the newest Delta version that a publication names."""
+def named_versions(tables: PublishedTables) -> dict[str, int]:
+    """Return for each table the newest Delta version that a row of `publication` names."""
     versions: dict[str, int] = {}
-    for row in all_rows(warehouse, PUBLICATION):
+    for row in tables.publications():
         for table in row["tables"]:
             name = table["table_name"]
             versions[name] = max(versions.get(name, -1), table["delta_version"])
     return versions
 
 
-def _restore_interrupted(warehouse: Warehouse, named: dict[str, int]) -> None:
-    """Restore tables that an interrupted publication has changed.
+def has_commit_after(place: str, version: int) -> bool:
+    """Return whether a Delta table has a later version than this one, without opening it.
+
+    The next version's commit is there, unless it was cleaned up: then a checkpoint is later.
+    """
+    file_system, path = file_system_of(f"{place}/_delta_log")
+    [commit] = file_system.get_file_info([f"{path}/{version + 1:020}.json"])
+    return commit.type != pafs.FileType.NotFound or last_checkpoint(place) > version
+
+
+def last_checkpoint(place: str) -> int:
+    """Return the version of a Delta table's last checkpoint; -1 if it has none."""
+    file_system, path = file_system_of(f"{place}/_delta_log/_last_checkpoint")
+    try:
+        with file_system.open_input_stream(path) as file:
+            return int(json.loads(file.read())["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return -1  # It is a hint only: Delta finds checkpoints without it.
+
+
+def checkpoint_if_due(place: str) -> None:
+    """Write a checkpoint of a table with many commits since the last one, and remove its expired commits.
+
+    Not by delta-rs' own hook after a commit: what a killed publisher left would get a checkpoint, and the commits before
+    it, which readers see, could expire.
+    """
+    if has_commit_after(place, last_checkpoint(place) + COMMITS_PER_CHECKPOINT):
+        delta = open_table(place)
+        if delta is not None:
+            delta.create_checkpoint()
+            delta.cleanup_metadata()
+
+
+def _definitions_hash() -> int:
+    return definitions_hash((*PUBLISHED_TABLES, PUBLICATION))
+
+
+def _restore_interrupted(tables: PublishedTables, checked: Iterable[Table], named: dict[str, int]) -> None:
+    """Restore tables that an interrupted publication has changed, and bring them to their definitions.
 
     No reader has seen the change. Otherwise the next publication would show half of a day.
     """
-    for table in PUBLISHED_TABLES:
-        delta = open_table(warehouse.published(table))
+    for table in checked:
+        delta = tables.open(table)
         if delta is None:
             continue
         version = named.get(table.qualified_name)
         if version is None:
-            delta.delete()
+            delta.delete(post_commithook_properties=NO_HOOKS)
         elif delta.version() > version:
-            named_delta = DeltaTable(
-                warehouse.published(table),
-                version=version,
-                storage_options=storage_options(warehouse.root),
-            )
+            place = tables.warehouse.published(table)
+            named_delta = DeltaTable(place, version=version, storage_options=storage_options(place))
             # A maintenance commit or an earlier restore is newer too, and has the same files.
             if set(delta.file_uris()) != set(named_delta.file_uris()):
-                delta.restore(version)
+                delta.restore(version, post_commithook_properties=NO_HOOKS)
+        delta.update_incremental()
+        # A restore also restores the schema, so it precedes the evolution.
+        bring_up_to_date(delta, table)
+        delta.update_incremental()
+        tables.versions[table.qualified_name] = delta.version()
 
 
 def replace_changed_tables(
     connection: duckdb.DuckDBPyConnection,
-    warehouse: Warehouse,
+    tables: PublishedTables,
     day: DayRows,
     rows_of: Mapping[Table, pads.Dataset],
     ensure_held: EnsureHeld,
@@ -167,48 +333,70 @@ def replace_changed_tables(
     Returns:
         The rows of `publication.tables`, and the qualified names of the tables that were written.
     """
-    records = own_rows(warehouse, PUBLICATION, day)
+    records = tables.publications(day)
+    tables.close_publication()
     before = {row["table_name"]: row for row in records[0]["tables"]} if records else {}
     versions: list[dict[str, Any]] = []
     changed: list[str] = []
     for table, rows in rows_of.items():
+        name = table.qualified_name
         content = content_of(connection, table, rows, day)
-        previous_content = before.get(table.qualified_name)
-        own = _published_content(connection, warehouse, table, day) if previous_content else None
-        if previous_content is None or own != content:
-            changed.append(table.qualified_name)
-            ensure_held()
-            version = replace_day(warehouse.published(table), table, day, rows)
+        previous_content = before.get(name)
+        delta = None
+        if previous_content is not None:
+            version, delta = previous_content["delta_version"], tables.open(table)
+            is_changed = _published_content(connection, tables, table, delta, day) != content
+        elif content.row_count == 0 and name in tables.untouched:
+            version, is_changed = tables.versions[name], False
         else:
-            version = previous_content["delta_version"]
-        versions.append({"table_name": table.qualified_name, "delta_version": version, **content._asdict()})
+            version, delta, is_changed = -1, tables.open(table), True
+        if is_changed:
+            changed.append(name)
+            ensure_held()
+            version = tables.replace(table, delta, day, rows)
+        versions.append({"table_name": name, "delta_version": version, **content._asdict()})
     ensure_held()  # The next commit shows the day to readers.
     return versions, tuple(changed)
 
 
-def replace_day(place: str, table: Table, day: DayRows, rows: pads.Dataset) -> int:
-    """Replace the day's rows in a Delta table and return the new version."""
-    options = storage_options(place)
-    published = open_table(place)
-    if published is None:
-        published = DeltaTable.create(
+def replace_day(
+    delta: DeltaTable | None,
+    place: str,
+    table: Table,
+    day: DayRows,
+    rows: pads.Dataset,
+    properties: CommitProperties | None = None,
+) -> DeltaTable:
+    """Replace the day's rows in a Delta table and return the table at its new version.
+
+    Args:
+        delta: The table at its newest version; None if it does not exist.
+        place: Where it is, or is created.
+        table: Its definition.
+        day: The rows that are replaced.
+        rows: The day's rows from now on.
+        properties: What else the commit carries.
+    """
+    if delta is None:
+        delta = DeltaTable.create(
             place,
             arrow_schema(table),
             mode="ignore",
             partition_by=PARTITION_COLUMNS,
             name=table.name,
             description=description(table),
-            storage_options=options,
+            storage_options=storage_options(place),
         )
-    schema = written_schema(published, table)
-    reader = pa.RecordBatchReader.from_batches(schema, _checked_batches(rows, schema))
-    write_deltalake(place, reader, mode="overwrite", predicate=day.predicate, storage_options=options)
-    return version_of(place)
-
-
-def version_of(place: str) -> int:
-    """Return the newest version of a Delta table."""
-    return int(DeltaTable(place, storage_options=storage_options(place)).version())
+    schema = written_schema(delta, table)
+    write_deltalake(
+        delta,
+        pa.RecordBatchReader.from_batches(schema, _checked_batches(rows, schema)),
+        mode="overwrite",
+        predicate=day.predicate,
+        commit_properties=properties,
+        post_commithook_properties=NO_HOOKS,
+    )
+    return delta
 
 
 def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -226,38 +414,24 @@ def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.Recor
         )
 
 
-def own_rows(warehouse: Warehouse, table: Table, day: DayRows) -> list[dict[str, Any]]:
-    """Return the published rows of a day without `cluster` and `ds`."""
-    columns = [column.name for column in table.columns]
-    return all_rows(warehouse, table, day.filter, columns)
-
-
-def all_rows(
-    warehouse: Warehouse,
-    table: Table,
-    condition: pads.Expression | None = None,
-    columns: list[str] | None = None,
-) -> list[dict[str, Any]]:
-    """Return the newest rows of a published table; empty without a table."""
-    delta = open_table(warehouse.published(table))
-    if delta is None:
-        return []
-    # With this release's schema: columns that older code did not write are null.
-    with naming_damage(warehouse.published(table)):
-        dataset = delta.to_pyarrow_dataset(schema=arrow_schema(table))
-    with naming_damage(warehouse.published(table), [dataset]):
-        rows: list[dict[str, Any]] = dataset.to_table(filter=condition, columns=columns).to_pylist()
-    return rows
+def rows_of_version(place: str, delta: DeltaTable, table: Table, day: DayRows | None) -> pads.Dataset:
+    """Return the rows of a day, or of all days, in a table's open version; columns that older code did not write are null."""
+    files = data_files(delta, PublishedDay(day.cluster, day.ds) if day else None)
+    return dataset_of(place, arrow_schema(table), files)
 
 
 def _published_content(
-    connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, table: Table, day: DayRows
+    connection: duckdb.DuckDBPyConnection,
+    tables: PublishedTables,
+    table: Table,
+    delta: DeltaTable | None,
+    day: DayRows,
 ) -> Content | None:
-    delta = open_table(warehouse.published(table))
     if delta is None:
         return None
     try:
-        return content_of(connection, table, delta.to_pyarrow_dataset(schema=arrow_schema(table)), day)
+        rows = rows_of_version(tables.warehouse.published(table), delta, table, day)
+        return content_of(connection, table, rows, day)
     except ENGINE_ERRORS:
         # Unreadable rows are replaced: publishing the day again repairs them.
         return None

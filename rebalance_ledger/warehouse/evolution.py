@@ -6,10 +6,10 @@ write when (see publish.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from deltalake import Field, Schema
+from deltalake import Field, PostCommitHookProperties, Schema
 
 from rebalance_ledger.warehouse.arrow_schema import COMMENT_KEY, arrow_schema
 from rebalance_ledger.warehouse.errors import StagingError
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 PARTITION_COLUMNS = ["cluster", "ds"]
 """By what every published table is stored."""
+
+NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""For every commit: a checkpoint of a version that readers do not see could let the commits before it expire.
+`commits.checkpoint_if_due` writes checkpoints."""
 
 
 def description(table: Table) -> str:
@@ -67,18 +71,20 @@ def bring_up_to_date(published: DeltaTable, table: Table) -> None:
         if field.name not in published_fields
     ]
     if added:
-        published.alter.add_columns(added)
+        published.alter.add_columns(added, post_commithook_properties=NO_HOOKS)
     for field in published_fields.values():
         if not field.nullable and (field.name not in defined or defined[field.name].nullable):
-            published.alter.drop_column_not_null(field.name)
+            published.alter.drop_column_not_null(field.name, post_commithook_properties=NO_HOOKS)
     for field in defined.values():
         if (
             field.name in published_fields
             and published_fields[field.name].metadata.get(COMMENT_KEY) != field.metadata[COMMENT_KEY]
         ):
-            published.alter.set_column_metadata(field.name, field.metadata)
+            published.alter.set_column_metadata(
+                field.name, field.metadata, post_commithook_properties=NO_HOOKS
+            )
     if published.metadata().description != description(table):
-        published.alter.set_table_description(description(table))
+        published.alter.set_table_description(description(table), post_commithook_properties=NO_HOOKS)
 
 
 def written_schema(published: DeltaTable, table: Table) -> pa.Schema:

@@ -26,12 +26,13 @@ from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.evolution import NO_HOOKS
 from rebalance_ledger.warehouse.staging import remove_attempts_of_day
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from rebalance_ledger.warehouse.commits import EnsureHeld
+    from rebalance_ledger.warehouse.commits import EnsureHeld, PublishedTables
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _MANY_FILES: Final = 8
@@ -90,34 +91,39 @@ def maintain(
     """
     with commits.writer_lock(warehouse) as ensure_held:
         done: list[MaintenanceAction] = []
+        # After this, a table's newest version is the one that readers see: nothing older is in use.
+        tables = commits.prepare_tables(warehouse) if is_applied else commits.PublishedTables(warehouse)
+        done += _compacted(tables, ensure_held, is_applied=is_applied)
+        done += _vacuumed(tables, keep.unreferenced, is_applied=is_applied)
         if is_applied:
-            # After this, a table's newest version is the one that readers see: nothing older is in use.
-            commits.prepare_tables(warehouse)
-        done += _compacted(warehouse, ensure_held, is_applied=is_applied)
-        done += _vacuumed(warehouse, keep.unreferenced, is_applied=is_applied)
+            ensure_held()
+            tables.record_state()
     done += _old_stages(warehouse, now - keep.stages, is_applied=is_applied)
     done += _old_data_docs(warehouse, now - keep.data_docs, is_applied=is_applied)
     return done
 
 
-def _compacted(warehouse: Warehouse, ensure_held: EnsureHeld, *, is_applied: bool) -> list[MaintenanceAction]:
+def _compacted(
+    tables: PublishedTables, ensure_held: EnsureHeld, *, is_applied: bool
+) -> list[MaintenanceAction]:
     """Merge the files of days that are in many small ones, and let the publications name the versions that have them."""
     done: list[MaintenanceAction] = []
     versions: dict[str, int] = {}
     for table in commits.PUBLISHED_TABLES:
-        delta = commits.open_table(warehouse.published(table))
+        delta = tables.open(table)
+        place = tables.warehouse.published(table)
         for day, file_count in _scattered_days(delta) if delta else []:
-            done.append(
-                MaintenanceAction(
-                    "compact", f"{warehouse.published(table)} {day.cluster} {day.ds}", file_count
-                )
-            )
+            done.append(MaintenanceAction("compact", f"{place} {day.cluster} {day.ds}", file_count))
             if is_applied and delta:
-                delta.optimize.compact([("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())])
-                versions[table.qualified_name] = commits.version_of(warehouse.published(table))
+                delta.optimize.compact(
+                    [("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())],
+                    post_commithook_properties=NO_HOOKS,
+                )
+                delta.update_incremental()
+                versions[table.qualified_name] = delta.version()
     if versions:
         ensure_held()
-        let_publications_name(warehouse, versions)
+        let_publications_name(tables, versions)
     return done
 
 
@@ -135,10 +141,10 @@ def _scattered_days(delta: DeltaTable) -> list[tuple[DayRows, int]]:
     ]
 
 
-def let_publications_name(warehouse: Warehouse, versions: dict[str, int]) -> None:
-    """One commit that moves readers to the newer versions: of each table, the day that named its newest names these."""
-    rows = commits.all_rows(warehouse, PUBLICATION)
-    named = commits.named_versions(warehouse)
+def let_publications_name(tables: PublishedTables, versions: dict[str, int]) -> None:
+    """Move readers to newer versions: of each table, the day that named its newest names these."""
+    rows = tables.publications()
+    named = commits.named_versions(tables)
     changed: dict[DayRows, dict[str, Any]] = {}
     for row in rows:
         for table in row["tables"]:
@@ -146,24 +152,26 @@ def let_publications_name(warehouse: Warehouse, versions: dict[str, int]) -> Non
             if name in versions and table["delta_version"] == named[name]:
                 table["delta_version"] = versions[name]
                 changed[DayRows(row["cluster"], row["ds"])] = row
+    tables.versions.update(versions)
     for day, row in changed.items():
-        own = {name: value for name, value in row.items() if name not in {"cluster", "ds"}}
-        rows_of_day = commits.rows_of(PUBLICATION, day.cluster, day.ds, [own])
-        commits.replace_day(warehouse.published(PUBLICATION), PUBLICATION, day, rows_of_day)
+        tables.record(day, {name: value for name, value in row.items() if name not in {"cluster", "ds"}})
 
 
-def _vacuumed(warehouse: Warehouse, kept: timedelta, *, is_applied: bool) -> list[MaintenanceAction]:
+def _vacuumed(tables: PublishedTables, kept: timedelta, *, is_applied: bool) -> list[MaintenanceAction]:
     """Remove the files that no version within the time kept has, of published tables and of refused verdicts."""
-    places = [warehouse.published(table) for table in (*commits.PUBLISHED_TABLES, PUBLICATION)]
+    published = {table.qualified_name: table for table in (*commits.PUBLISHED_TABLES, PUBLICATION)}
+    refused = tables.warehouse.quarantine(GATE_RESULT)
     done: list[MaintenanceAction] = []
-    for place in (*places, warehouse.quarantine(GATE_RESULT)):
-        delta = commits.open_table(place)
+    for name in (*published, None):
+        place = tables.warehouse.published(published[name]) if name else refused
+        delta = tables.open(published[name]) if name else commits.open_table(refused)
         if delta is None:
             continue
         unused = partial(
             delta.vacuum,
             retention_hours=int(kept / timedelta(hours=1)),
             enforce_retention_duration=False,  # The settings have a least value of their own.
+            post_commithook_properties=NO_HOOKS,
             full=True,  # What a killed writer left is in no version at all.
         )
         # Delta names what was removed once for as long as its log remembers it.
@@ -174,6 +182,9 @@ def _vacuumed(warehouse: Warehouse, kept: timedelta, *, is_applied: bool) -> lis
             done.append(MaintenanceAction("vacuum", place, file_count))
             if is_applied:
                 unused(dry_run=False)
+                delta.update_incremental()  # A vacuum is in the log.
+                if name in tables.versions:
+                    tables.versions[name] = delta.version()
     return done
 
 

@@ -14,10 +14,11 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
 from rebalance_ledger.storage.engines import file_system_of
-from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
+from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.data_files import PublishedDay, data_files
 from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.evolution import bring_up_to_date
 from rebalance_ledger.warehouse.exclude_groups import without_groups
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.commits import PublishedTables
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
     from rebalance_ledger.warehouse.staging import JudgedStage
 
@@ -55,12 +57,10 @@ def quarantine(warehouse: Warehouse, cluster: str, ds: date, results: list[dict[
         delta = commits.open_table(place)
         if delta is not None:
             bring_up_to_date(delta, GATE_RESULT)
-        commits.replace_day(
-            place,
-            GATE_RESULT,
-            DayRows(cluster, ds),
-            commits.rows_of(GATE_RESULT, cluster, ds, results),
-        )
+            delta.update_incremental()
+        rows = commits.rows_of(GATE_RESULT, cluster, ds, results)
+        commits.replace_day(delta, place, GATE_RESULT, DayRows(cluster, ds), rows)
+        commits.checkpoint_if_due(place)
 
 
 def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
@@ -75,7 +75,7 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
     with commits.writer_lock(warehouse) as ensure_held, duckdb.connect(":memory:") as connection:
         # Checked while the lease is held: a writer that had to wait must not publish an outdated attempt.
         judged = accepted_stage(warehouse, cluster, ds)
-        commits.prepare_tables(warehouse)
+        tables = commits.prepare_tables(warehouse)
         excluded_groups = {row["consumer_group"] for row in judged.quarantined}
         of_gate = {QUARANTINED_GROUP: judged.quarantined, GATE_RESULT: judged.results}
         rows = {
@@ -84,10 +84,10 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
             else without_groups(staged_rows(judged.stage, table), table, excluded_groups)
             for table in commits.PUBLISHED_TABLES
         }
-        versions, changed = commits.replace_changed_tables(connection, warehouse, day, rows, ensure_held)
+        versions, changed = commits.replace_changed_tables(connection, tables, day, rows, ensure_held)
         if not excluded_groups:
             _refuse_other_row_counts(judged, versions)
-        _record(warehouse, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
+        _record(tables, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
         remove_superseded(warehouse, cluster, ds)
     return Publication(
@@ -110,24 +110,22 @@ def _refuse_other_row_counts(judged: JudgedStage, versions: list[dict[str, Any]]
             )
 
 
-def _record(warehouse: Warehouse, day: DayRows, record: dict[str, Any]) -> None:
+def _record(tables: PublishedTables, day: DayRows, record: dict[str, Any]) -> None:
     """Write the day's row of `publication`, unless it is there already."""
-    place = warehouse.published(PUBLICATION)
     replaced_version = None
-    for current in commits.own_rows(warehouse, PUBLICATION, day):
+    for current in tables.publications(day):
         is_same = all(current[name] == value for name, value in record.items())
         if is_same and current["withdrawn_run_id"] is None:
             return
         # A run that computes what a rollback restored confirms it: it replaces no other publication.
-        replaced_version = current["replaced_version"] if is_same else commits.version_of(place)
-    row = {**record, "replaced_version": replaced_version}
-    commits.replace_day(place, PUBLICATION, day, commits.rows_of(PUBLICATION, day.cluster, day.ds, [row]))
+        replaced_version = current["replaced_version"] if is_same else tables.publication_version
+    tables.record(day, {**record, "replaced_version": replaced_version})
 
 
 def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
     """Remove the results of an earlier refusal of the day."""
     delta = commits.open_table(warehouse.quarantine(GATE_RESULT))
-    if delta is not None and delta.to_pyarrow_dataset().count_rows(filter=day.filter):
+    if delta is not None and data_files(delta, PublishedDay(day.cluster, day.ds)):
         delta.delete(day.predicate)
 
 

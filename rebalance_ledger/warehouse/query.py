@@ -23,13 +23,16 @@ from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
 from rebalance_ledger.warehouse.damage import damage_sentence, find_damage
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, QueryError, one_line
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
-from rebalance_ledger.warehouse.snapshot import PublishedDay, Snapshot
+from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import date
 
     import pyarrow.dataset as pads
+
+    from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.data_files import PublishedDay
 
 __all__ = ["OpenTables", "QueryError", "Result", "header_comment", "open_tables", "query", "views"]
 
@@ -48,6 +51,7 @@ _BATCH_ROW_COUNT = 1000
 _INTERRUPT_AGAIN_S = 0.05
 
 _WORD = re.compile(r"\w+")
+_OF_CHOSEN_DAYS = re.compile(rf'"?\b({LATEST}|{PREVIOUS})\b"?\s*\.\s*"?\w+"?', re.IGNORECASE)
 _BEFORE_DETAILS = re.compile(r"\n\n|\n\* SET |\. Detail:")
 _OF_A_FILE = re.compile(r"stream registered as|arrow_scan|get_next|IOError|Parquet|Python exception")
 """Text of errors raised by the scan of a file, not by the query."""
@@ -93,6 +97,7 @@ def query(
     conditions: Mapping[str, str | int | date] | None = None,
     as_of: date | None = None,
     compare_ds: date | None = None,
+    cluster: str | None = None,
     timeout_s: float | None = None,
 ) -> Iterator[Result]:
     """Answer one SQL query over the published tables of a warehouse.
@@ -103,6 +108,7 @@ def query(
         conditions: Values that columns of the answer must have; rows with other values are left out.
         as_of: The day that the schema `latest` shows instead of each cluster's newest one; `previous` shows the day before it.
         compare_ds: The day that the schema `previous` shows instead.
+        cluster: The cluster whose days the published tables show; None for all. No file of another one is read.
         timeout_s: after how many seconds a query is aborted; None waits for ever.
 
     Yields:
@@ -112,7 +118,9 @@ def query(
         QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
             query, a condition on a column that the answer does not have, or no answer in time; also while the rows are read.
     """
-    with open_tables(root, [text], as_of=as_of, compare_ds=compare_ds, timeout_s=timeout_s) as tables:
+    with open_tables(
+        root, [text], as_of=as_of, compare_ds=compare_ds, cluster=cluster, timeout_s=timeout_s
+    ) as tables:
         yield tables.query(text, conditions)
 
 
@@ -162,6 +170,7 @@ def open_tables(
     *,
     as_of: date | None = None,
     compare_ds: date | None = None,
+    cluster: str | None = None,
     timeout_s: float | None = None,
 ) -> Iterator[OpenTables]:
     """Open the tables that several queries name, all at the same snapshot.
@@ -171,6 +180,7 @@ def open_tables(
         texts: The queries, each one statement that reads.
         as_of: See `query`.
         compare_ds: See `query`.
+        cluster: See `query`.
         timeout_s: After how many seconds the queries together are aborted; None for no limit.
 
     Raises:
@@ -179,7 +189,11 @@ def open_tables(
     with closing(_closed_connection()) as connection:
         statements = {text: _one_reading_statement(connection, text) for text in texts}
         snapshot = Snapshot(root)
-        read = _register(connection, snapshot, "\n".join(texts), snapshot.compared_days(as_of, compare_ds))
+        all_days, *chosen_days = (
+            [day for day in days if cluster in {None, day.cluster}]
+            for days in (snapshot.days, *snapshot.compared_days(as_of, compare_ds))
+        )
+        read = _register(connection, snapshot, "\n".join(texts), all_days, chosen_days)
         connection.execute("SET lock_configuration = true")
         with _interrupted_after(timeout_s, connection):
             yield OpenTables(connection, statements, read)
@@ -282,7 +296,8 @@ def _register(
     connection: duckdb.DuckDBPyConnection,
     snapshot: Snapshot,
     text: str,
-    days_of: tuple[Collection[PublishedDay], Collection[PublishedDay]],
+    all_days: Collection[PublishedDay],
+    chosen_days: Sequence[Collection[PublishedDay]],
 ) -> Collection[pads.Dataset]:
     """Make the tables and views that the query names known to duckdb, or all if it names none (`SHOW TABLES`).
 
@@ -299,19 +314,33 @@ def _register(
     named_views = _in_order_of_use({name: text for name, text in view_texts.items() if name in words})
 
     published = {table: snapshot.published(table) for table in tables}
-    read = {table: table_snapshot.dataset() for table, table_snapshot in published.items()}
     quarantined = snapshot.quarantined_gate_results().dataset() if QUARANTINE in words else None
-    for table, rows in read.items():
-        _create(connection, table.layer, table.name, rows)
-    for schema, days in zip((LATEST, PREVIOUS), days_of, strict=True):
+    read: list[pads.Dataset] = list(filter(None, [quarantined]))
+
+    def create(schema: str, table: Table, rows: pads.Dataset) -> None:
+        read.append(rows)
+        _create(connection, schema, table.name, rows)
+
+    for schema, days in zip((LATEST, PREVIOUS), map(set, chosen_days), strict=True):
         if schema in words:
             for table, table_snapshot in published.items():
-                _create(connection, schema, table.name, table_snapshot.dataset(days))
+                create(schema, table, table_snapshot.dataset(days))
             _create_views(connection, schema, (schema,), named_views)
     if quarantined is not None:
         _create(connection, QUARANTINE, GATE_RESULT.name, quarantined)
-    _create_views(connection, "gold", ("gold", "silver"), named_views)
-    return [*read.values(), *filter(None, [quarantined])]
+    # With years of history, to list the files of all days takes longer than a query of the newest ones.
+    has_all_days = names_all_days(text, {*named_views, *(table.name for table in tables)})
+    if has_all_days:
+        for table, table_snapshot in published.items():
+            create(table.layer, table, table_snapshot.dataset(set(all_days)))
+    _create_views(connection, "gold", ("gold", "silver"), named_views if has_all_days else {})
+    return read
+
+
+def names_all_days(text: str, names: Collection[str]) -> bool:
+    """Return whether queries may name one of some tables and views in another way than as `latest.…` or `previous.…`."""
+    other_text, count = _OF_CHOSEN_DAYS.subn(" ", text)
+    return count == 0 or not _words(other_text).isdisjoint(names)
 
 
 def _create(connection: duckdb.DuckDBPyConnection, schema: str, name: str, dataset: pads.Dataset) -> None:

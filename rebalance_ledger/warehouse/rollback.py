@@ -14,7 +14,6 @@ from deltalake.exceptions import DeltaError
 from rebalance_ledger.storage.engines import storage_options
 from rebalance_ledger.tables import PUBLICATION
 from rebalance_ledger.warehouse import commits
-from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import Content, DayRows, content_of
 from rebalance_ledger.warehouse.errors import RollbackError
 
@@ -59,29 +58,24 @@ def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) 
         RollbackError: the day is not published, has no earlier publication, or its rows are gone.
     """
     day = DayRows(cluster, ds)
-    if not commits.own_rows(warehouse, PUBLICATION, day):
+    if not commits.PublishedTables(warehouse).publications(day):
         raise RollbackError(
             f"{cluster} {ds} is not published in {warehouse.root}, so there is nothing to roll back: "
             "look for its name and day in `ledger summary`."
         )
     with commits.writer_lock(warehouse) as ensure_held, duckdb.connect(":memory:") as connection:
-        [current] = commits.own_rows(warehouse, PUBLICATION, day)
+        # Before `prepare_tables`, so that a rollback that is refused changes nothing.
+        [current] = commits.PublishedTables(warehouse).publications(day)
         earlier = _replaced_record(warehouse, day, current)
         restored_rows = _rows_named_by(connection, warehouse, day, earlier)
         if is_applied:
-            commits.prepare_tables(warehouse)
-            versions, _ = commits.replace_changed_tables(
-                connection, warehouse, day, restored_rows, ensure_held
-            )
+            tables = commits.prepare_tables(warehouse)
+            versions, _ = commits.replace_changed_tables(connection, tables, day, restored_rows, ensure_held)
             withdrawn = {
                 "withdrawn_run_id": current["run_id"],
-                "withdrawn_version": commits.version_of(warehouse.published(PUBLICATION)),
+                "withdrawn_version": tables.publication_version,
             }
-            restored = {**earlier, "tables": versions, **withdrawn}
-            place = warehouse.published(PUBLICATION)
-            commits.replace_day(
-                place, PUBLICATION, day, commits.rows_of(PUBLICATION, cluster, ds, [restored])
-            )
+            tables.record(day, {**earlier, "tables": versions, **withdrawn})
     before, after = _contents_named_by(current), _contents_named_by(earlier)
     nothing = Content(0, "0")
     return Rollback(
@@ -135,10 +129,9 @@ def _rows_named_by(
 
 
 def _rows_at(warehouse: Warehouse, table: Table, version: int, day: DayRows) -> pads.Dataset:
-    delta = DeltaTable(
-        warehouse.published(table), version=version, storage_options=storage_options(warehouse.root)
-    )
-    return delta.to_pyarrow_dataset(schema=arrow_schema(table)).filter(day.filter)
+    place = warehouse.published(table)
+    delta = DeltaTable(place, version=version, storage_options=storage_options(place))
+    return commits.rows_of_version(place, delta, table, day)
 
 
 @contextmanager

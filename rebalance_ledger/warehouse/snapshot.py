@@ -1,7 +1,7 @@
 """What a reader sees: the published days and, for each table, the version that the publications name.
 
 A day is written table by table, and its row in `gold.publication` comes last. A snapshot opens `publication`
-first and every other table at the greatest version that a publication names for it, and shows only the days that
+first and every other table at the version that its log records (see `state`), and shows only the days that
 have a publication: a day that a killed run left half written is invisible, in every table alike.
 
 What does not belong here: SQL (see query.py), writing (see publish.py).
@@ -13,48 +13,36 @@ from bisect import bisect_left
 from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.dataset as pads
-import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from rebalance_ledger.storage.engines import file_system_of, storage_options
+from rebalance_ledger.storage.engines import storage_options
 from rebalance_ledger.storage.location import is_object_store
+from rebalance_ledger.tables import ALL_TABLES
 from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
 from rebalance_ledger.tables.gold.publication import PUBLICATION
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.damage import naming_damage
+from rebalance_ledger.warehouse.data_files import PublishedDay, data_files, dataset_of
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError, one_line
 from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.state import State, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from datetime import date
 
+    import pyarrow as pa
+
     from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.data_files import DataFile
 
 _PUBLICATIONS_READ_FIRST = 32
 """How many of the newest publications are read before all of them are; one is nearly always sufficient."""
-
-
-class PublishedDay(NamedTuple):
-    """One day of one cluster."""
-
-    cluster: str
-    ds: date
-
-
-class _DataFile(NamedTuple):
-    """A Parquet file of a table: its path below the table, its partition, and when it was written."""
-
-    path: str
-    day: PublishedDay
-    modified_ms: int
 
 
 class _OpenTable:
@@ -107,43 +95,14 @@ class _OpenTable:
             ) from error
 
     @cached_property
-    def files(self) -> list[_DataFile]:
-        """The files of this version; paths in Delta's log are URL-encoded once more than the files' names."""
+    def files(self) -> list[DataFile]:
+        """The files of this version."""
         with naming_damage(f"The log of {self.uri}"):
-            actions = pa.table(self._delta.get_add_actions(flatten=True))
-            names = ("path", "partition.cluster", "partition.ds", "modification_time")
-            rows = list(zip(*(actions[name].to_pylist() for name in names), strict=True))
-        return [_DataFile(unquote(path), PublishedDay(cluster, ds), time) for path, cluster, ds, time in rows]
+            return data_files(self._delta)
 
-    def dataset(self, schema: pa.Schema, files: Iterable[_DataFile]) -> pads.Dataset:
-        """Some of the files as an Arrow dataset that prunes by cluster and ds before it opens a file.
-
-        `DeltaTable.to_pyarrow_dataset` would also hand over each file's statistics, for twenty times the time
-        per file; with one file or a few per day they prune little that the day does not.
-        """
-        file_system = self._file_system()
-        parquet = pads.ParquetFileFormat(
-            default_fragment_scan_options=pads.ParquetFragmentScanOptions(pre_buffer=True)
-        )
-        fragments = [
-            parquet.make_fragment(
-                file.path,
-                filesystem=file_system,
-                partition_expression=(pads.field("cluster") == file.day.cluster)
-                & (pads.field("ds") == file.day.ds),
-            )
-            for file in files
-        ]
-        return pads.FileSystemDataset(fragments, schema, parquet, file_system)
-
-    def _file_system(self) -> pafs.FileSystem:
-        """Arrow's own file system, rooted at the table, and not the one that delta-rs offers.
-
-        Arrow reads ahead of a query that stops early (`LIMIT`). Reads that go through Python, as delta-rs' do, can
-        still be under way when the interpreter ends: it then crashed or hung in two of a hundred runs.
-        """
-        file_system, path = file_system_of(self.uri)
-        return pafs.SubTreeFileSystem(path, file_system)
+    def state(self, tables: Iterable[Table]) -> State:
+        """Return the state of the other tables that the log of this one, `publication`, records."""
+        return read_state(self._delta, tables)
 
 
 class Snapshot:
@@ -166,9 +125,12 @@ class Snapshot:
                 f"There is no warehouse at {root}: publish a day first with `make run` or with "
                 f"`ledger run --cluster C --ds D --warehouse {root}`, or name another with --warehouse."
             )
-        newest_first = sorted(self._publication_files, key=lambda file: file.modified_ms, reverse=True)
-        self._unread = [newest_first[:_PUBLICATIONS_READ_FIRST], newest_first[_PUBLICATIONS_READ_FIRST:]]
         self._named_version: dict[str, int] = {}
+        self._state = (
+            self._publication.state(ALL_TABLES)
+            if self._publication
+            else State({}, is_current=True, definitions=None)
+        )
 
     @cached_property
     def days(self) -> frozenset[PublishedDay]:
@@ -249,7 +211,7 @@ class Snapshot:
         }
 
     @property
-    def _publication_files(self) -> list[_DataFile]:
+    def _publication_files(self) -> list[DataFile]:
         return self._publication.files if self._publication else []
 
     def _open(self, uri: str) -> _OpenTable | None:
@@ -259,22 +221,43 @@ class Snapshot:
             return None
 
     def _version(self, table: Table, newest_version: int) -> int | None:
-        """Return the greatest version that a publication names for the table; None if none names it.
+        """Return the version of a table that the publications name; None if none names it."""
+        name = table.qualified_name
+        recorded = self._state.versions.get(name)
+        if self._state.is_current or recorded == newest_version:
+            return recorded
+        return max(
+            (
+                version
+                for version in (recorded, self._version_by_rows(name, newest_version))
+                if version is not None
+            ),
+            default=None,
+        )
 
-        No publication names a version that does not exist, so the search ends where one names the newest.
-        Publications are one small file each: after some years, reading all of them takes longer than the query.
+    def _version_by_rows(self, name: str, newest_version: int) -> int | None:
+        """Return the greatest version that a row of `publication` names for a table; None if none names it.
+
+        Releases that record no state wrote the rows only. No row names a version that does not exist, so the search ends where
+        one names the newest.
         """
-        while self._unread and self._named_version.get(table.qualified_name) != newest_version:
+        while self._unread and self._named_version.get(name) != newest_version:
             for row in self._read_publications(self._unread.pop(0), ["tables"]):
                 for named in row["tables"]:
-                    name, version = named["table_name"], named["delta_version"]
-                    self._named_version[name] = max(version, self._named_version.get(name, version))
-        return self._named_version.get(table.qualified_name)
+                    of_row, version = named["table_name"], named["delta_version"]
+                    self._named_version[of_row] = max(version, self._named_version.get(of_row, version))
+        return self._named_version.get(name)
 
-    def _read_publications(self, files: list[_DataFile], columns: list[str]) -> list[dict[str, Any]]:
+    @cached_property
+    def _unread(self) -> list[list[DataFile]]:
+        """Files of `publication` that `_version_by_rows` has not read yet."""
+        newest_first = sorted(self._publication_files, key=lambda file: file.modified_ms, reverse=True)
+        return [newest_first[:_PUBLICATIONS_READ_FIRST], newest_first[_PUBLICATIONS_READ_FIRST:]]
+
+    def _read_publications(self, files: list[DataFile], columns: list[str]) -> list[dict[str, Any]]:
         if self._publication is None:
             return []
-        dataset = self._publication.dataset(arrow_schema(PUBLICATION), files)
+        dataset = dataset_of(self._publication.uri, arrow_schema(PUBLICATION), files)
         with naming_damage(self._publication.uri, [dataset]):
             rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
         return rows
@@ -293,7 +276,8 @@ class PublishedTable:
         if self._opened is None:
             return pads.dataset(self._schema.empty_table())
         chosen = self._days if days is None else days
-        return self._opened.dataset(self._schema, (file for file in self._opened.files if file.day in chosen))
+        files = (file for file in self._opened.files if file.day in chosen)
+        return dataset_of(self._opened.uri, self._schema, files)
 
     def rows(self, days: Collection[PublishedDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
         """Return the rows of some published days in Python's types.

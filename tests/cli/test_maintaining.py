@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from rebalance_ledger.cli.app import app
 from rebalance_ledger.cli.verify import sample_of
 from rebalance_ledger.tables import ALL_TABLES, QUEUE_ASSIGNMENT
+from rebalance_ledger.warehouse.data_files import PublishedDay
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
-from rebalance_ledger.warehouse.snapshot import PublishedDay
 from tests.support.staging_fixtures import MONDAY, owners, stage_day
 
 VERIFIED = f"shop 2026-11-16: 3 rows in {len(ALL_TABLES)} tables are as published"

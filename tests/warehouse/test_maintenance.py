@@ -117,8 +117,8 @@ def test_a_day_in_many_files_becomes_one_and_readers_see_the_same(warehouse: War
     write_deltalake(place, rows.slice(0, 0), mode="overwrite", predicate=predicate)
     for _ in range(9):
         write_deltalake(place, rows, mode="append")
-    newest = {QUEUE_ASSIGNMENT.qualified_name: commits.version_of(place)}
-    let_publications_name(warehouse, newest)  # As a publisher of a large day does.
+    newest = {QUEUE_ASSIGNMENT.qualified_name: int(DeltaTable(place).version())}
+    let_publications_name(commits.PublishedTables(warehouse), newest)  # As a publisher of a large day does.
     before = asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL")
 
     told = maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True)

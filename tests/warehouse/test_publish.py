@@ -255,7 +255,7 @@ def publish_and_die(
     replace = commits.replace_day
     writes = iter(range(1000))
 
-    def dying(*arguments: Any) -> int:
+    def dying(*arguments: Any) -> DeltaTable:
         if next(writes) == writes_before:
             raise _KilledError
         return replace(*arguments)
@@ -362,7 +362,7 @@ def test_publishers_of_one_warehouse_go_one_after_the_other(
     inside: set[int] = set()
     seen_together: list[int] = []
 
-    def watched(*arguments: Any) -> int:
+    def watched(*arguments: Any) -> DeltaTable:
         inside.add(threading.get_ident())
         seen_together.append(len(inside))
         return replace(*arguments)

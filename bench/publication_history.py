@@ -1,0 +1,262 @@
+"""(h) Publication into a warehouse with years of history, beside publication into an empty one.
+
+The history is made without Spark and without publishing 18,250 days: one day with a row in every table is published, and commits
+in the form of delta-rs name a file of each table for every further cluster and day, 50 clusters a commit. The files of
+`publication` and of the tables that are queried are hard links to those of the first day; the others are in the log only,
+because nothing that is measured reads them. The checkpoint is nearly as old as it may get.
+
+Belongs here: that warehouse, and watching the commands. Does not belong here: days of any size (`large_cluster`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from bench.report import Measurement
+from rebalance_ledger.tables import (
+    COMPUTED_GOLD_TABLES,
+    FINDING,
+    GATE_RESULT,
+    PUBLICATION,
+    QUEUE_ASSIGNMENT,
+    SILVER_TABLES,
+)
+from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.data_files import data_files
+from rebalance_ledger.warehouse.inventory import inventory_of_tables
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.publish import publish
+from rebalance_ledger.warehouse.staging import Build, finish, write_verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rebalance_ledger.tables import Table
+
+CLUSTER_COUNT: Final = 50
+DAY_COUNT: Final = 365
+
+_FIRST_DAY: Final = date(2025, 11, 17)
+_NEW_CLUSTER: Final = "new"
+_ROW_COUNT: Final = 2
+_REPETITION_COUNT: Final = 3
+_WITH_FILES: Final = (PUBLICATION, QUEUE_ASSIGNMENT, FINDING)
+_COMMITS_AFTER_CHECKPOINT: Final = 45
+
+_LIMIT_CPU_S: Final = 2.0
+_LIMIT_BYTES: Final = 300_000_000
+_LIMIT_SQL_S: Final = 1.0
+_BYTES_PER_KIB: Final = 1024
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_QUESTIONS: Final = {
+    "one table": "SELECT count(*) FROM latest.queue_assignment",
+    "findings of the newest days": "SELECT cluster, kind, count(*) FROM latest.finding GROUP BY ALL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one process took."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+
+
+def measure(*, cluster_count: int = CLUSTER_COUNT, day_count: int = DAY_COUNT) -> list[Measurement]:
+    """Publish small days into a warehouse with history and into one without, in turns, and query the first.
+
+    Args:
+        cluster_count: Of the history.
+        day_count: Of each cluster.
+
+    Raises:
+        RuntimeError: A command fails.
+    """
+    with TemporaryDirectory(prefix="publication-history-") as folder:
+        old = Warehouse.at(f"{folder}/old")
+        make_history(old, cluster_count, day_count)
+        with_history, without_history = [], []
+        for number in range(_REPETITION_COUNT):
+            new = Warehouse.at(f"{folder}/new-{number}")
+            stage_day(new, _NEW_CLUSTER, _FIRST_DAY, [QUEUE_ASSIGNMENT], _ROW_COUNT)
+            without_history.append(_publish(new, _FIRST_DAY))
+            ds = _FIRST_DAY + timedelta(days=day_count + number)
+            stage_day(old, _NEW_CLUSTER, ds, [QUEUE_ASSIGNMENT], _ROW_COUNT)
+            with_history.append(_publish(old, ds))
+        answers = {
+            name: tuple(
+                _run(["ledger", "sql", "--warehouse", old.root, text])[0] for _ in range(_REPETITION_COUNT)
+            )
+            for name, text in _QUESTIONS.items()
+        }
+    size = f"{cluster_count * day_count:,} publications"
+    what = f"publish {_ROW_COUNT} rows into a warehouse with {size}"
+    return [
+        Measurement(
+            name="publication_history_cpu",
+            what=f"{what}: CPU time",
+            baseline=f"{_LIMIT_CPU_S:g} s",
+            seconds=tuple(usage.cpu_seconds for usage in with_history),
+            baseline_seconds=(_LIMIT_CPU_S,),
+            bar=1.0,
+        ),
+        Measurement(
+            name="publication_history_growth",
+            what=f"{what}: CPU time",
+            baseline="the same into an empty warehouse",
+            seconds=tuple(usage.cpu_seconds for usage in with_history),
+            baseline_seconds=tuple(usage.cpu_seconds for usage in without_history),
+        ),
+        Measurement(
+            name="publication_history_memory",
+            what=f"{what}: most memory",
+            baseline="300 MB",
+            seconds=tuple(float(usage.peak_bytes) for usage in with_history),
+            baseline_seconds=(float(_LIMIT_BYTES),),
+            bar=1.0,
+            unit="bytes",
+        ),
+        *(
+            Measurement(
+                name=f"sql_history_{name.replace(' ', '_')}",
+                what=f"ledger sql, {name}, with {size}",
+                baseline=f"{_LIMIT_SQL_S:g} s",
+                seconds=seconds,
+                baseline_seconds=(_LIMIT_SQL_S,),
+                bar=1.0,
+            )
+            for name, seconds in answers.items()
+        ),
+    ]
+
+
+def make_history(warehouse: Warehouse, cluster_count: int, day_count: int) -> None:
+    """Make a warehouse with a publication for each day of each cluster."""
+    stage_day(warehouse, "first", _FIRST_DAY, [*SILVER_TABLES, *COMPUTED_GOLD_TABLES], _ROW_COUNT)
+    publish(warehouse, "first", _FIRST_DAY)
+    for table in (*commits.PUBLISHED_TABLES, PUBLICATION):
+        _commit_history(warehouse.published(table), cluster_count, day_count, has_files=table in _WITH_FILES)
+    recorded = commits.PublishedTables(warehouse)
+    recorded.versions.update(
+        {
+            table.qualified_name: DeltaTable(warehouse.published(table)).version()
+            for table in commits.PUBLISHED_TABLES
+        }
+    )
+    recorded.record_state()
+
+
+def _commit_history(place: str, cluster_count: int, day_count: int, *, has_files: bool) -> None:
+    """Add the files of all days to a table: a commit for each day, and on the last day one for each cluster."""
+    delta = DeltaTable(place)
+    log = Path(place, "_delta_log")
+    first_commit = (log / f"{delta.version():020}.json").read_text(encoding="utf-8")
+    template = next(
+        (line["add"] for line in map(json.loads, first_commit.splitlines()) if "add" in line), None
+    )
+    if template is None:  # `quarantined_group` is empty on most days.
+        return
+    [file] = data_files(delta)
+    clusters = [f"cluster-{number:02}" for number in range(cluster_count)]
+    of_commit = [clusters] * (day_count - 1) + [[cluster] for cluster in clusters]
+    for number, names in enumerate(of_commit):
+        ds = _FIRST_DAY + timedelta(days=min(number, day_count - 1))
+        lines: list[dict[str, Any]] = [{"commitInfo": {"operation": "WRITE"}}]
+        for cluster in names:
+            path = f"cluster={cluster}/ds={ds}/{Path(file.path).name}"
+            values = {"cluster": cluster, "ds": ds.isoformat()}
+            lines.append({"add": template | {"path": quote(path), "partitionValues": values}})
+            if has_files:
+                Path(place, path).parent.mkdir(parents=True)
+                os.link(Path(place, file.path), Path(place, path))
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        (log / f"{delta.version() + 1 + number:020}.json").write_text(text, encoding="utf-8")
+        if number == max(0, len(of_commit) - _COMMITS_AFTER_CHECKPOINT):
+            DeltaTable(place).create_checkpoint()
+
+
+def stage_day(warehouse: Warehouse, cluster: str, ds: date, filled: Sequence[Table], row_count: int) -> None:
+    """Stage an accepted day with some rows in some tables."""
+    stage = warehouse.stage(cluster, ds, "only")
+    for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
+        schema = arrow_schema(table)
+        rows = [_row(schema, cluster, ds)] * (row_count if table in filled else 0)
+        Path(stage.table(table)).mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), f"{stage.table(table)}/part-0.parquet")
+    build = Build(run_id="0" * 16, manifest_sha256="0" * 64, settings_sha256="0" * 64, code_version="bench")
+    finish(warehouse, cluster, ds, stage, build, inventory_of_tables(stage))
+    result = _row(arrow_schema(GATE_RESULT), cluster, ds)
+    own = {column.name: result[column.name] for column in GATE_RESULT.columns}
+    write_verdict(warehouse, cluster, ds, stage, "passed", [own])
+
+
+def _row(schema: pa.Schema, cluster: str, ds: date) -> dict[str, Any]:
+    """Return a row with the least value in every column that may not be null."""
+    row = {field.name: None if field.nullable else _least(field.type) for field in schema}
+    return row | {"cluster": cluster, "ds": ds}
+
+
+def _least(kind: pa.DataType) -> object:
+    if pa.types.is_string(kind):
+        return ""
+    if pa.types.is_list(kind):
+        return []
+    return False if pa.types.is_boolean(kind) else 0
+
+
+def _publish(warehouse: Warehouse, ds: date) -> Usage:
+    """Publish a staged day in a process of its own, which says what it took: a child's peak of memory counts its parent's."""
+    program = (
+        "import time; from datetime import date; from pathlib import Path; "
+        "from rebalance_ledger.warehouse.publish import publish; "
+        "from rebalance_ledger.warehouse.layout import Warehouse; "
+        f"publish(Warehouse.at({warehouse.root!r}), {_NEW_CLUSTER!r}, date.fromisoformat('{ds}')); "
+        "print(time.process_time(), Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
+    )
+    seconds, output = _run(["python", "-c", program])
+    cpu_seconds, peak_kib = output.split()
+    return Usage(seconds, float(cpu_seconds), int(peak_kib) * _BYTES_PER_KIB)
+
+
+def _run(command: Sequence[str]) -> tuple[float, str]:
+    """Run a program of the project in its environment; return its seconds and its output.
+
+    Raises:
+        RuntimeError: It fails.
+    """
+    begin = time.monotonic()
+    ended = subprocess.run(  # noqa: S603  # our own programs
+        [_ROOT / "setup" / "in-environment", *command],
+        cwd=_ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        check=False,
+        text=True,
+    )
+    if ended.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} ended with {ended.returncode}; see above.")
+    return time.monotonic() - begin, ended.stdout
+
+
+if __name__ == "__main__":
+    # By hand, at any size: python -m bench.publication_history CLUSTERS DAYS
+    for measured in measure(cluster_count=int(sys.argv[1]), day_count=int(sys.argv[2])):
+        figures = ", ".join(f"{figure:,.2f}" for figure in measured.seconds)
+        sys.stdout.write(f"{measured.name:45} {figures}  ratio {measured.ratio:.2f}{os.linesep}")
