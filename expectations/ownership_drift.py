@@ -56,14 +56,16 @@ WORDS_KNOWN: Final = Expectation(
 OWNERS_EQUAL_SOURCES: Final = Expectation(
     OWNERSHIP_DRIFT,
     "owners_equal_sources",
-    "The expected clients are those of queue_assignment; the observed clients are those whose "
-    "process tables contain the queue.",
+    "The expected clients and their reason are those of queue_assignment; the observed clients are those whose "
+    "process tables contain the queue, and it is being released exactly where one of them has it as dropped.",
     judges=(
         "expected_client_ids",
         "observed_client_ids",
         "is_routed",
         "strategy",
         "observed_process_count",
+        "expected_reason",
+        "is_being_released",
     ),
 )
 STATE_FOLLOWS_OWNERS: Final = Expectation(
@@ -124,6 +126,7 @@ _JUDGED = (
     "likely_cause",
     "unknown_reason",
     "strategy",
+    "expected_reason",
     "expected_client_ids",
     "observed_client_ids",
     "observed_process_count",
@@ -145,7 +148,9 @@ def _suspect_rows(table: str) -> str:
 _FACT = {
     **dict.fromkeys(_QUEUE, "STRING"),
     **dict.fromkeys(("chosen", "reason", "strategy", "holder", "process"), "STRING"),
-    **dict.fromkeys(("is_silent", "is_absent", "is_repeated", "is_routed", "is_source", "drift"), "BOOLEAN"),
+    **dict.fromkeys(
+        ("is_silent", "is_absent", "is_repeated", "is_routed", "is_dropped", "is_source", "drift"), "BOOLEAN"
+    ),
 }
 _HOLDER = "IF(coalesce(is_dropped, FALSE), NULL, client_id)"
 _POPPED = "is_pop AND NOT coalesce(is_dropped, FALSE)"
@@ -177,6 +182,7 @@ _FACTS: Final = "\n  UNION ALL".join(
             **_QUEUE,
             holder=_HOLDER,
             is_repeated=f"{_HOLDER} IS NOT NULL AND coalesce(is_repeated, FALSE)",
+            is_dropped="is_dropped",
             is_source="TRUE",
         ),
         _rows(
@@ -185,6 +191,7 @@ _FACTS: Final = "\n  UNION ALL".join(
             **_QUEUE,
             holder=_HOLDER,
             process="IF(coalesce(is_dropped, FALSE), NULL, process)",
+            is_dropped="is_dropped",
             is_source="TRUE",
         ),
         _rows(_FACT, _suspect_rows("gold_ownership_drift"), **_QUEUE, drift=f"struct({', '.join(_JUDGED)})"),
@@ -199,7 +206,7 @@ _NUMBERS = {
     "is_plain": "BOOLEAN",
 }
 _PLAIN_ROW = (
-    "state = 'match' AND likely_cause IS NULL AND unknown_reason IS NULL AND is_routed AND NOT is_being_released "
+    "state = 'match' AND likely_cause IS NULL AND unknown_reason IS NULL AND expected_reason IS NULL AND is_routed AND NOT is_being_released "
     "AND observed_process_count = 1 AND size(expected_client_ids) = 1 AND expected_client_ids = observed_client_ids"
 )
 _PLAIN_QUEUE = (
@@ -382,6 +389,7 @@ queue AS (
     array_sort(collect_set(holder)) AS holders,
     size(collect_set(IF(holder IS NULL, NULL, struct(holder, coalesce(process, ''))))) AS seen_process_count,
     coalesce(bool_or(is_repeated), FALSE) AS has_repeated_holder,
+    coalesce(bool_or(is_dropped), FALSE) AS is_dropped,
     max(reason) AS reason, max(strategy) AS strategy, coalesce(bool_or(is_routed), FALSE) AS is_routed
   FROM fact
   GROUP BY {_KEY}
@@ -604,11 +612,14 @@ VIOLATION_QUERIES: Final = (
                 "NOT drift.expected_client_ids <=> IF(is_undetermined, NULL, chosen)"
                 " OR NOT drift.observed_client_ids <=> clients"
                 " OR NOT drift.is_routed <=> is_routed OR NOT drift.strategy <=> strategy"
+                " OR NOT drift.expected_reason <=> reason OR NOT drift.is_being_released <=> is_dropped"
                 " OR NOT is_popped AND process_count <> seen_process_count)",
                 _example(
                     f"concat({_OWNERS.format(chosen='drift.expected_client_ids', seen='drift.observed_client_ids')}, "
                     f"' by ', process_count, ' processes; the sources say ', "
-                    f"{_OWNERS.format(chosen='IF(is_undetermined, NULL, chosen)', seen='clients')})"
+                    f"{_OWNERS.format(chosen='IF(is_undetermined, NULL, chosen)', seen='clients')}, "
+                    "IF(drift.expected_reason <=> reason, '', concat(', ', coalesce(reason, 'no reason'))), "
+                    "IF(drift.is_being_released <=> is_dropped, '', IF(is_dropped, ', dropped', ', not dropped')))"
                 ),
             ),
             Violation(
