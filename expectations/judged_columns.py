@@ -30,17 +30,8 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
     ),
     ("queue_assignment", "client_connection_count", _FOR_PEOPLE),
     ("assignment_fairness", "reporting_client_count", _FOR_PEOPLE),
-    (
-        "ownership_drift",
-        (
-            "route_state client_count unasked_client_count absent_client_count shared_client_id_count "
-            "repeated_client_id_count unsubscribed_client_count member_list_count divergent_broker_count strategy_count "
-            "language_count version_count newest_client_age_ms deviating_parameters"
-        ),
-        _FOR_PEOPLE,
-    ),
+    ("ownership_drift", "deviating_parameters", _FOR_PEOPLE),
     ("queue_sharing", "unobserved_reader_count puller_ids retry_backlog_count", _FOR_PEOPLE),
-    ("route_divergence", "broker_addrs nameserver_count agreeing_nameserver_count", _FOR_PEOPLE),
     (
         "broadcast_offset_file",
         (
