@@ -19,9 +19,9 @@ from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
 LINES_EQUAL_MANIFEST: Final = Expectation(
     EXPORT_RECORD,
     "lines_equal_manifest",
-    "Every file of the manifest has as many lines in the table as the manifest states; no other "
-    "file has lines.",
-    judges=("file",),
+    "Every file of the manifest has as many lines in the table as the manifest states, numbered from 1; "
+    "no other file has lines.",
+    judges=("file", "line_number"),
 )
 ERRORS_EQUAL_MANIFEST: Final = Expectation(
     EXPORT_RECORD,
@@ -43,8 +43,9 @@ COUNTED_LINE_ANSWERS: Final = Expectation(
 REJECTED_IS_LINE: Final = Expectation(
     REJECTED_RECORD,
     "is_line_of_export",
-    "Every rejected record is a line in export_record.",
+    "Every rejected record is a line in export_record of the same kind, which could not be read.",
     judges=(
+        "kind",
         "file",
         "line_number",
     ),
@@ -91,9 +92,12 @@ SUITE: Final = Suite(
 _LINES_AGAINST_MANIFEST = """(
   SELECT
     coalesce(file, path) AS file, path, line_count AS expected_line_count, error_count AS expected_error_count,
-    coalesce(seen_line_count, 0) AS seen_line_count, coalesce(seen_error_count, 0) AS seen_error_count
+    coalesce(seen_line_count, 0) AS seen_line_count, coalesce(seen_error_count, 0) AS seen_error_count,
+    first_line, last_line
   FROM (
-    SELECT file, count(*) AS seen_line_count, count_if(state = 'error') AS seen_error_count
+    SELECT
+      file, count(*) AS seen_line_count, count_if(state = 'error') AS seen_error_count,
+      min(line_number) AS first_line, max(line_number) AS last_line
     FROM silver_export_record
     GROUP BY file
   )
@@ -106,9 +110,9 @@ QUERIES: Final = (
         (
             Violation(
                 LINES_EQUAL_MANIFEST,
-                "path IS NULL OR seen_line_count <> expected_line_count",
-                "concat('file ', file, ': ', seen_line_count, ' lines, the manifest says ', "
-                "coalesce(CAST(expected_line_count AS STRING), 'nothing'))",
+                "path IS NULL OR seen_line_count <> expected_line_count OR first_line <> 1 OR last_line <> expected_line_count",
+                "concat('file ', file, ': ', seen_line_count, ' lines', coalesce(concat(' from ', first_line, ' to ', last_line), ''), "
+                "', the manifest says ', coalesce(CAST(expected_line_count AS STRING), 'nothing'))",
             ),
             Violation(
                 ERRORS_EQUAL_MANIFEST,
@@ -132,7 +136,7 @@ QUERIES: Final = (
   FROM silver_export_record AS repeat
   LEFT ANTI JOIN silver_export_record AS line
     ON line.file = repeat.file AND line.line_number = repeat.counted_line
-    AND line.line_number <> repeat.line_number AND line.counted_line IS NULL AND line.kind = repeat.kind
+    AND repeat.is_repeat IS NOT NULL AND line.line_number <> repeat.line_number AND line.counted_line IS NULL AND line.kind = repeat.kind
     AND line.nameserver <=> repeat.nameserver AND line.consumer_group <=> repeat.consumer_group
     AND line.topic <=> repeat.topic AND line.client_id <=> repeat.client_id
     AND (line.broker_name <=> repeat.broker_name OR line.client_id IS NOT NULL)
@@ -147,7 +151,10 @@ QUERIES: Final = (
         ],
     ),
     violations_in(
-        "(SELECT * FROM silver_rejected_record LEFT ANTI JOIN silver_export_record USING (file, line_number))",
+        """(
+  SELECT * FROM silver_rejected_record
+  LEFT ANTI JOIN (SELECT kind, file, line_number FROM silver_export_record WHERE state = 'rejected') USING (kind, file, line_number)
+)""",
         [Violation(REJECTED_IS_LINE, "TRUE", "concat('file ', file, ', line ', line_number, ': ', reason)")],
     ),
     violations_in(

@@ -24,15 +24,24 @@ from typing import TYPE_CHECKING, Final
 from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
 from expectations.thresholds import MOST_NOT_COMPARED_RATIO
 from rebalance_ledger.tables.silver.broker import BROKER
+from rebalance_ledger.tables.silver.broker_setting import BROKER_SETTING
+from rebalance_ledger.tables.silver.client_process import CLIENT_PROCESS
+from rebalance_ledger.tables.silver.client_subscription import CLIENT_SUBSCRIPTION
 from rebalance_ledger.tables.silver.consume_progress import CONSUME_PROGRESS
+from rebalance_ledger.tables.silver.consumer_client import CONSUMER_CLIENT
 from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
+from rebalance_ledger.tables.silver.group_presence import GROUP_PRESENCE
+from rebalance_ledger.tables.silver.memory_offset import MEMORY_OFFSET
 from rebalance_ledger.tables.silver.message_request_mode import MESSAGE_REQUEST_MODE
 from rebalance_ledger.tables.silver.observed_owner import OBSERVED_OWNER
+from rebalance_ledger.tables.silver.offset_file import OFFSET_FILE
 from rebalance_ledger.tables.silver.process_owner import PROCESS_OWNER
 from rebalance_ledger.tables.silver.proxy_connection import PROXY_CONNECTION
+from rebalance_ledger.tables.silver.proxy_presence import PROXY_PRESENCE
 from rebalance_ledger.tables.silver.proxy_subscription import PROXY_SUBSCRIPTION
 from rebalance_ledger.tables.silver.queue_offset import QUEUE_OFFSET
+from rebalance_ledger.tables.silver.queue_order_lock import QUEUE_ORDER_LOCK
 from rebalance_ledger.tables.silver.subscription import SUBSCRIPTION
 from rebalance_ledger.tables.silver.subscription_group import SUBSCRIPTION_GROUP
 from rebalance_ledger.tables.silver.topic_config import TOPIC_CONFIG
@@ -47,7 +56,11 @@ _LAST_MS: Final = 253_402_300_799_999
 _REDACTED: Final = "<redacted>"
 """The replacement of a secret in tables."""
 
-_ENVELOPE: Final = "kind string, nameserver string, proxy string, broker string, `group` string, topic string, client_id string, process string, payload string"
+_ENVELOPE: Final = (
+    "kind string, nameserver string, proxy string, broker string, `group` string, topic string, client_id string, process string, "
+    "host string, moment bigint, captured_at string, at string, payload string, error struct<type: string, message: string>, "
+    "event string, path string, size bigint, mtime string, sha256 string"
+)
 
 # The extensions of RocketMQ's JSON to plain JSON, except maps whose keys are objects. No length limit, because export texts may be long.
 _JSON_OPTIONS: Final = (
@@ -64,6 +77,7 @@ _NUMBERS: Final = (
     "lastConsumeTimestamp bigint, lastPopTimestamp bigint"
 )
 _MEMBERS: Final = (
+    "messageModel string, consumeType string, consumeFromWhere string, "
     "connectionSet array<struct<clientId: string, clientAddr: string, language: string, version: int>>, "
     "subscriptionTable map<string, struct<expressionType: string, subString: string>>"
 )
@@ -81,6 +95,35 @@ _GROUPS: Final = (
 )
 _MODES: Final = "messageRequestModeMap map<string, map<string, struct<mode: string, popShareQueueNum: int>>>"
 _BROKERS: Final = "brokerAddrTable map<string, struct<cluster: string, brokerAddrs: map<string, string>>>"
+_RUNNING: Final = (
+    "properties struct<allocateMessageQueueStrategy: string, messageModel: string, PROP_CONSUME_TYPE: string, "
+    "defaultLitePullConsumerImpl: string, PROP_CONSUMEORDERLY: string, clientRebalance: string, PROP_CLIENT_VERSION: string, "
+    "PROP_CONSUMER_START_TIMESTAMP: string>, "
+    "subscriptionSet array<struct<topic: string, expressionType: string, subString: string>>"
+)
+_MEMORY_OFFSETS: Final = "consumerTable map<string, array<struct<topic: string, brokerName: string, queueId: int, offset: bigint>>>"
+_ORDER_LOCKS: Final = (
+    "table map<string, map<string, struct<popTime: bigint, i: bigint, o: array<bigint>, ot: map<string, bigint>, "
+    "oc: map<string, int>, cm: bigint>>>"
+)
+_SETTINGS_READ: Final = (
+    "defaultMessageRequestMode",
+    "defaultPopShareQueueNum",
+    "enableRetryTopicV2",
+    "popConsumerKVServiceEnable",
+    "serverLoadBalancerEnable",
+)
+_CLASS_PACKAGE: Final = "org.apache.rocketmq.client.consumer.rebalance."
+_STRATEGY_OF_CLASS: Final = {
+    "AllocateMessageQueueAveragely": "AVG",
+    "AllocateMessageQueueAveragelyByCircle": "AVG_BY_CIRCLE",
+    "AllocateMessageQueueByConfig": "CONFIG",
+    "AllocateMessageQueueByMachineRoom": "MACHINE_ROOM",
+    "AllocateMessageQueueConsistentHash": "CONSISTENT_HASH",
+    "AllocateMachineRoomNearby": "MACHINE_ROOM_NEARBY",
+}
+_CONSUMER_NOT_ONLINE: Final = 206
+"""`ResponseCode.CONSUMER_NOT_ONLINE`."""
 _IS_OF_DAY: Final = "NOT array_contains(excluded_groups, {group})"
 # Of two entries with one broker name producers use the first.
 _ADDRESSES: Final = "get(filter(route.brokerDatas, b -> b.brokerName = r.brokerName), 0).brokerAddrs"
@@ -94,21 +137,27 @@ class _Reading:
 
     Attributes:
         table: Table.
-        kind: Kind of the lines.
+        kind: Kind of the lines; None for every kind.
         rows: SQL array over a line, with one element `r` per row.
         pairs: For each compared value, its SQL over `r` and the line, and its SQL over the table's row.
         total: Number whose sum the example shows for both sides; None to show only row counts.
         of: The columns of `_SUBJECT` by which rows are summed.
         where: SQL over the table's row that selects the rows taken directly from lines; the build derives the others.
+        line_where: SQL over a line: whether it has rows of the table. By default answers do, failures do not.
+        question: SQL over a line: its request among those of the subject; null if each line counts.
+        is_sure: SQL over a line: whether it can be read with certainty.
     """
 
     table: Table
-    kind: str
+    kind: str | None
     rows: str
     pairs: tuple[tuple[str, str], ...]
     of: tuple[str, ...]
     total: tuple[str, str] | None = None
     where: str = "TRUE"
+    line_where: str = "payload IS NOT NULL"
+    question: str = "question"
+    is_sure: str = "is_sure"
 
     @property
     def expectation(self) -> Expectation:
@@ -134,12 +183,14 @@ _OF_CLIENT: Final = ("consumer_group", "client_id")
 _OF_TOPIC: Final = ("topic",)
 _OF_BROKER: Final = ("broker_name",)
 _OF_NAMESERVER: Final = ("nameserver",)
+_OF_SOURCE: Final = ("kind", "broker_name", "nameserver")
 _SUBJECT_NAMES: Final = {
     _OF_GROUP: "group",
     _OF_CLIENT: "client of a group",
     _OF_TOPIC: "topic",
     _OF_BROKER: "broker",
     _OF_NAMESERVER: "name server",
+    _OF_SOURCE: "kind and source",
 }
 
 _QUEUE: Final = (("r.topic", "topic"), ("r.brokerName", "broker_name"), ("r.queueId", "queue_id"))
@@ -148,6 +199,31 @@ _QUEUE: Final = (("r.topic", "topic"), ("r.brokerName", "broker_name"), ("r.queu
 def _time(raw: str, column: str) -> tuple[str, str]:
     return f"IF({raw} > 0 AND {raw} <= {_LAST_MS}, {raw}, NULL)", f"unix_millis({column})"
 
+
+_CAPTURED_AT: Final = ("unix_micros(captured_at)", "unix_micros(captured_at)")
+_EACH_LINE: Final = "payload IS NOT NULL OR error IS NOT NULL"
+_ONE_ROW: Final = "array(1)"
+
+_IS_ONLINE: Final = "size(members.connectionSet) > 0"
+_PRESENCE: Final = (
+    (
+        (
+            f"CASE WHEN error IS NULL THEN IF({_IS_ONLINE}, 'online', 'offline') "
+            f"WHEN error_code = {_CONSUMER_NOT_ONLINE} THEN 'offline' ELSE 'unknown' END"
+        ),
+        "state",
+    ),
+    (f"IF({_IS_ONLINE}, members.messageModel, NULL)", "message_model"),
+    (f"IF({_IS_ONLINE}, members.consumeType, NULL)", "consume_type"),
+)
+
+# `MQVersion.Version`: a snapshot and a release for each patch from 4.0.0 on; there are no rules for releases before 4.1.0.
+_RELEASE_COUNT: Final = "((r.version - 212) DIV 2)"
+_RELEASE_OF_ORDINAL: Final = (
+    f"IF(r.version BETWEEN 232 AND 611, concat_ws('.', 4 + {_RELEASE_COUNT} DIV 100, {_RELEASE_COUNT} DIV 10 % 10, "
+    f"concat({_RELEASE_COUNT} % 10, IF(r.version % 2 = 0, '-SNAPSHOT', ''))), NULL)"
+)
+_RELEASE_TEXT: Final = r"^V([0-9]+)_([0-9]+)_([0-9]+)(_SNAPSHOT)?\z"
 
 _OWNER: Final = (
     *_QUEUE,
@@ -158,7 +234,182 @@ _OWNER: Final = (
     _time("IF(r.isPop, NULL, r.lastConsumeTimestamp)", "last_consumed_at"),
 )
 
+_STRATEGIES: Final = " ".join(
+    f"WHEN {quoted(_CLASS_PACKAGE + name)} THEN {quoted(strategy)}"
+    for name, strategy in _STRATEGY_OF_CLASS.items()
+)
+_CLASS: Final = "substring_index(running.properties.allocateMessageQueueStrategy, '@', 1)"
+_VERSION: Final = "running.properties.PROP_CLIENT_VERSION"
+_START: Final = "running.properties.PROP_CONSUMER_START_TIMESTAMP"
+_DESCRIPTION: Final = (
+    _CAPTURED_AT,
+    (_CLASS, "strategy_class"),
+    (f"CASE {_CLASS} {_STRATEGIES} END", "strategy"),
+    ("running.properties.messageModel", "message_model"),
+    ("running.properties.PROP_CONSUME_TYPE", "consume_type"),
+    (
+        (
+            "IF(error IS NULL, exists(entries, r -> r.isPop IS NULL) OR NOT running.properties.PROP_CONSUME_TYPE <=> 'CONSUME_ACTIVELY' "
+            "OR running.properties.defaultLitePullConsumerImpl IS NOT NULL, NULL)"
+        ),
+        "reports_queues",
+    ),
+    ("IF(running.subscriptionSet IS NULL, NULL, size(running.subscriptionSet))", "subscription_count"),
+    ("lower(running.properties.PROP_CONSUMEORDERLY) = 'true'", "is_orderly"),
+    ("lower(running.properties.clientRebalance) = 'true'", "is_client_rebalance"),
+    (
+        f"IF({_VERSION} RLIKE {quoted(_RELEASE_TEXT)}, regexp_replace({_VERSION}, {quoted(_RELEASE_TEXT)}, '$1.$2.$3'), NULL)",
+        "client_version",
+    ),
+    _time(f"IF({_START} RLIKE '^[0-9]{{1,18}}$', try_cast({_START} AS BIGINT), NULL)", "started_at"),
+)
+
+# An array with the offsets of a batch, of which all but the first are relative to it, and those of them that are not acknowledged.
+_OFFSETS: Final = "transform(coalesce(lock.o, array()), (number, place) -> IF(place = 0, number, try_add(number, get(lock.o, 0))))"
+_ORDER_LOCK_ROWS: Final = f"""transform(filter(flatten(transform(map_entries(locks.table), entry -> transform(map_entries(entry.value),
+      queue -> struct(split(entry.key, '@') AS names, try_cast(queue.key AS INT) AS queue_id, queue.value AS lock)))),
+      r -> size(r.names) = 2 AND get(r.names, 0) <> '' AND get(r.names, 1) <> '' AND {_IS_OF_DAY.format(group="get(r.names, 1)")}),
+      r -> struct(r.names, r.queue_id, r.lock, {_OFFSETS.replace("lock.", "r.lock.")} AS offsets,
+        filter({_OFFSETS.replace("lock.", "r.lock.")}, (number, place) -> (shiftright(r.lock.cm, place % 64) & 1) = 0) AS in_flight))"""
+_LEASE_ENDS: Final = (
+    "IF(r.lock.i > 0, transform(r.in_flight, number -> "
+    "coalesce(try_element_at(r.lock.ot, CAST(number AS STRING)), try_add(r.lock.popTime, r.lock.i))), NULL)"
+)
+
 _READINGS: Final = (
+    _Reading(
+        EXPORT_RECORD,
+        None,
+        _ONE_ROW,
+        (
+            _CAPTURED_AT,
+            *((name, name) for name in ("consumer_group", "topic", "client_id")),
+            ("IF(error IS NULL, 'payload', 'error')", "IF(state = 'rejected', 'payload', state)"),
+            ("error.type", "error_type"),
+            ("error_code", "error_code"),
+            ("IF(error IS NULL, NULL, coalesce(error.message, ''))", "error_message"),
+        ),
+        _OF_SOURCE,
+        # What is no envelope of the contract has no instant, and none of the columns.
+        where="captured_at IS NOT NULL AND coalesce(consumer_group, '') NOT IN (SELECT consumer_group FROM excluded_group)",
+        line_where="captured_at IS NOT NULL",
+        question="NULL",
+        is_sure="error IS NULL OR NOT has_surrogate",
+    ),
+    _Reading(
+        OFFSET_FILE,
+        "offset_file",
+        _ONE_ROW,
+        (
+            *((name, name) for name in ("moment", "host", "path", "size_bytes", "sha256")),
+            ("IF(error IS NULL, 'landed', 'failed')", "state"),
+            ("unix_micros(try_cast(mtime AS TIMESTAMP))", "unix_micros(modified_at)"),
+            _CAPTURED_AT,
+            ("IF(error IS NULL, NULL, coalesce(error.message, ''))", "error_message"),
+        ),
+        _OF_CLIENT,
+        line_where="sha256 IS NOT NULL OR error IS NOT NULL",
+        question="NULL",
+        is_sure="NOT has_surrogate",
+    ),
+    *(
+        _Reading(
+            table,
+            kind,
+            _ONE_ROW,
+            ((asked, asked), *_PRESENCE, *more),
+            _OF_GROUP,
+            line_where=_EACH_LINE,
+        )
+        for table, kind, asked, more in (
+            (
+                GROUP_PRESENCE,
+                "consumer_connection",
+                "broker_name",
+                ((f"IF({_IS_ONLINE}, members.consumeFromWhere, NULL)", "consume_from_where"),),
+            ),
+            (PROXY_PRESENCE, "proxy_consumer_connection", "proxy", ()),
+        )
+    ),
+    _Reading(
+        CONSUMER_CLIENT,
+        "consumer_running_info",
+        _ONE_ROW,
+        (
+            *_DESCRIPTION,
+            (
+                (
+                    f"CASE WHEN error IS NULL THEN 'online' WHEN error_code = {_CONSUMER_NOT_ONLINE} "
+                    "OR contains(substring_index(error.message, '\\n', 1), '> not online') THEN 'offline' ELSE 'unknown' END"
+                ),
+                "state",
+            ),
+        ),
+        _OF_CLIENT,
+        line_where=_EACH_LINE,
+    ),
+    _Reading(
+        CLIENT_PROCESS,
+        "process_assignment",
+        _ONE_ROW,
+        (*_DESCRIPTION, ("process", "process"), ("IF(error IS NULL, 'online', 'unknown')", "state")),
+        _OF_CLIENT,
+        line_where=_EACH_LINE,
+    ),
+    _Reading(
+        CLIENT_SUBSCRIPTION,
+        "consumer_running_info",
+        "running.subscriptionSet",
+        (
+            ("r.topic", "topic"),
+            ("r.expressionType", "expression_type"),
+            ("r.subString", "expression"),
+        ),
+        _OF_CLIENT,
+    ),
+    _Reading(
+        MEMORY_OFFSET,
+        "consumer_status",
+        "flatten(transform(map_entries(status.consumerTable), client -> transform(client.value, "
+        "queue -> struct(client.key AS client_id, queue.topic, queue.brokerName, queue.queueId, queue.offset))))",
+        (
+            ("r.client_id", "client_id"),
+            *_QUEUE,
+            ("r.offset", "memory_offset"),
+            _CAPTURED_AT,
+        ),
+        _OF_GROUP,
+    ),
+    _Reading(
+        QUEUE_ORDER_LOCK,
+        "consumer_order_info",
+        _ORDER_LOCK_ROWS,
+        (
+            ("get(r.names, 1)", "consumer_group"),
+            ("get(r.names, 0)", "topic"),
+            ("r.queue_id", "queue_id"),
+            _CAPTURED_AT,
+            _time("r.lock.popTime", "popped_at"),
+            ("r.lock.i", "invisible_ms"),
+            ("size(r.in_flight)", "in_flight_count"),
+            ("get(r.in_flight, 0)", "head_offset"),
+            ("try_element_at(r.offsets, -1)", "last_offset"),
+            (
+                "IF(size(r.in_flight) = 0, NULL, coalesce(try_element_at(r.lock.oc, CAST(get(r.in_flight, 0) AS STRING)), 0))",
+                "redelivery_count",
+            ),
+            _time(f"array_min({_LEASE_ENDS})", "next_visible_at"),
+            _time(f"array_max({_LEASE_ENDS})", "blocked_until"),
+        ),
+        _OF_BROKER,
+    ),
+    _Reading(
+        BROKER_SETTING,
+        "broker_config",
+        "settings",
+        (("r.name", "setting"), ("r.value", "value")),
+        _OF_BROKER,
+    ),
     _Reading(
         QUEUE_OFFSET,
         "broker_topic_stats",
@@ -168,6 +419,7 @@ _READINGS: Final = (
             ("r.minOffset", "min_offset"),
             ("r.maxOffset", "max_offset"),
             _time("r.lastUpdateTimestamp", "last_stored_at"),
+            _CAPTURED_AT,
         ),
         _OF_TOPIC,
         ("r.maxOffset", "max_offset"),
@@ -205,6 +457,7 @@ _READINGS: Final = (
                     ("r.clientAddr", "client_addr"),
                     ("r.language", "client_language"),
                     ("r.version", "client_version_ordinal"),
+                    (_RELEASE_OF_ORDINAL, "client_version"),
                 ),
                 _OF_GROUP,
             ),
@@ -296,8 +549,8 @@ _READINGS: Final = (
     ),
 )
 
-KINDS: Final = tuple(dict.fromkeys(reading.kind for reading in _READINGS))
-"""The kinds of lines that are read here; tables of other kinds are not compared with the export."""
+_KINDS: Final = tuple(dict.fromkeys(reading.kind for reading in _READINGS if reading.kind is not None))
+"""The kinds of lines whose payloads are read here; of other lines only the envelope is."""
 
 LINES_COMPARED: Final = Expectation(
     EXPORT_RECORD,
@@ -334,7 +587,7 @@ def _number_of_row(values: tuple[str, ...]) -> str:
     return f"(xxhash64({texts}) & 4294967295L)"
 
 
-_SUBJECT: Final = ("consumer_group", "topic", "client_id", "broker_name", "nameserver")
+_SUBJECT: Final = ("consumer_group", "topic", "client_id", "broker_name", "nameserver", "kind")
 
 
 def _subject_columns(reading: _Reading) -> str:
@@ -349,10 +602,16 @@ def _rows_of_line(reading: _Reading) -> str:
         if reading.total
         else "0D"
     )
-    return f"""struct(
+    # A line without an instant is no envelope of the contract.
+    is_sure = (
+        f"({reading.is_sure}) AND captured_at IS NOT NULL"
+        if _CAPTURED_AT in reading.pairs
+        else reading.is_sure
+    )
+    return f"""IF({reading.line_where}, struct(
     {quoted(reading.table.name)} AS table_name, {_subject_columns(reading)}, CAST(coalesce(size({reading.rows}), 0) AS BIGINT) AS line_row_count,
     coalesce(aggregate({reading.rows}, 0L, (done, r) -> done + {number}), 0L) AS number, {total} AS line_total,
-    question, is_sure)"""
+    CAST({reading.question} AS STRING) AS question, {is_sure} AS is_sure), NULL)"""
 
 
 _NOTHING: Final = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in _SUBJECT)
@@ -361,7 +620,10 @@ _ALL_LINES: Final = "lines"
 
 _REPORTED_BY_LINES: Final = "\n".join(
     f"WHEN {quoted(kind)} THEN array({', '.join(_rows_of_line(reading) for reading in _READINGS if reading.kind == kind)})"
-    for kind in KINDS
+    for kind in _KINDS
+)
+_REPORTED_BY_EACH_LINE: Final = ", ".join(
+    _rows_of_line(reading) for reading in _READINGS if reading.kind is None
 )
 
 
@@ -371,7 +633,7 @@ def _rows_of_table(reading: _Reading) -> str:
     number = _number_of_row(values)
     total = f"coalesce(CAST({reading.total[1]} AS DOUBLE), 0D)" if reading.total else "0D"
     # An export of a release without redaction contains secrets that tables do not.
-    is_whole = f"NOT array_contains(array({', '.join(f'CAST({value} AS STRING)' for value in values)}), {quoted(_REDACTED)})"
+    is_whole = f"NOT contains(concat_ws(',', {', '.join(f'CAST({value} AS STRING)' for value in values)}), {quoted(_REDACTED)})"
     return f"""SELECT
   {quoted(reading.table.name)} AS table_name, {_subject_columns(reading)}, 0L AS line_row_count, 1L AS table_row_count, -{number} AS number,
   0D AS line_total, {total} AS table_total, CAST(NULL AS STRING) AS question, coalesce({is_whole}, TRUE) AS is_sure
@@ -387,7 +649,7 @@ _REJECTED_OF: Final = " ".join(
         if reading.kind == kind
     )
     + ")"
-    for kind in KINDS
+    for kind in _KINDS
 )
 _REPORTED: Final = "\nUNION ALL\n".join(
     (
@@ -396,10 +658,11 @@ _REPORTED: Final = "\nUNION ALL\n".join(
   compared_part.table_name, {", ".join(f"compared_part.{name}" for name in _SUBJECT)}, compared_part.line_row_count, 0L, compared_part.number, compared_part.line_total, 0D,
   compared_part.question, compared_part.is_sure
 FROM read_line
-LATERAL VIEW explode(concat(
-  CASE kind {_REPORTED_BY_LINES} END,
-  array(struct({quoted(_ALL_LINES)} AS table_name, {_NOTHING}, 1L AS line_row_count, IF(is_sure, 0L, 1L) AS number, 0D AS line_total,
-    CAST(NULL AS STRING) AS question, FALSE AS is_sure)))) AS compared_part""",
+LATERAL VIEW explode(array_compact(concat(
+  CASE kind {_REPORTED_BY_LINES} ELSE array() END,
+  array({_REPORTED_BY_EACH_LINE}, IF(payload IS NOT NULL AND kind IN {quoted_list(_KINDS)},
+    struct({quoted(_ALL_LINES)} AS table_name, {_NOTHING}, 1L AS line_row_count, IF(is_sure, 0L, 1L) AS number, 0D AS line_total,
+    CAST(NULL AS STRING) AS question, FALSE AS is_sure), NULL))))) AS compared_part""",
         # Lines that the build could not read, or does not count: their subjects are not compared.
         f"""SELECT
   compared_part.table_name, {", ".join(f"compared_part.{name}" for name in _SUBJECT)}, 0L, 0L, 0L, 0D, 0D, CAST(NULL AS STRING), FALSE
@@ -409,16 +672,18 @@ WHERE state = 'rejected' OR counted_line IS NOT NULL""",
     )
 )
 _KIND_OF_TABLE: Final = " ".join(
-    f"WHEN {quoted(reading.table.name)} THEN {quoted(reading.kind)}" for reading in _READINGS
+    f"WHEN {quoted(reading.table.name)} THEN {quoted(reading.kind)}"
+    for reading in _READINGS
+    if reading.kind is not None
 )
 _NAME_OF_QUEUE: Final = r'"(?:topic|brokerName|queueId)"\s*:'
 _ENTRY_COUNT: Final = f"regexp_count(payload, {quoted(_BETWEEN)})"
 _NAME_COUNT: Final = f"regexp_count(cut, {quoted(_NAME_OF_QUEUE)})"
 
 
-def _parsed(schema: str, *kinds: str) -> str:
-    """Return SQL for the payload of lines of these kinds, whose maps have plain keys; null for others."""
-    return f"IF(kind IN {quoted_list(kinds)}, from_json(payload, {quoted(schema)}, {_JSON_OPTIONS}), NULL)"
+def _parsed(schema: str, *kinds: str, text: str = "payload") -> str:
+    """Return SQL for the payload of lines of these kinds, as a text whose maps have plain keys; null for others."""
+    return f"IF(kind IN {quoted_list(kinds)}, from_json({text}, {quoted(schema)}, {_JSON_OPTIONS}), NULL)"
 
 
 def _has_each_key_once(entries: str) -> str:
@@ -433,21 +698,48 @@ def _differ(elements: str, *values: str) -> str:
 
 
 _KINDS_OF_OWNERS: Final = ("consumer_running_info", "process_assignment")
+_WITHOUT_QUEUES: Final = _replaced("payload", _ENTRY, '"":0')
+# `{{"brokerName":"a","queueId":0,"topic":"t"}:5}`: maps from queues to numbers become arrays of objects.
+_STATUS: Final = _replaced(
+    _replaced(
+        _replaced(
+            _replaced("payload", r"\}\s*:\s*(-?[0-9]+)", ',"offset":$1}'),
+            r'("offset":-?[0-9]+\})\s*\}',
+            "$1]",
+        ),
+        r"\{\s*\{",
+        "[{",
+    ),
+    r'(?<!"consumerTable"):\{\}',
+    ":[]",
+)
+_LINE_ENDS: Final = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
+_SETTING_LINES: Final = f"split(payload, {quoted(_LINE_ENDS)})"
+_SETTINGS: Final = (
+    f"transform(filter({_SETTING_LINES}, line -> contains(line, '=') "
+    f"AND trim(substring_index(line, '=', 1)) IN {quoted_list(_SETTINGS_READ)} AND length(line) - locate('=', line) <= 100), "
+    "line -> struct(trim(substring_index(line, '=', 1)) AS name, trim(substring(line, locate('=', line) + 1)) AS value))"
+)
+_IS_NUMBER: Final = "RLIKE '^(0|[1-9][0-9]*)$'"
 
 COMMON_TABLES: Final = f"""
 -- Filters are not moved below a generator, so each envelope is read once.
 line AS (
   SELECT
-    kind, broker_name, consumer_group, topic, client_id, process, payload, nameserver, proxy,
+    kind, broker_name, consumer_group, topic, client_id, process, payload, nameserver, proxy, error, host, moment, path, size_bytes, mtime, sha256,
+    try_cast(IF(kind = 'event', event_at, answered_at) AS TIMESTAMP) AS captured_at,
+    try_cast(regexp_extract(error.message, '^CODE: ([0-9]{{1,9}})(?![0-9A-Za-z_])', 1) AS INT) AS error_code,
     CASE kind WHEN 'consumer_running_info' THEN '' WHEN 'process_assignment' THEN process
+      WHEN 'consumer_status' THEN concat(topic, '@', coalesce(client_id, broker_name))
       WHEN 'nameserver_route' THEN nameserver WHEN 'nameserver_cluster_info' THEN nameserver WHEN 'proxy_consumer_connection' THEN proxy ELSE broker_name END AS question,
     contains(value, '\\\\u') AND (contains(value, '\\\\ud') OR contains(value, '\\\\uD')) AS has_surrogate,
     IF(kind IN {quoted_list(_KINDS_OF_OWNERS)}, locate('"mqTable"', payload), 0) AS table_at,
     IF(kind IN {quoted_list(_KINDS_OF_OWNERS)}, locate('"mqPopTable"', payload), 0) AS pop_at
   FROM export_line
   LATERAL VIEW inline(array(from_json(value, {quoted(_ENVELOPE)}, {_JSON_OPTIONS})))
-    AS line_kind, nameserver, proxy, broker_name, consumer_group, topic, client_id, process, payload
-  WHERE payload IS NOT NULL AND line_kind = kind AND coalesce(consumer_group, '') NOT IN (SELECT consumer_group FROM excluded_group)
+    AS line_kind, nameserver, proxy, broker_name, consumer_group, topic, client_id, process, host, moment, answered_at, event_at, payload, error,
+      event, path, size_bytes, mtime, sha256
+  WHERE coalesce(payload, error.type, sha256, event) IS NOT NULL AND line_kind = kind AND coalesce(consumer_group, '') NOT IN (SELECT consumer_group FROM excluded_group)
 ),
 cut_line AS (
   SELECT
@@ -470,13 +762,17 @@ parsed_line AS (
     {_parsed(_GROUPS, "broker_subscription_group")} AS configured_groups,
     {_parsed(_MODES, "broker_message_request_mode")} AS modes,
     {_parsed(_BROKERS, "nameserver_cluster_info")} AS brokers,
+    {_parsed(_RUNNING, *_KINDS_OF_OWNERS, text=_WITHOUT_QUEUES)} AS running,
+    {_parsed(_MEMORY_OFFSETS, "consumer_status", text=_STATUS)} AS status,
+    {_parsed(_ORDER_LOCKS, "consumer_order_info")} AS locks,
+    IF(kind = 'broker_config', {_SETTINGS}, NULL) AS settings,
     (SELECT collect_list(consumer_group) FROM excluded_group) AS excluded_groups
   FROM cut_line
 ),
 read_line AS (
   SELECT
     *,
-    coalesce(NOT has_surrogate AND NOT contains(payload, '$ref') AND CASE
+    coalesce(NOT has_surrogate AND (payload IS NULL OR NOT contains(payload, '$ref') AND CASE
       WHEN kind = 'nameserver_route' THEN {_differ("route.queueDatas", "r.brokerName")}
         AND coalesce(size(route.topicQueueMappingByBroker) = 0, TRUE)
       WHEN kind = 'broker_topic_config' THEN {_has_each_key_once("configs.topicConfigTable")}
@@ -485,14 +781,27 @@ read_line AS (
         AND forall(map_values(modes.messageRequestModeMap), of_topic -> {_has_each_key_once("of_topic")})
       WHEN kind = 'nameserver_cluster_info' THEN {_has_each_key_once("brokers.brokerAddrTable")}
         AND forall(map_values(brokers.brokerAddrTable), entry -> {_has_each_key_once("entry.brokerAddrs")}
-          AND forall(map_keys(entry.brokerAddrs), id -> id RLIKE '^(0|[1-9][0-9]*)$'))
+          AND forall(map_keys(entry.brokerAddrs), id -> id {_IS_NUMBER}))
       WHEN kind IN ('consumer_connection', 'proxy_consumer_connection') THEN {_differ("members.connectionSet", "r.clientId", "r.clientAddr")}
         AND coalesce({_has_each_key_once("members.subscriptionTable")}, TRUE)
-      ELSE NOT contains(cut, '\\\\') AND NOT contains(payload, 'isPop') AND size(entries) = {_ENTRY_COUNT}
+      WHEN kind = 'consumer_status' THEN NOT contains(payload, '\\\\') AND NOT contains(payload, '"offset"')
+        AND {_has_each_key_once("status.consumerTable")}
+        AND forall(map_entries(status.consumerTable), of_client -> coalesce(client_id = of_client.key, TRUE)
+          AND {_differ("of_client.value", *(raw for raw, _ in _QUEUE))}
+          AND forall(of_client.value, r -> r.brokerName IS NOT NULL AND r.topic IS NOT NULL AND r.queueId IS NOT NULL AND r.offset IS NOT NULL))
+      WHEN kind = 'consumer_order_info' THEN {_has_each_key_once("locks.table")}
+        AND forall(map_values(locks.table), of_topic -> {_has_each_key_once("of_topic")}
+          AND forall(map_keys(of_topic), queue_id -> queue_id {_IS_NUMBER})
+          AND forall(map_values(of_topic), lock -> coalesce({_has_each_key_once("lock.ot")}, TRUE) AND coalesce({_has_each_key_once("lock.oc")}, TRUE)
+            AND forall(coalesce(map_keys(lock.ot), array()), number -> number {_IS_NUMBER})
+            AND forall(coalesce(map_keys(lock.oc), array()), number -> number {_IS_NUMBER})))
+      WHEN kind = 'broker_config' THEN NOT contains(payload, '\\\\') AND {_differ("settings", "r.name")}
+      ELSE (NOT kind IN {quoted_list(_KINDS_OF_OWNERS)} OR running.properties IS NOT NULL AND coalesce({_differ("running.subscriptionSet", "r.topic")}, TRUE))
+        AND NOT contains(cut, '\\\\') AND NOT contains(payload, 'isPop') AND size(entries) = {_ENTRY_COUNT}
         AND 3 * size(entries) = {_NAME_COUNT} AND {_differ("entries", *(raw for raw, _ in _QUEUE))}
         AND forall(entries, r -> r.brokerName IS NOT NULL AND r.topic IS NOT NULL AND r.queueId IS NOT NULL)
         AND (kind <> 'broker_topic_stats' OR forall(entries, r -> r.topic = topic))
-    END, FALSE) AS is_sure
+    END), FALSE) AS is_sure
   FROM parsed_line
 ),
 compared_parts AS (
@@ -516,7 +825,7 @@ compared AS (
   GROUP BY table_name, {", ".join(_SUBJECT)}
 ),
 compared_with_rest AS (
-  SELECT compared.*, CASE table_name {_KIND_OF_TABLE} END IN (
+  SELECT compared.*, coalesce(kind, CASE table_name {_KIND_OF_TABLE} END) IN (
     SELECT kind FROM silver_export_record
     WHERE state = 'rejected' AND captured_at IS NULL
   ) AS may_be_rejected
@@ -526,7 +835,7 @@ compared_with_rest AS (
 
 _ROWS: Final = (
     "concat('group ', consumer_group), concat('topic ', topic), concat('client ', client_id), concat('broker ', broker_name), "
-    "concat('name server ', nameserver), "
+    "concat('name server ', nameserver), concat('lines of kind ', kind), "
     "concat(table_row_count, ' rows, the export has ', line_row_count), "
     "IF(line_row_count = table_row_count, 'other values', NULL)"
 )

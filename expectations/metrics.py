@@ -4,7 +4,7 @@ It reads views named `<layer>_<table>` over the staged tables, `run` (one row: c
 date), `baseline_queue_assignment`, `baseline_consumer_connection`, `baseline_ownership_drift`, `baseline_quarantined_group` and
 `baseline_consume_progress` (the rows of baseline_ds that the build read, empty if it is null), `manifest_file` (path string,
 kind string, line_count bigint, error_count bigint: from the export's manifest), `export_line` (kind string, value string: the
-lines of the export's files of `export_comparison.KINDS`), `configured_rule` (see its module) and `excluded_group` (consumer_group
+lines of the export's files of envelopes), `configured_rule` (see its module) and `excluded_group` (consumer_group
 string: the groups whose rows the other views exclude).
 
 What belongs here: how violations are combined into few statements, because each statement has a startup cost. What does

@@ -56,14 +56,16 @@ WORDS_KNOWN: Final = Expectation(
 OWNERS_EQUAL_SOURCES: Final = Expectation(
     OWNERSHIP_DRIFT,
     "owners_equal_sources",
-    "The expected clients are those of queue_assignment; the observed clients are those whose "
-    "process tables contain the queue.",
+    "The expected clients and their reason are those of queue_assignment; the observed clients are those whose "
+    "process tables contain the queue, and it is being released exactly where one of them has it as dropped.",
     judges=(
         "expected_client_ids",
         "observed_client_ids",
         "is_routed",
         "strategy",
         "observed_process_count",
+        "expected_reason",
+        "is_being_released",
     ),
 )
 STATE_FOLLOWS_OWNERS: Final = Expectation(
@@ -72,6 +74,27 @@ STATE_FOLLOWS_OWNERS: Final = Expectation(
     "Every state equals the one that plain SQL derives from the owners; a client that could not "
     "be queried makes no queue unowned.",
     judges=("state",),
+)
+NUMBERS_EQUAL_SOURCES: Final = Expectation(
+    OWNERSHIP_DRIFT,
+    "numbers_equal_sources",
+    "What every row has of its group and topic equals what plain SQL computes: the state of the route; divergent brokers; and where all "
+    "brokers list the same members, the numbers of members and the age of the youngest.",
+    judges=(
+        "route_state",
+        "client_count",
+        "unasked_client_count",
+        "absent_client_count",
+        "shared_client_id_count",
+        "repeated_client_id_count",
+        "unsubscribed_client_count",
+        "member_list_count",
+        "divergent_broker_count",
+        "strategy_count",
+        "language_count",
+        "version_count",
+        "newest_client_age_ms",
+    ),
 )
 CAUSE_HAS_EVIDENCE: Final = Expectation(
     OWNERSHIP_DRIFT, "cause_has_evidence", "Every cause has its evidence in the silver tables."
@@ -104,6 +127,7 @@ SUITE: Final = Suite(
         WORDS_KNOWN,
         OWNERS_EQUAL_SOURCES,
         STATE_FOLLOWS_OWNERS,
+        NUMBERS_EQUAL_SOURCES,
         CAUSE_HAS_EVIDENCE,
         CAUSE_GIVEN,
         PROCESS_ANSWERED,
@@ -124,6 +148,7 @@ _JUDGED = (
     "likely_cause",
     "unknown_reason",
     "strategy",
+    "expected_reason",
     "expected_client_ids",
     "observed_client_ids",
     "observed_process_count",
@@ -145,7 +170,9 @@ def _suspect_rows(table: str) -> str:
 _FACT = {
     **dict.fromkeys(_QUEUE, "STRING"),
     **dict.fromkeys(("chosen", "reason", "strategy", "holder", "process"), "STRING"),
-    **dict.fromkeys(("is_silent", "is_absent", "is_repeated", "is_routed", "is_source", "drift"), "BOOLEAN"),
+    **dict.fromkeys(
+        ("is_silent", "is_absent", "is_repeated", "is_routed", "is_dropped", "is_source", "drift"), "BOOLEAN"
+    ),
 }
 _HOLDER = "IF(coalesce(is_dropped, FALSE), NULL, client_id)"
 _POPPED = "is_pop AND NOT coalesce(is_dropped, FALSE)"
@@ -177,6 +204,7 @@ _FACTS: Final = "\n  UNION ALL".join(
             **_QUEUE,
             holder=_HOLDER,
             is_repeated=f"{_HOLDER} IS NOT NULL AND coalesce(is_repeated, FALSE)",
+            is_dropped="is_dropped",
             is_source="TRUE",
         ),
         _rows(
@@ -185,6 +213,7 @@ _FACTS: Final = "\n  UNION ALL".join(
             **_QUEUE,
             holder=_HOLDER,
             process="IF(coalesce(is_dropped, FALSE), NULL, process)",
+            is_dropped="is_dropped",
             is_source="TRUE",
         ),
         _rows(_FACT, _suspect_rows("gold_ownership_drift"), **_QUEUE, drift=f"struct({', '.join(_JUDGED)})"),
@@ -199,7 +228,7 @@ _NUMBERS = {
     "is_plain": "BOOLEAN",
 }
 _PLAIN_ROW = (
-    "state = 'match' AND likely_cause IS NULL AND unknown_reason IS NULL AND is_routed AND NOT is_being_released "
+    "state = 'match' AND likely_cause IS NULL AND unknown_reason IS NULL AND expected_reason IS NULL AND is_routed AND NOT is_being_released "
     "AND observed_process_count = 1 AND size(expected_client_ids) = 1 AND expected_client_ids = observed_client_ids"
 )
 _PLAIN_QUEUE = (
@@ -325,6 +354,7 @@ SELECT
   consumer_group, client_id, min(strategy) AS reported_strategy, bool_or(is_new) AS is_new,
   bool_or(NOT reports_queues) AS is_puller, bool_or(is_by_hand) AS is_by_hand,
   bool_or(NOT is_client_rebalance) AS is_asking, max(client_version) AS own_version,
+  max(strategy) AS last_strategy, min(unix_millis(captured_at) - unix_millis(started_at)) AS client_age_ms,
   count_if(is_process AND state = 'online') AS process_count,
   CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline'
     ELSE 'unknown' END AS state
@@ -335,7 +365,7 @@ FROM (
     IF(reports_queues AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
       coalesce(strategy, strategy_class), NULL) AS strategy,
     consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0 AS is_by_hand,
-    abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
+    captured_at, started_at, abs(unix_millis(captured_at) - unix_millis(started_at)) < {REBALANCE_GRACE_MS} AS is_new
   FROM (
     SELECT consumer_group, client_id, state, strategy, strategy_class, client_version, captured_at, started_at, FALSE AS is_process,
       coalesce(reports_queues, TRUE) AS reports_queues, consume_type, subscription_count, is_client_rebalance
@@ -368,6 +398,103 @@ SELECT consumer_group FROM hidden_group
 }
 """View name -> Spark SQL of the views that the statement reads many times; materialised first, they are computed once."""
 
+_NUMBERS_OF_GROUP: Final = (
+    "client_count",
+    "unasked_client_count",
+    "absent_client_count",
+    "shared_client_id_count",
+    "repeated_client_id_count",
+    "unsubscribed_client_count",
+    "member_list_count",
+    "strategy_count",
+    "language_count",
+    "version_count",
+    "newest_client_age_ms",
+)
+"""The columns that are the same in all rows of a group and topic and that follow from its members."""
+
+_EXPECTED_NUMBERS: Final = ", ".join(
+    f"CAST(coalesce(telling_count, 0) - coalesce(subscribed_count, 0) AS INT) AS {name}"
+    if name == "unsubscribed_client_count"
+    else f"CAST(expected.{name} AS {'BIGINT' if name.endswith('_ms') else 'INT'}) AS {name}"
+    for name in _NUMBERS_OF_GROUP
+)
+# One answer on members is that of every broker: which list the build takes does not matter.
+_NUMBERS_TABLES: Final = f"""
+stated_numbers AS (
+  SELECT
+    consumer_group, topic, group_state, route_state,
+    min(xxhash64(divergent_broker_count, {", ".join(_NUMBERS_OF_GROUP)})) = max(xxhash64(divergent_broker_count, {", ".join(_NUMBERS_OF_GROUP)})) AS is_same,
+    max(divergent_broker_count) AS divergent_broker_count,
+    {", ".join(f"max({name}) AS {name}" for name in _NUMBERS_OF_GROUP)}
+  FROM gold_ownership_drift
+  GROUP BY consumer_group, topic, group_state, route_state
+),
+member AS (
+  SELECT
+    consumer_group, client_id, connection_count, client_language,
+    coalesce(own_version, connected_version) AS client_version, last_strategy, client_age_ms,
+    coalesce(state, 'unknown') AS state, coalesce(is_puller, FALSE) AS is_puller, coalesce(process_count, 0) AS process_count,
+    rlike(client_id, {quoted(GRPC_CLIENT_ID_PATTERN)}) AND last_strategy IS NULL AS is_grpc
+  FROM (
+    SELECT
+      consumer_group, client_id, count(*) AS connection_count, max(client_language) AS client_language,
+      max(client_version) AS connected_version
+    FROM silver_consumer_connection
+    GROUP BY consumer_group, client_id
+  )
+  LEFT JOIN answer USING (consumer_group, client_id)
+),
+member_list AS (
+  SELECT consumer_group, count(*) AS broker_count
+  FROM (
+    SELECT consumer_group, broker_name, count(*) AS connection_count, sum(xxhash64(client_id) & 4294967295L) AS list
+    FROM silver_consumer_connection
+    GROUP BY consumer_group, broker_name
+  )
+  LEFT ANTI JOIN silver_proxy_connection USING (consumer_group)
+  GROUP BY consumer_group
+  HAVING min(connection_count) = max(connection_count) AND min(list) = max(list)
+),
+member_number AS (
+  SELECT
+    consumer_group, count(*) AS client_count, 1 AS member_list_count,
+    count_if(NOT is_grpc AND (state = 'unknown' OR is_puller)) AS unasked_client_count,
+    count_if(state = 'offline') AS absent_client_count,
+    count_if(process_count > 1) AS shared_client_id_count,
+    count_if(process_count = 0 AND connection_count > broker_count) AS repeated_client_id_count,
+    size(collect_set(last_strategy)) AS strategy_count, size(collect_set(client_language)) AS language_count,
+    size(collect_set(client_version)) AS version_count, min(client_age_ms) AS newest_client_age_ms
+  FROM member JOIN member_list USING (consumer_group)
+  GROUP BY consumer_group
+),
+telling AS (
+  SELECT consumer_group, client_id, topic FROM silver_client_subscription
+  LEFT SEMI JOIN (SELECT consumer_group, client_id FROM member WHERE NOT is_grpc) USING (consumer_group, client_id)
+),
+divergent AS (
+  SELECT topic, count(DISTINCT broker_name) AS broker_count FROM gold_route_divergence WHERE is_read_affected GROUP BY topic
+),
+numbers AS (
+  SELECT
+    consumer_group, topic, group_state, route_state, is_same, divergent_broker_count, struct({", ".join(_NUMBERS_OF_GROUP)}) AS stated,
+    coalesce(broker_count, 0) AS expected_divergent_broker_count,
+    IF(coalesce(has_other_view, FALSE), route_state,
+      CASE WHEN coalesce(nameserver_count, 0) = 0 THEN 'unknown' WHEN most_queues > 0 THEN 'known' ELSE 'none' END) AS expected_route_state,
+    IF(expected.client_count IS NULL, NULL, struct({_EXPECTED_NUMBERS})) AS expected_numbers
+  FROM stated_numbers
+  LEFT JOIN (SELECT consumer_group, struct(*) AS expected FROM member_number) USING (consumer_group)
+  LEFT JOIN (SELECT consumer_group, count(DISTINCT client_id) AS telling_count FROM telling GROUP BY consumer_group) USING (consumer_group)
+  LEFT JOIN (SELECT consumer_group, topic, count(*) AS subscribed_count FROM telling GROUP BY consumer_group, topic)
+    USING (consumer_group, topic)
+  LEFT JOIN divergent USING (topic)
+  LEFT JOIN topic_fact USING (topic)
+)"""
+_WRONG_NUMBERS: Final = (
+    "group_state IN ('online', 'broadcasting') AND NOT stated <=> expected_numbers "
+    "AND coalesce(stated.client_count, stated.unasked_client_count, stated.member_list_count) IS NOT NULL AND expected_numbers IS NOT NULL"
+)
+
 COMMON_TABLES: Final = f"""
 answer AS (SELECT * FROM drift_answer),
 suspect AS (SELECT * FROM drift_suspect),{_REPEATED},{_HIDDEN_GROUPS},
@@ -382,6 +509,7 @@ queue AS (
     array_sort(collect_set(holder)) AS holders,
     size(collect_set(IF(holder IS NULL, NULL, struct(holder, coalesce(process, ''))))) AS seen_process_count,
     coalesce(bool_or(is_repeated), FALSE) AS has_repeated_holder,
+    coalesce(bool_or(is_dropped), FALSE) AS is_dropped,
     max(reason) AS reason, max(strategy) AS strategy, coalesce(bool_or(is_routed), FALSE) AS is_routed
   FROM fact
   GROUP BY {_KEY}
@@ -423,7 +551,7 @@ topic_fact AS (
     GROUP BY topic
   )
   GROUP BY topic
-),
+),{_NUMBERS_TABLES},
 subscription_fact AS (
   SELECT consumer_group, topic, max(group_state) AS group_state, max(subscriber_count) AS subscriber_count,
     flatten(collect_list(pops)) AS pops
@@ -604,11 +732,14 @@ VIOLATION_QUERIES: Final = (
                 "NOT drift.expected_client_ids <=> IF(is_undetermined, NULL, chosen)"
                 " OR NOT drift.observed_client_ids <=> clients"
                 " OR NOT drift.is_routed <=> is_routed OR NOT drift.strategy <=> strategy"
+                " OR NOT drift.expected_reason <=> reason OR NOT drift.is_being_released <=> is_dropped"
                 " OR NOT is_popped AND process_count <> seen_process_count)",
                 _example(
                     f"concat({_OWNERS.format(chosen='drift.expected_client_ids', seen='drift.observed_client_ids')}, "
                     f"' by ', process_count, ' processes; the sources say ', "
-                    f"{_OWNERS.format(chosen='IF(is_undetermined, NULL, chosen)', seen='clients')})"
+                    f"{_OWNERS.format(chosen='IF(is_undetermined, NULL, chosen)', seen='clients')}, "
+                    "IF(drift.expected_reason <=> reason, '', concat(', ', coalesce(reason, 'no reason'))), "
+                    "IF(drift.is_being_released <=> is_dropped, '', IF(is_dropped, ', dropped', ', not dropped')))"
                 ),
             ),
             Violation(
@@ -631,6 +762,23 @@ VIOLATION_QUERIES: Final = (
             ),
         ),
         ("consumer_group", "topic", "broker_name"),
+    ),
+    violations_in(
+        "numbers",
+        [
+            Violation(
+                NUMBERS_EQUAL_SOURCES,
+                "NOT is_same OR divergent_broker_count <> expected_divergent_broker_count "
+                # Of a topic that the group does not subscribe to nothing is known but what clients hold.
+                "AND NOT (group_state = 'unknown' AND divergent_broker_count = 0) "
+                f"OR group_state <> 'unknown' AND NOT route_state <=> expected_route_state OR {_WRONG_NUMBERS}",
+                "concat('group ', consumer_group, ', topic ', topic, IF(is_same, '', ', rows that differ'), "
+                "', route ', coalesce(route_state, 'null'), ', ', coalesce(divergent_broker_count, 0), ' divergent brokers, ', to_json(stated), "
+                "'; the sources give ', expected_route_state, ', ', expected_divergent_broker_count, ' and ', "
+                "coalesce(to_json(expected_numbers), 'no numbers'))",
+            )
+        ],
+        ("consumer_group", "topic"),
     ),
     violations_in(
         """(

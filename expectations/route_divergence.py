@@ -33,7 +33,8 @@ WORDS_KNOWN: Final = Expectation(
 ANSWERS_EQUAL_SOURCES: Final = Expectation(
     ROUTE_DIVERGENCE,
     "answers_equal_sources",
-    "The route and configuration in every row equal those in the silver tables.",
+    "Route, addresses and configuration in every row equal those in the silver tables, and so does the number of name servers that "
+    "answered and that agree.",
     judges=(
         "perm",
         "read_queue_count",
@@ -45,6 +46,9 @@ ANSWERS_EQUAL_SOURCES: Final = Expectation(
         "config_write_queue_count",
         "is_routed",
         "is_config_known",
+        "broker_addrs",
+        "nameserver_count",
+        "agreeing_nameserver_count",
     ),
 )
 DIFFERENCES_FOLLOW_ANSWERS: Final = Expectation(
@@ -106,14 +110,9 @@ named_broker AS (
   SELECT topic, broker_name FROM silver_topic_route WHERE is_in_route
   UNION SELECT topic, broker_name FROM silver_topic_config
 ),
--- A broker whose addresses differ between name servers.
 listed_broker AS (
-  SELECT broker_name, count(DISTINCT addresses) > 1 AS has_other_address
-  FROM (
-    SELECT broker_name, nameserver, array_join(array_sort(collect_set(concat(broker_id, '=', broker_addr))), ' ') AS addresses
-    FROM silver_broker GROUP BY broker_name, nameserver
-  )
-  GROUP BY broker_name
+  SELECT broker_name, nameserver, array_sort(collect_set(concat(broker_id, '=', broker_addr))) AS addresses
+  FROM silver_broker GROUP BY broker_name, nameserver
 ),
 answered_broker AS (
   SELECT DISTINCT broker_name, TRUE AS has_configs
@@ -121,20 +120,26 @@ answered_broker AS (
 ),
 answer_of_nameserver AS (
   SELECT
-    topic, broker_name, nameserver, is_answer, has_other_address, has_configs,
+    topic, broker_name, nameserver, is_answer, has_other_address, addresses, has_configs,
     route.broker_name AS route_broker, {", ".join(f"route.{name} AS {name}" for name in _ROUTE_COLUMNS)},
     config.broker_name AS config_broker, {", ".join(f"config.{name} AS config_{name}" for name in _CONFIG_COLUMNS)}
   FROM named_broker
   JOIN asked_nameserver USING (topic)
   LEFT JOIN (SELECT * FROM silver_topic_route WHERE is_in_route) AS route USING (topic, broker_name, nameserver)
   LEFT JOIN silver_topic_config AS config USING (topic, broker_name)
-  LEFT JOIN listed_broker USING (broker_name)
+  LEFT JOIN listed_broker USING (broker_name, nameserver)
+  LEFT JOIN (SELECT broker_name, count(DISTINCT addresses) > 1 AS has_other_address FROM listed_broker GROUP BY broker_name)
+    USING (broker_name)
   LEFT JOIN answered_broker USING (broker_name)
 ),
 found_difference AS (
-  SELECT *, array_compact(array({_FOUND})) AS differences
+  SELECT
+    *, array_compact(array({_FOUND})) AS differences,
+    CAST(count_if(is_answer) OVER of_broker AS INT) AS nameserver_count,
+    IF(is_answer, CAST(count_if(is_answer) OVER of_answer AS INT), NULL) AS agreeing_nameserver_count
   FROM answer_of_nameserver
-  WINDOW of_broker AS (PARTITION BY topic, broker_name)
+  WINDOW of_broker AS (PARTITION BY topic, broker_name),
+    of_answer AS (PARTITION BY topic, broker_name, route_broker, {", ".join(_ROUTE_COLUMNS)})
 ),
 divergence AS (
   SELECT topic, broker_name, nameserver, found, divergence
@@ -148,6 +153,9 @@ _SHOWN = {
     **{name: f"found.{name}" for name in (*_ROUTE_COLUMNS, *(f"config_{name}" for name in _CONFIG_COLUMNS))},
     "is_routed": "IF(found.is_answer, found.route_broker IS NOT NULL, NULL)",
     "is_config_known": "coalesce(found.has_configs, FALSE)",
+    "broker_addrs": "found.addresses",
+    "nameserver_count": "found.nameserver_count",
+    "agreeing_nameserver_count": "found.agreeing_nameserver_count",
 }
 
 VIOLATION_QUERY: Final = violations_in(
@@ -175,7 +183,7 @@ VIOLATION_QUERY: Final = violations_in(
                 ", ".join(f"{sql} AS {name}" for name, sql in _SHOWN.items()),
             ),
             _SUBJECT.format(
-                details="'the row differs in perm, queue numbers, order configuration or existence'"
+                details="'the row differs in perm, queue numbers, order configuration, addresses, existence or the number of name servers'"
             ),
         ),
         Violation(

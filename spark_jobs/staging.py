@@ -12,7 +12,6 @@ import pyarrow.dataset as pads
 from pyspark.sql import functions as F
 
 from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
-from expectations.export_comparison import KINDS
 from expectations.metrics import METRIC_SCHEMA, METRIC_STATEMENTS, SHARED_VIEWS
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
@@ -77,7 +76,7 @@ def write_work(
 
 def show_export_lines(spark: SparkSession, export_directory: str, manifest: Manifest) -> None:
     """Register the view of the lines that the gate reads by itself, before `write_metrics`."""
-    paths = {file.path: file.kind for file in manifest.envelope_files if file.kind in KINDS}
+    paths = {file.path: file.kind for file in manifest.envelope_files}
     if paths:
         # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
         lines = spark.read.option("lineSep", "\n").text(

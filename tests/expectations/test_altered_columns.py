@@ -37,6 +37,9 @@ DAY, DAY_BEFORE = date(2026, 11, 18), date(2026, 11, 17)
 TABLES = {table.name: table for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
 WITHOUT_ROWS = {
     "rejected_record",
+    "memory_offset",
+    "queue_order_lock",
+    "proxy_presence",
     "proxy_connection",
     "proxy_subscription",
     "message_request_mode",

@@ -28,6 +28,22 @@ JUDGED = {
     for expectation in suite.expectations
 }
 STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
+NUMBERS: Row = {
+    "route_state": "known",
+    "client_count": 3,
+    "unasked_client_count": 0,
+    "absent_client_count": 0,
+    "shared_client_id_count": 0,
+    "repeated_client_id_count": 0,
+    "unsubscribed_client_count": 0,
+    "member_list_count": 1,
+    "divergent_broker_count": 0,
+    "strategy_count": 0,
+    "language_count": 1,
+    "version_count": 1,
+    "newest_client_age_ms": None,
+}
+"""What the rows of drift have of a group of three that is well."""
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
 EXCUSED: dict[str, Callable[[StagedDay, str], None]] = {}
 
@@ -350,6 +366,70 @@ def twins_that_answered(day: StagedDay, group: str) -> None:
             day.add("process_owner", **subject, **queue, is_pop=False)
 
 
+def add_numbers(day: StagedDay, group: str) -> list[Row]:
+    """What the rows of drift of a group of three have of its members; gives the rows."""
+    rows = group_of_three(day, group)
+    for row in rows:
+        row.update(NUMBERS)
+    return rows
+
+
+@fault("ownership_drift.numbers_equal_sources")
+def a_number_that_differs_between_queues(day: StagedDay, group: str) -> None:
+    add_numbers(day, group)[0]["version_count"] = 2
+
+
+def number(column: str, value: int | str | None) -> None:
+    """A fault: another value in all rows of a group."""
+
+    def plant(day: StagedDay, group: str) -> None:
+        for row in add_numbers(day, group):
+            row[column] = value
+
+    plant.__name__ = f"{column}_is_{value}"
+    fault("ownership_drift.numbers_equal_sources")(plant)
+
+
+for _column, _value in (
+    ("route_state", "none"),
+    ("client_count", 4),
+    ("client_count", None),
+    ("unasked_client_count", 1),
+    ("absent_client_count", 1),
+    ("shared_client_id_count", 1),
+    ("repeated_client_id_count", None),
+    ("unsubscribed_client_count", 1),
+    ("divergent_broker_count", 1),
+    ("strategy_count", 1),
+    ("language_count", 0),
+    ("version_count", 2),
+    ("newest_client_age_ms", 1),
+):
+    number(_column, _value)
+
+
+@excused
+def numbers_of_a_group_that_is_well(day: StagedDay, group: str) -> None:
+    add_numbers(day, group)
+
+
+@excused
+def numbers_where_brokers_list_different_members(day: StagedDay, group: str) -> None:
+    for row in add_numbers(day, group):
+        row["client_count"] = 2
+    day.remove("consumer_connection", consumer_group=group, broker_name="broker-b", client_id="c3")
+
+
+@fault("ownership_drift.owners_equal_sources")
+def a_reason_of_an_owner_that_is_there(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0]["expected_reason"] = "room_without_clients"
+
+
+@fault("ownership_drift.owners_equal_sources")
+def a_release_that_no_client_reports(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0]["is_being_released"] = True
+
+
 # What can be wrong with gold.route_divergence
 
 
@@ -388,6 +468,24 @@ def silent_name_server_called_the_same(day: StagedDay, topic: str) -> None:
 def another_permission(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)
     add_divergence(day, topic)[0]["perm"] = 2
+
+
+@fault("route_divergence.answers_equal_sources")
+def another_number_of_name_servers(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    add_divergence(day, topic)[0]["nameserver_count"] = 3
+
+
+@fault("route_divergence.answers_equal_sources")
+def an_agreement_that_is_none(day: StagedDay, topic: str) -> None:
+    wiped_on_one_name_server(day, topic)
+    add_divergence(day, topic)[0]["agreeing_nameserver_count"] = 2
+
+
+@fault("route_divergence.answers_equal_sources")
+def another_address(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    add_divergence(day, topic)[0]["broker_addrs"] = ["0=127.0.0.1:1"]
 
 
 @fault("route_divergence.differences_follow_answers")

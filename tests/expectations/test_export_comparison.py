@@ -10,10 +10,10 @@ import pytest
 
 from expectations import export_comparison, metrics
 from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
-from tests.support.staged_export import export_lines, line
+from tests.support.staged_export import export_lines, failure, line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from pyspark.sql import SparkSession
 
@@ -21,6 +21,11 @@ pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in export_comparison.SUITE.expectations}
 STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if "'queue_offset.equals_export'" in text]
+PACKAGE = "org.apache.rocketmq.client.consumer.rebalance."
+SHA256 = "0" * 64
+SOURCE = "a broker that fails, of "
+MS = 1_794_830_400_123
+INSTANT_OF_LINES = "2026-11-16T12:00:00.123Z"
 INSTANT = "2026-11-16T12:00:00.123+00:00"
 LATER = "2026-11-16T12:00:00.124+00:00"
 OF = {
@@ -30,6 +35,9 @@ OF = {
     "subscription_group": "broker_name",
     "message_request_mode": "broker_name",
     "broker": "nameserver",
+    "broker_setting": "broker_name",
+    "queue_order_lock": "broker_name",
+    "export_record": "broker_name",
 }
 """Whose rows of a table are added up, where it is not the group."""
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
@@ -52,12 +60,17 @@ def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str
     return plant
 
 
+def rows_of(day: StagedDay, table: str, name: str) -> list[Row]:
+    return day.of(
+        table, **{OF.get(table, "consumer_group"): SOURCE + name if table == "export_record" else name}
+    )
+
+
 def changed(table: str, column: str, value: object, *, at: int = 0) -> None:
     """A fault: another value in one row of the table."""
 
     def plant(day: StagedDay, name: str) -> None:
-        of = OF.get(table, "consumer_group")
-        row = day.of(table, **{of: name})[at]
+        row = rows_of(day, table, name)[at]
         assert row[column] != value
         row[column] = value
 
@@ -121,6 +134,82 @@ for _table, _column, _value in (
     ("topic_config", "read_queue_count", 5),
     ("topic_config", "write_queue_count", 5),
     ("topic_config", "is_order", True),
+    ("queue_offset", "captured_at", LATER),
+    ("consumer_connection", "client_version", "5.3.2"),
+    ("proxy_connection", "client_version", None),
+    ("group_presence", "broker_name", "broker-x"),
+    ("group_presence", "state", "unknown"),
+    ("group_presence", "message_model", "BROADCASTING"),
+    ("group_presence", "consume_type", None),
+    ("group_presence", "consume_from_where", "CONSUME_FROM_FIRST_OFFSET"),
+    ("proxy_presence", "proxy", "proxy-b"),
+    ("proxy_presence", "state", "offline"),
+    ("proxy_presence", "message_model", None),
+    ("proxy_presence", "consume_type", "CONSUME_POP"),
+    *(
+        (table, column, value)
+        for table in ("consumer_client", "client_process")
+        for column, value in (
+            ("client_id", "c9"),
+            ("state", "unknown"),
+            ("captured_at", LATER),
+            ("strategy_class", "Own"),
+            ("strategy", "AVG"),
+            ("message_model", None),
+            ("consume_type", "CONSUME_POP"),
+            ("reports_queues", False),
+            ("subscription_count", 3),
+            ("is_orderly", None),
+            ("is_client_rebalance", False),
+            ("client_version", "5.3.2"),
+            ("started_at", LATER),
+        )
+    ),
+    ("client_process", "process", "p9"),
+    ("client_subscription", "topic", "other"),
+    ("client_subscription", "expression", "a || b"),
+    ("client_subscription", "expression_type", None),
+    ("memory_offset", "client_id", "c9"),
+    ("memory_offset", "topic", "other"),
+    ("memory_offset", "broker_name", "broker-x"),
+    ("memory_offset", "queue_id", 7),
+    ("memory_offset", "memory_offset", 0),
+    ("memory_offset", "captured_at", LATER),
+    ("queue_order_lock", "consumer_group", "other"),
+    ("queue_order_lock", "topic", "other"),
+    ("queue_order_lock", "queue_id", 7),
+    ("queue_order_lock", "popped_at", LATER),
+    ("queue_order_lock", "invisible_ms", 1),
+    ("queue_order_lock", "in_flight_count", 3),
+    ("queue_order_lock", "head_offset", 40),
+    ("queue_order_lock", "last_offset", 44),
+    ("queue_order_lock", "redelivery_count", 0),
+    ("queue_order_lock", "next_visible_at", LATER),
+    ("queue_order_lock", "blocked_until", None),
+    ("queue_order_lock", "captured_at", LATER),
+    ("broker_setting", "setting", "enableRetryTopicV2"),
+    ("broker_setting", "value", "true"),
+    ("offset_file", "host", "h9"),
+    ("offset_file", "client_id", "c9"),
+    ("offset_file", "moment", 0),
+    ("offset_file", "state", "failed"),
+    ("offset_file", "path", "offset_files/x"),
+    ("offset_file", "size_bytes", 0),
+    ("offset_file", "modified_at", LATER),
+    ("offset_file", "sha256", "00"),
+    ("offset_file", "captured_at", LATER),
+    ("offset_file", "error_message", "x"),
+    ("export_record", "kind", "event"),
+    ("export_record", "captured_at", LATER),
+    ("export_record", "nameserver", None),
+    ("export_record", "broker_name", "broker-x"),
+    ("export_record", "consumer_group", "other"),
+    ("export_record", "topic", None),
+    ("export_record", "client_id", "c9"),
+    ("export_record", "state", "payload"),
+    ("export_record", "error_type", "x"),
+    ("export_record", "error_code", 206),
+    ("export_record", "error_message", None),
 ):
     changed(_table, _column, _value)
 
@@ -166,19 +255,68 @@ def subject(day: StagedDay, name: str) -> None:
             broker_name=broker,
             **client,
             client_version_ordinal=433,
+            client_version="5.1.0",
         )
         day.add(
             "proxy_connection",
             consumer_group=name,
             proxy=f"proxy of {broker}",
             **client,
-            client_version_ordinal=1,
+            client_version_ordinal=232,
+            client_version="4.1.0-SNAPSHOT",
         )
+        models = {"state": "online", "message_model": "CLUSTERING", "consume_type": "CONSUME_PASSIVELY"}
+        start = {"consume_from_where": "CONSUME_FROM_LAST_OFFSET"}
+        day.add("group_presence", consumer_group=name, broker_name=broker, **models, **start)
+        day.add("proxy_presence", consumer_group=name, proxy=f"proxy of {broker}", **models)
         for topic in (name, f"%RETRY%{name}"):
             expression = {"topic": topic, "expression_type": "TAG", "expression": "*"}
             day.add("subscription", consumer_group=name, broker_name=broker, **expression)
             day.add("proxy_subscription", consumer_group=name, proxy=f"proxy of {broker}", **expression)
         day.add_route(NAMESERVERS[0], name, broker, 4, queue_data_count=1)
+    description = {
+        "state": "online",
+        "captured_at": INSTANT,
+        "strategy_class": f"{PACKAGE}AllocateMessageQueueByMachineRoom",
+        "strategy": "MACHINE_ROOM",
+        "message_model": "CLUSTERING",
+        "consume_type": "CONSUME_ACTIVELY",
+        "reports_queues": True,
+        "is_orderly": False,
+        "is_client_rebalance": True,
+        "client_version": "5.3.3",
+        "started_at": INSTANT,
+    }
+    client = {"consumer_group": name, "client_id": "c1"}
+    day.add("consumer_client", **client, **description, subscription_count=2)
+    day.add("client_process", **client, process="p1", **description, subscription_count=0)
+    for topic in (name, f"%RETRY%{name}"):
+        day.add("client_subscription", **client, topic=topic, expression_type="TAG", expression="*")
+    for queue_id in (0, 1):
+        queue = {"topic": name, "broker_name": "broker-a", "queue_id": queue_id}
+        day.add("memory_offset", **client, **queue, memory_offset=50 + queue_id, captured_at=INSTANT)
+    file = {"host": "h", "size_bytes": 5, "path": f"offset_files/{name}", "sha256": SHA256}
+    times = {"modified_at": INSTANT, "captured_at": INSTANT}
+    for number in (1, 2):
+        day.add("offset_file", line_number=number, moment=number, state="landed", **client, **file, **times)
+    day.add("broker_setting", broker_name=name, setting="serverLoadBalancerEnable", value="false")
+    day.add("broker_setting", broker_name=name, setting="defaultPopShareQueueNum", value="-1")
+    lock = {
+        "consumer_group": "fifo",
+        "broker_name": name,
+        "topic": name,
+        "popped_at": INSTANT,
+        "invisible_ms": 60_000,
+        "in_flight_count": 2,
+        "head_offset": 41,
+        "last_offset": 43,
+        "redelivery_count": 2,
+        "next_visible_at": "2026-11-16T12:00:30.123+00:00",
+        "blocked_until": "2026-11-16T12:01:00.123+00:00",
+        "captured_at": INSTANT,
+    }
+    for queue_id in (0, 3):
+        day.add("queue_order_lock", queue_id=queue_id, **lock)
     # A topic of its own on a name server, and a broker of its own.
     day.add("topic_route", nameserver=NAMESERVERS[1], topic=name, broker_name="ordered", is_in_route=False)
     numbers = {"perm": 6, "read_queue_count": 4, "write_queue_count": 4, "is_order": False}
@@ -198,7 +336,67 @@ def subject(day: StagedDay, name: str) -> None:
         day.add("broker", nameserver=name, **address, broker_addr=f"127.0.0.1:{broker_id}")
 
 
+def hand_written(name: str) -> list[Row]:
+    """The lines of the rows that `export_lines` does not write."""
+    entries = ",".join(
+        f'{{"brokerName":"broker-a","queueId":{queue_id},"topic":"{name}"}}:{50 + queue_id}'
+        for queue_id in (0, 1)
+    )
+    status = f'{{"consumerTable":{{"c1":{{{entries}}}}},"messageQueueTable":{{}}}}'
+    order = f'{{"popTime":{MS},"i":60000,"o":[40,1,3],"cm":1,"ot":{{41:{MS + 30_000}}},"oc":{{41:2}},"q":9}}'
+    locks = f'{{"table":{{"{name}@fifo":{{0:{order},3:{order}}},"a@b@c":{{0:{order}}}}}}}'
+    asked = {"group": name, "client_id": "c1"}
+    files = [
+        {"kind": "offset_file", "host": "h", "moment": number, "path": f"offset_files/{name}"}
+        | {"size": 5, "sha256": SHA256, "mtime": INSTANT_OF_LINES}
+        | asked
+        for number in (1, 2)
+    ]
+    settings = "serverLoadBalancerEnable=false\nother=1\n\ndefaultPopShareQueueNum=-1"
+    return [
+        line("consumer_status", status, topic=name, **asked),
+        line("consumer_order_info", locks, broker=name),
+        *({"kind": "offset_file", "value": json.dumps(file)} for file in files),
+        line("broker_config", settings, broker=name),
+        failure(
+            "consume_stats_merged",
+            "CODE: 17  DESC: no",
+            broker=SOURCE + name,
+            nameserver="n",
+            topic="t",
+            **asked,
+        ),
+    ]
+
+
+def add_record(day: StagedDay, row: Row) -> None:
+    """The instant of a line, and its row of `export_record`."""
+    of_line = json.loads(row["value"]) | {"captured_at": INSTANT_OF_LINES}
+    row["value"] = json.dumps(of_line)
+    error = of_line.get("error", {})
+    day.add(
+        "export_record",
+        kind=row["kind"],
+        file=f"{row['kind']}.jsonl",
+        captured_at=INSTANT,
+        consumer_group=of_line.get("group"),
+        broker_name=of_line.get("broker"),
+        **{name: of_line.get(name) for name in ("nameserver", "topic", "client_id")},
+        state="error" if error else "payload",
+        error_type=error.get("type"),
+        error_message=error.get("message"),
+        error_code=int(found[1]) if (found := re.match(r"CODE: (\d+)", error.get("message", ""))) else None,
+    )
+
+
 TABLES_OF_GROUPS = (
+    "group_presence",
+    "proxy_presence",
+    "consumer_client",
+    "client_process",
+    "client_subscription",
+    "memory_offset",
+    "offset_file",
     "proxy_connection",
     "proxy_subscription",
     "consume_progress",
@@ -211,8 +409,7 @@ TABLES_OF_GROUPS = (
 
 def lost(table: str) -> None:
     def plant(day: StagedDay, name: str) -> None:
-        of = OF.get(table, "consumer_group")
-        [first, *_] = day.of(table, **{of: name})
+        [first, *_] = rows_of(day, table, name)
         day.remove(table, **first)
 
     plant.__name__ = f"{table}_lost"
@@ -221,8 +418,7 @@ def lost(table: str) -> None:
 
 def twice(table: str) -> None:
     def plant(day: StagedDay, name: str) -> None:
-        of = OF.get(table, "consumer_group")
-        day.rows[table].append(dict(day.of(table, **{of: name})[0]))
+        day.rows[table].append(dict(rows_of(day, table, name)[0]))
 
     plant.__name__ = f"{table}_twice"
     fault(f"{table}.equals_export")(plant)
@@ -371,6 +567,36 @@ def a_secret_that_tables_do_not_have(day: StagedDay, name: str) -> None:
 
 
 @excused
+def a_setting_that_tables_do_not_have(day: StagedDay, name: str) -> None:
+    day.of("broker_setting", broker_name=name)[0]["value"] = "<redacted>"
+
+
+@excused
+def a_setting_after_a_continued_line(day: StagedDay, name: str) -> None:
+    payload_changed(day, "broker_config", name, "other=1", r"other=\\")
+    day.remove("broker_setting", broker_name=name, setting="defaultPopShareQueueNum")
+
+
+@excused
+def a_member_that_names_a_queue_twice(day: StagedDay, name: str) -> None:
+    payload_changed(day, "consumer_status", name, r"\{\{(.*?:50)", r"{{\1,{\1")
+    day.remove("memory_offset", consumer_group=name, queue_id=0)
+
+
+@excused
+def a_line_without_an_instant(day: StagedDay, name: str) -> None:
+    assert day.export is not None
+    for row in day.export:
+        of_line = json.loads(row["value"])
+        if of_line.get("broker") == SOURCE + name or (
+            of_line["kind"] == "offset_file" and of_line["group"] == name
+        ):
+            row["value"] = json.dumps(of_line | {"captured_at": None})
+    day.remove("export_record", broker_name=SOURCE + name)
+    day.remove("offset_file", consumer_group=name)
+
+
+@excused
 def an_empty_answer(day: StagedDay, name: str) -> None:
     assert day.export is not None
     day.export.append(line("consume_stats", '{"offsetTable":{}}', group=name, broker="broker-empty"))
@@ -381,12 +607,23 @@ def a_group_that_the_day_is_without(day: StagedDay, name: str) -> None:
     day.excluded_groups.append(name)
 
 
+def write_export(day: StagedDay, names: Collection[str]) -> None:
+    """Write the day's lines; those of the names with an instant and a record, which other rows of the day do not have."""
+    by_hand = {"consumer_status", "offset_file", "consumer_order_info", "broker_config"}
+    written = [row for row in export_lines(day) if row["kind"] not in by_hand]
+    day.export = [*written, *(row for name in names for row in hand_written(name))]
+    subjects = {*names, *(SOURCE + name for name in names)}
+    for row in day.export:
+        if subjects & {value for value in json.loads(row["value"]).values() if isinstance(value, str)}:
+            add_record(day, row)
+
+
 @pytest.fixture(scope="module")
 def measured(spark: SparkSession) -> dict[str, Row]:
     day = healthy_day()
     for name in (*FAULTS, *EXCUSED):
         subject(day, name)
-    day.export = export_lines(day)
+    write_export(day, (*FAULTS, *EXCUSED))
     for name, plant in [*((name, plant) for name, (plant, _) in FAULTS.items()), *EXCUSED.items()]:
         plant(day, name)
     return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
@@ -398,7 +635,7 @@ def seen(measured: dict[str, Row], name: str) -> set[str]:
         for expectation_id, row in measured.items()
         if expectation_id in JUDGED
         for offender in row["offenders"]
-        if name in {offender["consumer_group"], offender["topic"], offender["broker_name"]}
+        if {name, SOURCE + name} & {offender["consumer_group"], offender["topic"], offender["broker_name"]}
         or any(f"name server {name}," in example for example in offender["examples"])
     }
 
@@ -416,6 +653,7 @@ def test_what_the_second_reader_is_not_sure_of_is_no_difference(name: str, measu
 def test_a_day_like_its_export_differs_nowhere(spark: SparkSession) -> None:
     day = healthy_day()
     subject(day, "some")
+    write_export(day, ("some",))
 
     found: dict[str, Any] = {row["expectation_id"]: row["observed"] for row in day.measure(spark, STATEMENTS)}
 

@@ -18,7 +18,7 @@ from expectations import (
 )
 from rebalance_ledger.rocketmq import client_ids as clients
 from spark_jobs.assignment import allocation
-from tests.support.staged_day import BROKERS, Row, StagedDay, healthy_day
+from tests.support.staged_day import BROKERS, ORDINAL, Row, StagedDay, healthy_day
 from tests.support.staged_drift import add_drift
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def popped_group(day: StagedDay, group: str, *grpc: str, share: int = 1) -> list
                 client_id=client,
                 client_addr=f"127.0.0.1:{4000 + number}",
                 client_language="JAVA",
+                client_version_ordinal=ORDINAL,
                 client_version="5.3.3",
             )
     for client in CLIENTS:

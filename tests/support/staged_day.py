@@ -30,6 +30,8 @@ DS = date(2026, 11, 16)
 ROUTE_FILE = "nameserver_routes.jsonl"
 NAMESERVERS = ("127.0.0.1:9876", "127.0.0.1:9877")
 BROKERS = ("broker-a", "broker-b")
+ORDINAL = 479
+"""What clients of 5.3.3 report as their version."""
 COMPARED = (
     "queue_assignment",
     "consumer_connection",
@@ -196,6 +198,7 @@ class StagedDay:
                     client_id=client,
                     client_addr=f"127.0.0.1:{4000 + number}",
                     client_language="JAVA",
+                    client_version_ordinal=ORDINAL,
                     client_version="5.3.3",
                 )
         for client in sorted(set(clients)):

@@ -55,6 +55,12 @@ def complete(day: StagedDay) -> None:
     topics = {row["topic"] for row in day.rows["export_record"] if row["kind"] == "nameserver_route"}
     for topic in sorted(topics - {row["topic"] for row in day.rows["route_divergence"]}):
         add_divergence(day, topic)
+    divergent = defaultdict(set)
+    for row in day.rows["route_divergence"]:
+        if row["is_read_affected"]:
+            divergent[row["topic"]].add(row["broker_name"])
+    for row in day.rows["ownership_drift"]:
+        row["divergent_broker_count"] = row["divergent_broker_count"] or len(divergent[row["topic"]])
     add_findings(day)
     identify(day)
 
@@ -146,7 +152,7 @@ def _drift_of_queue(
         observed_client_ids=clients,
         observed_process_count=processes,
         is_routed=bool(assigned) and not is_kept and reason != "queue_not_in_route",
-        route_state="none" if is_kept else "known",
+        route_state=_route_state(day, topic),
         group_state=group_state,
         group_state_reason=next(
             (
@@ -157,6 +163,15 @@ def _drift_of_queue(
         ),
         divergent_broker_count=0,
         is_being_released=False,
+    )
+
+
+def _route_state(day: StagedDay, topic: str) -> str:
+    if any(row["subscribe_queue_count"] for row in day.of("topic_route", topic=topic, is_in_route=True)):
+        return "known"
+    answers = day.of("export_record", kind="nameserver_route", topic=topic)
+    return (
+        "none" if any(row["state"] == "payload" or row["error_code"] == 17 for row in answers) else "unknown"
     )
 
 
@@ -209,6 +224,8 @@ def add_divergence(day: StagedDay, topic: str) -> list[Row]:
                     is_routed=route is not None if is_answer else None,
                     is_config_known=broker in told,
                     nameserver_count=len(own),
+                    agreeing_nameserver_count=_agreeing_count(own, route) if is_answer else None,
+                    broker_addrs=_addresses(day, broker, nameserver),
                     **{name: route and route[name] for name in (*COMPARED.values(), "subscribe_queue_count")},
                     **{
                         f"config_{name}": config and config[name]
@@ -217,6 +234,17 @@ def add_divergence(day: StagedDay, topic: str) -> list[Row]:
                 )
             )
     return added
+
+
+def _agreeing_count(answers: dict[str, Row | None], route: Row | None) -> int:
+    columns = (*COMPARED.values(), "subscribe_queue_count")
+    told = [answer and [answer[name] for name in columns] for answer in answers.values()]
+    return told.count(route and [route[name] for name in columns])
+
+
+def _addresses(day: StagedDay, broker: str, nameserver: str) -> list[str] | None:
+    rows = day.of("broker", broker_name=broker, nameserver=nameserver)
+    return sorted({f"{row['broker_id']}={row['broker_addr']}" for row in rows}) or None
 
 
 def _against_config(route: Row | None, config: Row | None, *, is_told: bool) -> list[str]:

@@ -8,6 +8,8 @@ from collections import defaultdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from rebalance_ledger.rocketmq.versions import version_of_ordinal
+
 if TYPE_CHECKING:
     from tests.support.staged_day import Row, StagedDay
 
@@ -22,23 +24,63 @@ def _of_groups(day: StagedDay) -> list[Row]:
     for (group, broker), rows in _by(day, "consume_progress", "consumer_group", "broker_name"):
         entries = [_entry(row, _offsets_of_group(row)) for row in rows]
         lines.append(line("consume_stats", _map("offsetTable", entries), group=group, broker=broker))
-    for (group, client), rows in _by(day, "observed_owner", "consumer_group", "client_id"):
-        lines.append(
-            line("consumer_running_info", _process_tables(rows), group=group, client_id=client, broker="b")
-        )
-    for (group, client, process), rows in _by(day, "process_owner", "consumer_group", "client_id", "process"):
-        asked = {"group": group, "client_id": client, "process": process}
-        lines.append(line("process_assignment", _process_tables(rows), **asked))
-    for connections, subscriptions, kind, column in (
-        ("consumer_connection", "subscription", "consumer_connection", "broker_name"),
-        ("proxy_connection", "proxy_subscription", "proxy_consumer_connection", "proxy"),
+    client = ("consumer_group", "client_id")
+    owned = dict(_by(day, "observed_owner", *client))
+    described = dict(_by(day, "consumer_client", *client))
+    subscribed = dict(_by(day, "client_subscription", *client))
+    for key in sorted(owned.keys() | described.keys() | subscribed.keys()):
+        asked = {"group": key[0], "client_id": key[1], "broker": "b"}
+        info = _running_info(described.get(key, []), owned.get(key, []), subscribed.get(key, []))
+        lines.append(line("consumer_running_info", info, **asked))
+    owned = dict(_by(day, "process_owner", *client, "process"))
+    described = dict(_by(day, "client_process", *client, "process"))
+    for key in sorted(owned.keys() | described.keys()):
+        asked = {"group": key[0], "client_id": key[1], "process": key[2]}
+        info = _running_info(described.get(key, []), owned.get(key, []), [])
+        lines.append(line("process_assignment", info, **asked))
+    for connections, subscriptions, presence, kind, column in (
+        ("consumer_connection", "subscription", "group_presence", "consumer_connection", "broker_name"),
+        ("proxy_connection", "proxy_subscription", "proxy_presence", "proxy_consumer_connection", "proxy"),
     ):
-        listed = dict(_by(day, connections, "consumer_group", column))
-        subscribed = dict(_by(day, subscriptions, "consumer_group", column))
-        for group, name in sorted(listed.keys() | subscribed.keys()):
-            members = _members(listed.get((group, name), []), subscribed.get((group, name), []))
-            lines.append(line(kind, members, group=group, **{column.removesuffix("_name"): name}))
+        tables = [
+            dict(_by(day, table, "consumer_group", column))
+            for table in (connections, subscriptions, presence)
+        ]
+        for group, name in sorted({key for rows_by_key in tables for key in rows_by_key}):
+            listed, wanted, present = (rows_by_key.get((group, name), []) for rows_by_key in tables)
+            asked = {"group": group, column.removesuffix("_name"): name}
+            lines.append(_answer_on_members(kind, asked, listed, wanted, present))
+    # Only lines with an instant are compared with these tables, and those are written by hand.
+    for (group, client_id, topic), _ in _by(day, "memory_offset", *client, "topic"):
+        lines.append(line("consumer_status", "{}", group=group, client_id=client_id, topic=topic))
+    for (group, client_id), _ in _by(day, "offset_file", *client):
+        lines.append(
+            {
+                "kind": "offset_file",
+                "value": json.dumps(
+                    {"kind": "offset_file", "group": group, "client_id": client_id, "sha256": ""}
+                ),
+            }
+        )
     return lines
+
+
+def _answer_on_members(
+    kind: str, asked: dict[str, str], listed: list[Row], subscribed: list[Row], present: list[Row]
+) -> Row:
+    """The line that gives the rows; with a reference, of which nothing is said, where none gives them."""
+    [presence] = present if len(present) == 1 else [{"state": None}]
+    if not listed and not subscribed and presence["state"] in {"offline", "unknown"}:
+        message = "CODE: 206  DESC: not online" if presence["state"] == "offline" else "no answer"
+        return failure(kind, message, **asked)
+    is_odd = presence["state"] != ("online" if listed else "offline") or any(
+        row["client_version"] != _release(row["client_version_ordinal"]) for row in listed
+    )
+    return line(kind, _members(listed, subscribed, presence, is_odd=is_odd), **asked)
+
+
+def _release(ordinal: int | None) -> str | None:
+    return None if ordinal is None else version_of_ordinal(ordinal)
 
 
 def _of_brokers(day: StagedDay) -> list[Row]:
@@ -56,12 +98,24 @@ def _of_brokers(day: StagedDay) -> list[Row]:
         lines.append(line("broker_message_request_mode", _modes(rows), broker=broker))
     for (nameserver,), rows in _by(day, "broker", "nameserver"):
         lines.append(line("nameserver_cluster_info", _brokers(rows), nameserver=nameserver))
+    for (broker,), rows in _by(day, "broker_setting", "broker_name"):
+        settings = "\n".join(f"{row['setting']}={row['value']}" for row in rows)
+        lines.append(line("broker_config", settings, broker=broker))
+    # Only a line with an instant is compared with this table, and such a one is written by hand.
+    for (broker,), _ in _by(day, "queue_order_lock", "broker_name"):
+        lines.append(line("consumer_order_info", "{}", broker=broker))
     return lines
 
 
 def line(kind: str, payload: str, **asked: str) -> Row:
     """One line as the view has it."""
     return {"kind": kind, "value": json.dumps({"kind": kind, "payload": payload} | asked)}
+
+
+def failure(kind: str, message: str, **asked: str) -> Row:
+    """The line of a source that failed."""
+    error = {"type": "MQClientException", "message": message}
+    return {"kind": kind, "value": json.dumps({"kind": kind, "error": error} | asked)}
 
 
 def _by(day: StagedDay, table: str, *key: str) -> list[tuple[tuple[Any, ...], list[Row]]]:
@@ -80,8 +134,12 @@ def _map(name: str, entries: list[str]) -> str:
     return f'{{"{name}":{{{",".join(entries)}}}}}'
 
 
-def _members(connections: list[Row], subscriptions: list[Row]) -> str:
+def _members(connections: list[Row], subscriptions: list[Row], presence: Row, *, is_odd: bool) -> str:
     members = {
+        "messageModel": presence.get("message_model"),
+        "consumeType": presence.get("consume_type"),
+        "consumeFromWhere": presence.get("consume_from_where"),
+        "consumerTable": {"$ref": "$.x"} if is_odd else {},
         "connectionSet": [
             {
                 "clientId": row["client_id"],
@@ -189,7 +247,7 @@ def _offsets_of_group(row: Row) -> dict[str, Any]:
     }
 
 
-def _process_tables(rows: list[Row]) -> str:
+def _running_info(described: list[Row], rows: list[Row], subscriptions: list[Row]) -> str:
     held = [_entry(row, _process_queue(row)) for row in rows if not row["is_pop"]]
     popped = [
         _entry(row, {"droped": row["is_dropped"], "lastPopTimestamp": _ms(row["last_pull_at"])})
@@ -197,7 +255,33 @@ def _process_tables(rows: list[Row]) -> str:
         if row["is_pop"]
     ]
     tables = f'"mqPopTable":{{{",".join(popped)}}},"mqTable":{{{",".join(held)}}}'
-    return f'{{{tables},"properties":{{}},"statusTable":{{"t":{{"pullRT":0.5}}}}}}'
+    properties = json.dumps(_properties(described[0]) if described else {})
+    subscribed = json.dumps(
+        [
+            {
+                "topic": row["topic"],
+                "expressionType": row["expression_type"],
+                "subString": row["expression"],
+                "tagsSet": [],
+            }
+            for row in subscriptions
+        ]
+    )
+    return f'{{{tables},"properties":{properties},"statusTable":{{"t":{{"pullRT":0.5}}}},"subscriptionSet":{subscribed}}}'
+
+
+def _properties(row: Row) -> dict[str, str]:
+    version, started_at = row["client_version"], row["started_at"]
+    properties = {
+        "allocateMessageQueueStrategy": row["strategy_class"] and f"{row['strategy_class']}@1f2e3d",
+        "messageModel": row["message_model"],
+        "PROP_CONSUME_TYPE": row["consume_type"],
+        "PROP_CONSUMEORDERLY": None if row["is_orderly"] is None else str(row["is_orderly"]),
+        "clientRebalance": None if row["is_client_rebalance"] is None else str(row["is_client_rebalance"]),
+        "PROP_CLIENT_VERSION": version and f"V{version.replace('.', '_')}",
+        "PROP_CONSUMER_START_TIMESTAMP": started_at and str(_ms(started_at)),
+    }
+    return {name: value for name, value in properties.items() if value is not None}
 
 
 def _process_queue(row: Row) -> dict[str, Any]:
