@@ -55,7 +55,7 @@ def complete(day: StagedDay) -> None:
     topics = {row["topic"] for row in day.rows["export_record"] if row["kind"] == "nameserver_route"}
     for topic in sorted(topics - {row["topic"] for row in day.rows["route_divergence"]}):
         add_divergence(day, topic)
-    divergent = defaultdict(set)
+    divergent: dict[str, set[str]] = defaultdict(set)
     for row in day.rows["route_divergence"]:
         if row["is_read_affected"]:
             divergent[row["topic"]].add(row["broker_name"])
