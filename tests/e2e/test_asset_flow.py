@@ -131,7 +131,7 @@ def test_a_landed_export_starts_its_day_within_a_minute_and_publishes_it(flow: F
     assert "gold.finding" in event["extra"]["changed_tables"]
 
     build = flow.project.api.log(flow.project.api.task(run["dag_run_id"], "build"))
-    for table in ("gold.queue_assignment", "gold.finding", "silver.route"):
+    for table in ("gold.queue_assignment", "gold.finding", "silver.topic_route"):
         assert any(f"{table}: " in line and " rows, " in line for line in build.splitlines()), build
 
 
