@@ -90,7 +90,7 @@ def _serve(root: Path, port: int) -> int:
             signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave half of them running
         end_in_order(process.pid for process in running.values() if process.poll() is None)
         # A component that was killed has left its children to nobody: workers, and the build of a task.
-        end_left_behind(root)
+        end_left_behind(root, sessions=[process.pid for process in running.values()])
         _say("Airflow has ended.")
 
 

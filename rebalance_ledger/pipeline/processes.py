@@ -53,9 +53,15 @@ def begin_run(root: Path) -> IO[str]:
     return lock
 
 
-def end_left_behind(root: Path) -> None:
-    """End by force every other process that a run of the checkout at `root` has started, whatever its parent is now."""
-    _kill(_marked(str(root)))
+def end_left_behind(root: Path, sessions: Iterable[int] = ()) -> None:
+    """End by force every other process that a run of the checkout at `root` has started, whatever its parent is now.
+
+    Args:
+        root: The checkout, by which the environment of its processes is known.
+        sessions: Ids of sessions that end with all their processes and descendants. Airflow's workers set their process
+            title, which overwrites the environment that others can read.
+    """
+    _kill([*_marked(str(root)), *_in_sessions(set(sessions))])
 
 
 def end_children() -> None:
@@ -81,6 +87,17 @@ def _marked(root: str) -> list[psutil.Process]:
         except psutil.Error:
             continue  # not ours to see, or gone already
     return marked
+
+
+def _in_sessions(sessions: set[int]) -> list[psutil.Process]:
+    members = []
+    for process in psutil.process_iter():
+        try:
+            if os.getsid(process.pid) in sessions:
+                members += [process, *process.children(recursive=True)]
+        except (psutil.Error, OSError):
+            continue  # gone already
+    return members
 
 
 def _kill(processes: list[psutil.Process]) -> None:

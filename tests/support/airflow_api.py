@@ -169,9 +169,16 @@ class AirflowApi:
 
     def log(self, task: dict[str, Any], try_number: int = 1) -> str:
         """What a try of a task instance wrote, a Spark driver's own output included."""
+        return "\n".join(self._log_events(task, try_number))
+
+    def last_shown(self, task: dict[str, Any]) -> str:
+        """The last message in the log of a task instance; the page does not show the markers of groups."""
+        return next(event for event in reversed(self._log_events(task, 1)) if not event.startswith("::"))
+
+    def _log_events(self, task: dict[str, Any], try_number: int) -> list[str]:
         path = f"{_tasks_of(task['dag_run_id'])}/{task['task_id']}/logs/{try_number}"
         answer = self.ask("GET", f"{path}?map_index={task['map_index']}&full_content=true")
-        return "\n".join(str(entry.get("event")) for entry in answer["content"])
+        return [str(entry.get("event")) for entry in answer["content"]]
 
     def why_failed(self, run_id: str) -> str:
         """What the tasks of a run wrote that failed."""
