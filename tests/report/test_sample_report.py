@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from rebalance_ledger.report.day_report import write_report
 from tests.support.report_page import ReportPage, compare_tables_with_statements
 
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rebalance_ledger.warehouse.layout import Warehouse
+
+pytestmark = pytest.mark.spark
 
 
 def test_the_report_of_the_sample_has_the_numbers_of_its_sql(
