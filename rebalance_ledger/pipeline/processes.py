@@ -90,7 +90,7 @@ def _marked(root: str) -> list[psutil.Process]:
 
 
 def _in_sessions(sessions: set[int]) -> list[psutil.Process]:
-    members = []
+    members: list[psutil.Process] = []
     for process in psutil.process_iter():
         try:
             if os.getsid(process.pid) in sessions:
