@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _COLUMNS: Final = (
-    "run_id",
     "outcome",
     "severity",
     "expectation_id",
@@ -38,6 +37,7 @@ _COLUMNS: Final = (
     "consumer_group",
     "examples",
     "advice",
+    "run_id",
 )
 
 
