@@ -62,7 +62,7 @@ def queue_ledger_approval() -> None:
         body="{{ ti.xcom_pull(task_ids='refusal')['text'] }}",
         params={
             "reason": Param(
-                "", type="string", minLength=1, title="Reason", description="Kept in gate_result."
+                "", type="string", title="Reason", description="Needed to approve; kept in gate_result."
             )
         },
         execution_timeout=None,

@@ -93,6 +93,7 @@ def test_a_second_run_changes_no_row_and_a_damaged_export_stops_it_and_is_named(
     assert published_state(Warehouse.at(str(project.warehouse))) == before
 
 
+@pytest.mark.nightly
 def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -> None:
     settings = tmp_path / "ledger.yaml"
     settings.write_text(
