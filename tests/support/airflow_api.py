@@ -125,7 +125,8 @@ class AirflowApi:
 
         def missing() -> str | None:
             details = self.ask("GET", path)["hitl_details"]
-            return None if details else f"nobody is asked yet; the run is {self.states(APPROVAL_DAG_ID)}"
+            is_waiting = any(each["task_instance"]["state"] == "awaiting_input" for each in details)
+            return None if is_waiting else f"nobody is asked yet; the run is {self.states(APPROVAL_DAG_ID)}"
 
         wait_until(missing, _DAY_S)
         [detail] = self.ask("GET", path)["hitl_details"]
