@@ -209,6 +209,7 @@ def of_groups(rows: list[Row], groups: set[str]) -> set[str]:
 
 @pytest.mark.spark
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_owners_are_those_of_the_admin_api_where_the_texts_say_enough_and_unknown_elsewhere(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from tests.support.started_ledger import PATIENTLY, ask
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = ("root-of-the-cluster", "adm1n-p4ssword-of-the-test")

@@ -7,6 +7,7 @@ configured differently from each other.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from tests.support.started_ledger import PATIENTLY, ask, ledger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 VERSION = "5.3.3"
 TOPIC = "orders"
@@ -172,6 +173,9 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Day:
         ledger(folder, "exports", "collect", *places)
         assert truth.settled() == owners, "the clients divided the queues anew in the meantime"
     (export,) = (folder / "exports" / "go").iterdir()
+    answers = (export / "consumer_running_infos.jsonl").read_text(encoding="utf-8").splitlines()
+    errors = [line for line in answers if "payload" not in json.loads(line)]
+    assert not errors, f"members did not answer: {errors}"
     ledger(folder, "run", *places, "--ds", export.name, "--warehouse", "warehouse")
 
     def by_group(table: str) -> dict[str, list[dict[str, Any]]]:

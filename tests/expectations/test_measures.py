@@ -1046,6 +1046,7 @@ def of_no_group(measure: Row) -> list[Row]:
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_came(
     spoiled_day: StagedDay, spoiled: dict[str, Row], spark: SparkSession
 ) -> None:

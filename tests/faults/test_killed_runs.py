@@ -79,6 +79,7 @@ def test_a_day_whose_computation_is_killed_again_and_again_ends_like_any_other(
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_a_gate_that_is_killed_gives_its_verdict_the_next_time(days: Days, tmp_path: Path) -> None:
     ledger = days.judged.copied_to(tmp_path)
     before, after = days.contents
