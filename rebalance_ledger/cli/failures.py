@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
-from rebalance_ledger.exports.manifest import ExportError
 from rebalance_ledger.notification.destination import NotificationError
 from rebalance_ledger.pipeline.steps import RefusedError, SetUpMissingError
-from rebalance_ledger.settings import SettingsError
 from rebalance_ledger.storage.location import InvalidLocationError
 from rebalance_ledger.warehouse.errors import (
     ApprovalError,
@@ -29,8 +27,6 @@ _BAD_INPUTS: Final = (
     ApprovalError,
     InvalidLocationError,
     CollectError,
-    ExportError,
-    SettingsError,
     QueryError,
     RollbackError,
     StagingError,
@@ -55,7 +51,11 @@ def failure_of(error: Exception) -> Failure | None:
     """Return how a command ends after this error; None for a defect of the ledger, of which the traceback is wanted."""
     if isinstance(error, RefusedError):
         return Failure(REFUSED, str(error))
-    if isinstance(error, _BAD_INPUTS):
+    # Few commands fail, and pydantic, which these modules use, takes time to import.
+    from rebalance_ledger.exports.manifest import ExportError  # noqa: PLC0415
+    from rebalance_ledger.settings import SettingsError  # noqa: PLC0415
+
+    if isinstance(error, (*_BAD_INPUTS, ExportError, SettingsError)):
         return Failure(BAD_INPUT, str(error))
     if isinstance(error, _OUTSIDE):
         return Failure(CRASHED, str(error))

@@ -4,7 +4,7 @@ What belongs here: which package does what in which order. What does not: how (`
 `expectations`, `warehouse`), and what a person sees (`cli`).
 """
 
-# Great Expectations takes seconds to import and Spark needs a JVM: each step imports only its own engine.
+# Great Expectations takes seconds to import, pydantic a quarter of one, and Spark needs a JVM: each step imports only what it uses.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rebalance_ledger.settings import ClusterSettings, load_settings
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date
 
     from expectations.verdict import Verdict
     from rebalance_ledger.exports.manifest import Manifest
+    from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.layout import Warehouse
     from rebalance_ledger.warehouse.publish import Publication
@@ -72,6 +71,8 @@ class Day:
         Raises:
             SettingsError: the file is wrong.
         """
+        from rebalance_ledger.settings import ClusterSettings, load_settings
+
         if self.settings_file is None:
             return ClusterSettings()
         from expectations.policy import GATE_NAMES
