@@ -4,7 +4,7 @@ It reads views named `<layer>_<table>` over the staged tables, `run` (one row: c
 date), `baseline_queue_assignment`, `baseline_consumer_connection`, `baseline_ownership_drift`, `baseline_quarantined_group` and
 `baseline_consume_progress` (the rows of baseline_ds that the build read, empty if it is null), `manifest_file` (path string,
 kind string, line_count bigint, error_count bigint: from the export's manifest), `export_line` (kind string, value string: the
-lines of the export's files of envelopes), `configured_rule` (see its module) and `excluded_group` (consumer_group
+lines of the export's files of envelopes), `offset_file_content` (see `broadcast_sources`), `configured_rule` (see its module) and `excluded_group` (consumer_group
 string: the groups whose rows the other views exclude).
 
 What belongs here: how violations are combined into few statements, because each statement has a startup cost. What does
@@ -20,6 +20,7 @@ from expectations import (
     assignment_churn,
     assignment_fairness,
     broadcast_offset,
+    broadcast_sources,
     every_table,
     export,
     export_comparison,
@@ -40,7 +41,9 @@ from expectations.recomputed import judged_tables
 
 __all__ = ["METRIC_SCHEMA", "METRIC_STATEMENTS", "SHARED_VIEWS"]
 
-SHARED_VIEWS: Final = assignment_churn.SHARED_VIEWS | ownership_drift.SHARED_VIEWS
+SHARED_VIEWS: Final = (
+    assignment_churn.SHARED_VIEWS | ownership_drift.SHARED_VIEWS | broadcast_sources.SHARED_VIEWS
+)
 """View name -> Spark SQL of the views that statements read several times."""
 
 METRIC_STATEMENTS: Final[tuple[str, ...]] = (
@@ -83,6 +86,9 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
     ),
     metric_statement(
         broadcast_offset.SUITE.expectations, broadcast_offset.QUERIES, broadcast_offset.COMMON_TABLES
+    ),
+    metric_statement(
+        broadcast_sources.SUITE.expectations, broadcast_sources.QUERIES, broadcast_sources.COMMON_TABLES
     ),
     metric_statement(finding_facts.SUITE.expectations, finding_facts.QUERIES, finding_facts.COMMON_TABLES),
     metric_statement(

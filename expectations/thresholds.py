@@ -341,6 +341,34 @@ OFFSET_FILE_STATES: Final = tuple(vocabulary.OffsetFileState)
 UNREAD_OFFSET_FILE_STATES: Final = ("orphan_dir", "clustering_group_with_file")
 """States of files that no client reads."""
 
+MOST_OFFSET_FILE_BYTES: Final = 16 * 1024 * 1024
+"""Maximum size of an offset file that is read."""
+
+MOST_KEPT_OFFSET_FILE_BYTES: Final = 256 * 1024
+"""Maximum size of an offset file of which the gate must be given the bytes."""
+
+OFFSET_FILE_STALE_AFTER_MS: Final = 3_600_000
+"""Age from which files of an online client are stale; a running client writes every 5 s."""
+
+OFFSET_FILE_ORPHAN_AFTER_MS: Final = 7 * 24 * 3_600_000
+"""Age from which files of an offline client are abandoned."""
+
+PROCESS_BOUND_CLIENT_ID_PATTERN: Final = r"^[^@]*@[0-9]+(#[0-9]+)?(@|$)"
+"""Client ids that contain the id of the process (`ClientConfig.changeInstanceNameToPID`): the next process has another one."""
+
+ASSUMED_CLIENT_LANGUAGE: Final = "JAVA"
+"""Language of a client that no broker lists."""
+
+ASSUMED_CLIENT_VERSION: Final = "5.3.3"
+"""Release of a client of whose group no member reports one."""
+
+CONSUME_FROM_LAST_SETTINGS: Final = (
+    "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST",
+    "CONSUME_FROM_MIN_OFFSET",
+    "CONSUME_FROM_MAX_OFFSET",
+)
+"""Deprecated settings that a push consumer takes for CONSUME_FROM_LAST_OFFSET."""
+
 BROADCAST_OFFSET_STATES: Final = tuple(vocabulary.BroadcastOffsetState)
 """The closed list of `broadcast_offset.state`."""
 

@@ -63,7 +63,13 @@ from spark_jobs.gold.queue_sharing import queue_sharing
 from spark_jobs.gold.route_divergence import route_divergence
 from spark_jobs.progress import LOGGER, heartbeat
 from spark_jobs.session import spark_session, suited_to, thread_pool, without_temp_views
-from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS, OFFSET_FILE_KIND, readings
+from spark_jobs.silver.offset_file_snapshots import (
+    LOOK_BACK_EXPORTS,
+    OFFSET_FILE_KIND,
+    READINGS,
+    readings,
+    show_offset_files,
+)
 from spark_jobs.silver.reader import read_silver
 from spark_jobs.staging import (
     show_export_lines,
@@ -128,6 +134,7 @@ def build(
         # Before the measures: a file that changes from here on is not what was measured.
         inventory = inventory_of_tables(stage)
         show_export_lines(spark, str(directory), manifest)
+        show_offset_files(spark, stage)
         measures = write_metrics(spark, stage, staged, manifest, cluster, ds, before, settings)
         if settings.gate.quarantine_groups:
             excluded_groups = _refused_groups(warehouse, manifest, stage, measures, settings)
@@ -175,9 +182,7 @@ def _stage_day(
             begun[table] = pool.submit(lambda: write_table(spark, stage, table, rows().withColumns(day)))
 
         shared = work("subscription", lambda: subscriptions(silver, before))
-        files_read = work(
-            "offset_reading", lambda: readings(spark, silver, str(directory), manifest, earlier)
-        )
+        files_read = work(READINGS, lambda: readings(spark, silver, str(directory), manifest, earlier))
         begin(ROUTE_DIVERGENCE, lambda: route_divergence(silver))
         begin(PRODUCER_SPREAD, lambda: producer_spread(silver))
         begin(QUEUE_ASSIGNMENT, lambda: _queue_assignment(silver, shared(), settings))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.exports.catalog import EarlierExport
     from rebalance_ledger.exports.manifest import Manifest
+    from rebalance_ledger.warehouse.layout import StagingArea
 
 OFFSET_FILE_KIND: Final = "offset_file"
 FILES: Final = ("host", "client_id", "consumer_group")
@@ -42,6 +43,14 @@ LOOK_BACK_EXPORTS: Final = 3
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Larger files are not read. This is room for 150,000 queues."""
+
+MOST_KEPT_BYTES: Final = 256 * 1024
+"""Larger files are not kept for the gate, which reads the others a second time."""
+
+READINGS: Final = "offset_reading"
+"""Name of the intermediate result."""
+
+SIDES: Final = ("main", "bak")
 
 _FILES_PER_TASK: Final = 2000
 _ROWS_PER_BATCH: Final = 500
@@ -67,12 +76,17 @@ _READ_FIELDS: Final = (
     ("main_entry_count", pa.int32()),
     ("bak_entry_count", pa.int32()),
     ("entries", pa.list_(_ENTRY)),
+    ("main_content", pa.binary()),
+    ("bak_content", pa.binary()),
 )
 _READ_DDL: Final = (
     "start_outcome string, start_from string, reason string, main_state string, bak_state string, "
     "main_entry_count int, bak_entry_count int, "
-    "entries array<struct<topic: string, broker_name: string, queue_id: int, stored_offset: bigint>>"
+    "entries array<struct<topic: string, broker_name: string, queue_id: int, stored_offset: bigint>>, "
+    "main_content binary, bak_content binary"
 )
+
+_CONTENT_DDL: Final = "host string, client_id string, consumer_group string, role string, moment int, main_content binary, bak_content binary"
 
 _START_OUTCOME: Final = {
     Verdict.STORED: "stored",
@@ -97,7 +111,7 @@ def readings(
 
     Columns: `FILES`; role (`newest`, `earlier_moment`, `previous`), ds, moment, captured_at; of `main` and `bak` path,
     sha256, size_bytes, modified_at; client_language, client_version, client_version_source; and what reading gave: start_outcome, start_from, reason, main_state, bak_state, entry counts as in
-    `broadcast_offset_file`; entries, the stored offsets.
+    `broadcast_offset_file`; entries, the stored offsets; the content of today's files up to `MOST_KEPT_BYTES`.
 
     Args:
         spark: the session.
@@ -129,6 +143,22 @@ def readings(
     described = _with_clients(wanted, silver).repartition(max(1, math.ceil(file_count / _FILES_PER_TASK)))
     schema = StructType([*described.schema.fields, *_struct(_READ_DDL).fields])
     return described.mapInArrow(_read_batches, schema)
+
+
+def show_offset_files(spark: SparkSession, stage: StagingArea) -> None:
+    """Register the view of the bytes of the day's offset files, which the gate reads by itself, before `write_metrics`."""
+    rows = spark.read.schema(_CONTENT_DDL).parquet(literal_path(stage.work(READINGS)))
+    sides = F.inline(
+        F.array(
+            *(
+                F.struct(F.lit(side).alias("side"), F.col(f"{side}_content").alias("content"))
+                for side in SIDES
+            )
+        )
+    )
+    rows.where("role <> 'previous'").select(*FILES, "moment", sides).where(
+        "content IS NOT NULL"
+    ).createOrReplaceTempView("offset_file_content")
 
 
 def _struct(ddl: str) -> StructType:
@@ -214,7 +244,7 @@ def _snapshots(files: DataFrame) -> DataFrame:
         "is_go",
         *(
             F.col(f"{side}.{field}").alias(f"{side}_{field}")
-            for side in ("main", "bak")
+            for side in SIDES
             for field in ("path", "sha256", "size_bytes", "modified_at")
         ),
     )
@@ -279,14 +309,21 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the result of reading one snapshot."""
     answer: dict[str, Any] = {name: None for name, _ in _READ_FIELDS}
     try:
-        too_large = [side for side in ("main", "bak") if (row[f"{side}_size_bytes"] or 0) > MOST_BYTES]
+        too_large = [side for side in SIDES if (row[f"{side}_size_bytes"] or 0) > MOST_BYTES]
         if too_large:
             return answer | {
                 "reason": f"the {too_large[0]} file is larger than {MOST_BYTES} bytes and was not read"
             }
+        contents = {side: _content(row, side) for side in SIDES}
+        if row["role"] != "previous":
+            answer |= {
+                f"{side}_content": content
+                for side, content in contents.items()
+                if content is not None and len(content) <= MOST_KEPT_BYTES
+            }
         start = start_up(
-            _content(row, "main"),
-            _content(row, "bak"),
+            contents["main"],
+            contents["bak"],
             client_version=row["client_version"],
             client_language=row["client_language"],
         )

@@ -19,6 +19,7 @@ from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from spark_jobs.baseline import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
+from spark_jobs.silver.offset_file_snapshots import show_offset_files
 from spark_jobs.staging import show_export_lines, show_without
 from tests.support.computed_days import newest, sample_day, staged_rows
 
@@ -91,6 +92,7 @@ class Judged:
         directory = export_directory(day.exports, day.cluster, day.ds)
         manifest = load_manifest(directory)
         show_export_lines(spark, str(directory), manifest)
+        show_offset_files(spark, self.stage)
         files = [
             (file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files
         ]

@@ -19,7 +19,7 @@ from test_export_comparison import FAULTS as EXPORT_FAULTS
 from test_presence_measures import FAULTS as PRESENCE_FAULTS
 from test_sharing_measures import FAULTS as SHARING_FAULTS
 
-from expectations import every_table, finding_facts, recomputed_owners
+from expectations import broadcast_sources, every_table, finding_facts, recomputed_owners
 from expectations.metrics import METRIC_STATEMENTS
 from expectations.suites import EXPECTATIONS, SUITES
 from expectations.thresholds import MOST_EXAMPLES
@@ -34,8 +34,8 @@ pytestmark = pytest.mark.spark
 
 CLIENTS = ("c1", "c2", "c3")
 MANY = 1000
-# Their facts are staged in test_finding_measures and test_owner_measures.
-SUITES_OF_OTHERS = (finding_facts.SUITE, recomputed_owners.SUITE)
+# Their facts are staged in test_finding_measures and test_owner_measures, or computed in test_broadcast_sources.
+SUITES_OF_OTHERS = (finding_facts.SUITE, recomputed_owners.SUITE, broadcast_sources.SUITE)
 OF_OTHERS = {expectation.expectation_id for suite in SUITES_OF_OTHERS for expectation in suite.expectations}
 STATEMENTS = [text for text in METRIC_STATEMENTS if not any(f"'{name}'" in text for name in OF_OTHERS)]
 JUDGED = {name: rule for name, rule in EXPECTATIONS.items() if name not in OF_OTHERS}

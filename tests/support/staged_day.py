@@ -66,6 +66,8 @@ class StagedDay:
     manifest: list[Row] = field(default_factory=list)
     undetermined: set[str] = field(default_factory=set)
     """Groups and topics of whose drift and divergence no finding is made."""
+    offset_files: list[Row] = field(default_factory=list)
+    """The content of offset files: host, client_id, consumer_group, moment, side, content."""
     export: list[Row] | None = None
     """The lines of the export; None: those that give the rows."""
     baseline_ds: date | None = None
@@ -346,23 +348,27 @@ class StagedDay:
         """Registers the views that the measures read."""
         for name, table in TABLES.items():
             ddl = ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
-            _view(spark, f"{table.layer}_{name}", self.rows[name], ddl)
+            show_rows(spark, f"{table.layer}_{name}", self.rows[name], ddl)
         for name in COMPARED:
             columns = (TABLES | {QUARANTINED_GROUP.name: QUARANTINED_GROUP})[name].all_columns
             ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
-            _view(spark, f"baseline_{name}", self.before[name], ddl)
+            show_rows(spark, f"baseline_{name}", self.before[name], ddl)
         baseline_ds = self.baseline_ds.isoformat() if self.baseline_ds else None
         run = {"cluster": CLUSTER, "ds": DS.isoformat(), "baseline_ds": baseline_ds}
-        _view(spark, "run", [run], "cluster string, ds date, baseline_ds date")
-        _view(
+        show_rows(spark, "run", [run], "cluster string, ds date, baseline_ds date")
+        show_rows(
             spark,
             "manifest_file",
             self.manifest,
             "path string, kind string, line_count bigint, error_count bigint",
         )
-        _view(spark, "configured_rule", configured_rules(self.settings), CONFIGURED_RULE_SCHEMA)
+        content = (
+            "host string, client_id string, consumer_group string, moment int, side string, content binary"
+        )
+        show_rows(spark, "offset_file_content", self.offset_files, content)
+        show_rows(spark, "configured_rule", configured_rules(self.settings), CONFIGURED_RULE_SCHEMA)
         lines = export_lines(self) if self.export is None else self.export
-        _view(spark, "export_line", lines, "kind string, value string")
+        show_rows(spark, "export_line", lines, "kind string, value string")
 
     def measure(self, spark: SparkSession, statements: Sequence[str] = METRIC_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""
@@ -374,7 +380,7 @@ class StagedDay:
         return [row.asDict() for statement in statements for row in spark.sql(statement).collect()]
 
 
-def _view(spark: SparkSession, name: str, rows: list[Row], ddl: str) -> None:
+def show_rows(spark: SparkSession, name: str, rows: list[Row], ddl: str) -> None:
     """A view over constant rows; typed by Spark from JSON, so that nothing crosses into Python workers."""
     literal = json.dumps(rows).replace("\\", "\\\\").replace("'", "\\'")
     spark.sql(f"SELECT inline(from_json('{literal}', 'array<struct<{ddl}>>'))").createOrReplaceTempView(name)

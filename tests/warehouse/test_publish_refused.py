@@ -65,6 +65,7 @@ def measure(spark: SparkSession, day: Day) -> None:
     from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
     from spark_jobs.session import spark_schema
+    from spark_jobs.silver.offset_file_snapshots import show_offset_files
     from spark_jobs.staging import show_export_lines, write_metrics
 
     stage = newest(day)
@@ -75,6 +76,7 @@ def measure(spark: SparkSession, day: Day) -> None:
     directory = export_directory(day.exports, day.cluster, day.ds)
     manifest = load_manifest(directory)
     show_export_lines(spark, str(directory), manifest)
+    show_offset_files(spark, stage)
     write_metrics(spark, stage, staged, manifest, day.cluster, day.ds, None, ClusterSettings())
     record_again(day.warehouse, day.cluster, day.ds, stage)
 

@@ -1,0 +1,598 @@
+"""Second computation of the tables on offset files: from silver, from the files' text, and by the rules in the documents.
+
+The build reads the files with a reader for each client library. This module reads the same bytes in Spark SQL, where a file has the
+plain form that clients write: a regular expression cuts out the queues, and what remains must be the frame of the table. Every
+client library reads that form alike, so no library's rules are needed. What else a file may hold only its library determines: such a
+file is not compared, and where a client starts is then computed from the state that the reader gave.
+
+It reads `offset_file_content` (host string, client_id string, consumer_group string, moment int, side string, content binary):
+the bytes of the day's files up to a size, which count only if they have the hash that the export's index states.
+
+What belongs here: mappings from silver and text to columns, and the rules by which they follow from each other. What does not:
+expectations on single rows (`broadcast_offset`), and how a library reads a damaged file.
+"""
+
+# ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, text_or_null, violations_in
+from expectations.thresholds import (
+    ASSUMED_CLIENT_LANGUAGE,
+    ASSUMED_CLIENT_VERSION,
+    CONSUME_FROM_LAST_SETTINGS,
+    MOST_KEPT_OFFSET_FILE_BYTES,
+    MOST_OFFSET_FILE_BYTES,
+    OFFSET_FILE_ORPHAN_AFTER_MS,
+    OFFSET_FILE_STALE_AFTER_MS,
+    PROCESS_BOUND_CLIENT_ID_PATTERN,
+)
+from rebalance_ledger.tables import BROADCAST_OFFSET, BROADCAST_OFFSET_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_INDEX_COLUMNS: Final = {
+    "moment": "newest.moment",
+    "captured_at": "newest.captured_at",
+    "snapshot_count": "coalesce(expected_snapshot_count, 0)",
+    "host_count": "coalesce(expected_host_count, 0)",
+    "main_size_bytes": "newest.main.size_bytes",
+    "bak_size_bytes": "newest.bak.size_bytes",
+    "main_modified_at": "newest.main.modified_at",
+    "bak_modified_at": "newest.bak.modified_at",
+    "age_ms": "unix_millis(newest.captured_at) - unix_millis(greatest(newest.main.modified_at, newest.bak.modified_at))",
+}
+"""Column of `broadcast_offset_file` -> SQL for its value by the index of the export."""
+
+_CLIENT_COLUMNS: Final = {
+    "message_model": "expected_model",
+    "is_online": "expected_is_online",
+    "process_count": "CASE WHEN expected_is_online THEN connected_process_count WHEN NOT expected_is_online THEN 0 END",
+    "client_language": f"IF(newest IS NULL, NULL, IF(newest.is_go, 'GO', coalesce(own_language, '{ASSUMED_CLIENT_LANGUAGE}')))",
+    "client_version": "CASE WHEN newest IS NULL THEN NULL "
+    "WHEN own_versions IS NOT NULL THEN IF(array_contains(own_versions, client_version), client_version, own_versions[0]) "
+    "WHEN group_versions IS NOT NULL THEN IF(array_contains(group_versions, client_version), client_version, group_versions[0]) "
+    f"ELSE '{ASSUMED_CLIENT_VERSION}' END",
+    "client_version_source": "CASE WHEN newest IS NULL THEN NULL WHEN own_versions IS NOT NULL THEN 'client' "
+    "WHEN group_versions IS NOT NULL THEN 'group' ELSE 'assumed' END",
+}
+"""Column -> SQL for its value by what brokers and members report."""
+
+_START_COLUMNS: Final = {
+    "state": "expected_state",
+    "start_from": "expected_start_from",
+    "start_outcome": "IF(expected_state IN ('unknown', 'clustering_group_with_file'), NULL, "
+    "IF(newest IS NULL, 'default', expected_outcome))",
+}
+"""Column -> SQL for its value by the rule in docs/offset-files.md, and the states in docs/broadcast-offsets.md."""
+
+_QUEUE_COLUMNS: Final = {
+    "start_from": "source_of_files",
+    "offsets_captured_at": "asked_at",
+    "last_stored_at": "reported_last_stored_at",
+    "consume_from_where": "reported_setting",
+    "is_routed": "CASE WHEN coalesce(route_count, 0) = 0 THEN IF(was_answered, FALSE, NULL) "
+    "WHEN readable_count = route_count THEN TRUE WHEN readable_count = 0 THEN FALSE "
+    # Name servers that disagree: the route is that of one of them.
+    "ELSE is_routed IS NOT FALSE END",
+}
+"""Column of `broadcast_offset` -> SQL for its value by its source."""
+
+_RESTART_COLUMNS: Final = {
+    "restart_reason": "expected_reason",
+    "restart_offset": "expected_offset",
+    "skipped_message_count": "IF(is_counted, greatest(expected_offset - reached, 0), NULL)",
+    "repeated_message_count": "IF(is_counted, greatest(reached - expected_offset, 0), NULL)",
+}
+"""Column -> SQL for its value by the rule in docs/broadcast-offsets.md."""
+
+INDEX_EQUALS: Final = Expectation(
+    BROADCAST_OFFSET_FILE,
+    "snapshot_equals_index",
+    "Every row is of the newest snapshot in the index of the export: its number, time, sizes, times of writing and age, and the number "
+    "of snapshots and hosts.",
+    judges=tuple(_INDEX_COLUMNS),
+)
+CLIENT_EQUALS: Final = Expectation(
+    BROADCAST_OFFSET_FILE,
+    "client_equals_sources",
+    "Message model, presence, processes, language and release of every client equal what plain SQL computes from the reports of brokers "
+    "and members.",
+    judges=tuple(_CLIENT_COLUMNS),
+)
+CONTENT_EQUALS: Final = Expectation(
+    BROADCAST_OFFSET_FILE,
+    "content_equals_files",
+    "A missing or empty file is reported as such, and a file in the form that clients write as a table with the number of queues that a "
+    "second reader finds; any other file is neither missing nor empty. No other file has a number of queues. The bytes that were read "
+    "are those of the index.",
+    judges=("main_state", "bak_state", "main_entry_count", "bak_entry_count", "earlier_snapshots"),
+)
+START_FOLLOWS: Final = Expectation(
+    BROADCAST_OFFSET_FILE,
+    "start_follows_rule",
+    "State, outcome of a start and the file that decides it are those that the documented rule gives for the states of both files.",
+    judges=tuple(_START_COLUMNS),
+)
+QUEUE_EQUALS: Final = Expectation(
+    BROADCAST_OFFSET,
+    "queue_equals_sources",
+    "Source file, times of the broker, setting of the group and route of every queue equal those of their sources.",
+    judges=tuple(_QUEUE_COLUMNS),
+)
+OFFSET_EQUALS: Final = Expectation(
+    BROADCAST_OFFSET,
+    "offset_equals_files",
+    "Every stored offset, and the greatest of earlier snapshots, is the one that a second reader finds in the file that decides, where "
+    "it has the form that clients write.",
+    judges=("stored_offset", "highest_earlier_offset"),
+)
+RESTART_RECOMPUTED: Final = Expectation(
+    BROADCAST_OFFSET,
+    "restart_follows_rule",
+    "Reason and offset of every restart, and the messages it skips and repeats, equal what plain SQL computes by the documented rule.",
+    judges=tuple(_RESTART_COLUMNS),
+)
+
+SUITE: Final = Suite(
+    "broadcast_sources",
+    (
+        INDEX_EQUALS,
+        CLIENT_EQUALS,
+        CONTENT_EQUALS,
+        START_FOLLOWS,
+        QUEUE_EQUALS,
+        OFFSET_EQUALS,
+        RESTART_RECOMPUTED,
+    ),
+)
+
+_FILES: Final = "host, client_id, consumer_group"
+_QUEUE: Final = "topic, broker_name, queue_id"
+_OF_BROADCAST: Final = "LEFT SEMI JOIN gold_broadcast_offset_file USING (consumer_group)"
+
+# Every reader takes this form alike: each name once, without escapes or control characters, and whole numbers.
+_BLANKS: Final = r"[ \t\r\n]*"
+_NAME: Final = r'[^"\\{}\x00-\x1f]*'
+_FIELD: Final = (
+    rf'(?:"(?:topic|brokerName)"{_BLANKS}:{_BLANKS}"{_NAME}"|"queueId"{_BLANKS}:{_BLANKS}[0-9]{{1,9}})'
+)
+_OFFSET: Final = rf"{_BLANKS}:{_BLANKS}(?:0|-?[1-9][0-9]{{0,17}})"
+_BETWEEN: Final = f"{_BLANKS},{_BLANKS}"
+_JAVA_ENTRY: Final = rf"\{{{_BLANKS}{_FIELD}{_BETWEEN}{_FIELD}{_BETWEEN}{_FIELD}{_BLANKS}\}}{_OFFSET}"
+_GO_FIELD: Final = rf'(?:\\"(?:topic|brokerName)\\":\\"{_NAME}\\"|\\"queueId\\":[0-9]{{1,9}})'
+_GO_ENTRY: Final = rf'"\{{{_GO_FIELD},{_GO_FIELD},{_GO_FIELD}\}}"{_OFFSET}'
+_KNOWN_RELEASE: Final = r"^(4[.][1-9][0-9]*|5[.][0-9]{1,3})[.][0-9]{1,3}(-SNAPSHOT|-incubating)?$"
+_FRAME: Final = (
+    rf'^{_BLANKS}\{{{_BLANKS}"offsetTable"{_BLANKS}:{_BLANKS}\{{([E, \t\r\n]*)\}}{_BLANKS}\}}{_BLANKS}$'
+)
+_ENTRY: Final = f"IF(is_go_file, {quoted(_GO_ENTRY)}, {quoted(_JAVA_ENTRY)})"
+
+_QUEUE_END: Final = r'}"?\s*:\s*(-?[0-9]+)$'
+_QUOTE: Final = '"'
+_ESCAPED_QUOTE: Final = r"\""
+
+# `{…}:5` and Go's `"{…}":5` to `{…,"offset":5}`.
+_ENTRIES: Final = (
+    "from_json(concat('[', array_join(transform(entry_texts, entry -> regexp_replace(trim(LEADING '\"' FROM "
+    f"replace(entry, {quoted(_ESCAPED_QUOTE)}, {quoted(_QUOTE)})), {quoted(_QUEUE_END)}, ',\"offset\":$1}}')), ','), ']'), "
+    "'array<struct<topic: string, brokerName: string, queueId: int, offset: bigint>>')"
+)
+
+FILE_TABLES: Final = f"""
+file_by_name AS (
+  SELECT
+    {_FILES}, moment, captured_at, element_at(split(path, '/'), -1) AS name,
+    struct(captured_at, path, sha256, size_bytes, modified_at) AS file
+  FROM silver_offset_file
+  WHERE state = 'landed'
+),
+snapshot_of_index AS (
+  SELECT
+    {_FILES}, moment, captured_at, is_go, is_go OR client_language = 'GO' AS is_go_file, main, bak,
+    -- Neither file is read if one is too large or no reader of the release is known.
+    NOT coalesce(greatest(main.size_bytes, bak.size_bytes) > {MOST_OFFSET_FILE_BYTES}, FALSE)
+      AND coalesce(is_go OR client_language = 'GO' OR client_language = 'JAVA' AND rlike(client_version, {quoted(_KNOWN_RELEASE)}), FALSE)
+      AS is_readable
+  FROM (
+    SELECT *, IF(is_go, go_main, java_main) AS main, IF(is_go, go_bak, java_bak) AS bak
+    FROM (
+      SELECT
+        *, coalesce(java_main, java_bak) IS NULL AND coalesce(go_main, go_bak) IS NOT NULL AS is_go
+      FROM (
+        SELECT
+          {_FILES}, moment, max(captured_at) AS captured_at,
+          max(IF(name = 'offsets.json', file, NULL)) AS java_main, max(IF(name = 'offsets.json.bak', file, NULL)) AS java_bak,
+          max(IF(name = 'offset.json', file, NULL)) AS go_main, max(IF(name = 'offset.json.bak', file, NULL)) AS go_bak
+        FROM file_by_name
+        GROUP BY {_FILES}, moment
+      )
+    )
+  )
+  LEFT JOIN (SELECT {_FILES}, client_language, client_version FROM gold_broadcast_offset_file) USING ({_FILES})
+),
+-- One row per file that was read, with the queues of those in the form that clients write. What is computed in a generator is
+-- computed once: filters are not moved below it.
+read_file AS (
+  SELECT
+    {_FILES}, moment, side, is_intact,
+    IF(is_framed AND forall(read_entries, e -> e.topic IS NOT NULL AND e.brokerName IS NOT NULL AND e.queueId IS NOT NULL)
+      AND size(array_distinct(transform(read_entries, e -> struct(e.topic, e.brokerName, e.queueId)))) = size(read_entries),
+      read_entries, NULL) AS entries
+  FROM snapshot_of_index
+  JOIN offset_file_content USING ({_FILES}, moment)
+  LATERAL VIEW inline(array(struct(
+    sha2(content, 256) <=> IF(side = 'main', main.sha256, bak.sha256),
+    IF(is_readable AND is_valid_utf8(content), CAST(content AS STRING), NULL)))) AS is_intact, text
+  LATERAL VIEW inline(array(struct(
+    regexp_extract_all(text, {_ENTRY}, 0), regexp_replace(text, {_ENTRY}, 'E')))) AS entry_texts, remaining_text
+  LATERAL VIEW inline(array(struct(
+    {_ENTRIES},
+    rlike(remaining_text, {quoted(_FRAME)}) AND translate(regexp_extract(remaining_text, {quoted(_FRAME)}, 1), ' \t\r\n', '')
+      = array_join(transform(entry_texts, entry -> 'E'), ',')))) AS read_entries, is_framed
+)"""
+"""The snapshots of the index, and the files that were read: `snapshot_of_index`, `read_file`."""
+
+SHARED_VIEWS: Final = {
+    "offset_file_snapshot": f"""
+WITH {FILE_TABLES}
+SELECT
+  * EXCEPT (is_intact, has_main, has_bak),
+  coalesce(is_intact, TRUE)
+    AND (NOT is_readable OR coalesce(has_main OR main.size_bytes > {MOST_KEPT_OFFSET_FILE_BYTES}, main IS NULL)
+      AND coalesce(has_bak OR bak.size_bytes > {MOST_KEPT_OFFSET_FILE_BYTES}, bak IS NULL)) AS are_intact,
+  CASE
+    WHEN NOT is_readable THEN NULL
+    WHEN main_word = 'offsets' THEN main_entries
+    WHEN NOT main_word IN ('missing', 'empty') THEN NULL
+    WHEN bak_word IN ('missing', 'empty') OR is_go_file THEN slice(coalesce(main_entries, bak_entries, array()), 1, 0)
+    WHEN bak_word = 'offsets' THEN bak_entries
+  END AS table_entries
+FROM (
+  SELECT
+    *,
+    CASE WHEN main IS NULL THEN 'missing' WHEN main.size_bytes = 0 THEN 'empty' WHEN main_entries IS NOT NULL THEN 'offsets' END AS main_word,
+    CASE WHEN bak IS NULL THEN 'missing' WHEN bak.size_bytes = 0 THEN 'empty' WHEN bak_entries IS NOT NULL THEN 'offsets' END AS bak_word
+  FROM snapshot_of_index
+  LEFT JOIN (
+    SELECT
+      {_FILES}, moment, bool_and(is_intact) AS is_intact, bool_or(side = 'main') AS has_main, bool_or(side = 'bak') AS has_bak,
+      max(IF(side = 'main', entries, NULL)) AS main_entries, max(IF(side = 'bak', entries, NULL)) AS bak_entries
+    FROM read_file
+    GROUP BY {_FILES}, moment
+  ) USING ({_FILES}, moment)
+)"""
+}
+"""View name -> SQL: every snapshot with what size and text of its files show. Several parts of the statement read it."""
+
+COMMON_TABLES: Final = f"""
+indexed_files AS (
+  SELECT
+    {_FILES}, CAST(count(*) AS INT) AS expected_snapshot_count, max(struct(moment, captured_at, main, bak, is_go)) AS newest
+  FROM offset_file_snapshot
+  GROUP BY {_FILES}
+),
+failed_files AS (
+  SELECT {_FILES}, max(moment) AS failed_moment FROM silver_offset_file WHERE state = 'failed' GROUP BY {_FILES}
+),
+hosts_of_client AS (
+  SELECT consumer_group, client_id, CAST(count(DISTINCT host) AS INT) AS expected_host_count
+  FROM indexed_files
+  GROUP BY consumer_group, client_id
+),
+connected_client AS (
+  SELECT
+    consumer_group, client_id,
+    TRUE AS is_connected, CAST(coalesce(max(process_count), IF(coalesce(min(connection_count), max(answer_count)) = 1, 1, NULL)) AS INT)
+      AS connected_process_count
+  FROM (
+    SELECT consumer_group, client_id, count(*) AS connection_count, NULL AS process_count, NULL AS answer_count
+    FROM silver_consumer_connection {_OF_BROADCAST}
+    GROUP BY consumer_group, client_id, broker_name
+    UNION ALL
+    SELECT consumer_group, client_id, NULL, count(*), NULL FROM silver_client_process {_OF_BROADCAST}
+    WHERE state = 'online'
+    GROUP BY consumer_group, client_id
+    UNION ALL
+    SELECT consumer_group, client_id, NULL, NULL, 1 FROM silver_consumer_client {_OF_BROADCAST}
+    WHERE state = 'online'
+  )
+  GROUP BY consumer_group, client_id
+),
+release_report AS (
+  SELECT
+    *, IF(client_version IS NULL, NULL, struct(is_own, number)) AS own_rank, IF(client_version IS NULL, NULL, number) AS group_rank
+  FROM (
+    SELECT *, transform(split(split(client_version, '-')[0], '[.]'), part -> try_cast(part AS INT)) AS number
+    FROM (
+      SELECT consumer_group, client_id, client_language, client_version, 0 AS is_own FROM silver_consumer_connection
+      UNION ALL
+      SELECT consumer_group, client_id, NULL, client_version, 1 FROM silver_consumer_client
+    ) {_OF_BROADCAST}
+  )
+),
+release_of_client AS (
+  SELECT
+    consumer_group, client_id, max(client_language) AS own_language,
+    nullif(collect_set(IF(own_rank = best_rank, client_version, NULL)), array()) AS own_versions
+  FROM (SELECT *, max(own_rank) OVER (PARTITION BY consumer_group, client_id) AS best_rank FROM release_report)
+  GROUP BY consumer_group, client_id
+),
+release_of_group AS (
+  SELECT consumer_group, nullif(collect_set(IF(group_rank = best_rank, client_version, NULL)), array()) AS group_versions
+  FROM (SELECT *, max(group_rank) OVER (PARTITION BY consumer_group) AS best_rank FROM release_report)
+  GROUP BY consumer_group
+),
+broadcast_group AS (
+  SELECT
+    consumer_group, max(model) AS expected_model, max(setting) AS reported_setting, max(consume_type) AS consume_type,
+    coalesce(bool_or(is_known_by_topic), bool_and(is_known_by_broker)) AS is_known
+  FROM (
+    SELECT
+      consumer_group, min(IF(state = 'online', message_model, NULL)) AS model, max(IF(state = 'online', consume_from_where, NULL)) AS setting,
+      max(IF(state = 'online', consume_type, NULL)) AS consume_type, bool_and(state <> 'unknown') AS is_known_by_broker,
+      CAST(NULL AS BOOLEAN) AS is_known_by_topic
+    FROM silver_group_presence {_OF_BROADCAST}
+    GROUP BY consumer_group
+    UNION ALL
+    SELECT consumer_group, NULL, NULL, NULL, NULL, bool_or(group_state <> 'unknown')
+    FROM gold_assignment_fairness {_OF_BROADCAST}
+    GROUP BY consumer_group
+  )
+  GROUP BY consumer_group
+),
+read_files AS (
+  SELECT
+    {_FILES}, bool_and(are_intact) AS are_intact,
+    max_by(struct(main_word, bak_word, main_entries, bak_entries, is_readable), moment) AS text,
+    array_sort(collect_list(struct(moment, main_word, bak_word, is_readable))) AS words
+  FROM offset_file_snapshot
+  GROUP BY {_FILES}
+),
+judged_files AS (
+  SELECT *
+  FROM gold_broadcast_offset_file AS files
+  LEFT JOIN indexed_files USING ({_FILES})
+  LEFT JOIN read_files USING ({_FILES})
+  LEFT JOIN failed_files USING ({_FILES})
+  LEFT JOIN hosts_of_client USING (consumer_group, client_id)
+  LEFT JOIN connected_client USING (consumer_group, client_id)
+  LEFT JOIN release_of_client USING (consumer_group, client_id)
+  LEFT JOIN release_of_group USING (consumer_group)
+  LEFT JOIN broadcast_group USING (consumer_group)
+  LEFT JOIN (SELECT DISTINCT host, TRUE AS is_host_landed FROM silver_offset_file WHERE state = 'landed') USING (host)
+  LATERAL VIEW inline(array(struct(
+    filter(words, w -> w.moment < newest.moment),
+    coalesce(failed_moment >= newest.moment, failed_moment IS NOT NULL),
+    IF(is_connected, TRUE, IF(is_known, FALSE, NULL)),
+    coalesce(text.is_readable, FALSE),
+    CASE
+      WHEN main_state IN ('offsets', 'undecided') OR main_state = 'no_table' AND client_language <> 'GO' THEN 'main'
+      WHEN client_language <> 'GO' AND bak_state IN ('offsets', 'no_table', 'undecided', 'refused') THEN 'bak'
+    END))) AS earlier_words, is_failed, expected_is_online, is_read, expected_start_from
+  LATERAL VIEW inline(array(struct(
+    CASE
+      WHEN main_state IS NULL OR expected_start_from = 'main' AND main_state = 'undecided' OR expected_start_from = 'bak' AND bak_state = 'undecided'
+        THEN NULL
+      WHEN expected_start_from = 'bak' AND bak_state = 'refused' THEN 'fails_to_start'
+      WHEN expected_start_from = 'main' AND main_entry_count > 0 OR expected_start_from = 'bak' AND bak_entry_count > 0 THEN 'stored'
+      ELSE 'default'
+    END))) AS expected_outcome
+  LATERAL VIEW inline(array(struct(
+    CASE
+      WHEN is_failed THEN 'unknown'
+      WHEN newest IS NULL THEN IF(is_host_landed, 'missing', 'unknown')
+      WHEN message_model = 'CLUSTERING' THEN 'clustering_group_with_file'
+      WHEN NOT is_online AND (rlike(client_id, {quoted(PROCESS_BOUND_CLIENT_ID_PATTERN)}) OR age_ms > {OFFSET_FILE_ORPHAN_AFTER_MS})
+        THEN 'orphan_dir'
+      WHEN expected_outcome IS NULL THEN 'unknown'
+      WHEN expected_outcome = 'fails_to_start' THEN 'corrupt_both'
+      WHEN process_count > host_count THEN 'shared_file'
+      WHEN expected_outcome = 'default' THEN 'empty'
+      WHEN expected_start_from = 'bak' THEN 'recovered_from_bak'
+      WHEN is_online AND age_ms > {OFFSET_FILE_STALE_AFTER_MS} THEN 'stale'
+      ELSE 'ok'
+    END))) AS expected_state
+),
+-- Of the file that decides, the queues; null where it has another form.
+text_of_start AS (
+  SELECT
+    {_FILES},
+    CASE start_from WHEN 'main' THEN text.main_entries WHEN 'bak' THEN text.bak_entries
+      ELSE slice(coalesce(text.main_entries, text.bak_entries, array()), 1, 0) END AS entries
+  FROM gold_broadcast_offset_file JOIN read_files USING ({_FILES})
+),
+earlier_text AS (
+  SELECT {_FILES}, bool_and(table_entries IS NOT NULL) AS is_whole, coalesce(flatten(collect_list(table_entries)), array()) AS entries
+  FROM offset_file_snapshot
+  JOIN (SELECT {_FILES}, newest.moment AS newest_moment FROM indexed_files) USING ({_FILES})
+  WHERE moment < newest_moment
+  GROUP BY {_FILES}
+),
+judged_text AS (
+  SELECT
+    {_FILES}, {_QUEUE}, max(stored_offset) AS stored_offset, max(highest_earlier_offset) AS highest_earlier_offset,
+    max(expected_stored) AS expected_stored, max(expected_highest) AS expected_highest,
+    coalesce(bool_or(is_row), FALSE) AS is_row, bool_or(start.entries IS NOT NULL) AS is_compared, coalesce(bool_or(earlier.is_whole), TRUE) AS is_whole
+  FROM (
+    SELECT {_FILES}, {_QUEUE}, stored_offset, highest_earlier_offset, NULL AS expected_stored, NULL AS expected_highest, TRUE AS is_row
+    FROM gold_broadcast_offset
+    UNION ALL
+    SELECT {_FILES}, entry.topic, entry.brokerName, entry.queueId, NULL, NULL, entry.offset, NULL, FALSE
+    FROM text_of_start LATERAL VIEW explode(entries) AS entry
+    UNION ALL
+    SELECT {_FILES}, entry.topic, entry.brokerName, entry.queueId, NULL, NULL, NULL, entry.offset, FALSE
+    FROM earlier_text LATERAL VIEW explode(entries) AS entry
+  )
+  LEFT JOIN text_of_start AS start USING ({_FILES})
+  LEFT JOIN earlier_text AS earlier USING ({_FILES})
+  GROUP BY {_FILES}, {_QUEUE}
+),
+route_answer AS (
+  SELECT topic, max(was_answered) AS was_answered, max(route_count) AS route_count
+  FROM (
+    SELECT topic, bool_or(state = 'payload' OR coalesce(error_code = 17, FALSE)) AS was_answered, NULL AS route_count
+    FROM silver_export_record WHERE kind = 'nameserver_route'
+    GROUP BY topic
+    UNION ALL
+    SELECT topic, NULL, count(DISTINCT nameserver) FROM silver_topic_route WHERE is_in_route GROUP BY topic
+  )
+  GROUP BY topic
+),
+readable_broker AS (
+  SELECT topic, broker_name, collect_list(subscribe_queue_count) AS queue_counts
+  FROM silver_topic_route WHERE is_in_route
+  GROUP BY topic, broker_name
+),
+sourced_queue AS (
+  SELECT *
+  FROM (
+    SELECT
+      offsets.*, files.start_outcome, files.start_from AS source_of_files, reported_setting, consume_type,
+      bounds.captured_at AS asked_at, bounds.last_stored_at AS reported_last_stored_at, was_answered, route_count, queue_counts,
+      IF(files.start_from <=> 'bak', files.bak_modified_at, files.main_modified_at) AS stored_at, files.client_version
+    FROM gold_broadcast_offset AS offsets
+    LEFT JOIN gold_broadcast_offset_file AS files USING ({_FILES})
+    LEFT JOIN broadcast_group USING (consumer_group)
+    LEFT JOIN silver_queue_offset AS bounds USING ({_QUEUE})
+    LEFT JOIN route_answer USING (topic)
+    LEFT JOIN readable_broker USING (topic, broker_name)
+  )
+  LATERAL VIEW inline(array(struct(
+    coalesce(size(filter(queue_counts, c -> queue_id >= 0 AND queue_id < c)), 0),
+    coalesce(min_offset >= 0 AND max_offset >= 0, FALSE),
+    coalesce(startswith(topic, '%RETRY%'), FALSE),
+    greatest(stored_offset, memory_offset, highest_earlier_offset, previous_offset)))) AS readable_count, has_bounds, is_retry, reached
+  LATERAL VIEW inline(array(struct(
+    CASE
+      WHEN state IN ('unused', 'orphan_queue') THEN NULL
+      WHEN start_outcome = 'fails_to_start' THEN 'fails_to_start'
+      WHEN start_outcome IS NULL THEN 'unknown'
+      WHEN stored_offset < -1 THEN 'queue_skipped'
+      WHEN stored_offset >= 0 AND NOT has_bounds THEN 'unknown'
+      WHEN stored_offset >= 0 AND stored_offset < min_offset THEN 'corrected_by_broker_to_min'
+      WHEN stored_offset > max_offset AND NOT coalesce(stored_at > asked_at, FALSE) THEN 'corrected_by_broker_to_max'
+      WHEN stored_offset >= 0 THEN 'stored'
+      WHEN consume_type <=> 'CONSUME_ACTIVELY' AND rlike(client_version, '^4[.][0-6][.]') THEN 'unknown'
+      WHEN reported_setting = 'CONSUME_FROM_LAST_OFFSET' THEN 'default_last'
+      WHEN reported_setting = 'CONSUME_FROM_FIRST_OFFSET' THEN 'default_first'
+      WHEN reported_setting = 'CONSUME_FROM_TIMESTAMP' THEN 'default_timestamp'
+      WHEN reported_setting IN {quoted_list(CONSUME_FROM_LAST_SETTINGS)} AND NOT consume_type <=> 'CONSUME_ACTIVELY' THEN 'default_last'
+      ELSE 'unknown'
+    END))) AS expected_reason
+  LATERAL VIEW inline(array(struct(
+    CASE expected_reason
+      WHEN 'stored' THEN stored_offset
+      WHEN 'corrected_by_broker_to_min' THEN min_offset
+      WHEN 'corrected_by_broker_to_max' THEN max_offset
+      WHEN 'default_last' THEN IF(has_bounds, IF(is_retry, min_offset, max_offset), NULL)
+      WHEN 'default_first' THEN IF(has_bounds, min_offset, NULL)
+      WHEN 'default_timestamp' THEN IF(has_bounds AND is_retry, max_offset, NULL)
+    END))) AS expected_offset
+  LATERAL VIEW inline(array(struct(
+    expected_offset >= 0 AND reached >= 0 AND expected_reason <> 'corrected_by_broker_to_max'))) AS is_counted
+)"""
+
+
+def _differences(expected: Mapping[str, str]) -> str:
+    """Return SQL for the differences between columns and their expected values, an empty text without any."""
+    return f"concat_ws('; ', {', '.join(_difference(column, value) for column, value in expected.items())})"
+
+
+def _difference(column: str, expected: str) -> str:
+    return (
+        f"IF({column} <=> ({expected}), NULL, concat('{column} is ', {text_or_null(column)}, ', expected ', "
+        f"{text_or_null(f'({expected})')}))"
+    )
+
+
+def _word(column: str, side: str) -> str:
+    """Return SQL for the expected state of a file: what size and text show, else any that the reader may give."""
+    return f"IF(is_read, coalesce(text.{side}_word, IF({column} IN {quoted_list(_STATES_OF_READER)}, {column}, 'the word of a reader')), NULL)"
+
+
+def _entry_count(side: str) -> str:
+    return (
+        f"IF({side}_state <=> 'offsets', coalesce(size(text.{side}_entries), {side}_entry_count, -1), NULL)"
+    )
+
+
+_STATES_OF_READER: Final = ("offsets", "no_table", "refused", "undecided")
+_WORDS: Final = "|".join(_STATES_OF_READER)
+_EARLIER: Final = (
+    "transform(coalesce(earlier_words, array()), (w, i) -> concat(w.moment, ': ', IF(w.is_readable, concat("
+    f"coalesce(w.main_word, regexp_extract(coalesce(get(earlier_snapshots, i), ''), ' ({_WORDS})/', 1)), '/', "
+    f"coalesce(w.bak_word, regexp_extract(coalesce(get(earlier_snapshots, i), ''), '/({_WORDS})$', 1))), 'null/null')))"
+)
+_CONTENT_COLUMNS: Final = {
+    "main_state": _word("main_state", "main"),
+    "bak_state": _word("bak_state", "bak"),
+    "main_entry_count": _entry_count("main"),
+    "bak_entry_count": _entry_count("bak"),
+    "earlier_snapshots": _EARLIER,
+}
+"""Column -> SQL for its value by size and text."""
+
+_OF_FILES: Final = (
+    "'host ', coalesce(host, 'unknown host'), ', client ', client_id, ', group ', consumer_group"
+)
+_OF_QUEUE: Final = (
+    f"{_OF_FILES}, ', queue ', coalesce(topic, 'null'), '/', coalesce(broker_name, 'null'), '/', queue_id"
+)
+
+
+def _compared(relation: str, columns: Mapping[Expectation, Mapping[str, str]]) -> str:
+    """Return a relation with one more column for each expectation: the differences from the expected values."""
+    differences = ",\n    ".join(map(_differences, columns.values()))
+    names = ", ".join(expectation.rule for expectation in columns)
+    return f"(SELECT * FROM {relation}\n  LATERAL VIEW inline(array(struct(\n    {differences}))) AS {names})"
+
+
+def _violation(expectation: Expectation, of: str, otherwise: str = "FALSE") -> Violation:
+    return Violation(
+        expectation, f"{expectation.rule} <> '' OR {otherwise}", f"concat({of}, ': ', {expectation.rule})"
+    )
+
+
+QUERIES: Final = (
+    violations_in(
+        _compared(
+            "judged_files",
+            {
+                INDEX_EQUALS: _INDEX_COLUMNS,
+                CLIENT_EQUALS: _CLIENT_COLUMNS,
+                CONTENT_EQUALS: _CONTENT_COLUMNS,
+                START_FOLLOWS: _START_COLUMNS,
+            },
+        ),
+        (
+            _violation(INDEX_EQUALS, _OF_FILES),
+            _violation(CLIENT_EQUALS, _OF_FILES),
+            _violation(CONTENT_EQUALS, _OF_FILES, "NOT are_intact"),
+            _violation(START_FOLLOWS, _OF_FILES),
+        ),
+        ("consumer_group",),
+    ),
+    violations_in(
+        "judged_text",
+        (
+            Violation(
+                OFFSET_EQUALS,
+                "is_compared AND NOT stored_offset <=> expected_stored OR is_row AND (expected_highest > highest_earlier_offset "
+                "OR expected_highest IS NOT NULL AND highest_earlier_offset IS NULL "
+                "OR is_whole AND NOT highest_earlier_offset <=> expected_highest)",
+                f"concat({_OF_QUEUE}, ': stored ', {text_or_null('stored_offset')}, ', earlier ', {text_or_null('highest_earlier_offset')}, "
+                f"'; the files have ', {text_or_null('expected_stored')}, ' and ', {text_or_null('expected_highest')})",
+            ),
+        ),
+        ("consumer_group", "topic", "broker_name"),
+    ),
+    violations_in(
+        _compared("sourced_queue", {QUEUE_EQUALS: _QUEUE_COLUMNS, RESTART_RECOMPUTED: _RESTART_COLUMNS}),
+        (_violation(QUEUE_EQUALS, _OF_QUEUE), _violation(RESTART_RECOMPUTED, _OF_QUEUE)),
+        ("consumer_group", "topic", "broker_name"),
+    ),
+)
+"""Violations of each row."""
