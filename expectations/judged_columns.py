@@ -31,7 +31,6 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
     ("queue_assignment", "client_connection_count", _FOR_PEOPLE),
     ("assignment_fairness", "reporting_client_count", _FOR_PEOPLE),
     ("ownership_drift", "deviating_parameters", _FOR_PEOPLE),
-    ("queue_sharing", "unobserved_reader_count puller_ids retry_backlog_count", _FOR_PEOPLE),
     ("broadcast_offset_file", "reason", _OF_FILES),
     ("broadcast_offset_file", "previous_ds previous_start_outcome previous_modified_at", _OF_EARLIER_DAY),
     ("broadcast_offset", "previous_ds previous_offset", _OF_EARLIER_DAY),

@@ -53,7 +53,8 @@ NUMBERS_EQUAL_SOURCES: Final = Expectation(
     QUEUE_SHARING,
     "numbers_equal_sources",
     "The sharing degree is the number of readers; offsets equal the broker's; in-flight and ready "
-    "counts are their differences; FIFO blocks equal the broker's file.",
+    "counts are their differences; FIFO blocks equal the broker's file; readers without an answer, members that pull and messages "
+    "in retry topics equal what plain SQL counts.",
     judges=(
         "sharing_degree",
         "committed_offset",
@@ -62,6 +63,9 @@ NUMBERS_EQUAL_SOURCES: Final = Expectation(
         "ready_count",
         "order_blocked_until",
         "redelivery_count",
+        "unobserved_reader_count",
+        "puller_ids",
+        "retry_backlog_count",
     ),
 )
 
@@ -233,9 +237,40 @@ broker_default AS (
   FROM silver_broker_setting
   GROUP BY broker_name
 ),
+answered_member AS (
+  SELECT consumer_group, collect_set(client_id) AS answered_ids
+  FROM member_answer
+  WHERE has_answered AND NOT (rlike(client_id, {quoted(GRPC_CLIENT_ID_PATTERN)}) AND strategy IS NULL)
+  GROUP BY consumer_group
+),
+-- Processes that answered speak for their client id.
+pulling AS (
+  SELECT {_QUEUE}, array_sort(collect_set(client_id)) AS pulling_ids
+  FROM (
+    SELECT {_QUEUE}, client_id, is_pop, is_dropped FROM silver_observed_owner
+    LEFT ANTI JOIN (SELECT * FROM silver_client_process WHERE state = 'online') USING (consumer_group, client_id)
+    UNION ALL
+    SELECT {_QUEUE}, client_id, is_pop, is_dropped FROM silver_process_owner
+  )
+  LEFT SEMI JOIN shared_group USING (consumer_group)
+  WHERE NOT is_pop AND NOT coalesce(is_dropped, FALSE)
+  GROUP BY {_QUEUE}
+),
+retry_backlog AS (
+  SELECT shared_topic.consumer_group, shared_topic.topic, sum(broker_offset - consumer_offset) AS waiting_count
+  FROM (SELECT DISTINCT consumer_group, topic FROM gold_queue_sharing) AS shared_topic
+  JOIN silver_consume_progress AS progress
+  ON progress.consumer_group = shared_topic.consumer_group AND progress.topic IN (
+    concat('%RETRY%', shared_topic.consumer_group, '_', shared_topic.topic),
+    concat('%RETRY%', shared_topic.consumer_group, '+', shared_topic.topic))
+  LEFT SEMI JOIN silver_consume_progress AS own
+  ON own.consumer_group = shared_topic.consumer_group AND own.topic = shared_topic.topic
+  WHERE consumer_offset >= 0
+  GROUP BY shared_topic.consumer_group, shared_topic.topic
+),
 judged_sharing AS (
   SELECT
-    shared.*,
+    shared.*, answered_ids, pulling_ids, waiting_count,
     CASE
       WHEN entry.mode IS NOT NULL THEN entry.mode
       WHEN is_too_old THEN 'CLIENT'
@@ -264,6 +299,11 @@ judged_sharing AS (
   LEFT JOIN silver_queue_order_lock AS order_lock
   ON order_lock.consumer_group = shared.consumer_group AND order_lock.topic = shared.topic
     AND order_lock.broker_name = shared.broker_name AND order_lock.queue_id = shared.queue_id
+  LEFT JOIN answered_member ON answered_member.consumer_group = shared.consumer_group
+  LEFT JOIN pulling
+  ON pulling.consumer_group = shared.consumer_group AND pulling.topic = shared.topic
+    AND pulling.broker_name = shared.broker_name AND pulling.queue_id = shared.queue_id
+  LEFT JOIN retry_backlog ON retry_backlog.consumer_group = shared.consumer_group AND retry_backlog.topic = shared.topic
 ),
 popped AS (
   SELECT consumer_group, topic, broker_name, queue_id, client_id FROM silver_observed_owner WHERE is_pop
@@ -280,10 +320,14 @@ _NUMBERS: Final = {
     "ready_count": "IF(broker_offset < pull_offset, 0, broker_offset - pull_offset)",
     "order_blocked_until": "IF(lock_ends_at > lock_read_at, lock_ends_at, NULL)",
     "redelivery_count": "redeliveries_of_lock",
+    "unobserved_reader_count": "IF(expected_reader_ids IS NULL, NULL, "
+    "size(array_except(expected_reader_ids, coalesce(answered_ids, array()))))",
+    "puller_ids": "coalesce(pulling_ids, array())",
+    "retry_backlog_count": "waiting_count",
 }
 _differences = ", ".join(
-    f"IF({column} <=> {expected}, NULL, concat('{column} is ', {text_or_null(column)}, ', expected ', "
-    f"{text_or_null(expected)}))"
+    f"IF({column} <=> ({expected}), NULL, concat('{column} is ', {text_or_null(column)}, ', expected ', "
+    f"{text_or_null(f'({expected})')}))"
     for column, expected in _NUMBERS.items()
 )
 _TOPIC: Final = ("consumer_group", "topic", "broker_name")

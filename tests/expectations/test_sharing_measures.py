@@ -154,7 +154,7 @@ def a_reader_too_few(day: StagedDay, group: str) -> None:
 def a_grpc_client_left_out(day: StagedDay, group: str) -> None:
     row = popped_group(day, group, GRPC)[3]
     readers = [client for client in row["expected_reader_ids"] if client != GRPC]
-    row.update(expected_reader_ids=readers, sharing_degree=len(readers))
+    row.update(expected_reader_ids=readers, sharing_degree=len(readers), unobserved_reader_count=0)
 
 
 @fault("queue_sharing.readers_seen")
@@ -178,6 +178,25 @@ def a_mode_without_a_source(day: StagedDay, group: str) -> None:
 def offsets_taken_for_zero(day: StagedDay, group: str) -> None:
     popped_group(day, group)
     day.remove("consume_progress", consumer_group=group, broker_name="broker-a", queue_id=0)
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def a_reader_that_answered_called_silent(day: StagedDay, group: str) -> None:
+    popped_group(day, group)[0]["unobserved_reader_count"] = 1
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def a_member_that_pulls_seen_by_nobody(day: StagedDay, group: str) -> None:
+    popped_group(day, group)[0]["puller_ids"] = ["c3"]
+
+
+@fault("queue_sharing.numbers_equal_sources")
+def messages_to_retry_not_counted(day: StagedDay, group: str) -> None:
+    _, *others = popped_group(day, group)
+    retry = {"topic": f"%RETRY%{group}_orders", "broker_name": "broker-a", "queue_id": 0}
+    day.add("consume_progress", consumer_group=group, **retry, broker_offset=9, consumer_offset=4)
+    for row in others:
+        row["retry_backlog_count"] = 5
 
 
 def fifo_group(day: StagedDay, group: str) -> Row:
