@@ -362,7 +362,11 @@ judged_files AS (
   LEFT JOIN release_of_client USING (consumer_group, client_id)
   LEFT JOIN release_of_group USING (consumer_group)
   LEFT JOIN broadcast_group USING (consumer_group)
-  LEFT JOIN (SELECT DISTINCT host, TRUE AS is_host_landed FROM silver_offset_file WHERE state = 'landed') USING (host)
+  -- On a day that is judged without some groups, their files still show that the host landed.
+  LEFT JOIN (
+    SELECT host, TRUE AS is_host_landed FROM silver_offset_file WHERE state = 'landed'
+    UNION SELECT host, TRUE FROM offset_file_content
+  ) USING (host)
   LATERAL VIEW inline(array(struct(
     filter(words, w -> w.moment < newest.moment),
     coalesce(failed_moment >= newest.moment, failed_moment IS NOT NULL),

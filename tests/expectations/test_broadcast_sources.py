@@ -176,6 +176,17 @@ def test_bytes_that_are_not_those_of_the_index_are_found(computed: ComputedDay) 
     assert found[broadcast_sources.CONTENT_EQUALS.expectation_id] == {"well"}
 
 
+def test_hosts_are_known_by_the_files_of_groups_without_which_the_day_is_judged(
+    computed: ComputedDay,
+) -> None:
+    without = {
+        name: computed.rows[name].where("consumer_group IN ('timed', 'removed')")
+        for name in ("offset_file", "broadcast_offset_file", "broadcast_offset")
+    }
+
+    assert not any(computed.violating_groups(without).values())
+
+
 def test_a_file_whose_bytes_the_gate_was_not_given_is_found(
     computed: ComputedDay, spark: SparkSession
 ) -> None:
