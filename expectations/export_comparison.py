@@ -1,6 +1,6 @@
 r"""Comparison of silver tables with the export: a second reader finds the same rows in the sealed lines.
 
-The build reads the lines with a parser of its own (`topology`). This module reads the same text independently, in Spark SQL alone: a
+The build reads the lines with a parser of its own (`rebalance_ledger.exports`). This module reads the same text independently, in Spark SQL alone: a
 regular expression cuts out maps whose keys are queues and turns them into plain JSON. On both sides each row becomes a number that
 depends on all its values, and the numbers of a group, client or topic are added: a lost row, a repeated row or another value changes
 the sum.

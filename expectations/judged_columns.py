@@ -28,8 +28,6 @@ _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
         "reason text",
         "how the build's parser names the fault, and the text without secrets",
     ),
-    ("queue_assignment", "client_connection_count", _FOR_PEOPLE),
-    ("assignment_fairness", "reporting_client_count", _FOR_PEOPLE),
     ("ownership_drift", "deviating_parameters", _FOR_PEOPLE),
     ("broadcast_offset_file", "reason", _OF_FILES),
     ("broadcast_offset_file", "previous_ds previous_start_outcome previous_modified_at", _OF_EARLIER_DAY),

@@ -63,7 +63,7 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
     ),
     metric_statement(
         recomputed_owners.SUITE.expectations,
-        (recomputed_owners.QUERY, *recomputed_rings.QUERIES),
+        (*recomputed_owners.QUERIES, *recomputed_rings.QUERIES),
         f"{recomputed_owners.COMMON_TABLES},{recomputed_rings.COMMON_TABLES}",
     ),
     metric_statement(

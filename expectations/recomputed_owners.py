@@ -1,7 +1,7 @@
 """Queue owners, recomputed in plain SQL from silver: by each strategy, by broadcasting and by reports.
 
-What belongs here: owners by even shares, rooms and lists, readers of broadcasting groups, which strategy is in effect and why, and
-whether a reason for a missing owner can be true. What does not: rings and mixed groups (`recomputed_rings`), counts (`recomputed`), and
+What belongs here: owners by even shares, rooms and lists, readers of broadcasting groups, which strategy is in effect and why,
+whether a reason for a missing owner can be true, and how many connections and reports the members have. What does not: rings and mixed groups (`recomputed_rings`), counts (`recomputed`), and
 the code of `strategies`, which this module must not use.
 
 Source of the rules: `AllocateMessageQueueAveragely`, `AllocateMessageQueueAveragelyByCircle`, `AllocateMessageQueueByConfig` and
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
+from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, text_or_null, violations_in
 from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
 from expectations.thresholds import (
     GRPC_CLIENT_ID_PATTERN,
@@ -23,7 +23,7 @@ from expectations.thresholds import (
     STRATEGIES_OF_REASON,
     STRATEGIES_THAT_LEAVE_NOTHING_OUT,
 )
-from rebalance_ledger.tables import QUEUE_ASSIGNMENT
+from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS, QUEUE_ASSIGNMENT
 
 OWNERS_RECOMPUTED: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -58,10 +58,31 @@ REASON_TRUE: Final = Expectation(
     "reason_true",
     "Every reason for a missing owner is possible for its strategy, and silver shows its condition.",
 )
+CONNECTIONS_COUNTED: Final = Expectation(
+    QUEUE_ASSIGNMENT,
+    "connections_counted",
+    "Every owner has as many connections as its client id has on the list of one broker, and no other row has a number.",
+    judges=("client_connection_count",),
+)
+REPORTS_COUNTED: Final = Expectation(
+    ASSIGNMENT_FAIRNESS,
+    "reports_counted",
+    "The members that report a strategy are as many as on the list of one broker subscribe to the topic and report one; 0 if the "
+    "group is offline, and null if its members are unknown.",
+    judges=("reporting_client_count",),
+)
 
 SUITE: Final = Suite(
     "assignment_owners",
-    (OWNERS_RECOMPUTED, EVERY_MEMBER_READS, STRATEGIES_COMPLETE, STRATEGY_FOLLOWS_REPORTS, REASON_TRUE),
+    (
+        OWNERS_RECOMPUTED,
+        EVERY_MEMBER_READS,
+        STRATEGIES_COMPLETE,
+        STRATEGY_FOLLOWS_REPORTS,
+        REASON_TRUE,
+        CONNECTIONS_COUNTED,
+        REPORTS_COUNTED,
+    ),
 )
 
 _EVEN: Final = ("AVG", "AVG_BY_CIRCLE")
@@ -168,13 +189,30 @@ assigned AS (
     collect_set(IF(strategy = 'BROADCASTING' AND is_routed, client_id, NULL)) AS readers,
     size(collect_set(IF(strategy = 'BROADCASTING' AND is_routed, concat(queue_id, '/', broker_name), NULL))) AS read_queue_count,
     count_if(is_routed AND client_id IS NOT NULL) AS owned_count,
-    collect_set(reason) AS reasons, bool_or(is_routed) AS is_routed
+    collect_set(reason) AS reasons, bool_or(is_routed) AS is_routed,
+    collect_set(IF(client_connection_count IS NULL AND (client_id IS NULL OR reason <=> '{KEPT}'), NULL,
+      struct(client_id, client_connection_count))) AS connection_counts
   FROM (
     SELECT
       *, NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}'), FALSE) AS is_routed, NOT reason <=> '{KEPT}' AS is_on_list
     FROM gold_queue_assignment
   )
   GROUP BY consumer_group, topic, strategy
+),
+listed_member AS (
+  SELECT consumer_group, broker_name, client_id FROM silver_consumer_connection
+  UNION ALL
+  -- Proxies synchronise their client lists, so their lists count as one.
+  SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id FROM silver_proxy_connection
+),
+connection_of_member AS (
+  SELECT consumer_group, collect_set(struct(client_id, client_connection_count)) AS listed_counts
+  FROM (
+    SELECT consumer_group, broker_name, client_id, CAST(count(*) AS INT) AS client_connection_count
+    FROM listed_member
+    GROUP BY consumer_group, broker_name, client_id
+  )
+  GROUP BY consumer_group
 ),
 list_of_members AS (
   SELECT
@@ -184,12 +222,7 @@ list_of_members AS (
     SELECT
       consumer_group, broker_name, array_sort(collect_list(struct(encode(client_id, 'UTF-16BE') AS key, client_id))) AS slots,
       bool_or(client_id RLIKE {quoted(NON_ASCII_PATTERN)} OR broker_name RLIKE {quoted(NON_ASCII_PATTERN)}) AS is_odd
-    FROM (
-      SELECT consumer_group, broker_name, client_id FROM silver_consumer_connection
-      UNION ALL
-      -- Proxies synchronise their client lists, so their lists count as one.
-      SELECT DISTINCT consumer_group, CAST(NULL AS STRING), client_id FROM silver_proxy_connection
-    )
+    FROM listed_member
     GROUP BY consumer_group, broker_name
   )
   GROUP BY consumer_group
@@ -215,7 +248,11 @@ reported_of_group AS (
   GROUP BY consumer_group
 ),
 reported_strategy AS (
-  SELECT consumer_group, collect_set(reported_strategy) AS reported FROM drift_answer GROUP BY consumer_group
+  SELECT
+    consumer_group, collect_set(reported_strategy) AS reported,
+    collect_set(IF(reported_strategy IS NULL, NULL, client_id)) AS reporting_ids
+  FROM drift_answer
+  GROUP BY consumer_group
 ),
 subscriber_of_topic AS (
   SELECT consumer_group, topic, collect_set(client_id) AS subscribers FROM silver_client_subscription GROUP BY consumer_group, topic
@@ -230,6 +267,7 @@ explained_assignment AS (
   SELECT
     assigned.*, group_state, coalesce(lists, array()) AS lists, coalesce(has_repeated_id, FALSE) AS has_repeated_id,
     coalesce(may_be_mixed, TRUE) AS may_be_mixed, coalesce(reported, array()) AS reported, coalesce(reported_strategies, array()) AS reported_strategies,
+    array_sort(array_except(connection_counts, coalesce(listed_counts, array()))) AS wrong_connection_counts,
     configured_strategy, coalesce(group_rule.has_member_parameters, FALSE) AS has_member_parameters,
     consumer_idcs, broker_room, consumer_room, lists_of_clients,
     IF(strategy = '{_NEARBY}', inner_strategy, strategy) AS method,
@@ -255,6 +293,7 @@ explained_assignment AS (
   LEFT JOIN list_of_members USING (consumer_group)
   LEFT JOIN reported_of_group USING (consumer_group)
   LEFT JOIN reported_strategy USING (consumer_group)
+  LEFT JOIN connection_of_member USING (consumer_group)
   LEFT JOIN subscriber_of_topic USING (consumer_group, topic)
   LEFT JOIN subscriber_of_group USING (consumer_group)
   LEFT JOIN (
@@ -290,6 +329,18 @@ judged_owners AS (
     -- The list that explains the rows best; the first of several equal ones.
     array_min(transform(faults_by_list, (faults, place) -> struct(size(faults) AS fault_count, place))) AS best
   FROM held_against_lists
+),
+counted_reports AS (
+  SELECT
+    consumer_group, topic, group_state, reporting_client_count,
+    transform(lists, slots -> size(array_except(
+      array_intersect(transform(slots, slot -> slot.client_id), coalesce(reporting_ids, array())),
+      array_except(coalesce(known, array()), coalesce(subscribers, array()))))) AS expected_counts
+  FROM (SELECT DISTINCT consumer_group, topic, group_state, reporting_client_count FROM gold_assignment_fairness)
+  LEFT JOIN list_of_members USING (consumer_group)
+  LEFT JOIN reported_strategy USING (consumer_group)
+  LEFT JOIN subscriber_of_topic USING (consumer_group, topic)
+  LEFT JOIN subscriber_of_group USING (consumer_group)
 )"""
 
 _FIRST_FAULT: Final = "get(get(faults_by_list, best.place), 0)"
@@ -338,6 +389,13 @@ VIOLATIONS: Final = (
         f"concat({STRATEGY_SUBJECT}, ': source ', strategy_source, ', members report ', "
         "coalesce(nullif(array_join(array_sort(reported), ' and '), ''), 'none'), ', settings give ', coalesce(configured_strategy, 'none'))",
     ),
+    Violation(
+        CONNECTIONS_COUNTED,
+        "size(wrong_connection_counts) > 0",
+        f"concat({STRATEGY_SUBJECT}, ': client ', coalesce(wrong_connection_counts[0].client_id, 'null'), ' with ', "
+        f"{text_or_null('wrong_connection_counts[0].client_connection_count')}, ' connections')",
+        "size(wrong_connection_counts)",
+    ),
     *(
         Violation(
             REASON_TRUE,
@@ -368,4 +426,21 @@ VIOLATIONS: Final = (
 )
 """Violations per group, topic and strategy, over the columns of `judged_owners`."""
 
-QUERY: Final = violations_in("judged_owners", VIOLATIONS, ("consumer_group", "topic"))
+QUERIES: Final = (
+    violations_in("judged_owners", VIOLATIONS, ("consumer_group", "topic")),
+    violations_in(
+        "counted_reports",
+        (
+            Violation(
+                REPORTS_COUNTED,
+                "CASE WHEN group_state IN ('online', 'broadcasting') "
+                "THEN NOT coalesce(array_contains(expected_counts, reporting_client_count), FALSE) "
+                "WHEN group_state = 'offline' THEN NOT reporting_client_count <=> 0 ELSE reporting_client_count IS NOT NULL END",
+                "concat('group ', consumer_group, ', topic ', topic, ': reporting_client_count is ', "
+                f"{text_or_null('reporting_client_count')}, ', the group is ', group_state, ', and of the members that one broker lists there report ', "
+                "coalesce(array_join(array_sort(expected_counts), ' or '), 'none'))",
+            ),
+        ),
+        ("consumer_group", "topic"),
+    ),
+)

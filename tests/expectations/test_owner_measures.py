@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if "'queue_assignment.owners_recomputed'" in text]
-OWNERS, READS, COMPLETE, FOLLOWS, REASON = (
+OWNERS, READS, COMPLETE, FOLLOWS, REASON, CONNECTIONS, REPORTS = (
     expectation.expectation_id for expectation in recomputed_owners.SUITE.expectations
 )
 FAULTS: dict[str, tuple[Callable[[StagedDay, str], None], set[str]]] = {}
@@ -306,6 +306,33 @@ def mixed_with_an_owner_less(day: StagedDay, group: str) -> None:
     day.remove(
         "queue_assignment", consumer_group=group, strategy="MIXED", client_id="c3", broker_name=BROKERS[0]
     )
+
+
+@fault(CONNECTIONS)
+def connections_that_no_broker_lists(day: StagedDay, group: str) -> None:
+    add_group(day, group)
+    rows(day, group)[0]["client_connection_count"] = 2
+
+
+@fault(CONNECTIONS)
+def connections_of_nobody(day: StagedDay, group: str) -> None:
+    add_group(day, group, ("c1", "c1"), ("AVG",))
+    for strategy, owned in (("AVG", (0, 1, 2, 3)), ("AVG_BY_CIRCLE", (0, 2, 4, 6))):
+        for index, row in enumerate(rows(day, group, strategy)):
+            if index not in owned:
+                row.update(client_id=None, reason="duplicate_client_id", client_connection_count=1)
+
+
+@fault(REPORTS)
+def one_report_too_many(day: StagedDay, group: str) -> None:
+    add_group(day, group, told=("AVG", "AVG", None))
+    for row in day.of("assignment_fairness", consumer_group=group):
+        row["reporting_client_count"] = 3
+
+
+@fault()
+def member_without_a_report(day: StagedDay, group: str) -> None:
+    add_group(day, group, told=("AVG", "AVG", None))
 
 
 @pytest.fixture(scope="module")

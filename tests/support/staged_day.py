@@ -6,6 +6,7 @@ Its assignments are written with two lines of arithmetic and not with `strategie
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
@@ -270,7 +271,6 @@ class StagedDay:
                     strategy_source="observed" if is_effective else "hypothetical",
                     is_effective=is_effective,
                     client_id=owner,
-                    client_connection_count=clients.count(owner),
                 )
                 if is_effective:
                     self.hold(group, topic, broker, queue_id, owner)
@@ -370,10 +370,46 @@ class StagedDay:
         lines = export_lines(self) if self.export is None else self.export
         show_rows(spark, "export_line", lines, "kind string, value string")
 
+    def _count_members(self) -> None:
+        """Sets the counts of connections and of members that report a strategy, except where a test has set them."""
+        connections = Counter(
+            (row["consumer_group"], row["broker_name"], row["client_id"])
+            for row in self.rows["consumer_connection"]
+        )
+        most: dict[tuple[str, str], int] = {}
+        for (group, _, client), count in connections.items():
+            most[group, client] = max(count, most.get((group, client), 0))
+        for proxied in self.rows["proxy_connection"]:
+            most.setdefault((proxied["consumer_group"], proxied["client_id"]), 1)
+        for row in self.rows["queue_assignment"]:
+            if row["client_connection_count"] is None and row["client_id"] is not None:
+                row["client_connection_count"] = most.get((row["consumer_group"], row["client_id"]))
+        for row in self.rows["assignment_fairness"]:
+            if row["reporting_client_count"] is None and row["group_state"] != "unknown":
+                row["reporting_client_count"] = sum(
+                    group == row["consumer_group"] and self._has_reported(group, client, row["topic"])
+                    for group, client in most
+                )
+
+    def _has_reported(self, group: str, client: str, topic: str) -> bool:
+        """Whether a member that subscribes to the topic reports its strategy."""
+        reports = [
+            row["strategy"] or row["strategy_class"]
+            for table in ("consumer_client", "client_process")
+            for row in self.of(table, consumer_group=group, client_id=client)
+            if row["reports_queues"] is not False
+            and not (row["consume_type"] == "CONSUME_ACTIVELY" and row["subscription_count"] == 0)
+        ]
+        topics = {
+            row["topic"] for row in self.of("client_subscription", consumer_group=group, client_id=client)
+        }
+        return any(reports) and (not topics or topic in topics)
+
     def measure(self, spark: SparkSession, statements: Sequence[str] = METRIC_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""
         complete(self)
         add_churn(self)
+        self._count_members()
         self.show_to(spark)
         staged = {name: spark.table(f"{table.layer}_{name}") for name, table in TABLES.items()}
         show_without(spark, staged, self.excluded_groups)
