@@ -22,6 +22,7 @@ from expectations.thresholds import (
     ASSUMED_CLIENT_LANGUAGE,
     ASSUMED_CLIENT_VERSION,
     CONSUME_FROM_LAST_SETTINGS,
+    KNOWN_RELEASE_PATTERN,
     MOST_KEPT_OFFSET_FILE_BYTES,
     MOST_OFFSET_FILE_BYTES,
     OFFSET_FILE_ORPHAN_AFTER_MS,
@@ -164,7 +165,6 @@ _BETWEEN: Final = f"{_BLANKS},{_BLANKS}"
 _JAVA_ENTRY: Final = rf"\{{{_BLANKS}{_FIELD}{_BETWEEN}{_FIELD}{_BETWEEN}{_FIELD}{_BLANKS}\}}{_OFFSET}"
 _GO_FIELD: Final = rf'(?:\\"(?:topic|brokerName)\\":\\"{_NAME}\\"|\\"queueId\\":[0-9]{{1,9}})'
 _GO_ENTRY: Final = rf'"\{{{_GO_FIELD},{_GO_FIELD},{_GO_FIELD}\}}"{_OFFSET}'
-_KNOWN_RELEASE: Final = r"^(4[.][1-9][0-9]*|5[.][0-9]{1,3})[.][0-9]{1,3}(-SNAPSHOT|-incubating)?$"
 _FRAME: Final = (
     rf'^{_BLANKS}\{{{_BLANKS}"offsetTable"{_BLANKS}:{_BLANKS}\{{([E, \t\r\n]*)\}}{_BLANKS}\}}{_BLANKS}$'
 )
@@ -194,7 +194,7 @@ snapshot_of_index AS (
     {_FILES}, moment, captured_at, is_go, is_go OR client_language = 'GO' AS is_go_file, main, bak,
     -- Neither file is read if one is too large or no reader of the release is known.
     NOT coalesce(greatest(main.size_bytes, bak.size_bytes) > {MOST_OFFSET_FILE_BYTES}, FALSE)
-      AND coalesce(is_go OR client_language = 'GO' OR client_language = 'JAVA' AND rlike(client_version, {quoted(_KNOWN_RELEASE)}), FALSE)
+      AND coalesce(is_go OR client_language = 'GO' OR client_language = 'JAVA' AND rlike(client_version, {quoted(KNOWN_RELEASE_PATTERN)}), FALSE)
       AS is_readable
   FROM (
     SELECT *, IF(is_go, go_main, java_main) AS main, IF(is_go, go_bak, java_bak) AS bak

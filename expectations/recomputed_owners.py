@@ -5,7 +5,8 @@ whether a reason for a missing owner can be true, and how many connections and r
 the code of `strategies`, which this module must not use.
 
 Source of the rules: `AllocateMessageQueueAveragely`, `AllocateMessageQueueAveragelyByCircle`, `AllocateMessageQueueByConfig` and
-`AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0), `AllocateMessageQueueByMachineRoom` (Java from 4.8.0),
+`AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0), `AllocateMessageQueueByMachineRoom` (Java before and from 4.8.0),
+`AllocateByConfig`, `AllocateByMachineRoom` and `AllocateByMachineNearby` (Go: as Java, as Java before 4.8.0, and as AVG),
 `RebalanceImpl.rebalanceByTopic` (broadcasting members read every queue; both lists are sorted before they are divided).
 """
 
@@ -14,12 +15,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from expectations.configured_rule import RULE_PARAMETERS
 from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, text_or_null, violations_in
 from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
 from expectations.thresholds import (
     GRPC_CLIENT_ID_PATTERN,
+    KNOWN_RELEASE_PATTERN,
     NON_ASCII_PATTERN,
     REASONS_OF_RULES,
+    REASONS_WITHOUT_SHARES,
     STRATEGIES_OF_REASON,
     STRATEGIES_THAT_LEAVE_NOTHING_OUT,
 )
@@ -93,11 +97,14 @@ _RETRY: Final = "%RETRY%"
 
 # `room@broker` as Java splits it: two parts, ignoring empty parts at the end.
 _ROOM_AND_BROKER: Final = r"\A[^@]*@[^@]+@*\z"
+_ROOM_AND_BROKER_IN_GO: Final = r"\A[^@]*@[^@]*\z"
+"""The same as Go splits it, which keeps empty parts."""
+
 _RELEASE_OF_ROOMS: Final = r"^(4[.]([89]|[1-9][0-9])|[5-9]|[1-9][0-9])[.]"
 """The release from which MACHINE_ROOM divides only the queues of its rooms."""
 
 
-def _room(rule: str, name: str) -> str:
+def room_of(rule: str, name: str) -> str:
     """Return SQL of the machine room of a name by a `RoomRule`; null if the rule does not determine it."""
     # Among prefixes of one name the longest sorts last, so array_max selects it.
     prefix = f"array_max(filter(map_keys({rule}.prefixes), prefix -> startswith({name}, prefix)))"
@@ -108,66 +115,119 @@ def _room(rule: str, name: str) -> str:
     )
 
 
-_IS_INSIDE: Final = (
-    f"queue.broker_name RLIKE {quoted(_ROOM_AND_BROKER)} "
-    "AND array_contains(consumer_idcs, substring_index(queue.broker_name, '@', 1))"
-)
-_QUEUE_ROOM: Final = _room("broker_room", "queue.broker_name")
-_CLIENT_ROOM: Final = _room("consumer_room", "slot.client_id")
+def _is_inside(rule: str) -> str:
+    """Return a SQL boolean: MACHINE_ROOM serves the broker's room."""
+    return (
+        f"queue.broker_name RLIKE {quoted(_ROOM_AND_BROKER)} "
+        f"AND array_contains({rule}consumer_idcs, substring_index(queue.broker_name, '@', 1))"
+    )
+
+
 _NOBODY: Final = "filter(slots, slot -> FALSE)"
-# Queues and their clients: a room's queues are divided between its clients, those of a room without clients between all.
-_DIVISIONS: Final = f"""CASE
+
+
+def _divisions(rule: str, queues: str, is_nearby: str) -> str:
+    """Return SQL for queues and their clients: a room's queues are divided between its clients, those of a room without clients between all."""
+    queue_room, client_room = (
+        room_of(f"{rule}broker_room", "queue.broker_name"),
+        room_of(f"{rule}consumer_room", "slot.client_id"),
+    )
+    return f"""CASE
         WHEN strategy = '{_ROOM}' THEN array(
-          struct(filter(queues, queue -> {_IS_INSIDE}) AS queues, slots),
-          struct(filter(queues, queue -> NOT ({_IS_INSIDE})) AS queues, {_NOBODY} AS slots))
-        WHEN strategy = '{_NEARBY}' AND (
-          exists(queues, queue -> {_QUEUE_ROOM} IS NULL) OR exists(slots, slot -> {_CLIENT_ROOM} IS NULL)
-        ) THEN array(struct(queues, {_NOBODY} AS slots))
-        WHEN strategy = '{_NEARBY}' THEN transform(array_distinct(transform(queues, queue -> {_QUEUE_ROOM})), room -> struct(
-          filter(queues, queue -> {_QUEUE_ROOM} = room) AS queues,
-          IF(exists(slots, slot -> {_CLIENT_ROOM} = room), filter(slots, slot -> {_CLIENT_ROOM} = room), slots) AS slots))
-        ELSE array(struct(queues, slots))
+          struct(filter({queues}, queue -> {_is_inside(rule)}) AS queues, slots),
+          struct(filter({queues}, queue -> NOT ({_is_inside(rule)})) AS queues, {_NOBODY} AS slots))
+        WHEN {is_nearby} AND (
+          exists({queues}, queue -> {queue_room} IS NULL) OR exists(slots, slot -> {client_room} IS NULL)
+        ) THEN array(struct({queues} AS queues, {_NOBODY} AS slots))
+        WHEN {is_nearby} THEN transform(array_distinct(transform({queues}, queue -> {queue_room})), room -> struct(
+          filter({queues}, queue -> {queue_room} = room) AS queues,
+          IF(exists(slots, slot -> {client_room} = room), filter(slots, slot -> {client_room} = room), slots) AS slots))
+        ELSE array(struct({queues} AS queues, slots))
       END"""
+
 
 # Of n queues and c slots, by AVG the first n % c slots take n div c + 1 queues in a row, and the others n div c. By MACHINE_ROOM each
 # takes n div c in a row, and the first n % c one more from the end.
 _N: Final = "size(division.queues)"
 _C: Final = "greatest(size(division.slots), 1)"
-_SLOT: Final = (
-    f"CASE method WHEN 'AVG' THEN IF(place < ({_N} % {_C}) * ({_N} div {_C} + 1), place div ({_N} div {_C} + 1), "
-    f"(place - {_N} % {_C}) div greatest({_N} div {_C}, 1)) "
-    f"WHEN '{_ROOM}' THEN IF(place < {_N} - {_N} % {_C}, place div greatest({_N} div {_C}, 1), place - {_N} + {_N} % {_C}) "
-    f"ELSE place % {_C} END"
-)
 # A duplicate client id takes the share of its first slot only.
 _OWNER: Final = (
     "IF(placed.slot > 0 AND get(division.slots, placed.slot - 1).client_id = get(division.slots, placed.slot).client_id, "
     "NULL, get(division.slots, placed.slot).client_id)"
 )
-_HELD: Final = f"""flatten(transform({_DIVISIONS}, division ->
+
+
+def _held(
+    rule: str = "", queues: str = "queues", method: str = "method", is_nearby: str = f"strategy = '{_NEARBY}'"
+) -> str:
+    """Return SQL for the owner of each queue by one rule for all clients in `slots`: array<struct<queue, owner>>."""
+    slot = (
+        f"CASE {method} WHEN 'AVG' THEN IF(place < ({_N} % {_C}) * ({_N} div {_C} + 1), place div ({_N} div {_C} + 1), "
+        f"(place - {_N} % {_C}) div greatest({_N} div {_C}, 1)) "
+        f"WHEN '{_ROOM}' THEN IF(place < {_N} - {_N} % {_C}, place div greatest({_N} div {_C}, 1), place - {_N} + {_N} % {_C}) "
+        f"ELSE place % {_C} END"
+    )
+    return f"""flatten(transform({_divisions(rule, queues, is_nearby)}, division ->
         transform(transform(
-          division.queues, (queue, place) -> struct(queue, CAST({_SLOT} AS INT) AS slot)),
+          division.queues, (queue, place) -> struct(queue, CAST({slot} AS INT) AS slot)),
           placed -> struct(placed.queue AS queue, {_OWNER} AS owner))))"""
+
+
+_SLOT_IDS: Final = "transform(slots, slot -> slot.client_id)"
+_RUN: Final = "(size(inside) div size(slots))"
+_IS_INSIDE_IN_GO: Final = (
+    f"queue.broker_name RLIKE {quoted(_ROOM_AND_BROKER_IN_GO)} "
+    "AND array_contains(class.rule.consumer_idcs, substring_index(queue.broker_name, '@', 1))"
+)
+# Java before 4.8.0 and Go: a run of all queues, as long as a share of the rooms' queues, and one of those that remain.
+_OF_WHOLE_LIST: Final = f"""flatten(transform(array(filter(all_queues, queue -> IF(class.is_go, {_IS_INSIDE_IN_GO}, {_is_inside("class.rule.")}))), inside ->
+          flatten(transform(filter(class.ids, id -> array_contains({_SLOT_IDS}, id)), id ->
+            flatten(transform(array(CAST(array_position({_SLOT_IDS}, id) AS INT) - 1), place ->
+              transform(concat(
+                slice(all_queues, place * {_RUN} + 1, {_RUN}),
+                slice(inside, size(slots) * {_RUN} + place + 1, IF(place < size(inside) % size(slots), 1, 0))),
+                queue -> struct(queue.broker_name, queue.queue_id, id AS client_id))))))))"""
+_METHOD_OF_CLASS: Final = (
+    f"IF(strategy = '{_NEARBY}', IF(class.is_go, 'AVG', class.rule.inner_strategy), strategy)"
+)
+_OF_ONE_RULE: Final = f"""transform(
+          filter({_held("class.rule.", "all_queues", _METHOD_OF_CLASS, f"strategy = '{_NEARBY}' AND NOT class.is_go")},
+            held -> array_contains(class.ids, held.owner)),
+          held -> struct(held.queue.broker_name, held.queue.queue_id, held.owner AS client_id))"""
+# Each class of members takes its part of what its rule gives to all.
+_DUE_BY_CLASSES: Final = f"""filter(flatten(transform(classes, class -> IF(strategy = '{_ROOM}' AND (class.is_go OR class.is_old),
+          {_OF_WHOLE_LIST},
+          {_OF_ONE_RULE}))), due -> NOT array_contains(unsubscribed, due.client_id))"""
+
+
+def _faults(missing: str, beside: str) -> str:
+    """Return SQL for faults from the pairs of queue and client that the rows do not have, and those that they have in vain."""
+    no_text = "CAST(NULL AS STRING)"
+    queue = (
+        "named_struct('key', encode('', 'UTF-16BE'), 'queue_id', pair.queue_id, 'client_id', {client}, "
+        f"'broker_name', pair.broker_name, 'reason', {no_text})"
+    )
+    return (
+        f"concat(transform({missing}, pair -> struct({queue.format(client=no_text)} AS queue, pair.client_id AS owner)), "
+        f"transform({beside}, pair -> struct({queue.format(client='pair.client_id')} AS queue, {no_text} AS owner)))"
+    )
+
+
+_FAULTS_BY_CLASSES: Final = _faults(
+    f"IF(arrays_overlap(reasons, array{quoted_list(REASONS_WITHOUT_SHARES)}), array(), array_except({_DUE_BY_CLASSES}, given))",
+    f"array_except(filter(given, pair -> array_contains(known_ids, pair.client_id)), {_DUE_BY_CLASSES})",
+)
 
 # The queues that clients on a broker's list take by their own lists, and the queues assigned to them.
 _OF_LISTS: Final = """flatten(transform(
         filter(lists_of_clients, part -> part.topic = topic AND exists(slots, slot -> slot.client_id = part.client_id)
           AND NOT array_contains(unsubscribed, part.client_id)),
         part -> transform(part.queue_ids, queue_id -> struct(part.broker_name, queue_id, part.client_id))))"""
-_LISTED_FAULTS: Final = f"""concat(
-        transform(
-          filter(array_except({_OF_LISTS}, given), due -> is_effective
-            OR exists(queues, queue -> queue.broker_name = due.broker_name AND queue.queue_id = due.queue_id)),
-          due -> struct(
-            named_struct('key', encode('', 'UTF-16BE'), 'queue_id', due.queue_id, 'client_id', CAST(NULL AS STRING),
-              'broker_name', due.broker_name, 'reason', CAST(NULL AS STRING)) AS queue,
-            due.client_id AS owner)),
-        transform(
-          array_except(given, {_OF_LISTS}),
-          taken -> struct(
-            named_struct('key', encode('', 'UTF-16BE'), 'queue_id', taken.queue_id, 'client_id', taken.client_id,
-              'broker_name', taken.broker_name, 'reason', CAST(NULL AS STRING)) AS queue,
-            CAST(NULL AS STRING) AS owner)))"""
+_LISTED_FAULTS: Final = _faults(
+    f"filter(array_except({_OF_LISTS}, given), due -> is_effective "
+    "OR exists(queues, queue -> queue.broker_name = due.broker_name AND queue.queue_id = due.queue_id))",
+    f"array_except(given, {_OF_LISTS})",
+)
 _IS_WRONG: Final = f"""CASE
         WHEN held.queue.client_id IS NOT NULL
           THEN NOT held.queue.client_id <=> held.owner OR array_contains(unsubscribed, held.queue.client_id)
@@ -233,7 +293,8 @@ reported_of_group AS (
     consumer_group, count(*) AS member_count, count(reported_strategy) AS reported_count, collect_set(reported_strategy) AS reported_strategies,
     count(DISTINCT client_language, coalesce(own_version, listed_version)) > 1
       OR bool_or(client_language IS NULL OR coalesce(own_version, listed_version) IS NULL) AS may_be_mixed,
-    NOT coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_other_language, bool_or(process_count > 1) AS has_processes,
+    NOT coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_other_language,
+    NOT coalesce(bool_and(client_language IN ('JAVA', 'GO')), FALSE) AS has_language_without_lists, bool_or(process_count > 1) AS has_processes,
     NOT coalesce(bool_and(coalesce(own_version, listed_version) RLIKE {quoted(_RELEASE_OF_ROOMS)}), FALSE) AS has_old_rooms
   FROM (
     SELECT consumer_group, client_id, max(client_language) AS client_language, max(client_version) AS listed_version
@@ -245,6 +306,41 @@ reported_of_group AS (
     GROUP BY consumer_group, client_id
   )
   LEFT JOIN drift_answer USING (consumer_group, client_id)
+  GROUP BY consumer_group
+),
+-- The members of a group with settings whose rule is known, by what their rules differ in.
+own_rule AS (
+  SELECT consumer_group, max(strategy) AS own_strategy, collect_list(class) AS classes, flatten(collect_list(class.ids)) AS known_ids
+  FROM (
+    SELECT
+      consumer_group, strategy,
+      struct(collect_set(client_id) AS ids, is_go, is_old, any_value(rule) AS rule) AS class
+    FROM (
+      SELECT
+        consumer_group, client_id, strategy, client_language = 'GO' AS is_go,
+        strategy = '{_ROOM}' AND client_language = 'JAVA' AND NOT client_version RLIKE {quoted(_RELEASE_OF_ROOMS)} AS is_old,
+        coalesce(get(filter(members, member -> member.client_id = client.client_id), 0).rule, struct({RULE_PARAMETERS})) AS rule
+      FROM (
+        SELECT
+          consumer_group, client_id,
+          coalesce(max(client_language), IF(max(reported_strategy) IS NULL, NULL, 'JAVA')) AS client_language,
+          coalesce(max(own_version), max(client_version)) AS client_version
+        FROM (
+          SELECT consumer_group, client_id, client_language, client_version FROM silver_consumer_connection
+          UNION ALL
+          SELECT consumer_group, client_id, client_language, client_version FROM silver_proxy_connection
+        )
+        LEFT JOIN drift_answer USING (consumer_group, client_id)
+        GROUP BY consumer_group, client_id
+      ) AS client
+      JOIN configured_rule USING (consumer_group)
+      WHERE client_language = 'GO'
+        OR client_language = 'JAVA' AND coalesce(client_version RLIKE {quoted(KNOWN_RELEASE_PATTERN)}, strategy <> '{_ROOM}')
+    )
+    -- Go counts a room that is listed twice twice.
+    WHERE NOT (is_go AND strategy = '{_ROOM}' AND size(array_distinct(rule.consumer_idcs)) < size(rule.consumer_idcs))
+    GROUP BY consumer_group, strategy, is_go, is_old, to_json(rule)
+  )
   GROUP BY consumer_group
 ),
 reported_strategy AS (
@@ -275,9 +371,14 @@ explained_assignment AS (
       WHEN strategy IN {quoted_list(_EVEN)} THEN TRUE
       WHEN rule_strategy IS NULL THEN FALSE
       WHEN strategy_source = 'hypothetical' THEN TRUE
+      WHEN strategy = '{_LISTED}' THEN NOT coalesce(has_language_without_lists, TRUE)
       ELSE NOT coalesce(has_other_language OR group_rule.has_member_parameters OR strategy = '{_ROOM}' AND has_old_rooms, TRUE)
     END AND (strategy <> '{_NEARBY}' OR inner_strategy IN {quoted_list(_EVEN)}) AS has_known_rule,
     filter(queues, queue -> queue.client_id IS NOT NULL) AS given_queues,
+    array_distinct(transform(queues, queue -> struct(queue.key AS key, queue.queue_id AS queue_id, queue.broker_name AS broker_name))) AS all_queues,
+    own_strategy <=> strategy AND strategy_source <> 'hypothetical' AND (strategy = '{_ROOM}'
+      OR strategy = '{_NEARBY}' AND forall(classes, class -> class.is_go OR class.rule.inner_strategy IN {quoted_list(_EVEN)})) AS has_classes,
+    classes, known_ids,
     size(lists) = 1 AND reported_count = member_count AND NOT has_processes AS is_all_reported,
     -- Clients in Go and C++ sort by byte, which is Java's order for ASCII.
     coalesce(is_odd AND has_other_language AND is_effective, FALSE) AS has_other_order,
@@ -293,6 +394,7 @@ explained_assignment AS (
   LEFT JOIN list_of_members USING (consumer_group)
   LEFT JOIN reported_of_group USING (consumer_group)
   LEFT JOIN reported_strategy USING (consumer_group)
+  LEFT JOIN own_rule USING (consumer_group)
   LEFT JOIN connection_of_member USING (consumer_group)
   LEFT JOIN subscriber_of_topic USING (consumer_group, topic)
   LEFT JOIN subscriber_of_group USING (consumer_group)
@@ -310,12 +412,13 @@ explained_assignment AS (
 held_against_lists AS (
   SELECT
     * EXCEPT (given),
-    IF(group_state = 'online' AND size(queues) > 0 AND has_known_rule AND NOT has_other_order, transform(lists, slots ->
-      IF(strategy = '{_LISTED}',
+    IF(group_state = 'online' AND size(queues) > 0 AND (has_known_rule OR has_classes) AND NOT has_other_order, transform(lists, slots -> CASE
+      WHEN strategy = '{_LISTED}' THEN
         IF(strategy_source <> 'hypothetical' AND arrays_overlap(reasons, array{quoted_list(REASONS_OF_RULES)}),
-          array(), {_LISTED_FAULTS}),
-        filter({_HELD}, held -> {_IS_WRONG}))
-    ), array()) AS faults_by_list
+          array(), {_LISTED_FAULTS})
+      WHEN has_known_rule THEN filter({_held()}, held -> {_IS_WRONG})
+      ELSE {_FAULTS_BY_CLASSES}
+    END), array()) AS faults_by_list
   FROM (
     SELECT
       * EXCEPT (given_queues),

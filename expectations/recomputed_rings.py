@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from expectations.configured_rule import RULE_PARAMETERS
 from expectations.model import Violation, quoted_list, violations_in
 from expectations.recomputed import KEPT, NOT_IN_ROUTE
-from expectations.recomputed_owners import OWNERS_RECOMPUTED
-from expectations.thresholds import DIVISION_REASONS, REASONS_OF_RULES
+from expectations.recomputed_owners import OWNERS_RECOMPUTED, room_of
+from expectations.thresholds import DIVISION_REASONS, REASONS_WITHOUT_SHARES
 
 _HASH: Final = "CONSISTENT_HASH"
+_NEARBY: Final = "MACHINE_ROOM_NEARBY"
 _DEFAULT_NODE_COUNT: Final = 10
 
 # The first four bytes of the MD5 hash as a number; in Go the CRC-32. The nodes of a second connection continue the numbering.
@@ -30,56 +32,79 @@ _QUEUE_TEXT: Final = (
 _QUEUE_HASH: Final = (
     f"IF(is_go, crc32(encode({_QUEUE_TEXT}, 'UTF-8')), conv(substr(md5({_QUEUE_TEXT}), 1, 8), 16, 10))"
 )
+_RING: Final = "consumer_group, strategy, is_own, ring_number"
 # The scan starts at the end of the ring: a node met before a queue follows it. In Java a node also follows its own hash.
-_FROM_THE_END: Final = "PARTITION BY consumer_group, is_own, list ORDER BY hash DESC, turn, slot, node"
+_FROM_THE_END: Final = f"PARTITION BY {_RING}, list, room ORDER BY hash DESC, turn, slot, node"
+_QUEUE_ROOM: Final = room_of("rule.broker_room", "broker_name")
+_CLIENT_ROOM: Final = room_of("rule.consumer_room", "slot.client_id")
+_EVERYBODY: Final = "''"
+"""The room of a ring of all clients; no rule gives it."""
 
 COMMON_TABLES: Final = f"""
--- A ring for each member list: by the group's own settings, and with the hypothetical settings of every group.
+-- The rings of a group: with the hypothetical settings of every group, and for each class of members by their own rule. With rooms,
+-- a ring has a part for each room, and one of all clients for the queues of rooms without clients.
 ring AS (
-  SELECT consumer_group, FALSE AS is_own, FALSE AS is_go, lists, coalesce(tried_count, {_DEFAULT_NODE_COUNT}) AS node_count
+  SELECT
+    consumer_group, '{_HASH}' AS strategy, FALSE AS is_own, 0 AS ring_number, FALSE AS is_go, lists,
+    coalesce(tried_count, {_DEFAULT_NODE_COUNT}) AS node_count, CAST(NULL AS ARRAY<STRING>) AS divider_ids, no_rule AS rule
   FROM list_of_members
-  CROSS JOIN (SELECT max(virtual_node_count) AS tried_count FROM configured_rule WHERE consumer_group IS NULL AND strategy = '{_HASH}')
-  UNION ALL
-  SELECT consumer_group, TRUE, has_go, lists, virtual_node_count
-  FROM list_of_members
-  JOIN configured_rule USING (consumer_group)
-  JOIN (
+  CROSS JOIN (
     SELECT
-      consumer_group, coalesce(bool_and(client_language = 'GO'), FALSE) AS has_go, coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_java
-    FROM (
-      SELECT consumer_group, client_language FROM silver_consumer_connection
-      UNION ALL
-      SELECT consumer_group, client_language FROM silver_proxy_connection
-    )
-    GROUP BY consumer_group
-  ) USING (consumer_group)
-  WHERE strategy = '{_HASH}' AND NOT has_member_parameters AND (has_java OR has_go AND is_odd IS FALSE AND virtual_node_count > 0)
+      max(IF(consumer_group IS NULL AND strategy = '{_HASH}', virtual_node_count, NULL)) AS tried_count,
+      max_by(struct({RULE_PARAMETERS}), 0) FILTER (WHERE FALSE) AS no_rule
+    FROM configured_rule
+  )
+  UNION ALL
+  SELECT consumer_group, strategy, FALSE, 0, FALSE, lists, rule.virtual_node_count, CAST(NULL AS ARRAY<STRING>), rule
+  FROM list_of_members
+  CROSS JOIN (
+    SELECT strategy, struct({RULE_PARAMETERS}) AS rule
+    FROM configured_rule WHERE consumer_group IS NULL AND strategy = '{_NEARBY}' AND inner_strategy = '{_HASH}'
+  )
+  UNION ALL
+  SELECT consumer_group, own_strategy, TRUE, ring_number, class.is_go, lists, class.rule.virtual_node_count, class.ids, class.rule
+  FROM list_of_members
+  JOIN own_rule USING (consumer_group)
+  LATERAL VIEW posexplode(classes) AS ring_number, class
+  WHERE NOT (is_odd AND exists(classes, class -> class.is_go)) AND (
+    own_strategy = '{_HASH}' AND (NOT class.is_go OR class.rule.virtual_node_count > 0)
+    OR own_strategy = '{_NEARBY}' AND forall(classes, class -> NOT class.is_go AND class.rule.inner_strategy = '{_HASH}'))
+),
+ring_list AS (
+  SELECT * FROM ring LATERAL VIEW posexplode(lists) AS list, slots
+  WHERE strategy = '{_HASH}' OR NOT exists(slots, slot -> {_CLIENT_ROOM} IS NULL)
 ),
 ring_point AS (
   SELECT
-    consumer_group, is_own, list, CAST({_NODE_HASH} AS BIGINT) AS hash, 1 AS turn, slot, node, client_id AS node_client,
+    {_RING}, list, room, CAST({_NODE_HASH} AS BIGINT) AS hash, 1 AS turn, slot, node, client_id AS node_client,
     CAST(NULL AS STRING) AS topic, CAST(NULL AS STRING) AS broker_name, CAST(NULL AS INT) AS queue_id,
-    CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS reason, CAST(NULL AS INT) AS list_count
+    CAST(NULL AS STRING) AS client_id, CAST(NULL AS STRING) AS reason, CAST(NULL AS INT) AS list_count, CAST(NULL AS ARRAY<STRING>) AS divider_ids
   FROM (
-    SELECT consumer_group, is_own, is_go, node_count, list, transform(slots, slot -> slot.client_id) AS ids
-    FROM ring LATERAL VIEW posexplode(lists) AS list, slots
+    SELECT {_RING}, is_go, node_count, list, room, transform(slots_of_room, slot -> slot.client_id) AS ids
+    FROM ring_list
+    LATERAL VIEW inline(concat(
+      array(struct({_EVERYBODY} AS room, slots)),
+      IF(strategy = '{_HASH}', array(), transform(array_distinct(transform(slots, slot -> {_CLIENT_ROOM})), room ->
+        struct(room, filter(slots, slot -> {_CLIENT_ROOM} = room) AS slots))))) AS room, slots_of_room
   )
   LATERAL VIEW posexplode(ids) AS slot, client_id
   LATERAL VIEW explode(slice(sequence(0, node_count), 1, node_count)) AS node
   UNION ALL
   SELECT
-    consumer_group, is_own, list, hash, IF(is_go, 0, 2), NULL, NULL, NULL, topic, broker_name, queue_id, client_id, reason, size(lists)
+    {_RING}, list, IF(exists(slots, slot -> {_CLIENT_ROOM} = {_QUEUE_ROOM}), {_QUEUE_ROOM}, {_EVERYBODY}), hash, IF(is_go, 0, 2), NULL, NULL, NULL,
+    topic, broker_name, queue_id, client_id, reason, size(lists), divider_ids
   FROM (
-    SELECT
-      consumer_group, is_own, is_go, lists, topic, broker_name, queue_id, client_id, reason, CAST({_QUEUE_HASH} AS BIGINT) AS hash
+    SELECT *, CAST({_QUEUE_HASH} AS BIGINT) AS hash
     FROM (
-      SELECT consumer_group, strategy_source <> 'hypothetical' AS is_own, topic, broker_name, queue_id, client_id, reason
+      SELECT consumer_group, strategy, strategy_source <> 'hypothetical' AS is_own, topic, broker_name, queue_id, client_id, reason
       FROM gold_queue_assignment
-      WHERE strategy = '{_HASH}' AND NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}', 'group_offline', 'members_unknown'), FALSE)
+      WHERE strategy IN ('{_HASH}', '{_NEARBY}')
+        AND NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}', 'group_offline', 'members_unknown'), FALSE)
+        -- A name without a room makes the strategy throw for all queues.
+        AND NOT (strategy = '{_NEARBY}' AND reason <=> 'strategy_failed')
     )
-    JOIN ring USING (consumer_group, is_own)
+    JOIN ring_list USING (consumer_group, strategy, is_own)
   )
-  LATERAL VIEW posexplode(lists) AS list, slots
 ),
 ring_owner AS (
   SELECT
@@ -90,26 +115,49 @@ ring_owner AS (
     ) AS owner
   FROM ring_point
 ),
+-- Members of each class take what its ring gives them.
+owned_by_classes AS (
+  SELECT
+    owned.* EXCEPT (due), topic = concat('%RETRY%', consumer_group) AS is_plain_retry, known_ids,
+    array_except(due, array_except(coalesce(known, array()), coalesce(subscribers, array()))) AS due
+  FROM (
+    SELECT
+      consumer_group, strategy, topic, list, max(list_count) AS list_count, broker_name, queue_id, collect_set(client_id) AS given,
+      max(reason) AS reason, collect_set(IF(array_contains(divider_ids, owner), owner, NULL)) AS due
+    FROM ring_owner
+    WHERE is_own AND topic IS NOT NULL
+    GROUP BY consumer_group, strategy, topic, list, broker_name, queue_id
+  ) AS owned
+  JOIN own_rule USING (consumer_group)
+  LEFT JOIN subscriber_of_topic USING (consumer_group, topic)
+  LEFT JOIN subscriber_of_group USING (consumer_group)
+),
 ring_fault AS (
-  SELECT ring_owner.*
+  SELECT consumer_group, strategy, topic, list, list_count, broker_name, queue_id, client_id, owner
   FROM ring_owner
   LEFT JOIN (SELECT DISTINCT consumer_group, client_id AS owner, TRUE AS is_known FROM silver_client_subscription)
     USING (consumer_group, owner)
   LEFT JOIN (SELECT DISTINCT consumer_group, topic, client_id AS owner, TRUE AS is_subscribed FROM silver_client_subscription)
     USING (consumer_group, topic, owner)
-  WHERE topic IS NOT NULL AND NOT client_id <=> owner
-    AND NOT (is_own AND coalesce(reason IN {quoted_list(REASONS_OF_RULES)}, FALSE))
+  WHERE NOT is_own AND topic IS NOT NULL AND NOT client_id <=> owner
     -- A client without a known subscription may have none: such a client id belongs to a proxy.
     AND NOT (reason <=> 'owner_not_subscribed' AND is_subscribed IS NULL
       AND (is_known OR topic = concat('%RETRY%', consumer_group)))
+  UNION ALL
+  SELECT consumer_group, strategy, topic, list, list_count, broker_name, queue_id, wrong_id, missing_id
+  FROM owned_by_classes
+  LATERAL VIEW inline(concat(
+    transform(array_except(array_intersect(given, known_ids), due), id -> struct(id AS wrong, CAST(NULL AS STRING) AS missing)),
+    IF(coalesce(reason IN {quoted_list(REASONS_WITHOUT_SHARES)}, FALSE) OR reason <=> 'owner_not_subscribed' AND is_plain_retry, array(),
+      transform(array_except(due, given), id -> struct(CAST(NULL AS STRING) AS wrong, id AS missing))))) AS wrong_id, missing_id
 ),
 -- Topics for which no member list explains all owners.
 wrong_ring AS (
   SELECT
-    consumer_group, topic, count(*) div count(DISTINCT list) AS fault_count,
+    consumer_group, strategy, topic, count(*) div count(DISTINCT list) AS fault_count,
     min(struct(list, broker_name, queue_id, client_id, owner)) AS first_fault
   FROM ring_fault
-  GROUP BY consumer_group, topic
+  GROUP BY consumer_group, strategy, topic
   HAVING count(DISTINCT list) = max(list_count)
 ),
 -- Members of a mixed group that report a strategy with known parameters: their queues, and the queues by that strategy.
@@ -152,7 +200,7 @@ QUERIES: Final = (
             Violation(
                 OWNERS_RECOMPUTED,
                 "TRUE",
-                f"{_SUBJECT}{_HASH}: queue ', first_fault.broker_name, '/', first_fault.queue_id, ' is given to ', "
+                f"{_SUBJECT}', strategy, ': queue ', first_fault.broker_name, '/', first_fault.queue_id, ' is given to ', "
                 "coalesce(first_fault.client_id, 'no client'), ', expected ', coalesce(first_fault.owner, 'no client'), "
                 "IF(fault_count > 1, concat(' (and ', fault_count - 1, ' more)'), ''))",
                 "fault_count",

@@ -81,6 +81,14 @@ REASONS_OF_RULES: Final = (
 )
 """Reasons that follow from members' own rules; never those of a strategy that is computed with one rule for all members."""
 
+REASONS_WITHOUT_SHARES: Final = tuple(
+    reason for reason in REASONS_OF_RULES if reason not in ("mixed_clients", "mixed_parameters")
+)
+"""Those of a queue that may belong to a member of which no share is known."""
+
+KNOWN_RELEASE_PATTERN: Final = r"^(4[.][1-9][0-9]{0,2}|5[.][0-9]{1,3})[.][0-9]{1,3}(-SNAPSHOT|-incubating)?$"
+"""Releases of the Java client of which the rules are known: 4.1.0 and later, before 6."""
+
 STRATEGIES_OF_REASON: Final[dict[str, tuple[str, ...]]] = {
     "not_in_config_list": ("CONFIG",),
     "queue_not_in_route": ("CONFIG", "MIXED"),

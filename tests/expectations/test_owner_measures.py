@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from expectations import metrics, recomputed_owners
-from tests.support.staged_day import BROKERS, Row, StagedDay
+from rebalance_ledger.rocketmq.message_queue import MessageQueue
+from strategies import get_strategy
+from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -272,6 +274,115 @@ def ring_without_an_owner(day: StagedDay, group: str) -> None:
     rows(day, group, "CONSISTENT_HASH")[0].update(client_id=None, reason="not_assigned_by_strategy")
 
 
+def add_classes(
+    day: StagedDay,
+    group: str,
+    strategy: str,
+    languages: dict[str, tuple[str, str]],
+    rule: dict[str, Any],
+    own: dict[str, dict[str, Any]],
+) -> None:
+    """A group of `rooms` whose members divide by one strategy, each by the rule of its language, release and parameters."""
+    clients = tuple(languages)
+    day.add_group(group, "rooms", clients)
+    members = {"members": own} if own else {}
+    day.configure(group, strategy=strategy, **rule, **members)
+    queues = [MessageQueue("rooms", broker, number) for broker, number in day.queues("rooms")]
+    takers: dict[MessageQueue, list[str | None]] = {queue: [] for queue in queues}
+    for client, (language, version) in languages.items():
+        for row in day.of("consumer_connection", consumer_group=group, client_id=client):
+            row.update(client_language=language, client_version=version)
+        day.of("consumer_client", consumer_group=group, client_id=client)[0]["strategy"] = (
+            strategy if language == "JAVA" else None
+        )
+        parameters = rule | own.get(client, {})
+        of_client = get_strategy(strategy, client_language=language, client_version=version, **parameters)
+        for queue in of_client.allocate(group, client, queues, sorted(clients)):
+            takers[queue].append(client)
+    for row in day.of("queue_assignment", consumer_group=group):
+        row.update(is_effective=False, strategy_source="hypothetical")
+    source = "observed" if all(language == "JAVA" for language, _ in languages.values()) else "configured"
+    for queue, of_queue in takers.items():
+        for client in of_queue or [None]:
+            day.add(
+                "queue_assignment",
+                consumer_group=group,
+                topic="rooms",
+                broker_name=queue.broker_name,
+                queue_id=queue.queue_id,
+                strategy=strategy,
+                strategy_source=source,
+                is_effective=True,
+                client_id=client,
+                reason=None if client else "mixed_parameters" if own else "mixed_clients",
+            )
+    day.rate(group, "rooms", strategy, clients)
+
+
+JAVA: Final = ("JAVA", "5.3.3")
+OLD_JAVA: Final = ("JAVA", "4.7.1")
+GO: Final = ("GO", "4.5.2")
+CLASSES: Final = {
+    "ring_of_java_and_go": (
+        "CONSISTENT_HASH",
+        {"c1": JAVA, "c2": GO, "c3": JAVA},
+        {"virtual_node_count": 10},
+        {},
+    ),
+    "ring_with_own_nodes": (
+        "CONSISTENT_HASH",
+        {"c1": JAVA, "c2": JAVA, "c3": JAVA},
+        {"virtual_node_count": 10},
+        {"c2": {"virtual_node_count": 50}},
+    ),
+    "rooms_of_java_and_go": (
+        "MACHINE_ROOM",
+        {"c1": JAVA, "c2": GO, "c3": OLD_JAVA},
+        {"consumer_idcs": ["hz"]},
+        {},
+    ),
+    "rooms_of_their_own": (
+        "MACHINE_ROOM",
+        {"c1": JAVA, "c2": JAVA, "c3": JAVA},
+        {"consumer_idcs": ["hz", "sh"]},
+        {"c3": {"consumer_idcs": ["sh"]}},
+    ),
+}
+
+
+def classes_in_order(name: str) -> Callable[[StagedDay, str], None]:
+    def plant(day: StagedDay, group: str) -> None:
+        add_classes(day, group, *CLASSES[name])
+
+    return plant
+
+
+def classes_with_an_owner_exchanged(name: str) -> Callable[[StagedDay, str], None]:
+    def plant(day: StagedDay, group: str) -> None:
+        add_classes(day, group, *CLASSES[name])
+        owned = [row for row in rows(day, group, CLASSES[name][0]) if row["client_id"]]
+        owned[0]["client_id"] = next(client for client in CLASSES[name][1] if client != owned[0]["client_id"])
+
+    return plant
+
+
+def classes_with_an_owner_less(name: str) -> Callable[[StagedDay, str], None]:
+    def plant(day: StagedDay, group: str) -> None:
+        add_classes(day, group, *CLASSES[name])
+        first = next(row for row in rows(day, group, CLASSES[name][0]) if row["client_id"])
+        first.update(client_id=None, reason="mixed_clients")
+        if CLASSES[name][3]:
+            first["reason"] = "mixed_parameters"
+
+    return plant
+
+
+for _name in CLASSES:
+    FAULTS[_name] = (classes_in_order(_name), set())
+    FAULTS[f"{_name}_exchanged"] = (classes_with_an_owner_exchanged(_name), {OWNERS})
+    FAULTS[f"{_name}_with_an_owner_less"] = (classes_with_an_owner_less(_name), {OWNERS})
+
+
 def add_mixed(day: StagedDay, group: str) -> None:
     """Two members divide by AVG and one in turns: each takes what its own strategy gives it."""
     add_group(day, group, told=("AVG", "AVG", "AVG_BY_CIRCLE"))
@@ -342,6 +453,10 @@ def measured(spark: SparkSession) -> dict[str, str]:
     day.add_topic("orders")
     day.add_topic("config", queues_per_broker=1)
     day.add_topic("ring")
+    day.add_route_answers("rooms", ("payload", "payload"))
+    for broker in ("hz@a", "hz@b", "sh@a"):
+        for nameserver in NAMESERVERS:
+            day.add_route(nameserver, "rooms", broker, 4)
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
     return {

@@ -37,6 +37,8 @@ class Case:
 
     name: str
     language: str
+    versions: dict[str, str]
+    """The release of each member."""
     strategy: str
     rule: dict[str, Any]
     queues: list[tuple[str, str, int]]
@@ -76,9 +78,10 @@ def settings_of(strategy: str, params: dict[str, Any], client_ids: list[str]) ->
         return None if params["consumeridcs"] is None else {"consumer_idcs": params["consumeridcs"]}
     if strategy == "MACHINE_ROOM_NEARBY":
         rooms = {"broker_room": params["broker_room"], "consumer_room": params["cid_room"]}
-        if params["inner"] not in ("AVG", "AVG_BY_CIRCLE"):
+        inner = settings_of(params["inner"], params.get("inner_params") or {}, client_ids)
+        if params["inner"] in (None, "CONFIG") or inner is None or None in rooms.values():
             return None
-        return {"inner": {"strategy": params["inner"]}} | {
+        return {"inner": {"strategy": params["inner"]} | inner} | {
             name: {"names": {key: room for key, room in names.items() if room and isinstance(room, str)}}
             for name, names in rooms.items()
         }
@@ -93,60 +96,121 @@ def settings_of(strategy: str, params: dict[str, Any], client_ids: list[str]) ->
     return {}
 
 
-def answered(case: dict[str, Any], language: str) -> list[Any] | None:
-    """What the members of the case answered; in Java those of the newest release."""
-    if language == "GO":
-        return [answer.get("positions") for answer in case["answers"]]
-    newest = [expected for expected in case["expect"] if "5.5.0" in expected["versions"]]
-    return newest[0].get("by_cid") if newest else None
+def java_answers(case: dict[str, Any], *releases: str) -> dict[str, Any]:
+    """What each member of the case answered, if members have these releases in turns."""
+    by_release = {
+        release: expected.get("by_cid") or [None] * len(case["asked"])
+        for expected in case["expect"]
+        for release in expected["versions"]
+    }
+    return {
+        client_id: by_release[releases[number % len(releases)]][number]
+        for number, client_id in enumerate(case["asked"])
+        if client_id
+    }
 
 
-def cases(language: str, file: str) -> Iterator[Case]:
-    """The first cases of each strategy that a staged day can hold."""
-    counts: Counter[str] = Counter()
+def go_rule(case: dict[str, Any]) -> dict[str, Any] | None:
+    """What a user says in the settings of a group of Go clients; None where settings cannot say it."""
+    rooms = case["consumeridcs"]
+    if case["strategy"] == "MACHINE_ROOM":
+        return {"consumer_idcs": rooms} if len(set(rooms)) == len(rooms) else None
+    if case["strategy"] == "MACHINE_ROOM_NEARBY":
+        return {
+            "inner": {"strategy": "AVG_BY_CIRCLE"},
+            "broker_room": {"names": {}},
+            "consumer_room": {"names": {}},
+        }
+    if case["strategy"] == "CONSISTENT_HASH":
+        return {"virtual_node_count": case["virtual_nodes"]} if case["virtual_nodes"] > 0 else None
+    return {}
+
+
+def raw_cases(file: str) -> Iterator[dict[str, Any]]:
     with gzip.open(GOLDEN / file, "rt", encoding="utf-8") as lines:
-        for raw in map(json.loads, lines):
-            strategy, client_ids = raw["strategy"], raw["cid_all"]
-            if counts[strategy] == CASES_OF_STRATEGY or not is_as_clients_ask(raw):
-                continue
-            if language == "GO":
-                if strategy != "CONSISTENT_HASH" or raw["virtual_nodes"] <= 0:
-                    continue
-                if not all(name.isascii() for name in (*client_ids, *(queue[1] for queue in raw["mq_all"]))):
-                    continue
-                params: dict[str, Any] = {"virtual_nodes": raw["virtual_nodes"]}
-            else:
-                params = raw.get("params") or {}
-            rule, answers = settings_of(strategy, params, client_ids), answered(raw, language)
-            by_client = dict(zip(raw["asked"], answers or [], strict=False))
-            # What is named beside the topic's queues is not one of its rows.
-            if rule is None or any(
-                not isinstance(by_client.get(client_id), list)
-                or not all(isinstance(position, int) for position in by_client[client_id])
-                for client_id in client_ids
-            ):
-                continue
-            counts[strategy] += 1
-            queues = [(topic, broker, queue_id) for topic, broker, queue_id in raw["mq_all"]]
-            yield Case(
-                f"{language}-{raw['id']}",
-                language,
-                strategy,
-                rule,
-                queues,
-                client_ids,
-                {client_id: by_client[client_id] for client_id in client_ids},
+        yield from filter(is_as_clients_ask, map(json.loads, lines))
+
+
+def java_cases(*releases: str, strategies: frozenset[str]) -> Iterator[Case]:
+    for raw in raw_cases("allocate.jsonl.gz"):
+        if raw["strategy"] in strategies:
+            rule = settings_of(raw["strategy"], raw.get("params") or {}, raw["cid_all"])
+            yield from case_of(raw, "JAVA", rule, java_answers(raw, *releases), releases)
+
+
+def go_cases() -> Iterator[Case]:
+    for raw in raw_cases("go_allocate.jsonl.gz"):
+        if all(name.isascii() for name in (*raw["cid_all"], *(queue[1] for queue in raw["mq_all"]))):
+            answers = dict(
+                zip(raw["asked"], (answer.get("positions") for answer in raw["answers"]), strict=True)
             )
+            yield from case_of(raw, "GO", go_rule(raw), answers, ("4.5.2",))
 
 
-CASES: Final = [*cases("JAVA", "allocate.jsonl.gz"), *cases("GO", "go_allocate.jsonl.gz")]
+def case_of(
+    raw: dict[str, Any],
+    language: str,
+    rule: dict[str, Any] | None,
+    answers: dict[str, Any],
+    releases: tuple[str, ...],
+) -> Iterator[Case]:
+    """The case if a staged day can hold it: what is named beside the topic's queues is not one of its rows."""
+    client_ids = raw["cid_all"]
+    if rule is not None and all(
+        isinstance(answers.get(client_id), list)
+        and all(isinstance(position, int) for position in answers[client_id])
+        for client_id in client_ids
+    ):
+        versions = {
+            client_id: releases[number % len(releases)] for number, client_id in enumerate(raw["asked"])
+        }
+        yield Case(
+            f"{language}-{raw['id']}",
+            language,
+            {client_id: versions[client_id] for client_id in client_ids},
+            raw["strategy"],
+            rule,
+            [(topic, broker, queue_id) for topic, broker, queue_id in raw["mq_all"]],
+            client_ids,
+            {client_id: answers[client_id] for client_id in client_ids},
+        )
+
+
+def first_of_each_strategy(cases: Iterator[Case]) -> Iterator[Case]:
+    counts: Counter[str] = Counter()
+    for case in cases:
+        counts[case.strategy] += 1
+        if counts[case.strategy] <= CASES_OF_STRATEGY:
+            yield case
+
+
+EVERY: Final = frozenset(
+    {"AVG", "AVG_BY_CIRCLE", "CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"}
+)
+ROOMS: Final = frozenset({"MACHINE_ROOM"})
+RINGS_OF_ROOMS: Final = (
+    case
+    for case in java_cases("5.5.0", strategies=frozenset({"MACHINE_ROOM_NEARBY"}))
+    if case.rule["inner"]["strategy"] == "CONSISTENT_HASH"
+)
+CASES: Final = [
+    *first_of_each_strategy(java_cases("5.5.0", strategies=EVERY)),
+    *first_of_each_strategy(RINGS_OF_ROOMS),
+    *first_of_each_strategy(java_cases("4.7.1", strategies=ROOMS)),
+    *first_of_each_strategy(java_cases("4.7.1", "5.5.0", strategies=ROOMS)),
+    *first_of_each_strategy(go_cases()),
+]
 
 
 def add_case(day: StagedDay, group: str, case: Case, owners: list[list[str]]) -> None:
     """A group whose members are those of the case, and whose rows say these owners."""
     (topic, _, _), *_ = case.queues
     for client_id in case.client_ids:
-        member = {"client_id": client_id, "client_language": case.language, "client_version": "5.5.0"}
+        member = {
+            "client_id": client_id,
+            "client_language": case.language,
+            "client_version": case.versions[client_id],
+        }
         day.add("consumer_connection", broker_name="broker-a", consumer_group=group, **member)
     told, source = (case.strategy, "observed") if case.language == "JAVA" else (None, "configured")
     for client_id in dict.fromkeys(case.client_ids):
@@ -195,7 +259,11 @@ def test_there_are_cases_of_every_strategy_and_language() -> None:
     counts = Counter((case.language, case.strategy) for case in CASES)
 
     assert set(counts) == {
+        ("GO", "AVG"),
+        ("GO", "AVG_BY_CIRCLE"),
         ("GO", "CONSISTENT_HASH"),
+        ("GO", "MACHINE_ROOM"),
+        ("GO", "MACHINE_ROOM_NEARBY"),
         ("JAVA", "AVG"),
         ("JAVA", "AVG_BY_CIRCLE"),
         ("JAVA", "CONFIG"),
@@ -203,7 +271,8 @@ def test_there_are_cases_of_every_strategy_and_language() -> None:
         ("JAVA", "MACHINE_ROOM"),
         ("JAVA", "MACHINE_ROOM_NEARBY"),
     }
-    assert min(counts.values()) >= 10
+    assert min(counts.values()) >= 5
+    assert min(count for (language, _), count in counts.items() if language == "JAVA") >= 10
 
 
 def test_what_rocketmq_answered_is_in_order(wrong_groups: set[str]) -> None:
