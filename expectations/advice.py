@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from expectations.finding import kind_of
-from expectations.suites import EXPECTATIONS
+from expectations.suites.all_suites import EXPECTATIONS
+from expectations.suites.finding import kind_of
 from expectations.verdict import outcome_of
 
 if TYPE_CHECKING:

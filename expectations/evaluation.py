@@ -11,15 +11,15 @@ import unicodedata
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from expectations.suites import EXPECTATIONS
-from expectations.thresholds import MOST_EXAMPLES
+from expectations.suites.all_suites import EXPECTATIONS
+from expectations.suites.thresholds import MOST_EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import date
 
-    from expectations.model import Expectation
     from expectations.policy import Rules
+    from expectations.suites.model import Expectation
     from rebalance_ledger.settings import Severity, Waiver
 
 _MOST_EXAMPLE_CHARACTERS: Final = 500
@@ -285,7 +285,7 @@ def _by_expectation(rows: Iterable[Mapping[str, Any]]) -> dict[str, _Measure]:
             )
         if expectation_id in measured:
             raise MeasureError(
-                f"The metric {expectation_id} occurs twice: compute it in one statement of expectations/metrics.py only."
+                f"The metric {expectation_id} occurs twice: compute it in one statement of expectations/suites/metrics.py only."
             )
         # NaN and infinity count as not measured; a range with one limit would accept an infinity.
         if observed is not None and math.isfinite(observed):

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from expectations.advice import advice_on
 from expectations.evaluation import one_line
-from expectations.suites import SUITES
+from expectations.suites.all_suites import SUITES
 from expectations.verdict import allowed_range, approval_text
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from expectations.evaluation import evaluate, idle_waivers
 from expectations.first_page import write_first_page
 from expectations.policy import Rules
 from expectations.quarantine import names
-from expectations.suites import SUITES
+from expectations.suites.all_suites import SUITES
 from expectations.verdict import Outcome, Verdict, VerdictName, idle_sentence, sentence_of, waiver_text
 from rebalance_ledger.settings import Approval, GateSettings
 

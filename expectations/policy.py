@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from expectations.assignment_fairness import EVEN_ENOUGH
-from expectations.finding import kind_of
-from expectations.suites import EXPECTATIONS
-from expectations.thresholds import FINDING_KINDS
+from expectations.suites.all_suites import EXPECTATIONS
+from expectations.suites.assignment_fairness import EVEN_ENOUGH
+from expectations.suites.finding import kind_of
+from expectations.suites.thresholds import FINDING_KINDS
 from rebalance_ledger.settings import GateNames
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from expectations.model import Expectation
+    from expectations.suites.model import Expectation
     from rebalance_ledger.settings import FairnessLimits, GateRule, GateSettings, Severity, Waiver
 
 GATE_NAMES: Final = GateNames(

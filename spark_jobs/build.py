@@ -18,10 +18,10 @@ if __name__ == "__main__":
 
 from pyspark.sql import functions as F
 
-from expectations import day_over_day
 from expectations.evaluation import evaluate
 from expectations.policy import GATE_NAMES, Rules
 from expectations.quarantine import groups_at_fault, names
+from expectations.suites import day_over_day
 from rebalance_ledger.exports.catalog import EarlierExport, earlier_exports
 from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
 from rebalance_ledger.result_file import write_result

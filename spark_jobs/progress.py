@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final
 
-from expectations.metrics import METRIC_STATEMENTS
+from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 
 if TYPE_CHECKING:

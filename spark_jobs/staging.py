@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.dataset as pads
 from pyspark.sql import functions as F
 
-from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
-from expectations.metrics import METRIC_SCHEMA, METRIC_STATEMENTS, SHARED_VIEWS
+from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
+from expectations.suites.metrics import METRIC_SCHEMA, METRIC_STATEMENTS, SHARED_VIEWS
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES, TABLES_OF_GROUPS
 from rebalance_ledger.warehouse.staging import write_excluded_groups

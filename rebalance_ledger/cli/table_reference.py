@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from expectations.judged_columns import NOT_JUDGED, judges_by_column
+from expectations.suites.judged_columns import NOT_JUDGED, judges_by_column
 from rebalance_ledger.tables import GOLD_TABLES, SILVER_TABLES, TABLE_VERSION_FIELDS
 from rebalance_ledger.warehouse.query import header_comment, views
 

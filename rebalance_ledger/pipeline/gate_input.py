@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from expectations import day_over_day
 from expectations.evaluation import evaluate, one_line
 from expectations.policy import Rules
 from expectations.quarantine import blocking, groups_at_fault, names
+from expectations.suites import day_over_day
 from rebalance_ledger.warehouse.day_comparison import compare
 from rebalance_ledger.warehouse.staging import read_measures, read_rest
 
@@ -31,7 +31,7 @@ class GateInput:
     """The input of one gate evaluation.
 
     Attributes:
-        measures: Rows of `expectations.model.METRIC_SCHEMA`.
+        measures: Rows of `expectations.suites.model.METRIC_SCHEMA`.
         baseline_ds: The day that they are compared with; None without a baseline.
         quarantined: Rows with the own columns of `gold.quarantined_group`: the groups that the metrics exclude, and why.
         notes: Reasons, one sentence each, why no group is quarantined although the settings request it.

@@ -2,7 +2,7 @@
 
 A finding is true, so it is published. Each function of `spark_jobs/findings` takes one relation and says, for every kind
 that can be seen in it, when, with which evidence and what to do. A new kind is a `case` there, a name in the gate's
-closed list with its severities (`expectations/thresholds.py`) and a page in `docs/findings/`; if it explains other kinds or is
+closed list with its severities (`expectations/suites/thresholds.py`) and a page in `docs/findings/`; if it explains other kinds or is
 explained by one, a line in `findings/explanations.py` and in the gate's list of them.
 """
 

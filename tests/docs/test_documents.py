@@ -10,7 +10,7 @@ import pytest
 import typer
 import yaml
 
-from expectations.thresholds import FINDING_CAUSES, FINDING_KIND_SEVERITIES, FINDING_KINDS
+from expectations.suites.thresholds import FINDING_CAUSES, FINDING_KIND_SEVERITIES, FINDING_KINDS
 from rebalance_ledger.cli.app import app
 from rebalance_ledger.settings import LedgerSettings, load_settings
 from rebalance_ledger.tables import GOLD_TABLES

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions
 
-from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
-from expectations.judged_columns import judges_by_column
-from expectations.metrics import METRIC_STATEMENTS
-from expectations.suites import EXPECTATIONS
+from expectations.suites.all_suites import EXPECTATIONS
+from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
+from expectations.suites.judged_columns import judges_by_column
+from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from spark_jobs.baseline import COMPARED_TABLES

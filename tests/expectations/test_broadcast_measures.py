@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import broadcast_offset, metrics
+from expectations.suites import broadcast_offset, metrics
 from tests.support.staged_day import Row, StagedDay, healthy_day
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import functions
 from test_altered_columns import another
 
-from expectations import broadcast_sources
-from expectations.metrics import METRIC_STATEMENTS
+from expectations.suites import broadcast_sources
+from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.layout import Warehouse

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import assignment_churn, metrics
+from expectations.suites import assignment_churn, metrics
 from tests.support.staged_churn import add_churn
 from tests.support.staged_day import Row, StagedDay
 from tests.support.staged_drift import add_drift

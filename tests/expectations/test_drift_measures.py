@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations import finding, metrics, ownership_drift, route_divergence
+from expectations.suites import finding, metrics, ownership_drift, route_divergence
 from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
 from tests.support.staged_drift import add_divergence, add_drift, add_findings
 from tests.support.staged_findings import explain, id_of, identify

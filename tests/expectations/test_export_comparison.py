@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import export_comparison, metrics
+from expectations.suites import export_comparison, metrics
 from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay, healthy_day
 from tests.support.staged_export import export_lines, failure, line
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import finding_facts, metrics
-from expectations.finding_text import KINDS_WITH_SENTENCE
-from expectations.thresholds import FINDING_KINDS
+from expectations.suites import finding_facts, metrics
+from expectations.suites.finding_text import KINDS_WITH_SENTENCE
+from expectations.suites.thresholds import FINDING_KINDS
 from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
 from tests.support.staged_day import StagedDay
 from tests.support.staged_facts import OF_REASONS, add_facts

@@ -15,7 +15,7 @@ import pytest
 
 from expectations.evaluation import MeasureError
 from expectations.gate import judge
-from expectations.suites import EXPECTATIONS
+from expectations.suites.all_suites import EXPECTATIONS
 from expectations.verdict import explain
 from rebalance_ledger.tables import GATE_RESULT
 

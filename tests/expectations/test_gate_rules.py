@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from expectations.gate import judge
-from expectations.suites import EXPECTATIONS
+from expectations.suites.all_suites import EXPECTATIONS
 from expectations.verdict import explain
 from rebalance_ledger.settings import GateSettings
 

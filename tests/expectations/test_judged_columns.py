@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from expectations.judged_columns import NOT_JUDGED, judges_by_column
-from expectations.suites import EXPECTATIONS
+from expectations.suites.all_suites import EXPECTATIONS
+from expectations.suites.judged_columns import NOT_JUDGED, judges_by_column
 from rebalance_ledger.tables import ALL_TABLES
 
 COLUMNS = {f"{table.name}.{column.name}" for table in ALL_TABLES for column in table.all_columns}

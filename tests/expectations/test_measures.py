@@ -19,10 +19,10 @@ from test_export_comparison import FAULTS as EXPORT_FAULTS
 from test_presence_measures import FAULTS as PRESENCE_FAULTS
 from test_sharing_measures import FAULTS as SHARING_FAULTS
 
-from expectations import broadcast_sources, every_table, finding_facts, recomputed_owners
-from expectations.metrics import METRIC_STATEMENTS
-from expectations.suites import EXPECTATIONS, SUITES
-from expectations.thresholds import MOST_EXAMPLES
+from expectations.suites import broadcast_sources, every_table, finding_facts, recomputed_owners
+from expectations.suites.all_suites import EXPECTATIONS, SUITES
+from expectations.suites.metrics import METRIC_STATEMENTS
+from expectations.suites.thresholds import MOST_EXAMPLES
 from tests.support.staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
 
 if TYPE_CHECKING:
@@ -1082,7 +1082,7 @@ def test_a_day_in_order_without_some_groups_is_in_order(spark: SparkSession) -> 
 
 
 def test_the_measures_are_text_that_costs_nothing_to_import() -> None:
-    code = "import sys, expectations.metrics; print({'great_expectations', 'pyspark', 'pandas'} & set(sys.modules))"
+    code = "import sys, expectations.suites.metrics; print({'great_expectations', 'pyspark', 'pandas'} & set(sys.modules))"
 
     done = subprocess.run(
         [sys.executable, "-c", code],

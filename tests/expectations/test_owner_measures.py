@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from expectations import metrics, recomputed_owners
+from expectations.suites import metrics, recomputed_owners
 from rebalance_ledger.rocketmq.message_queue import MessageQueue
 from strategies import get_strategy
 from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from expectations import metrics
+from expectations.suites import metrics
 from tests.support.staged_day import StagedDay
 
 if TYPE_CHECKING:

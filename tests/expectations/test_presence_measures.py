@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations import metrics, presence, thresholds
+from expectations.suites import metrics, presence, thresholds
 from rebalance_ledger.rocketmq import system_groups as groups
 from tests.support.staged_day import BROKERS, Row, StagedDay, healthy_day
 

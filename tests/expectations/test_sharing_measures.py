@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations import (
+from expectations.suites import (
     assignment_fairness,
     finding,
     metrics,

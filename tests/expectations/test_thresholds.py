@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations.suites import EXPECTATIONS, SUITES
-from expectations.thresholds import (
+from expectations.suites.all_suites import EXPECTATIONS, SUITES
+from expectations.suites.thresholds import (
     COVERING_STRATEGIES,
     DIVISION_REASONS,
     DRIFT_FINDING_KINDS,
@@ -32,7 +32,7 @@ from rebalance_ledger.tables import (
 )
 
 if TYPE_CHECKING:
-    from expectations.model import Suite
+    from expectations.suites.model import Suite
 
 _PAGE = Path(__file__).parents[2] / "docs" / "gate.md"
 

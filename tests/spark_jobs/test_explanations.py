@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations.thresholds import (
+from expectations.suites.thresholds import (
     FINDING_CAUSES_OF_GROUPS,
     FINDING_EXPLANATIONS,
     FINDING_KIND_SEVERITIES,
@@ -270,7 +270,7 @@ def test_a_milder_root_is_as_severe_as_the_worst_below_it_and_no_more(spark: Spa
 
 
 def test_queue_kinds_are_those_of_drift() -> None:
-    from expectations.thresholds import DRIFT_FINDING_KINDS
+    from expectations.suites.thresholds import DRIFT_FINDING_KINDS
 
     of_drift = {kind for kinds in DRIFT_FINDING_KINDS.values() for kind in kinds}
     assert of_drift == {*QUEUE_KINDS, "assignment_stale"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from expectations import thresholds
+from expectations.suites import thresholds
 from rebalance_ledger.rocketmq import system_topics as topic_names
 from strategies import RoomPart, Strategy, get_strategy
 from strategies.invariants import promise

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from expectations.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
-from expectations.metrics import METRIC_STATEMENTS
+from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
+from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.settings import ClusterSettings
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
 from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from expectations.suites import EXPECTATIONS
+from expectations.suites.all_suites import EXPECTATIONS
 from rebalance_ledger.cli.failures import BAD_INPUT, REFUSED
 from rebalance_ledger.tables import GATE_RESULT, QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse import commits

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import day_over_day
 from expectations.evaluation import evaluate
 from expectations.policy import Rules
+from expectations.suites import day_over_day
 from rebalance_ledger.settings import GateSettings
 from rebalance_ledger.tables import (
     EXPORT_RECORD,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations import day_over_day
 from expectations.gate import judge
-from expectations.suites import EXPECTATIONS
+from expectations.suites import day_over_day
+from expectations.suites.all_suites import EXPECTATIONS
 from rebalance_ledger.settings import GateSettings
 from rebalance_ledger.warehouse.day_comparison import compare
 from rebalance_ledger.warehouse.layout import Warehouse

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, quoted, subject_columns
-from expectations.thresholds import MOST_QUARANTINED_RATIO
+from expectations.suites.model import Expectation, Suite, quoted, subject_columns
+from expectations.suites.thresholds import MOST_QUARANTINED_RATIO
 from rebalance_ledger.tables import QUARANTINED_GROUP
 
 LEFT_OUT_ARE_FEW: Final = Expectation(

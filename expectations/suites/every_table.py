@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, quoted
+from expectations.suites.model import Expectation, Suite, quoted
 from rebalance_ledger.tables import (
     COMPUTED_GOLD_TABLES,
     OWNERSHIP_DRIFT,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, quoted_list, text_or_null, violations_in
-from expectations.thresholds import DOUBTFUL_OWNER_REASONS
+from expectations.suites.model import Expectation, Suite, Violation, quoted_list, text_or_null, violations_in
+from expectations.suites.thresholds import DOUBTFUL_OWNER_REASONS
 from rebalance_ledger.tables import ASSIGNMENT_CHURN
 
 ROWS_EQUAL_FAIRNESS: Final = Expectation(

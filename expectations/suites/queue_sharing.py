@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, text_or_null, violations_in
-from expectations.thresholds import GRPC_CLIENT_ID_PATTERN, REQUEST_MODE_SOURCES, REQUEST_MODES
+from expectations.suites.model import (
+    Expectation,
+    Suite,
+    Violation,
+    quoted,
+    quoted_list,
+    text_or_null,
+    violations_in,
+)
+from expectations.suites.thresholds import GRPC_CLIENT_ID_PATTERN, REQUEST_MODE_SOURCES, REQUEST_MODES
 from rebalance_ledger.tables import QUEUE_SHARING
 
 SHARED_QUEUES_PRESENT: Final = Expectation(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
-from expectations.thresholds import (
+from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
+from expectations.suites.thresholds import (
     GROUP_STATE_REASONS,
     GROUP_STATES,
     PROXY_HEARTBEAT_GROUP,

@@ -15,10 +15,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.configured_rule import RULE_PARAMETERS
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, text_or_null, violations_in
-from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
-from expectations.thresholds import (
+from expectations.suites.configured_rule import RULE_PARAMETERS
+from expectations.suites.model import (
+    Expectation,
+    Suite,
+    Violation,
+    quoted,
+    quoted_list,
+    text_or_null,
+    violations_in,
+)
+from expectations.suites.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
+from expectations.suites.thresholds import (
     GRPC_CLIENT_ID_PATTERN,
     KNOWN_RELEASE_PATTERN,
     NON_ASCII_PATTERN,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
-from expectations.thresholds import DIVERGENCE_STATES, ROUTE_DIFFERENCES
+from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
+from expectations.suites.thresholds import DIVERGENCE_STATES, ROUTE_DIFFERENCES
 from rebalance_ledger.tables import ROUTE_DIVERGENCE
 
 ANSWERS_ACCOUNTED: Final = Expectation(

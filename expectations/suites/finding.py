@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import (
+from expectations.suites.model import (
     Expectation,
     Suite,
     Violation,
@@ -18,8 +18,8 @@ from expectations.model import (
     text_or_null,
     violations_in,
 )
-from expectations.presence import USERS_GROUP
-from expectations.thresholds import (
+from expectations.suites.presence import USERS_GROUP
+from expectations.suites.thresholds import (
     DRIFT_FINDING_KINDS,
     FINDING_CAUSES,
     FINDING_CAUSES_OF_GROUPS,

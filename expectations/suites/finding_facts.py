@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.finding_sources import FACT_TABLES, SOURCES, SUBJECT, numbers_of
-from expectations.finding_text import EVIDENCE_IS_OF_ROW
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
-from expectations.thresholds import FINDING_KINDS, FINDING_SEVERITIES
+from expectations.suites.finding_sources import FACT_TABLES, SOURCES, SUBJECT, numbers_of
+from expectations.suites.finding_text import EVIDENCE_IS_OF_ROW
+from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
+from expectations.suites.thresholds import FINDING_KINDS, FINDING_SEVERITIES
 from rebalance_ledger.tables import FINDING
 from rebalance_ledger.tables.finding_advice import (
     ADVICE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from expectations.thresholds import MOST_EXAMPLES
+from expectations.suites.thresholds import MOST_EXAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from expectations.every_table import STAGED_TABLES
-from expectations.model import Expectation, Suite
-from expectations.thresholds import (
+from expectations.suites.every_table import STAGED_TABLES
+from expectations.suites.model import Expectation, Suite
+from expectations.suites.thresholds import (
     LEAST_COMPARED_ROW_COUNT,
     LEAST_ROW_COUNT_LIKENESS,
     MOST_EXAMPLES,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, quoted_list, text_or_null, violations_in
-from expectations.presence import USERS_GROUP
-from expectations.thresholds import (
+from expectations.suites.model import Expectation, Suite, Violation, quoted_list, text_or_null, violations_in
+from expectations.suites.presence import USERS_GROUP
+from expectations.suites.thresholds import (
     BROADCAST_FINDING_KINDS,
     BROADCAST_OFFSET_STATES,
     OFFSET_FILE_FINDING_KINDS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from expectations import (
+from expectations.suites import (
     assignment_churn,
     assignment_fairness,
     broadcast_offset,
@@ -29,7 +29,7 @@ from expectations import (
 )
 
 if TYPE_CHECKING:
-    from expectations.model import Expectation, Suite
+    from expectations.suites.model import Expectation, Suite
 
 SUITES: Final[tuple[Suite, ...]] = (
     queue_assignment.SUITE,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from expectations.model import quoted, quoted_list
-from expectations.thresholds import GRPC_CLIENT_ID_PATTERN
+from expectations.suites.model import quoted, quoted_list
+from expectations.suites.thresholds import GRPC_CLIENT_ID_PATTERN
 
 SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
 """The subject columns of a finding."""

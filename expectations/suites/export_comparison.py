@@ -21,8 +21,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
-from expectations.thresholds import MOST_NOT_COMPARED_RATIO
+from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
+from expectations.suites.thresholds import MOST_NOT_COMPARED_RATIO
 from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.tables.silver.broker_setting import BROKER_SETTING
 from rebalance_ledger.tables.silver.client_process import CLIENT_PROCESS

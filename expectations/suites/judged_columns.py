@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Final
 
-from expectations.suites import EXPECTATIONS
+from expectations.suites.all_suites import EXPECTATIONS
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
 
 _AFTER: Final = "written from the verdict, after the day was judged"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, text_or_null
-from expectations.recomputed import STRATEGY_SUBJECT
-from expectations.thresholds import RATIO_TOLERANCE
+from expectations.suites.model import Expectation, Suite, Violation, text_or_null
+from expectations.suites.recomputed import STRATEGY_SUBJECT
+from expectations.suites.thresholds import RATIO_TOLERANCE
 from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS
 
 ROWS_EQUAL_ASSIGNMENT: Final = Expectation(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import quoted
+from expectations.suites.model import quoted
 
 _MOST_LISTED: Final = 5
 """Maximum number of names in a sentence and in `examples` or `seen_values`."""

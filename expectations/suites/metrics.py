@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations import (
+from expectations.suites import (
     assignment_churn,
     assignment_fairness,
     broadcast_offset,
@@ -36,8 +36,8 @@ from expectations import (
     recomputed_rings,
     route_divergence,
 )
-from expectations.model import METRIC_SCHEMA, metric_statement, violations_in
-from expectations.recomputed import judged_tables
+from expectations.suites.model import METRIC_SCHEMA, metric_statement, violations_in
+from expectations.suites.recomputed import judged_tables
 
 __all__ = ["METRIC_SCHEMA", "METRIC_STATEMENTS", "SHARED_VIEWS"]
 

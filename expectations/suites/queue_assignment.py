@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import (
+from expectations.suites.model import (
     Expectation,
     Suite,
     Violation,
@@ -18,9 +18,9 @@ from expectations.model import (
     subject_columns,
     violations_in,
 )
-from expectations.presence import USERS_GROUP
-from expectations.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
-from expectations.thresholds import (
+from expectations.suites.presence import USERS_GROUP
+from expectations.suites.recomputed import KEPT, NOT_IN_ROUTE, STRATEGY_SUBJECT
+from expectations.suites.thresholds import (
     COVERING_STRATEGIES,
     EXCUSED_UNOWNED_REASONS,
     ONE_OWNER_STRATEGIES,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, quoted, subject_columns, violations_in
-from expectations.thresholds import MOST_REJECTED_RATIO
+from expectations.suites.model import Expectation, Suite, Violation, quoted, subject_columns, violations_in
+from expectations.suites.thresholds import MOST_REJECTED_RATIO
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.group_presence import GROUP_PRESENCE
 from rebalance_ledger.tables.silver.observed_owner import OBSERVED_OWNER

@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, text_or_null, violations_in
-from expectations.thresholds import (
+from expectations.suites.model import (
+    Expectation,
+    Suite,
+    Violation,
+    quoted,
+    quoted_list,
+    text_or_null,
+    violations_in,
+)
+from expectations.suites.thresholds import (
     OWN_TOPIC_PREFIXES,
     RATIO_TOLERANCE,
     REPLY_TOPIC_SUFFIX,

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.configured_rule import RULE_PARAMETERS
-from expectations.model import Violation, quoted_list, violations_in
-from expectations.recomputed import KEPT, NOT_IN_ROUTE
-from expectations.recomputed_owners import OWNERS_RECOMPUTED, room_of
-from expectations.thresholds import DIVISION_REASONS, REASONS_WITHOUT_SHARES
+from expectations.suites.configured_rule import RULE_PARAMETERS
+from expectations.suites.model import Violation, quoted_list, violations_in
+from expectations.suites.recomputed import KEPT, NOT_IN_ROUTE
+from expectations.suites.recomputed_owners import OWNERS_RECOMPUTED, room_of
+from expectations.suites.thresholds import DIVISION_REASONS, REASONS_WITHOUT_SHARES
 
 _HASH: Final = "CONSISTENT_HASH"
 _NEARBY: Final = "MACHINE_ROOM_NEARBY"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from expectations.model import quoted
-from expectations.thresholds import (
+from expectations.suites.model import quoted
+from expectations.suites.thresholds import (
     DOUBTFUL_OWNER_REASONS,
     MACHINE_ROOM_ONE_OWNER_SINCE,
     NON_ASCII_PATTERN,
@@ -22,7 +22,7 @@ from expectations.thresholds import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from expectations.model import Violation
+    from expectations.suites.model import Violation
 
 STRATEGY_SUBJECT = "concat('group ', consumer_group, ', topic ', topic, ', strategy ', strategy)"
 """SQL that names the group, topic and strategy of a row of `judged`."""

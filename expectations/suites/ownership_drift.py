@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
-from expectations.presence import PROXY_TABLES, USERS_GROUP
-from expectations.thresholds import (
+from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
+from expectations.suites.presence import PROXY_TABLES, USERS_GROUP
+from expectations.suites.thresholds import (
     DOUBTFUL_OWNER_REASONS,
     DRIFT_CAUSES,
     DRIFT_FINDING_KINDS,
