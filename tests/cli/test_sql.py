@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from rebalance_ledger.cli import result_formats
@@ -239,6 +240,28 @@ class TestProcess:
         )
 
         assert done.stdout == "[]\n"
+
+    @pytest.mark.parametrize("name", ["rows.csv", "rows.json", "rows.parquet"])
+    def test_a_command_that_reads_tables_works_without_pandas(
+        self, shop_warehouse: str, tmp_path: Path, name: str
+    ) -> None:
+        program = (
+            "import atexit, sys; atexit.register(lambda: print('pandas' in sys.modules)); sys.argv[0] = 'ledger'; "
+            "from rebalance_ledger.cli.console import main; main()"
+        )
+        output = tmp_path / name
+        command = ["sql", "--warehouse", shop_warehouse, "--output", str(output), "FROM finding LIMIT 2"]
+
+        done = subprocess.run(
+            [sys.executable, "-c", program, *command],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+
+        assert done.stdout == "False\n"
+        assert duckdb.sql(f"FROM '{output}'").fetchall()
 
     def test_a_reader_that_leaves_early_is_no_error(self, shop_warehouse: str) -> None:
         program = (
