@@ -23,8 +23,6 @@ import typer
 from rich.console import Console
 
 from rebalance_ledger.cli.ask import ask, list_questions, question_names, question_sql
-from rebalance_ledger.cli.build_progress import build_progress, log_file
-from rebalance_ledger.cli.day_run import run_day
 from rebalance_ledger.cli.failures import failure_of
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql, show_tables
@@ -146,6 +144,9 @@ def run(
     settings: Settings = None,
 ) -> None:
     """Verify, build, gate and publish one day in one process, without Airflow."""
+    from rebalance_ledger.cli.build_progress import log_file
+    from rebalance_ledger.cli.day_run import run_day
+
     day = _day(cluster, ds, exports, warehouse, settings)
     log = log_file(cluster, day.ds)
     run_day(day, _stderr, lambda: _build(day, log), build_log=log)
@@ -845,6 +846,7 @@ def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location
 
 
 def _build(day: steps.Day, log: Path) -> None:
+    from rebalance_ledger.cli.build_progress import build_progress
     from spark_jobs.progress import LOGGER, RECORD_COUNT
 
     with build_progress(log, LOGGER, RECORD_COUNT):

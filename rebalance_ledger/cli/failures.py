@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
-from rebalance_ledger.notification.destination import NotificationError
 from rebalance_ledger.pipeline.steps import RefusedError, SetUpMissingError
 from rebalance_ledger.storage.location import InvalidLocationError
 from rebalance_ledger.warehouse.errors import (
@@ -32,7 +31,7 @@ _BAD_INPUTS: Final = (
     StagingError,
     SetUpMissingError,
 )
-_OUTSIDE: Final = (AdminClientError, NotificationError, UnreachableError, WriteError)
+_OUTSIDE: Final = (AdminClientError, UnreachableError, WriteError)
 
 
 class Failure(NamedTuple):
@@ -51,13 +50,14 @@ def failure_of(error: Exception) -> Failure | None:
     """Return how a command ends after this error; None for a defect of the ledger, of which the traceback is wanted."""
     if isinstance(error, RefusedError):
         return Failure(REFUSED, str(error))
-    # Few commands fail, and pydantic, which these modules use, takes time to import.
+    # Few commands fail, and pydantic and smtplib, which these modules use, take time to import.
     from rebalance_ledger.exports.manifest import ExportError  # noqa: PLC0415
+    from rebalance_ledger.notification.destination import NotificationError  # noqa: PLC0415
     from rebalance_ledger.settings import SettingsError  # noqa: PLC0415
 
     if isinstance(error, (*_BAD_INPUTS, ExportError, SettingsError)):
         return Failure(BAD_INPUT, str(error))
-    if isinstance(error, _OUTSIDE):
+    if isinstance(error, (*_OUTSIDE, NotificationError)):
         return Failure(CRASHED, str(error))
     if isinstance(error, OSError):
         # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
