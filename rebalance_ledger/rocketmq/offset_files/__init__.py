@@ -2,7 +2,8 @@
 
 What a file's bytes are to a client of a given release, which of two files it would start from, and the bytes that it would
 write. Each reader follows the classes of the library that the client reads with, because what these accept is decided by
-their steps; `tests/differential` holds them to the classes.
+their steps; `tests/differential` holds them to the classes. `fastjson1` and `fastjson2` are Java's libraries, `go_jsoniter`
+is Go's, `releases` says which client has which; `reading`, `start_up` and `writing` answer the three questions.
 
 Belongs here: bytes to offsets and back. Does not belong here: where files lie and how they came, what an offset means for
 its queue, and Spark.

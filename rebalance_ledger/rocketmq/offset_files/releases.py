@@ -22,7 +22,14 @@ from functools import lru_cache, partial
 from typing import Final, TypeAlias
 
 from rebalance_ledger.rocketmq.offset_files import charset as charsets
-from rebalance_ledger.rocketmq.offset_files import fastjson1, fastjson2
+from rebalance_ledger.rocketmq.offset_files.fastjson1 import offset_file as fastjson1_file
+from rebalance_ledger.rocketmq.offset_files.fastjson1.dialect import (
+    FASTJSON_1_2_69,
+    FASTJSON_1_2_69_NONEAUTOTYPE,
+    FASTJSON_1_2_76,
+    FASTJSON_1_2_83,
+)
+from rebalance_ledger.rocketmq.offset_files.fastjson2 import offset_file as fastjson2_file
 from rebalance_ledger.rocketmq.offset_files.outcome import Outcome
 from rebalance_ledger.rocketmq.versions import Language, Version
 
@@ -30,11 +37,11 @@ TextReader: TypeAlias = Callable[[str], Outcome]
 
 _UTF_8_SINCE: Final = Version(5, 0, 0)
 _BY_RELEASE: Final[tuple[tuple[Version, TextReader], ...]] = (
-    (Version(5, 4, 0), fastjson2.read),
-    (Version(5, 1, 0), partial(fastjson1.read, dialect=fastjson1.FASTJSON_1_2_83)),
-    (Version(4, 9, 4), partial(fastjson1.read, dialect=fastjson1.FASTJSON_1_2_69_NONEAUTOTYPE)),
-    (Version(4, 9, 0), partial(fastjson1.read, dialect=fastjson1.FASTJSON_1_2_76)),
-    (Version(0, 0, 0), partial(fastjson1.read, dialect=fastjson1.FASTJSON_1_2_69)),
+    (Version(5, 4, 0), fastjson2_file.read),
+    (Version(5, 1, 0), partial(fastjson1_file.read, dialect=FASTJSON_1_2_83)),
+    (Version(4, 9, 4), partial(fastjson1_file.read, dialect=FASTJSON_1_2_69_NONEAUTOTYPE)),
+    (Version(4, 9, 0), partial(fastjson1_file.read, dialect=FASTJSON_1_2_76)),
+    (Version(0, 0, 0), partial(fastjson1_file.read, dialect=FASTJSON_1_2_69)),
 )
 
 
@@ -83,7 +90,7 @@ def offset_format(client_version: str, client_language: str, platform_charset: s
     version = Version.parse(client_version)
     reader = next(reader for since, reader in _BY_RELEASE if version >= since)
     return OffsetFormat(
-        Layout.FASTJSON_2 if reader is fastjson2.read else Layout.FASTJSON_1,
+        Layout.FASTJSON_2 if reader is fastjson2_file.read else Layout.FASTJSON_1,
         "UTF-8" if version >= _UTF_8_SINCE else platform_charset,
         reader,
     )

@@ -3,15 +3,15 @@
 The readers that fastjson2 generates for `OffsetSerializeWrapper` and `MessageQueue`, `ObjectReaderImplMapTyped` for the
 table, and `FieldReader` for a field whose name is not written the usual way.
 
-Belongs here: text to table. Does not belong here: characters (`fastjson2_reader`), bytes and files.
+Belongs here: text to table. Does not belong here: characters (`reader`), bytes and files.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson2_characters import END
-from rebalance_ledger.rocketmq.offset_files.fastjson2_reader import Reader
+from rebalance_ledger.rocketmq.offset_files.fastjson2.characters import END
+from rebalance_ledger.rocketmq.offset_files.fastjson2.reader import Reader
 from rebalance_ledger.rocketmq.offset_files.java_values import code_units, joined
 from rebalance_ledger.rocketmq.offset_files.outcome import (
     Doubt,

@@ -1,7 +1,7 @@
 """Objects that are not wanted, as fastjson 1 reads them: `parseObject(Map, Object)` of `DefaultJSONParser`.
 
 Belongs here: names, members, type names and references of such an object. Does not belong here: other values
-(`fastjson1_parser`), and objects of a class (`fastjson1_bean`).
+(`value_parser`), and objects of a class (`deserializers.bean`).
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_characters import END
-from rebalance_ledger.rocketmq.offset_files.fastjson1_parser import ValueParser
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import AnyValue, Container, Special, Value
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.characters import END
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.value_parser import ValueParser
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import AnyValue, Container, Special, Value
 from rebalance_ledger.rocketmq.offset_files.java_values import joined
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, RefusedError, UndecidedError
 
 if TYPE_CHECKING:
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_contexts import Context
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_dialect import Dialect
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.dialect import Dialect
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.contexts import Context
 
 _MOST_OBJECT_KEYS: Final = 513
 _VALUE_STARTS: Final = frozenset('"-0123456789')

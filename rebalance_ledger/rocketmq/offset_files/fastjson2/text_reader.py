@@ -1,14 +1,14 @@
 """Names, strings and words of fastjson2: `readFieldNameHashCode`, `readString`, `readBoolValue` and `nextIfNull`.
 
-Belongs here: where each ends, and its value. Does not belong here: numbers (`fastjson2_number_reader`), and the skipping
-of what is not wanted (`fastjson2_reader`).
+Belongs here: where each ends, and its value. Does not belong here: numbers (`number_reader`), and the skipping
+of what is not wanted (`reader`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson2_characters import (
+from rebalance_ledger.rocketmq.offset_files.fastjson2.characters import (
     BACKSLASH,
     BYTE_MAX,
     COLON,

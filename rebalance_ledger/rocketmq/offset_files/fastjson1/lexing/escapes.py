@@ -1,6 +1,6 @@
 """Escapes in the strings of fastjson 1.
 
-Belongs here: what an escape stands for. Does not belong here: where a string ends (`fastjson1_literals`).
+Belongs here: what an escape stands for. Does not belong here: where a string ends (`literals`).
 """
 
 from __future__ import annotations

@@ -1,21 +1,26 @@
 """Fields and offsets as fastjson 1 reads them: `LongCodec`, `IntegerCodec` and `StringCodec`.
 
 Belongs here: the value at a parser's token as a long, an int or a text. Does not belong here: what another value is cast
-to (`fastjson1_casts`).
+to (`casts`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_casts import cast_to_int, cast_to_long, int_of, long_of
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Container, Number, Value
+from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.casts import (
+    cast_to_int,
+    cast_to_long,
+    int_of,
+    long_of,
+)
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import Container, Number, Value
 from rebalance_ledger.rocketmq.offset_files.java_values import BigDecimal
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, UndecidedError
 
 if TYPE_CHECKING:
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_parser import ValueParser
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.value_parser import ValueParser
 
 
 def read_long(parser: ValueParser) -> int | None:

@@ -1,7 +1,7 @@
 """The releases of fastjson 1, and the type names that each allows: `ParserConfig.checkAutoType`.
 
 Belongs here: what differs between releases, and the rules for `@type`. Does not belong here: where a type name may stand
-in a text (`fastjson1_parser`, `fastjson1_bean`).
+in a text (`parsing.object_parser`, `deserializers.bean`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Conversions of fastjson 1 to `long` and `int`: `TypeUtils`.
 
-Belongs here: a value to a whole number. Does not belong here: the tokens that a value is read from (`fastjson1_codecs`).
+Belongs here: a value to a whole number. Does not belong here: the tokens that a value is read from (`codecs`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Container, Number, Value
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import Container, Number, Value
 from rebalance_ledger.rocketmq.offset_files.java_values import (
     INT_MAX,
     INT_MIN,
@@ -21,7 +21,7 @@ from rebalance_ledger.rocketmq.offset_files.java_values import (
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, RefusedError, UndecidedError
 
 if TYPE_CHECKING:
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_dialect import Dialect
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.dialect import Dialect
 
 _ATOMIC_FIELDS: Final = frozenset({"andIncrement", "andDecrement"})
 _PRINTABLE_SCALE: Final = 100

@@ -1,15 +1,15 @@
 """Strings, names and numbers of fastjson 1: `scanString`, `scanSymbol` and `scanNumber` of `JSONLexerBase`.
 
-Belongs here: where each ends, and its value. Does not belong here: which of them stands next (`fastjson1_tokenizer`).
+Belongs here: where each ends, and its value. Does not belong here: which of them stands next (`tokenizer`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_characters import DIGITS, END, CharacterCursor
-from rebalance_ledger.rocketmq.offset_files.fastjson1_escapes import ESCAPES, HEX, parsed_hex
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import CLOSING, Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.characters import DIGITS, END, CharacterCursor
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.escapes import ESCAPES, HEX, parsed_hex
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import CLOSING, Token
 from rebalance_ledger.rocketmq.offset_files.java_values import (
     INT_MAX,
     INT_MIN,

@@ -1,23 +1,23 @@
 """The table of an offset file as fastjson 1 reads it: `MapDeserializer`.
 
-Belongs here: queues and their offsets. Does not belong here: the fields of a queue (`fastjson1_queue`), and the wrapper
-around the table (`fastjson1_wrapper`).
+Belongs here: queues and their offsets. Does not belong here: the fields of a queue (`message_queue`), and the wrapper
+around the table (`wrapper`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_codecs import read_long
-from rebalance_ledger.rocketmq.offset_files.fastjson1_object_parser import Parser
-from rebalance_ledger.rocketmq.offset_files.fastjson1_queue import QueueDeserializer
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import AnyValue, Queue, Table
+from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.codecs import read_long
+from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.message_queue import QueueDeserializer
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.object_parser import Parser
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import AnyValue, Queue, Table
 from rebalance_ledger.rocketmq.offset_files.outcome import RefusedError
 
 if TYPE_CHECKING:
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_contexts import Context
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_parser import ValueParser
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.contexts import Context
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.value_parser import ValueParser
 
 
 class TableDeserializer:

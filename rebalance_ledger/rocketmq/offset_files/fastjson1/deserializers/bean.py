@@ -3,7 +3,7 @@
 A generated reader holds the fields in alphabetical order and takes them one after the other; `JavaBeanDeserializer` reads
 everything else than the expected.
 
-Belongs here: what is the same for `OffsetSerializeWrapper` (`fastjson1_wrapper`) and `MessageQueue` (`fastjson1_queue`).
+Belongs here: what is the same for `OffsetSerializeWrapper` (`wrapper`) and `MessageQueue` (`message_queue`).
 Does not belong here: their fields.
 """
 
@@ -12,15 +12,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_contexts import remove_backslashes
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Match, Token
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import AnyValue, Bean
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Match, Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.contexts import remove_backslashes
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import AnyValue, Bean
 from rebalance_ledger.rocketmq.offset_files.java_values import joined
 from rebalance_ledger.rocketmq.offset_files.outcome import RefusedError
 
 if TYPE_CHECKING:
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_contexts import Context
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_parser import ValueParser
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.contexts import Context
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.value_parser import ValueParser
 
 BeanT = TypeVar("BeanT", bound=Bean)
 

@@ -1,15 +1,15 @@
 """A `MessageQueue` as fastjson 1 reads it.
 
 Belongs here: the reader that fastjson generates for the class. Does not belong here: what it shares with that of
-`OffsetSerializeWrapper` (`fastjson1_bean`).
+`OffsetSerializeWrapper` (`bean`).
 """
 
 from __future__ import annotations
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_bean import BeanDeserializer, FieldMatch
-from rebalance_ledger.rocketmq.offset_files.fastjson1_codecs import read_int, read_text
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Match
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Queue
+from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.bean import BeanDeserializer, FieldMatch
+from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.codecs import read_int, read_text
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Match
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import Queue
 
 
 class QueueDeserializer(BeanDeserializer[Queue]):

@@ -5,7 +5,7 @@ units (`JSONReaderUTF16`); on Java 8 both are. Bytes have signs in Java, and fas
 count as blanks in many places (U+00A0 like a space, and U+00C8 too). Arrays that are read beyond their end throw.
 
 Belongs here: single characters, blanks, punctuation and comments. Does not belong here: names, strings
-(`fastjson2_text_reader`) and numbers (`fastjson2_number_reader`).
+(`text_reader`) and numbers (`number_reader`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The character that a lexer of fastjson 1 has in hand: `JSONScanner.next` and `charAt`, and what they move over.
 
-Belongs here: single characters, blanks and comments. Does not belong here: strings, numbers (`fastjson1_literals`) and
-tokens (`fastjson1_tokenizer`).
+Belongs here: single characters, blanks and comments. Does not belong here: strings, numbers (`literals`) and
+tokens (`tokenizer`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tokens of a text of fastjson 1: `nextToken` of `JSONLexerBase`, with the features that are on by default.
 
-Belongs here: which token stands next. Does not belong here: strings, names and numbers (`fastjson1_literals`), and the
-shortcuts that go past tokens (`fastjson1_lexer`).
+Belongs here: which token stands next. Does not belong here: strings, names and numbers (`literals`), and the
+shortcuts that go past tokens (`lexer`).
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_characters import BLANKS, DIGITS, END
-from rebalance_ledger.rocketmq.offset_files.fastjson1_literals import LiteralScanner
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import (
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.characters import BLANKS, DIGITS, END
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.literals import LiteralScanner
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import (
     CLOSING,
     OPENING,
     PUNCTUATION,

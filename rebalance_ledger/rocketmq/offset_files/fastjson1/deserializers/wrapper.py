@@ -1,15 +1,15 @@
 """An `OffsetSerializeWrapper` as fastjson 1 reads it.
 
 Belongs here: the reader that fastjson generates for the class. Does not belong here: what it shares with that of
-`MessageQueue` (`fastjson1_bean`), and the table (`fastjson1_table`).
+`MessageQueue` (`bean`), and the table (`table`).
 """
 
 from __future__ import annotations
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_bean import BeanDeserializer, FieldMatch
-from rebalance_ledger.rocketmq.offset_files.fastjson1_table import TableDeserializer
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Wrapper
+from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.bean import BeanDeserializer, FieldMatch
+from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.table import TableDeserializer
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import Wrapper
 
 
 class WrapperDeserializer(BeanDeserializer[Wrapper]):

@@ -1,7 +1,7 @@
 """A number of fastjson2 and what is made of it: `getNumber`, `getInt64Value` and `getInt32Value` of `JSONReader`.
 
 Belongs here: a number, and its conversions to text, `long` and `int`. Does not belong here: the characters that it is read
-from (`fastjson2_number_reader`).
+from (`number_reader`).
 """
 
 from __future__ import annotations

@@ -5,14 +5,14 @@ This follows the classes step by step, because what they accept is decided by th
 | Java | here |
 |---|---|
 | `JSON.parseObject`, `LocalFileOffsetStore.load` | this module |
-| the generated readers of `OffsetSerializeWrapper` and `MessageQueue` | `fastjson1_wrapper`, `fastjson1_queue` |
-| `JavaBeanDeserializer` behind them, for everything else than the expected | `fastjson1_bean` |
-| `MapDeserializer`, for the table | `fastjson1_table` |
-| `LongCodec`, `IntegerCodec`, `StringCodec`, and `TypeUtils` | `fastjson1_codecs`, `fastjson1_casts` |
-| `DefaultJSONParser`, for what is not wanted | `fastjson1_parser`, `fastjson1_object_parser` |
-| `ParseContext`, `ResolveTask` | `fastjson1_contexts` |
-| `ParserConfig` | `fastjson1_dialect` |
-| `JSONScanner`, `JSONLexerBase` | `fastjson1_lexer` |
+| the generated readers of `OffsetSerializeWrapper` and `MessageQueue` | `deserializers.wrapper`, `deserializers.message_queue` |
+| `JavaBeanDeserializer` behind them, for everything else than the expected | `deserializers.bean` |
+| `MapDeserializer`, for the table | `deserializers.table` |
+| `LongCodec`, `IntegerCodec`, `StringCodec`, and `TypeUtils` | `deserializers.codecs`, `deserializers.casts` |
+| `DefaultJSONParser`, for what is not wanted | `parsing.value_parser`, `parsing.object_parser` |
+| `ParseContext`, `ResolveTask` | `parsing.contexts` |
+| `ParserConfig` | `dialect` |
+| `JSONScanner`, `JSONLexerBase` | `lexing.lexer` |
 
 | RocketMQ | fastjson |
 |---|---|
@@ -21,22 +21,22 @@ This follows the classes step by step, because what they accept is decided by th
 | 4.9.7 | 1.2.69_noneautotype |
 | 5.3.3 | 1.2.83 |
 
-Belongs here: text to table. Does not belong here: characters (`fastjson1_lexer`), bytes and files.
+Belongs here: text to table. Does not belong here: characters (`lexing.lexer`), bytes and files.
 """
 
 from __future__ import annotations
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_dialect import (
+from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.wrapper import WrapperDeserializer
+from rebalance_ledger.rocketmq.offset_files.fastjson1.dialect import (
     FASTJSON_1_2_69,
     FASTJSON_1_2_69_NONEAUTOTYPE,
     FASTJSON_1_2_76,
     FASTJSON_1_2_83,
     Dialect,
 )
-from rebalance_ledger.rocketmq.offset_files.fastjson1_object_parser import Parser
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import AnyValue, Wrapper
-from rebalance_ledger.rocketmq.offset_files.fastjson1_wrapper import WrapperDeserializer
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.object_parser import Parser
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import AnyValue, Wrapper
 from rebalance_ledger.rocketmq.offset_files.java_values import code_units
 from rebalance_ledger.rocketmq.offset_files.outcome import (
     Doubt,

@@ -1,7 +1,7 @@
 """Values that are not wanted, as fastjson 1 reads them: `parse` and `parseArray` of `DefaultJSONParser`.
 
-Belongs here: values of any kind, arrays and sets. Does not belong here: objects (`fastjson1_object_parser`), and the
-fields and offsets that are wanted (`fastjson1_codecs` and the deserializers).
+Belongs here: values of any kind, arrays and sets. Does not belong here: objects (`object_parser`), and the
+fields and offsets that are wanted (`deserializers`).
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_contexts import Contexts
-from rebalance_ledger.rocketmq.offset_files.fastjson1_lexer import Lexer
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import Token
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import Container, Number, Special, Value
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.lexer import Lexer
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.contexts import Contexts
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import Container, Number, Special, Value
 from rebalance_ledger.rocketmq.offset_files.java_values import wrapped
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, RefusedError, UndecidedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rebalance_ledger.rocketmq.offset_files.fastjson1_dialect import Dialect
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.dialect import Dialect
 
 MAX_DEPTH: Final = 100
 """Objects and arrays inside one another that are followed in what is not wanted; RocketMQ's own files nest 3."""

@@ -1,7 +1,7 @@
 """The tokens of fastjson 1: `JSONToken`, and the results of shortcuts.
 
 Belongs here: kinds of tokens, and the characters that are tokens. Does not belong here: how a text is cut into them
-(`fastjson1_lexer`).
+(`lexer`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Contexts and references of fastjson 1: `ParseContext` and `ResolveTask`, and what `DefaultJSONParser` does with them.
 
 Belongs here: where a parser is, what references lead to, and when they are followed. Does not belong here: how a reference
-stands in a text (`fastjson1_object_parser`, `fastjson1_bean`, `fastjson1_table`).
+stands in a text (`object_parser`, `deserializers.bean`, `deserializers.table`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_values import (
+from rebalance_ledger.rocketmq.offset_files.fastjson1.values import (
     AnyValue,
     Container,
     Special,

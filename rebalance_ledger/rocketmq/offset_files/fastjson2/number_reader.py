@@ -1,6 +1,6 @@
 """Numbers of fastjson2, and what may stand in their place: `readNumber0` of `JSONReader`.
 
-Belongs here: where such a value ends, and its parts. Does not belong here: what is made of it (`fastjson2_number`).
+Belongs here: where such a value ends, and its parts. Does not belong here: what is made of it (`number`).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson2_characters import (
+from rebalance_ledger.rocketmq.offset_files.fastjson2.characters import (
     BACKSLASH,
     COMMA,
     DIGITS,
@@ -19,8 +19,8 @@ from rebalance_ledger.rocketmq.offset_files.fastjson2_characters import (
     SLASH,
     is_blank,
 )
-from rebalance_ledger.rocketmq.offset_files.fastjson2_number import Kind, Number
-from rebalance_ledger.rocketmq.offset_files.fastjson2_text_reader import TextReader
+from rebalance_ledger.rocketmq.offset_files.fastjson2.number import Kind, Number
+from rebalance_ledger.rocketmq.offset_files.fastjson2.text_reader import TextReader
 from rebalance_ledger.rocketmq.offset_files.java_values import wrapped
 from rebalance_ledger.rocketmq.offset_files.outcome import RefusedError
 

@@ -1,21 +1,14 @@
-r"""The characters of fastjson2: `JSONReader`, `JSONReaderUTF16` and `JSONReaderASCII` of 2.0.59, with the features that are on by default.
-
-| Java | here |
-|---|---|
-| values that are wanted: `readInt64Value`, `readInt32Value`, `readString`; others: `skipValue` | this module |
-| `readNumber0`; `getNumber`, `getInt64Value`, `getInt32Value` | `fastjson2_number_reader`; `fastjson2_number` |
-| `readFieldNameHashCode`, strings and words | `fastjson2_text_reader` |
-| `next`, `nextIfMatch`, `skipComment`; bytes or code units | `fastjson2_characters` |
+"""Values as fastjson2 reads or skips them: `readInt64Value`, `readInt32Value`, `readString` and `skipValue` of `JSONReader`.
 
 Belongs here: the reading of what is wanted, and the skipping of what is not. Does not belong here: the objects that are
-made (`fastjson2`).
+made (`offset_file`).
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from rebalance_ledger.rocketmq.offset_files.fastjson2_characters import (
+from rebalance_ledger.rocketmq.offset_files.fastjson2.characters import (
     BACKSLASH,
     BYTE_MAX,
     COLON,
@@ -27,14 +20,14 @@ from rebalance_ledger.rocketmq.offset_files.fastjson2_characters import (
     SIGNS,
     is_blank,
 )
-from rebalance_ledger.rocketmq.offset_files.fastjson2_number import int_of, long_of, text_of
-from rebalance_ledger.rocketmq.offset_files.fastjson2_number_reader import (
+from rebalance_ledger.rocketmq.offset_files.fastjson2.number import int_of, long_of, text_of
+from rebalance_ledger.rocketmq.offset_files.fastjson2.number_reader import (
     EXPONENT_MARKS,
     FLOAT_SUFFIXES,
     SUFFIXES,
     NumberReader,
 )
-from rebalance_ledger.rocketmq.offset_files.fastjson2_text_reader import unescape_letter
+from rebalance_ledger.rocketmq.offset_files.fastjson2.text_reader import unescape_letter
 from rebalance_ledger.rocketmq.offset_files.java_values import wrapped
 from rebalance_ledger.rocketmq.offset_files.outcome import Doubt, RefusedError, UndecidedError
 

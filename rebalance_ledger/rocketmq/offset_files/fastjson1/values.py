@@ -1,7 +1,7 @@
 """What fastjson 1 makes of an offset file: a wrapper with its table and queues, and the values of what is not wanted.
 
-Belongs here: the values, and what one holds of another. Does not belong here: how a text becomes one (`fastjson1_parser`
-and the deserializers), and conversions between them (`fastjson1_casts`).
+Belongs here: the values, and what one holds of another. Does not belong here: how a text becomes one (`parsing`
+and `deserializers`), and conversions between them (`deserializers.casts`).
 """
 
 from __future__ import annotations

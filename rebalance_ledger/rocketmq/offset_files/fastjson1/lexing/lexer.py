@@ -1,27 +1,14 @@
-r"""The characters of fastjson 1: `JSONLexerBase` and `JSONScanner` of 1.2.69 to 1.2.83, with the features that are on by default.
+"""The lexer of fastjson 1: the shortcuts of `JSONLexerBase` and `JSONScanner`, by which generated readers take a field at once.
 
-| Java | here |
-|---|---|
-| the shortcuts for generated readers: `scanType`, `matchField`, `scanFieldInt`, `scanFieldString` | this module |
-| `nextToken` and its kin of `JSONLexerBase` | `fastjson1_tokenizer` |
-| `scanString`, `scanSymbol`, `scanNumber` and the values of these | `fastjson1_literals`, `fastjson1_escapes` |
-| `next`, `charAt`, `skipWhitespace`, `skipComment` | `fastjson1_characters` |
-| `JSONToken`, `matchStat` | `fastjson1_tokens` |
-
-Belongs here: the shortcuts by which generated readers take a field at once. Does not belong here: what the tokens make
-(`fastjson1`).
-
-fastjson's lexer keeps more state than it needs, and what it accepts depends on that: the character in hand (`ch`) and
-the place (`position`) may part, a value that a shortcut has taken leaves the token from before it, and U+001A stands for
-the end of the text wherever it is. So the state is the same here.
+Belongs here: these shortcuts. Does not belong here: the next token of any kind (`tokenizer`).
 """
 
 from __future__ import annotations
 
-from rebalance_ledger.rocketmq.offset_files.fastjson1_characters import BLANKS, DIGITS, END
-from rebalance_ledger.rocketmq.offset_files.fastjson1_escapes import unescape
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokenizer import Tokenizer
-from rebalance_ledger.rocketmq.offset_files.fastjson1_tokens import CLOSING, Match, Token
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.characters import BLANKS, DIGITS, END
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.escapes import unescape
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokenizer import Tokenizer
+from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import CLOSING, Match, Token
 from rebalance_ledger.rocketmq.offset_files.java_values import wrapped
 from rebalance_ledger.rocketmq.offset_files.outcome import RefusedError
 
