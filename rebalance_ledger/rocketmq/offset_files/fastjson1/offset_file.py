@@ -1,39 +1,14 @@
-r"""An offset file as fastjson 1 reads it: `JSON.parseObject(text, OffsetSerializeWrapper.class)`.
+"""An offset file as fastjson 1 reads it: `JSON.parseObject(text, OffsetSerializeWrapper.class)`.
 
-This follows the classes step by step, because what they accept is decided by their steps:
-
-| Java | here |
-|---|---|
-| `JSON.parseObject`, `LocalFileOffsetStore.load` | this module |
-| the generated readers of `OffsetSerializeWrapper` and `MessageQueue` | `deserializers.wrapper`, `deserializers.message_queue` |
-| `JavaBeanDeserializer` behind them, for everything else than the expected | `deserializers.bean` |
-| `MapDeserializer`, for the table | `deserializers.table` |
-| `LongCodec`, `IntegerCodec`, `StringCodec`, and `TypeUtils` | `deserializers.codecs`, `deserializers.casts` |
-| `DefaultJSONParser`, for what is not wanted | `parsing.value_parser`, `parsing.object_parser` |
-| `ParseContext`, `ResolveTask` | `parsing.contexts` |
-| `ParserConfig` | `dialect` |
-| `JSONScanner`, `JSONLexerBase` | `lexing.lexer` |
-
-| RocketMQ | fastjson |
-|---|---|
-| 4.7.1 | 1.2.69 |
-| 4.9.3 | 1.2.76 |
-| 4.9.7 | 1.2.69_noneautotype |
-| 5.3.3 | 1.2.83 |
-
-Belongs here: text to table. Does not belong here: characters (`lexing.lexer`), bytes and files.
+Belongs here: the reading of a whole text, and what `LocalFileOffsetStore.load` does with the result. Does not belong here:
+the objects in it (`deserializers`).
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rebalance_ledger.rocketmq.offset_files.fastjson1.deserializers.wrapper import WrapperDeserializer
-from rebalance_ledger.rocketmq.offset_files.fastjson1.dialect import (
-    FASTJSON_1_2_69,
-    FASTJSON_1_2_69_NONEAUTOTYPE,
-    FASTJSON_1_2_76,
-    FASTJSON_1_2_83,
-    Dialect,
-)
 from rebalance_ledger.rocketmq.offset_files.fastjson1.lexing.tokens import Token
 from rebalance_ledger.rocketmq.offset_files.fastjson1.parsing.object_parser import Parser
 from rebalance_ledger.rocketmq.offset_files.fastjson1.values import AnyValue, Wrapper
@@ -49,14 +24,8 @@ from rebalance_ledger.rocketmq.offset_files.outcome import (
     UndecidedError,
 )
 
-__all__ = [
-    "FASTJSON_1_2_69",
-    "FASTJSON_1_2_69_NONEAUTOTYPE",
-    "FASTJSON_1_2_76",
-    "FASTJSON_1_2_83",
-    "Dialect",
-    "read",
-]
+if TYPE_CHECKING:
+    from rebalance_ledger.rocketmq.offset_files.fastjson1.dialect import Dialect
 
 
 def read(text: str, dialect: Dialect) -> Outcome:
