@@ -115,7 +115,7 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
         approved=messages["block"] if is_approved else [],
         warnings=messages["warn"],
         notes=list(map(idle_sentence, idle)),
-        data_docs_index=None if data_docs_dir is None else data_docs_dir / "index.html",
+        data_docs_index=None if data_docs_dir is None else str(data_docs_dir / "index.html"),
     )
     if data_docs_dir is not None:
         write_first_page(data_docs_dir, cluster, ds, judged)

@@ -13,7 +13,6 @@ from expectations.evaluation import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from expectations.evaluation import Evaluation
     from rebalance_ledger.settings import Waiver
@@ -40,7 +39,7 @@ class Verdict:
         approved: One sentence for each expectation of severity `block` that failed and was approved.
         warnings: One sentence for each failed expectation of severity `warn`.
         notes: Further sentences: each waiver that excuses nothing, and why no group was quarantined.
-        data_docs_index: First page of the Data Docs, if they were written.
+        data_docs_index: Path or URI of the first page of the Data Docs, if they were written.
     """
 
     verdict: VerdictName
@@ -50,7 +49,7 @@ class Verdict:
     approved: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    data_docs_index: Path | None = None
+    data_docs_index: str | None = None
 
 
 def sentence_of(result: dict[str, Any], evaluation: Evaluation) -> str:

@@ -775,11 +775,7 @@ def step(
             _warn_of_outdated_days(day.warehouse, cluster, day.exports)
         case StepName.REPORT:
             page = steps.report(day)
-            typer.echo(
-                f"Report: {page}"
-                if page is not None
-                else "The warehouse is in an object store, which has no pages: `ledger report` writes the report into a file."
-            )
+            typer.echo(f"Report: {page}")
             write_result(page=page)
 
 

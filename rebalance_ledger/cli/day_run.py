@@ -52,8 +52,7 @@ def run_day(day: steps.Day, console: Console, build: Callable[[], None], *, buil
         f"{changed} tables changed."
     )
     print_problems(day, console)
-    if page is not None:
-        console.print(f"Report: {page}", soft_wrap=True)
+    console.print(f"Report: {page}", soft_wrap=True)
 
 
 def print_problems(day: steps.Day, console: Console) -> None:

@@ -76,6 +76,7 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
     """
     from expectations.advice import advice_on
     from rebalance_ledger.cli.result_formats import WRITERS
+    from rebalance_ledger.warehouse.records import exists
 
     report = _load_latest(warehouse, cluster, ds)
     quarantined = [row | {"outcome": "quarantined", "severity": "block"} for row in report.quarantined]
@@ -90,7 +91,7 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
         if outcome_of(row) != "skipped":
             lines += ["", *_row_lines(row)]
     docs = warehouse.data_docs_index(cluster, ds)
-    if docs is not None and docs.is_file():
+    if exists(docs):
         lines += ["", f"All results as pages: {docs}"]
     sys.stdout.write("\n".join(visible(line) for line in lines) + "\n")
 

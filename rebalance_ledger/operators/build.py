@@ -22,9 +22,9 @@ from rebalance_ledger.operators.ledger import (
     StageCrashedError,
     StageRefusedError,
     arguments_for,
-    object_store_variables,
     places,
 )
+from rebalance_ledger.operators.object_store import object_store_variables
 from rebalance_ledger.result_file import RESULT_FILE_VARIABLE, read_result
 
 if TYPE_CHECKING:

@@ -32,6 +32,7 @@ from airflow.sdk.exceptions import (
 
 from rebalance_ledger.child_process import environment_of_child
 from rebalance_ledger.operators.flow import GOLD, cluster_of, day_of, partition_key
+from rebalance_ledger.operators.object_store import object_store_variables
 from rebalance_ledger.operators.pages import page_url
 from rebalance_ledger.result_file import RESULT_FILE_VARIABLE, read_result
 
@@ -125,35 +126,6 @@ def places(names: Sequence[str] = ("exports", "warehouse", "settings")) -> dict[
             )
         locations[place] = os.environ[variable]
     return locations
-
-
-def object_store_variables() -> dict[str, str]:
-    """Return the `AWS_*` variables of the connection in `LEDGER_OBJECT_STORE_CONNECTION`; an empty dict if it is not set.
-
-    In that case the variables of the worker's environment apply, and without those the role of the machine.
-
-    Raises:
-        AirflowFailException: If there is no such connection.
-    """
-    name = os.environ.get("LEDGER_OBJECT_STORE_CONNECTION")
-    if not name:
-        return {}
-    try:
-        connection = Connection.get(name)
-    except AirflowNotFoundException as error:
-        raise AirflowFailException(
-            f"There is no Airflow connection {name}, which LEDGER_OBJECT_STORE_CONNECTION names; add one of type aws, with access "
-            "key as login and secret key as password (see docs/object-store.md)."
-        ) from error
-    extra = connection.extra_dejson
-    variables = {
-        "AWS_ACCESS_KEY_ID": connection.login,
-        "AWS_SECRET_ACCESS_KEY": connection.password,
-        "AWS_SESSION_TOKEN": extra.get("aws_session_token"),
-        "AWS_REGION": extra.get("region_name"),
-        "AWS_ENDPOINT_URL": extra.get("endpoint_url"),
-    }
-    return {variable: value for variable, value in variables.items() if value}
 
 
 def settings_now() -> LedgerSettings:
@@ -379,7 +351,7 @@ class _PageOperator(LedgerStepOperator):
         finally:
             page = self.result.get("page")
             if page:
-                self.page_url = page_url(Path(page))
+                self.page_url = page_url(page)
 
 
 class DataDocsLink(BaseOperatorLink):

@@ -1,30 +1,36 @@
 """An Airflow plugin that serves the pages of days, Data Docs and reports, with Airflow's own authentication.
 
 What belongs here: addresses of pages, and who may read them. What does not: what is on a page (`expectations.first_page`,
-`rebalance_ledger.report`).
+`rebalance_ledger.report`), and where it is stored (`rebalance_ledger.warehouse.pages`).
 
-Airflow loads plugins in every process, and only the API server serves: so FastAPI is imported with the first request.
+Airflow loads plugins in every process, and only the API server serves: so FastAPI and Arrow are imported with the first request.
 """
 
 from __future__ import annotations
 
 import html
+import logging
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
 from airflow.sdk.configuration import conf
+from airflow.sdk.exceptions import AirflowFailException
 
 from rebalance_ledger.operators.flow import LEDGER_DAG_ID
+from rebalance_ledger.operators.object_store import object_store_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping, Sequence
 
     from fastapi import FastAPI
     from starlette.types import Receive, Scope, Send
+
+    from rebalance_ledger.warehouse.pages import DayPages, PageReader
+
+_log = logging.getLogger(__name__)
 
 PREFIX: Final = "/queue-ledger"
 _HEADERS: Final = {
@@ -32,31 +38,21 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache, private",
 }
-_MOST_DAYS: Final = 60
 _TITLE: Final = re.compile(r"<title>(?P<verdict>[^<:]*)")
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_PARTS_BELOW: Final = 3
 
 
-def page_url(page: Path) -> str:
-    """Return the address of a page below `<warehouse>/data_docs`.
+def page_url(page: str) -> str:
+    """Return the address of a day's first page or report.
 
     It is below LEDGER_DATA_DOCS_URL if that is set, else on this Airflow's own server, where the plugin serves the page.
 
     Args:
-        page: File of the page.
+        page: Path or URI of the page, `<warehouse>/data_docs/<cluster>/<ds>/<name>`.
     """
-    below = quote(page.relative_to(data_docs_folder()).as_posix())
+    below = quote("/".join(page.rsplit("/", _PARTS_BELOW)[1:]))
     served_at = os.environ.get("LEDGER_DATA_DOCS_URL")
     return f"{served_at.rstrip('/')}/{below}" if served_at else f"{_airflow_path()}{PREFIX}/{below}"
-
-
-def data_docs_folder() -> Path:
-    """Return `<warehouse>/data_docs`.
-
-    Raises:
-        KeyError: LEDGER_WAREHOUSE is not set.
-    """
-    return Path(os.environ["LEDGER_WAREHOUSE"]).resolve() / "data_docs"
 
 
 def _airflow_path() -> str:
@@ -83,7 +79,7 @@ def _pages_app() -> FastAPI:
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity  # noqa: PLC0415
     from airflow.api_fastapi.core_api.security import requires_access_dag  # noqa: PLC0415
     from fastapi import Depends, FastAPI, HTTPException, Request  # noqa: PLC0415
-    from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response  # noqa: PLC0415
+    from fastapi.responses import HTMLResponse, RedirectResponse, Response  # noqa: PLC0415
 
     # Users who may see the runs of the DAG may see their results.
     may_read = requires_access_dag("GET", DagAccessEntity.RUN, LEDGER_DAG_ID)
@@ -102,42 +98,57 @@ def _pages_app() -> FastAPI:
             return RedirectResponse(get_auth_manager().get_url_login(next_url=str(request.url)))
         return Response("Not authenticated", status_code=401)
 
+    @app.exception_handler(AirflowFailException)
+    @app.exception_handler(OSError)
+    def say_unreadable(_: Request, error: Exception) -> Response:
+        """Answer without the reason, which may name hosts; it is in the log of the server."""
+        _log.error("The pages of days cannot be read: %s", error)
+        return Response(
+            "The pages cannot be read now; the log of Airflow's API server has the reason.",
+            status_code=503,
+            headers=_HEADERS,
+            media_type="text/plain",
+        )
+
     @app.get("/")
     def days() -> Response:
         """List the days with pages, the newest first."""
-        return HTMLResponse(_list_of_days(_folder_or_none()), headers=_HEADERS)
+        reader = _reader()
+        return HTMLResponse(_list_of_days(None if reader is None else reader.days()), headers=_HEADERS)
 
     @app.get("/{name:path}")
     def page(name: str) -> Response:
         """Return one page."""
-        folder = _folder_or_none()
-        file = None if folder is None else (folder / name).resolve()
-        if file is None or folder not in file.parents or file.suffix != ".html" or not file.is_file():
+        reader = _reader()
+        content = None if reader is None else reader.read(name)
+        if content is None:
             raise HTTPException(
                 404,
-                "There is no such page; the day was not computed here, or its pages were removed by retention.",
+                "There is no such page; the day was not computed here, its pages are being written, or retention removed them.",
             )
-        return FileResponse(file, headers=_HEADERS, media_type="text/html")
+        return HTMLResponse(content, headers=_HEADERS)
 
     return app
 
 
-def _folder_or_none() -> Path | None:
-    """Return the folder of the pages; None if the API server does not know it, or the warehouse is in an object store."""
-    warehouse = os.environ.get("LEDGER_WAREHOUSE", "")
-    return None if not warehouse or "://" in warehouse else data_docs_folder()
+def _reader() -> PageReader | None:
+    """Return the reader of the pages; None if the API server does not know the warehouse."""
+    from rebalance_ledger.warehouse.pages import PageReader  # noqa: PLC0415  # see the module's docstring
+
+    warehouse = os.environ.get("LEDGER_WAREHOUSE")
+    return PageReader(warehouse, object_store_variables()) if warehouse else None
 
 
-def _list_of_days(folder: Path | None) -> str:
-    if folder is None:
+def _list_of_days(days: Mapping[str, Sequence[DayPages]] | None) -> str:
+    if days is None:
         body = (
-            "<p>This server has no pages: LEDGER_WAREHOUSE is not set here, or it names an object store, which has none. "
+            "<p>This server has no pages: LEDGER_WAREHOUSE is not set here. "
             "<code>ledger report</code> writes the report of a published day.</p>"
         )
     else:
-        clusters = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
         body = (
-            "".join(_list_of_cluster(cluster) for cluster in clusters) or "<p>No day has been judged yet.</p>"
+            "".join(_list_of_cluster(cluster, pages) for cluster, pages in days.items())
+            or "<p>No day has been judged yet.</p>"
         )
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="UTF-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -147,29 +158,24 @@ def _list_of_days(folder: Path | None) -> str:
     )
 
 
-def _list_of_cluster(cluster: Path) -> str:
-    rows = "".join(_row_of_day(day) for day in _newest_days(cluster))
+def _list_of_cluster(cluster: str, days: Sequence[DayPages]) -> str:
+    rows = "".join(map(_row_of_day, days))
     return (
-        f"<h2>{html.escape(unquote(cluster.name))}</h2><table><thead><tr><th scope='col'>day</th><th scope='col'>gate</th>"
+        f"<h2>{html.escape(cluster)}</h2><table><thead><tr><th scope='col'>day</th><th scope='col'>gate</th>"
         f"<th scope='col'>report</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 
 
-def _newest_days(cluster: Path) -> Iterator[Path]:
-    days = sorted((path for path in cluster.iterdir() if _DAY.fullmatch(path.name)), reverse=True)
-    yield from days[:_MOST_DAYS]
-
-
-def _row_of_day(day: Path) -> str:
-    address = quote(f"{day.parent.name}/{day.name}")
+def _row_of_day(day: DayPages) -> str:
+    address = quote(day.folder)
     gate = report = "none"
-    if (day / "index.html").is_file():
-        match = _TITLE.search((day / "index.html").read_text(encoding="utf-8")[:4096])
+    if day.first_page_head is not None:
+        match = _TITLE.search(day.first_page_head)
         verdict = html.escape(html.unescape(match["verdict"])) if match else "Data Docs"
         gate = f'<a href="{address}/index.html">{verdict}</a>'
-    if (day / "report.html").is_file():
+    if day.has_report:
         report = f'<a href="{address}/report.html">report</a>'
-    return f"<tr><td>{day.name}</td><td>{gate}</td><td>{report}</td></tr>"
+    return f"<tr><td>{day.ds}</td><td>{gate}</td><td>{report}</td></tr>"
 
 
 class QueueLedgerPages(AirflowPlugin):

@@ -14,6 +14,7 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,10 +35,10 @@ class RefusedError(Exception):
     """The gate refused the day; `str()` says which table fails which expectation, with examples.
 
     Attributes:
-        page: First page of the Data Docs, if they were written.
+        page: Path or URI of the first page of the Data Docs, if they were written.
     """
 
-    def __init__(self, reason: str, page: Path | None) -> None:
+    def __init__(self, reason: str, page: str | None) -> None:
         super().__init__(reason)
         self.page = page
 
@@ -195,6 +196,7 @@ def gate(day: Day) -> Verdict:
     from rebalance_ledger.pipeline.gate_input import read_gate_input
     from rebalance_ledger.warehouse.approvals import read_approval
     from rebalance_ledger.warehouse.errors import QueryError
+    from rebalance_ledger.warehouse.pages import write_data_docs
     from rebalance_ledger.warehouse.publish import quarantine
     from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, read_build, write_verdict
 
@@ -204,19 +206,20 @@ def gate(day: Day) -> Verdict:
     check_inventory(stage)
     approval = read_approval(day.warehouse, day.cluster, day.ds, run_id)
     judged = read_gate_input(day.warehouse, day.cluster, day.ds, stage, settings)
-    docs = day.warehouse.data_docs_index(day.cluster, day.ds)
-    verdict = judge(
-        judged.measures,
-        cluster=day.cluster,
-        ds=day.ds,
-        run_id=run_id,
-        data_docs_dir=docs and docs.parent,
-        settings=settings,
-        baseline_ds=judged.baseline_ds,
-        quarantined=judged.quarantined,
-        approval=approval,
-    )
-    verdict = replace(verdict, notes=[*judged.notes, *verdict.notes])
+    with TemporaryDirectory(prefix="ledger-data-docs-") as folder:
+        verdict = judge(
+            judged.measures,
+            cluster=day.cluster,
+            ds=day.ds,
+            run_id=run_id,
+            data_docs_dir=Path(folder),
+            settings=settings,
+            baseline_ds=judged.baseline_ds,
+            quarantined=judged.quarantined,
+            approval=approval,
+        )
+        first_page = write_data_docs(day.warehouse, day.cluster, day.ds, Path(folder))
+    verdict = replace(verdict, notes=[*judged.notes, *verdict.notes], data_docs_index=first_page)
     write_verdict(
         day.warehouse, day.cluster, day.ds, stage, verdict.verdict, verdict.results, verdict.quarantined
     )
@@ -241,25 +244,21 @@ def publish(day: Day) -> Publication:
     return publish_day(day.warehouse, day.cluster, day.ds)
 
 
-def report(day: Day) -> Path | None:
-    """Write the metrics file, and the report of the published day beside its Data Docs; return the file of the report.
-
-    None if the warehouse is in an object store, which has no pages.
+def report(day: Day) -> str:
+    """Write the metrics file, and the report of the published day beside its Data Docs; return the place of the report.
 
     Raises:
         QueryError: The day is not published, or cannot be read.
         OSError: A file cannot be written.
     """
-    from rebalance_ledger.report.day_report import write_report
+    from rebalance_ledger.report.day_report import render_report
+    from rebalance_ledger.report.published_day import find_day
+    from rebalance_ledger.warehouse.pages import write_report
 
     write_metrics_file(day.warehouse)
-    docs = day.warehouse.data_docs_index(day.cluster, day.ds)
-    if docs is None:
-        return None
-    docs.parent.mkdir(parents=True, exist_ok=True)
-    page = docs.with_name("report.html")
-    write_report(day.warehouse.root, page, cluster=day.cluster, ds=day.ds, group=None)
-    return page
+    published = find_day(day.warehouse.root, day.cluster, day.ds)
+    page = render_report(day.warehouse.root, published, group=None)
+    return write_report(day.warehouse, day.cluster, day.ds, page)
 
 
 def write_metrics_file(warehouse: Warehouse) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow.fs as pafs
 
 from rebalance_ledger.storage.location import ObjectPath, file_system, is_object_store, variables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def storage_options(place: str) -> dict[str, str] | None:
@@ -27,8 +32,13 @@ def storage_options(place: str) -> dict[str, str] | None:
     return {**options, "AWS_CONDITIONAL_PUT": "etag"}
 
 
-def file_system_of(place: str) -> tuple[pafs.FileSystem, str]:
-    """Arrow's file system for a place, and the place's path in it."""
+def file_system_of(place: str, overrides: Mapping[str, str] | None = None) -> tuple[pafs.FileSystem, str]:
+    """Return Arrow's file system for a place, and the place's path in it.
+
+    Args:
+        place: a folder, or a URI in an object store.
+        overrides: `AWS_*` variables that take precedence over those of the environment.
+    """
     if is_object_store(place):
-        return file_system(), ObjectPath.of(place).key
+        return file_system(overrides), ObjectPath.of(place).key
     return pafs.LocalFileSystem(), place

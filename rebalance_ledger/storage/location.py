@@ -13,12 +13,12 @@ from __future__ import annotations
 import io
 import os
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyarrow import fs as pafs
 
@@ -52,17 +52,35 @@ def variables() -> dict[str, str]:
     return environment
 
 
-def file_system() -> pafs.FileSystem:
-    """Arrow's file system for the store; its paths are `bucket/name`."""
-    environment = variables()
-    return _file_system(environment.get("AWS_ENDPOINT_URL"), environment["AWS_REGION"])
+def file_system(overrides: Mapping[str, str] | None = None) -> pafs.FileSystem:
+    """Return Arrow's file system for the store; its paths are `bucket/name`.
+
+    Args:
+        overrides: `AWS_*` variables that take precedence over those of the environment.
+    """
+    settings = variables() | dict(overrides or {})
+    return _file_system(
+        settings.get("AWS_ENDPOINT_URL"),
+        settings["AWS_REGION"],
+        *(settings.get(f"AWS_{key}") for key in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")),
+    )
 
 
-@cache
-def _file_system(endpoint: str | None, region: str) -> pafs.FileSystem:
+@lru_cache(maxsize=8)
+def _file_system(
+    endpoint: str | None,
+    region: str,
+    access_key: str | None,
+    secret_key: str | None,
+    session_token: str | None,
+) -> pafs.FileSystem:
     from pyarrow import fs as pafs  # noqa: PLC0415  # most exports are on a disk, and need no Arrow to be read
 
-    return pafs.S3FileSystem(endpoint_override=endpoint, region=region)
+    # Without keys Arrow looks for the role of the machine.
+    keys = {"access_key": access_key, "secret_key": secret_key, "session_token": session_token}
+    return pafs.S3FileSystem(
+        endpoint_override=endpoint, region=region, **(keys if access_key and secret_key else {})
+    )
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -5,6 +5,7 @@
 <warehouse>/staging/<cluster>/<ds>/<attempt>/     one computation of a day, as Parquet; judged before it is published (see `staging`)
 <warehouse>/quarantine/gate_result              verdicts of days that were refused
 <warehouse>/approvals/<cluster>/<ds>.json       who approved the refused computation of a day, and why
+<warehouse>/data_docs/<cluster>/<ds>/           pages of the gate and the report of a day (see `pages`)
 ```
 A warehouse is a folder or a place in an object store (`s3a://…`); this module only joins names, it opens nothing.
 """
@@ -12,11 +13,10 @@ A warehouse is a folder or a place in an object store (`s3a://…`); this module
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from rebalance_ledger.storage.location import is_object_store, location_of
+from rebalance_ledger.storage.location import location_of
 
 if TYPE_CHECKING:
     from datetime import date
@@ -59,11 +59,18 @@ class Warehouse:
         """Return the file with the approval of a refused computation of a day."""
         return f"{self.root}/approvals/{path_segment(cluster)}/{ds.isoformat()}.json"
 
-    def data_docs_index(self, cluster: str, ds: date) -> Path | None:
-        """Return the first page of a day's Data Docs, or None for a warehouse in an object store, which has none."""
-        if is_object_store(self.root):
-            return None
-        return Path(self.root) / "data_docs" / path_segment(cluster) / ds.isoformat() / "index.html"
+    @property
+    def data_docs(self) -> str:
+        """The folder of all pages; see `pages`."""
+        return f"{self.root}/data_docs"
+
+    def pages(self, cluster: str, ds: date) -> str:
+        """Return the folder of a day's pages."""
+        return f"{self.data_docs}/{path_segment(cluster)}/{ds.isoformat()}"
+
+    def data_docs_index(self, cluster: str, ds: date) -> str:
+        """Return the first page of a day's Data Docs."""
+        return f"{self.pages(cluster, ds)}/index.html"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class RetentionPolicy(NamedTuple):
     Attributes:
         unreferenced: files of the published tables; for so long `ledger rollback` can go back.
         stages: stages of days, whether published or refused.
-        data_docs: pages of the gate.
+        data_docs: pages of days: Data Docs and reports.
     """
 
     unreferenced: timedelta
@@ -198,9 +198,9 @@ def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> 
 
 
 def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[MaintenanceAction]:
-    """Remove the gate's pages of days without later writes."""
+    """Remove the pages of days without later writes."""
     done: list[MaintenanceAction] = []
-    for place, file_count in _old_folders(f"{warehouse.root}/data_docs", before):
+    for place, file_count in _old_folders(warehouse.data_docs, before):
         done.append(MaintenanceAction("data_docs", place, file_count))
         if is_applied:
             file_system, path = file_system_of(place)

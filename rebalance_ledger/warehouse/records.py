@@ -155,7 +155,15 @@ def read_record(place: str, remedy: str) -> Record | None:
 
 def write_record(place: str, document: Mapping[str, Any]) -> None:
     """Write a small file in one step: a reader finds the old file or the new one, never a part."""
-    content = json.dumps(document, default=date.isoformat).encode()
+    write_file(place, json.dumps(document, default=date.isoformat).encode())
+
+
+def write_file(place: str, content: bytes) -> None:
+    """Write bytes as a file in one step, into a folder that exists or an object store.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     if is_object_store(place):  # An object appears when it is whole.
         file_system, path = file_system_of(place)
         with file_system.open_output_stream(path) as out:

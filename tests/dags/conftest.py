@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.airflow_home import airflow_home
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -106,15 +108,7 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
 @pytest.fixture(scope="session")
 def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of an Airflow whose home, and database, no other test run sees."""
-    environment = {
-        **os.environ,
-        "AIRFLOW_HOME": str(tmp_path_factory.mktemp("airflow")),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-    }
-    airflow = Path(sys.executable).with_name("airflow")
-    subprocess.run([airflow, "db", "migrate"], env=environment, check=True, capture_output=True)
-    return environment
+    return airflow_home(tmp_path_factory.mktemp("airflow"))
 
 
 @pytest.fixture

@@ -90,15 +90,21 @@ def test_the_gates_link_is_kept_with_the_dag_by_the_name_under_which_it_is_asked
 
 
 @pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("warehouse", ["/srv/data_docs/warehouse", "s3a://lake/data_docs/warehouse"])
 @pytest.mark.parametrize(
     ("served_at", "start"),
     [(None, "/queue-ledger"), ("https://docs.example/ledger/", "https://docs.example/ledger")],
 )
 def test_the_gates_link_leads_to_the_page_that_it_built(
-    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch, code: int, served_at: str | None, start: str
+    stand_ins: StandIns,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    warehouse: str,
+    served_at: str | None,
+    start: str,
 ) -> None:
-    folder = Path(stand_ins.environment["LEDGER_WAREHOUSE"]) / "data_docs" / "prod%2Feu" / "2026-11-16"
-    stand_ins.end({"gate prod/eu": (code, {"page": str(folder / "index.html")})})
+    page = f"{warehouse}/data_docs/prod%2Feu/2026-11-16/index.html"
+    stand_ins.end({"gate prod/eu": (code, {"page": page})})
     if served_at:
         monkeypatch.setenv("LEDGER_DATA_DOCS_URL", served_at)
     judged = stage("gate", "prod/eu")
@@ -111,10 +117,10 @@ def test_the_gates_link_leads_to_the_page_that_it_built(
 
 
 def test_links_are_below_the_path_at_which_a_proxy_serves_airflow(
-    stand_ins: StandIns, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/airflow/")
-    page = Path(stand_ins.environment["LEDGER_WAREHOUSE"]) / "data_docs" / "c" / "2026-11-16" / "index.html"
+    page = "/srv/warehouse/data_docs/c/2026-11-16/index.html"
 
     assert page_url(page) == "/airflow/queue-ledger/c/2026-11-16/index.html"
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import socket
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.served_pages import Request, Served, serve
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-HTML = "text/html,application/xhtml+xml"
-PASSWORD = "password-of-the-test"  # noqa: S105
+DAY = "/queue-ledger/prod%252Feu%3Cb%3E/2026-11-16"
 
 
 @pytest.fixture
@@ -31,58 +30,33 @@ def warehouse(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ask(
-    airflow_environment: dict[str, str], warehouse: Path, tmp_path: Path
-) -> Callable[..., list[dict[str, Any]]]:
-    """Sends requests (path, whether logged in, Accept) to Airflow's API server and returns the answers."""
+def ask(airflow_environment: dict[str, str], tmp_path: Path) -> Callable[..., Served]:
+    """Sends requests to Airflow's API server, whose environment has these variables too."""
 
-    def send(*requests: tuple[str, bool, str], place: str = str(warehouse)) -> list[dict[str, Any]]:
-        passwords = tmp_path / "passwords.json"
-        passwords.write_text(json.dumps({"admin": PASSWORD}))
-        answers_file = tmp_path / "answers.json"
-        answer = subprocess.run(
-            [
-                sys.executable,
-                Path(__file__).with_name("ask_pages.py"),
-                json.dumps(requests),
-                answers_file,
-                PASSWORD,
-            ],
-            env={
-                **airflow_environment,
-                "LEDGER_WAREHOUSE": place,
-                "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
-                "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
-                "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
-            },
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert answer.returncode == 0, answer.stderr[-3000:]
-        answers: list[dict[str, Any]] = json.loads(answers_file.read_text())
-        return answers
+    def send(*requests: Request, **variables: str) -> Served:
+        return serve(requests, airflow_environment | variables, tmp_path)
 
     return send
 
 
-def test_pages_are_served_to_who_is_logged_in(ask: Callable[..., list[dict[str, Any]]]) -> None:
-    day = "/queue-ledger/prod%252Feu%3Cb%3E/2026-11-16"
+def test_pages_are_served_to_who_is_logged_in(ask: Callable[..., Served], warehouse: Path) -> None:
     days, data_docs, report, refused, browser, program, outside, encoded, other_type, missing = ask(
-        ("/queue-ledger/", True, HTML),
-        (f"{day}/index.html", True, HTML),
-        (f"{day}/report.html", True, HTML),
-        ("/queue-ledger/prod%252Feu%3Cb%3E/2026-11-17/index.html", True, HTML),
-        (f"{day}/index.html", False, HTML),
-        (f"{day}/index.html", False, "application/json"),
-        ("/queue-ledger/../secret.html", True, HTML),
-        ("/queue-ledger/..%2Fsecret.html", True, HTML),
-        (f"{day}/verdict.json", True, HTML),
-        (f"{day}/nothing.html", True, HTML),
-    )
+        Request("/queue-ledger/"),
+        Request(f"{DAY}/index.html"),
+        Request(f"{DAY}/report.html"),
+        Request("/queue-ledger/prod%252Feu%3Cb%3E/2026-11-17/index.html"),
+        Request(f"{DAY}/index.html", is_logged_in=False),
+        Request(f"{DAY}/index.html", is_logged_in=False, accept="application/json"),
+        Request("/queue-ledger/../secret.html"),
+        Request(f"{DAY}/..%2F..%2F..%2Fsecret.html"),
+        Request(f"{DAY}/verdict.json"),
+        Request(f"{DAY}/nothing.html"),
+        LEDGER_WAREHOUSE=str(warehouse),
+    ).answers
 
     assert data_docs["status"] == 200
     assert data_docs["text"].endswith("Data Docs of 2026-11-16")
+    assert data_docs["headers"]["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in data_docs["headers"]["content-security-policy"]
     assert (report["status"], report["text"]) == (200, "the report")
     assert refused["text"].endswith("Data Docs of 2026-11-17")
@@ -100,8 +74,31 @@ def test_pages_are_served_to_who_is_logged_in(ask: Callable[..., list[dict[str, 
     assert '<a href="prod%252Feu%3Cb%3E/2026-11-16/report.html">report</a>' in text
 
 
-def test_a_server_without_pages_says_why(ask: Callable[..., list[dict[str, Any]]]) -> None:
-    (days,) = ask(("/queue-ledger/", True, HTML), place="s3a://bucket/warehouse")
+def test_a_server_without_pages_says_why(ask: Callable[..., Served]) -> None:
+    (days,) = ask(Request("/queue-ledger/"), LEDGER_WAREHOUSE="").answers
 
     assert days["status"] == 200
-    assert "it names an object store" in days["text"]
+    assert "LEDGER_WAREHOUSE is not set" in days["text"]
+
+
+def test_a_store_that_cannot_be_reached_is_an_error_without_its_address_and_keys(
+    ask: Callable[..., Served],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    served = ask(
+        Request("/queue-ledger/"),
+        Request(f"{DAY}/index.html"),
+        LEDGER_WAREHOUSE="s3a://lake/warehouse",
+        AWS_ENDPOINT_URL=f"http://127.0.0.1:{port}",
+        AWS_ACCESS_KEY_ID="key-id-of-the-test",
+        AWS_SECRET_ACCESS_KEY="secret-of-the-test",  # noqa: S106
+    )
+
+    assert [answer["status"] for answer in served.answers] == [503, 503]
+    for answer in served.answers:
+        assert (
+            answer["text"] == "The pages cannot be read now; the log of Airflow's API server has the reason."
+        )
+    assert "The pages of days cannot be read" in served.output
+    assert "of-the-test" not in served.output

@@ -330,7 +330,7 @@ def test_hostile_names_are_shown_in_data_docs_and_not_obeyed(tmp_path: Path) -> 
         docs=tmp_path / "docs",
     )
 
-    assert verdict.data_docs_index == tmp_path / "docs" / "index.html"
+    assert verdict.data_docs_index == str(tmp_path / "docs" / "index.html")
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in (tmp_path / "docs").rglob("*.html")}
     shown = [page for path, page in pages.items() if "validations/queue_assignment/" in path.as_posix()]
     assert len(shown) == 1

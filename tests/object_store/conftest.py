@@ -5,6 +5,7 @@ It is a server on loopback, unless `LEDGER_TEST_STORE` names a place in another,
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "samples" / "exports"
+_FAULTS = ROOT / "tests" / "support" / "fault_injection.py"
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,21 @@ class Ledger:
         self.exports = f"{store.place}/exports"
         self.environment = {**os.environ, **store.variables, "SPARK_CONF_DIR": str(spark_conf_dir)}
 
-    def __call__(self, *words: str, ends_with: int = 0) -> str:
-        """Run it; gives what it said on both streams."""
+    def __call__(self, *words: str, ends_with: int = 0, killed_at: str | None = None) -> str:
+        """Run it; gives what it said on both streams.
+
+        Args:
+            words: Its arguments.
+            ends_with: Its exit code.
+            killed_at: The function, as `module:name`, at whose tenth call it is killed.
+        """
+        program = (
+            ["-m", "rebalance_ledger.cli.app"]
+            if killed_at is None
+            else [str(_FAULTS), json.dumps({"call": killed_at, "nth": 10})]
+        )
         answer = subprocess.run(
-            [sys.executable, "-m", "rebalance_ledger.cli.app", *words],
+            [sys.executable, *program, *words],
             cwd=ROOT,
             env=self.environment,
             check=False,

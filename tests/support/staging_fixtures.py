@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from expectations.suites import EXPECTATIONS
 from rebalance_ledger.tables import ALL_TABLES, COMPUTED_GOLD_TABLES, SILVER_TABLES, Table
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.inventory import inventory_of_tables
-from rebalance_ledger.warehouse.staging import Build, finish, read_build, write_verdict
+from rebalance_ledger.warehouse.staging import Build, finish, newest_stage, read_build, write_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
@@ -25,6 +26,24 @@ MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
 Row = dict[str, Any]
 
 _FILLED_IN: dict[str, Any] = {"string": "", "int": 0, "bigint": 0, "boolean": False, "array<string>": []}
+
+_SUBJECT = pa.struct(
+    [
+        ("consumer_group", pa.string()),
+        ("topic", pa.string()),
+        ("broker_name", pa.string()),
+        ("amount", pa.float64()),
+        ("examples", pa.list_(pa.string())),
+    ]
+)
+_METRICS = pa.schema(
+    [
+        ("expectation_id", pa.string()),
+        ("observed", pa.float64()),
+        ("examples", pa.list_(pa.string())),
+        ("offenders", pa.list_(_SUBJECT)),
+    ]
+)
 
 
 def owner(queue_id: int, client_id: str | None) -> Row:
@@ -109,6 +128,31 @@ def stage_day(
     else:
         quarantined = [quarantined_row(group) for group in excluded_groups]
         write_verdict(warehouse, cluster, ds, stage, verdict, [result(run_id=run_id)], quarantined)
+
+
+def stage_measured_day(
+    warehouse: Warehouse, violations: Mapping[str, float | None], run_id: str = "run-1"
+) -> None:
+    """Stage Monday for the gate with these numbers of violations; None leaves an expectation unmeasured."""
+    stage_day(warehouse, MONDAY, run_id=run_id, verdict=None, attempt=run_id, queue_assignment=owners("c1"))
+    area = newest_stage(warehouse, "shop", MONDAY)
+    numbers: dict[str, float | None] = {
+        name: expectation.threshold_min or 0.0
+        for name, expectation in EXPECTATIONS.items()
+        if not expectation.is_of_two_days
+    } | dict(violations)
+    rows: list[Row] = [
+        {
+            "expectation_id": name,
+            "observed": observed,
+            "examples": ["group g"] if observed else [],
+            "offenders": [],
+        }
+        for name, observed in numbers.items()
+        if observed is not None
+    ]
+    _write(area.gate_metric, pa.Table.from_pylist(rows, schema=_METRICS))
+    record_again(warehouse, "shop", MONDAY, area)
 
 
 def record_again(warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea) -> None:

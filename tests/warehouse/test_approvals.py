@@ -4,46 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from expectations.suites.all_suites import EXPECTATIONS
 from rebalance_ledger.cli.failures import BAD_INPUT, REFUSED
 from rebalance_ledger.tables import GATE_RESULT, QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.layout import Warehouse
-from rebalance_ledger.warehouse.staging import newest_stage
 from tests.support.command_line import ledger
 from tests.support.computed_days import asked
-from tests.support.staging_fixtures import MONDAY, owners, record_again, stage_day
+from tests.support.staging_fixtures import MONDAY, stage_measured_day
 
 Row = dict[str, Any]
 
 TWO_OWNERS = "queue_assignment.one_owner"
 STRANGER = "queue_assignment.owner_is_member"
-SUBJECT = pa.struct(
-    [
-        ("consumer_group", pa.string()),
-        ("topic", pa.string()),
-        ("broker_name", pa.string()),
-        ("amount", pa.float64()),
-        ("examples", pa.list_(pa.string())),
-    ]
-)
-METRICS = pa.schema(
-    [
-        ("expectation_id", pa.string()),
-        ("observed", pa.float64()),
-        ("examples", pa.list_(pa.string())),
-        ("offenders", pa.list_(SUBJECT)),
-    ]
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @pytest.fixture
@@ -51,31 +27,6 @@ def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """A warehouse where a day is two tables: all are published alike, and each takes its time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", (QUEUE_ASSIGNMENT, GATE_RESULT))
     return Warehouse.at(str(tmp_path / "warehouse"))
-
-
-def stage(warehouse: Warehouse, violations: Mapping[str, float | None], run_id: str = "run-1") -> None:
-    """Stage Monday with these numbers of violations; None leaves an expectation unmeasured."""
-    stage_day(warehouse, MONDAY, run_id=run_id, verdict=None, attempt=run_id, queue_assignment=owners("c1"))
-    area = newest_stage(warehouse, "shop", MONDAY)
-    numbers: dict[str, float | None] = {
-        name: expectation.threshold_min or 0.0
-        for name, expectation in EXPECTATIONS.items()
-        if not expectation.is_of_two_days
-    } | dict(violations)
-    rows: list[Row] = [
-        {
-            "expectation_id": name,
-            "observed": observed,
-            "examples": ["group g"] if observed else [],
-            "offenders": [],
-        }
-        for name, observed in numbers.items()
-        if observed is not None
-    ]
-    folder = Path(area.gate_metric)
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schema=METRICS), folder / "part-0.parquet")
-    record_again(warehouse, "shop", MONDAY, area)
 
 
 def day_command(warehouse: Warehouse, *words: str) -> int:
@@ -89,7 +40,7 @@ def approve(warehouse: Warehouse, *options: str, name: str = "ana", reason: str 
 def test_an_approved_day_is_published_with_name_and_reason(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage(warehouse, {TWO_OWNERS: 2.0})
+    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
     assert day_command(warehouse, "step", "gate") == REFUSED
     assert day_command(warehouse, "step", "publish") == BAD_INPUT
 
@@ -109,14 +60,12 @@ def test_an_approved_day_is_published_with_name_and_reason(
     shown = capsys.readouterr().out
     assert "shop 2026-11-16: approved (run run-1" in shown
     assert "1 failed and were approved by ana: two racks, ticket 7 <b>." in shown
-    page = warehouse.data_docs_index("shop", MONDAY)
-    assert page is not None
-    text = page.read_text(encoding="utf-8")
+    text = Path(warehouse.data_docs_index("shop", MONDAY)).read_text(encoding="utf-8")
     assert "Approved by ana: two racks, ticket 7 &lt;b&gt;." in text
 
 
 def test_the_same_computation_is_accepted_again_and_no_other(warehouse: Warehouse) -> None:
-    stage(warehouse, {TWO_OWNERS: 2.0})
+    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
     day_command(warehouse, "step", "gate")
     approve(warehouse)
     day_command(warehouse, "step", "gate")
@@ -127,17 +76,17 @@ def test_the_same_computation_is_accepted_again_and_no_other(warehouse: Warehous
     assert day_command(warehouse, "step", "publish") == 0
     assert asked(warehouse, "SELECT * FROM gate_result ORDER BY expectation_id") == published
 
-    stage(warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
+    stage_measured_day(warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
     assert day_command(warehouse, "step", "gate") == REFUSED
     assert asked(warehouse, "SELECT DISTINCT run_id FROM gate_result") == [("run-1",)]
 
 
 def test_what_fails_besides_the_approved_still_refuses_the_day(warehouse: Warehouse) -> None:
-    stage(warehouse, {TWO_OWNERS: 2.0})
+    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
     day_command(warehouse, "step", "gate")
     approve(warehouse)
 
-    stage(warehouse, {TWO_OWNERS: 2.0, STRANGER: 1.0})
+    stage_measured_day(warehouse, {TWO_OWNERS: 2.0, STRANGER: 1.0})
 
     assert day_command(warehouse, "step", "gate") == REFUSED
     assert asked(warehouse, "SELECT DISTINCT approved_by FROM quarantine.gate_result") == [(None,)]
@@ -163,7 +112,7 @@ def test_what_cannot_be_approved_is_a_sentence_and_writes_nothing(
     options: tuple[str, ...],
     sentence: str,
 ) -> None:
-    stage(warehouse, violations)
+    stage_measured_day(warehouse, violations)
     day_command(warehouse, "step", "gate")
     capsys.readouterr()
 
@@ -185,16 +134,16 @@ def test_a_day_that_was_not_judged_cannot_be_approved(
 def test_a_computation_after_the_refusal_is_judged_first(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage(warehouse, {TWO_OWNERS: 2.0})
+    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
     day_command(warehouse, "step", "gate")
-    stage(warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
+    stage_measured_day(warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
 
     assert approve(warehouse) == BAD_INPUT
     assert "was computed again after the refusal" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_a_damaged_approval_is_a_sentence(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    stage(warehouse, {TWO_OWNERS: 2.0})
+    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
     day_command(warehouse, "step", "gate")
     approve(warehouse)
     file = Path(warehouse.approval("shop", MONDAY))

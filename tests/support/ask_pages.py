@@ -1,6 +1,6 @@
 """Serves Airflow's API server application on loopback, asks it for pages of the plugin, and writes the answers into a file as JSON.
 
-Run by test_pages.py in a process of its own, with the environment of an Airflow.
+Run by served_pages.py in a process of its own, with the environment of an Airflow.
 """
 
 from __future__ import annotations

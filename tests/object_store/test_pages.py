@@ -1,0 +1,148 @@
+"""Pages of days in an object store: the gate and the report write them there, and Airflow serves them from there."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rebalance_ledger.storage.location import ObjectPath
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
+from rebalance_ledger.warehouse.pages import PageReader
+from tests.support.airflow_home import airflow_home
+from tests.support.published_sample import publish_shop_days
+from tests.support.served_pages import Request, Served, serve
+from tests.support.staging_fixtures import MONDAY, stage_measured_day
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.object_store.conftest import Ledger, Store
+
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(900)]
+
+JUDGED = ("--cluster=shop", f"--ds={MONDAY}")
+PUBLISHED = ("--cluster=shop-prod", "--ds=2026-11-17")
+KILLED = -9
+
+
+@pytest.fixture
+def warehouse(in_store: str, tmp_path: Path) -> Warehouse:
+    """A warehouse in the store: a day that waits for the gate, and published days."""
+    folder = tmp_path / "warehouse"
+    stage_measured_day(Warehouse.at(str(folder)), {"queue_assignment.one_owner": 2.0})
+    publish_shop_days(folder)
+    warehouse = Warehouse.at(f"{in_store}/{tmp_path.name}")
+    for file in folder.rglob("*"):
+        if file.is_file():
+            (ObjectPath.of(warehouse.root) / file.relative_to(folder).as_posix()).write(file)
+    return warehouse
+
+
+def served(store: Store, warehouse: Warehouse, folder: Path, *requests: Request) -> Served:
+    """What Airflow answers that knows the store by a connection alone."""
+    variables = store.variables
+    connection = {
+        "conn_type": "aws",
+        "login": variables["AWS_ACCESS_KEY_ID"],
+        "password": variables["AWS_SECRET_ACCESS_KEY"],
+        "extra": {"region_name": variables["AWS_REGION"], "endpoint_url": variables["AWS_ENDPOINT_URL"]},
+    }
+    environment = {
+        name: value for name, value in airflow_home(folder / "airflow").items() if not name.startswith("AWS_")
+    }
+    return serve(
+        requests,
+        environment
+        | {
+            "LEDGER_WAREHOUSE": warehouse.root,
+            "LEDGER_OBJECT_STORE_CONNECTION": "ledger_store",
+            "AIRFLOW_CONN_LEDGER_STORE": json.dumps(connection),
+        },
+        folder,
+    )
+
+
+def test_airflow_serves_the_pages_of_the_store(
+    ledger: Ledger, store: Store, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    refusal = ledger("step", "gate", *JUDGED, f"--warehouse={warehouse.root}", ends_with=3)
+    report = ledger("step", "report", *PUBLISHED, f"--warehouse={warehouse.root}")
+    shown = ledger("gate", "show", *JUDGED, f"--warehouse={warehouse.root}")
+    first_page = f"{warehouse.root}/data_docs/shop/{MONDAY}/index.html"
+    assert first_page in refusal
+    assert first_page in shown
+    assert f"Report: {warehouse.root}/data_docs/shop-prod/2026-11-17/report.html" in report
+    # What is beside the pages is nobody's to read.
+    ObjectPath.of(f"{warehouse.root}/secret.html").write(b"not a page")
+    ObjectPath.of(f"{warehouse.root}/data_docs/shop/{MONDAY}/verdict.json").write(b"{}")
+
+    day = f"/queue-ledger/shop/{MONDAY}"
+    answer = served(
+        store,
+        warehouse,
+        tmp_path,
+        Request("/queue-ledger/"),
+        Request(f"{day}/index.html"),
+        Request(f"{day}/expectations/queue_assignment.html"),
+        Request("/queue-ledger/shop-prod/2026-11-17/report.html"),
+        Request(f"{day}/index.html", is_logged_in=False),
+        Request(f"{day}/missing.html"),
+        Request(f"{day}/verdict.json"),
+        Request(f"{day}/..%2F..%2F..%2Fsecret.html"),
+        Request("/queue-ledger/..%2Fsecret.html"),
+        Request(f"{day}/%2F%2Fsecret.html"),
+    )
+
+    days, data_docs, linked, report_page, not_logged_in, *refused = answer.answers
+    assert [each["status"] for each in (days, data_docs, linked, report_page)] == [200] * 4
+    assert f'<a href="shop/{MONDAY}/index.html">Refused</a></td><td>none</td>' in days["text"]
+    assert '<td>none</td><td><a href="shop-prod/2026-11-17/report.html">report</a></td>' in days["text"]
+    assert "queue_assignment.one_owner" in data_docs["text"]
+    assert 'href="expectations/queue_assignment.html"' in data_docs["text"]
+    assert "shop-prod" in report_page["text"]
+    for page in (days, data_docs, linked, report_page):
+        assert page["headers"]["content-type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'" in page["headers"]["content-security-policy"]
+    assert "/auth/login" in not_logged_in["headers"]["location"]
+    assert [each["status"] for each in refused] == [404] * len(refused)
+    for key in (store.variables["AWS_ACCESS_KEY_ID"], store.variables["AWS_SECRET_ACCESS_KEY"]):
+        assert key not in answer.output
+        assert all(key not in json.dumps(each) for each in answer.answers)
+
+
+def test_a_gate_that_is_killed_among_its_pages_leaves_no_first_page_and_the_next_gate_writes_all(
+    ledger: Ledger, warehouse: Warehouse
+) -> None:
+    gate = ("step", "gate", *JUDGED, f"--warehouse={warehouse.root}")
+    reader = PageReader(warehouse.root)
+    ledger(*gate, ends_with=3)
+    whole = sorted(ObjectPath.of(warehouse.pages("shop", MONDAY)).files())
+    assert "index.html" in whole
+
+    ledger(*gate, killed_at="rebalance_ledger.warehouse.pages:write_file", ends_with=KILLED)
+    assert reader.read(f"shop/{MONDAY}/index.html") is None
+    assert [day.first_page_head for day in reader.days()["shop"]] == [None]
+
+    ledger(*gate, ends_with=3)
+    assert sorted(ObjectPath.of(warehouse.pages("shop", MONDAY)).files()) == whole
+    assert b"Refused: shop" in (reader.read(f"shop/{MONDAY}/index.html") or b"")
+
+
+def test_maintenance_removes_pages_past_their_retention(ledger: Ledger, warehouse: Warehouse) -> None:
+    ledger("step", "report", *PUBLISHED, f"--warehouse={warehouse.root}")
+    reader = PageReader(warehouse.root)
+    keep = RetentionPolicy(timedelta(days=365), timedelta(days=365), data_docs=timedelta(days=90))
+
+    def maintained(age_days: int) -> list[str]:
+        now = datetime.now(UTC) + timedelta(days=age_days)
+        done = maintain(warehouse, keep, now=now, is_applied=True)
+        return [action.place for action in done if action.what == "data_docs"]
+
+    assert maintained(89) == []
+    assert reader.read("shop-prod/2026-11-17/report.html") is not None
+    assert maintained(91) == [f"{warehouse.root}/data_docs/shop-prod/2026-11-17"]
+    assert reader.read("shop-prod/2026-11-17/report.html") is None
