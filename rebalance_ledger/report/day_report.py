@@ -19,7 +19,7 @@ from markupsafe import Markup
 from rebalance_ledger.printable import visible
 from rebalance_ledger.report import charts
 from rebalance_ledger.report.published_day import check_group, find_day
-from rebalance_ledger.report.queries import Query, Value, report_queries
+from rebalance_ledger.report.queries import Query, Value, report_queries, report_query
 from rebalance_ledger.warehouse.query import open_tables
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ _FINDINGS: Final = Path(__file__).resolve().parents[2] / "docs" / "findings"
 
 MOST_PAGE_BYTES: Final = 2_000_000
 """Size of the largest page; groups that do not fit are left to `ledger report --group`."""
+
+_CLIENTS: Final = "day/clients"
+"""Lists the clients with the most queues; computed for their groups alone, because waiting messages of all groups cost seconds."""
 
 _MOST_GROUPS: Final = 20
 _MOST_LISTED_GROUPS: Final = 200
@@ -98,10 +101,15 @@ def render_report(root: str, day: PublishedDay, group: str | None) -> str:
         QueryError: The warehouse cannot be read.
     """
     values: dict[str, Value] = {"cluster": day.cluster, "ds": day.ds}
-    day_queries = report_queries("day")
-    texts = {query.name: query.text(values) for query in day_queries}
-    with open_tables(root, list(texts.values())) as tables:
-        answers = {query.name: _answer(tables, query, texts[query.name]) for query in day_queries}
+    day_queries = {query.name: query for query in report_queries("day")}
+    texts = {name: query.text(values) for name, query in day_queries.items()}
+    of_clients = texts.pop(_CLIENTS)
+    of_loaded_groups = report_query("most_loaded_groups").text(values)
+    with open_tables(root, [*texts.values(), of_loaded_groups]) as tables:
+        answers = {name: _answer(tables, day_queries[name], text) for name, text in texts.items()}
+        loaded_groups = [row["consumer_group"] for row in tables.rows(of_loaded_groups)]
+    with open_tables(root, [of_clients], consumer_groups=loaded_groups) as tables:
+        answers[_CLIENTS] = _answer(tables, day_queries[_CLIENTS], of_clients)
     every_group = [row["consumer_group"] for row in answers["day/groups"].rows]
     wanted = [group] if group is not None else every_group[:_MOST_GROUPS]
     groups = _groups(root, values, wanted)
@@ -120,7 +128,7 @@ def _groups(root: str, values: dict[str, Value], names: Sequence[str]) -> list[_
     texts = {query.name: query.text(values | {"groups": tuple(names)}) for query in queries}
     rows_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
     columns: dict[str, tuple[str, ...]] = {}
-    with open_tables(root, list(texts.values())) as tables:
+    with open_tables(root, list(texts.values()), consumer_groups=names) as tables:
         for query in queries:
             answer = _answer(tables, query, texts[query.name])
             columns[query.name] = answer.columns

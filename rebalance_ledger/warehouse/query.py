@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_ledger.tables import ALL_TABLES, GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.tables.gold.finding import FINDING
 from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
 from rebalance_ledger.warehouse.damage import damage_sentence, find_damage
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, QueryError, one_line
@@ -45,6 +47,8 @@ newest one before that. They are made by choosing files, so a query of one day r
 a subquery for the newest day would not."""
 
 _VIEW_FOLDER = Path(__file__).resolve().parents[2] / "sql" / "views"
+
+_GROUP = "consumer_group"
 
 _BATCH_ROW_COUNT = 1000
 
@@ -171,6 +175,7 @@ def open_tables(
     as_of: date | None = None,
     compare_ds: date | None = None,
     cluster: str | None = None,
+    consumer_groups: Collection[str] | None = None,
     timeout_s: float | None = None,
 ) -> Iterator[OpenTables]:
     """Open the tables that several queries name, all at the same snapshot.
@@ -181,6 +186,8 @@ def open_tables(
         as_of: See `query`.
         compare_ds: See `query`.
         cluster: See `query`.
+        consumer_groups: The groups whose rows the tables show, so that views do not compute those of all others. Findings are
+            shown all, because one of a group may be explained by one of none. None for all groups.
         timeout_s: After how many seconds the queries together are aborted; None for no limit.
 
     Raises:
@@ -193,7 +200,7 @@ def open_tables(
             [day for day in days if cluster in {None, day.cluster}]
             for days in (snapshot.days, *snapshot.compared_days(as_of, compare_ds))
         )
-        read = _register(connection, snapshot, "\n".join(texts), all_days, chosen_days)
+        read = _register(connection, snapshot, "\n".join(texts), all_days, chosen_days, consumer_groups)
         connection.execute("SET lock_configuration = true")
         with _interrupted_after(timeout_s, connection):
             yield OpenTables(connection, statements, read)
@@ -298,6 +305,7 @@ def _register(
     text: str,
     all_days: Collection[PublishedDay],
     chosen_days: Sequence[Collection[PublishedDay]],
+    consumer_groups: Collection[str] | None,
 ) -> Collection[pads.Dataset]:
     """Make the tables and views that the query names known to duckdb, or all if it names none (`SHOW TABLES`).
 
@@ -319,6 +327,8 @@ def _register(
 
     def create(schema: str, table: Table, rows: pads.Dataset) -> None:
         read.append(rows)
+        if consumer_groups is not None and table is not FINDING and _GROUP in rows.schema.names:
+            rows = rows.filter(pc.field(_GROUP).isin(list(consumer_groups)))
         _create(connection, schema, table.name, rows)
 
     for schema, days in zip((LATEST, PREVIOUS), map(set, chosen_days), strict=True):

@@ -14,7 +14,9 @@ WITH owners AS (
         queue_id,
         strategy,
         bool_or(is_effective) AS is_effective,
-        list(client_id ORDER BY client_id) FILTER (client_id IS NOT NULL) AS owned_by,
+        count(client_id) AS owner_count,
+        -- Equal for equal sets of owners; lists of millions of queues would not fit into memory.
+        sum(hash(client_id)) AS owners_hash,
         bool_or(coalesce(reason IN (
             'members_unknown', 'settings_missing', 'strategy_unknown', 'pop_mode', 'mixed_request_modes',
             'request_modes_differ', 'request_mode_unknown', 'server_off', 'strategy_unknown_to_broker', 'member_strategy_unknown',
@@ -24,20 +26,22 @@ WITH owners AS (
     WHERE reason IS DISTINCT FROM 'queue_not_in_route'
     GROUP BY cluster, ds, consumer_group, topic, broker_name, queue_id, strategy
 ),
-queues AS (
+topics AS (
     SELECT
         owners.cluster,
         owners.ds,
         owners.consumer_group,
+        owners.topic,
         owners.strategy,
         bool_and(owners.is_effective) AS is_effective,
-        count(DISTINCT owners.topic) AS topic_count,
         count(*) AS queue_count,
-        count(*) FILTER (owners.owned_by IS NULL) AS unowned_queue_count,
-        count(*) FILTER (len(owners.owned_by) > 1) AS multiple_owner_queue_count,
-        count(*) FILTER (owners.owned_by IS DISTINCT FROM effective.owned_by) AS moved_queue_count,
-        count(DISTINCT owners.topic) FILTER (owners.is_undetermined) AS undetermined_topic_count,
-        count(DISTINCT owners.topic) FILTER (coalesce(effective.is_undetermined, true)) AS undetermined_effective_topic_count
+        count(*) FILTER (owners.owner_count = 0) AS unowned_queue_count,
+        count(*) FILTER (owners.owner_count > 1) AS multiple_owner_queue_count,
+        count(*) FILTER (
+            owners.owner_count IS DISTINCT FROM effective.owner_count OR owners.owners_hash IS DISTINCT FROM effective.owners_hash
+        ) AS moved_queue_count,
+        bool_or(owners.is_undetermined) AS is_undetermined,
+        bool_or(coalesce(effective.is_undetermined, true)) AS is_effective_undetermined
     FROM owners
     LEFT JOIN owners AS effective
         ON
@@ -48,7 +52,24 @@ queues AS (
             AND owners.topic = effective.topic
             AND owners.broker_name = effective.broker_name
             AND owners.queue_id = effective.queue_id
-    GROUP BY owners.cluster, owners.ds, owners.consumer_group, owners.strategy
+    GROUP BY owners.cluster, owners.ds, owners.consumer_group, owners.topic, owners.strategy
+),
+queues AS (
+    SELECT
+        cluster,
+        ds,
+        consumer_group,
+        strategy,
+        bool_and(is_effective) AS is_effective,
+        count(*) AS topic_count,
+        sum(queue_count)::BIGINT AS queue_count,
+        sum(unowned_queue_count)::BIGINT AS unowned_queue_count,
+        sum(multiple_owner_queue_count)::BIGINT AS multiple_owner_queue_count,
+        sum(moved_queue_count)::BIGINT AS moved_queue_count,
+        count(*) FILTER (is_undetermined) AS undetermined_topic_count,
+        count(*) FILTER (is_effective_undetermined) AS undetermined_effective_topic_count
+    FROM topics
+    GROUP BY cluster, ds, consumer_group, strategy
 ),
 loads AS (
     SELECT
