@@ -20,9 +20,9 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
-from expectations.data_docs import add_site, drop_unused_files, gx_expectation
 from expectations.evaluation import evaluate, idle_waivers
-from expectations.first_page import write_first_page
+from expectations.pages.data_docs import add_site, drop_unused_files, gx_expectation
+from expectations.pages.first_page import write_first_page
 from expectations.policy import Rules
 from expectations.quarantine import names
 from expectations.suites.all_suites import SUITES

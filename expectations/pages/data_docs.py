@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from expectations.evaluation import Evaluation
 
-_PAGES: Final = Path(__file__).parent / "pages"
+_TEMPLATES: Final = Path(__file__).parent
 _VIEW: Final = {"module_name": __name__, "class_name": "SelfContainedPage"}
 _GX_SEVERITY: Final = {"block": "critical", "warn": "warning"}
 _ON_FAILURE: Final = {
@@ -99,7 +99,7 @@ class SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
     ) -> None:
         """Accept the parameters that Great Expectations passes to views."""
         super().__init__(custom_styles_directory, custom_views_directory)
-        self.env.loader = ChoiceLoader([FileSystemLoader(_PAGES), self.env.loader])
+        self.env.loader = ChoiceLoader([FileSystemLoader(_TEMPLATES), self.env.loader])
 
 
 def add_site(context: gx.data_context.EphemeralDataContext, directory: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from expectations.verdict import Outcome, Verdict, VerdictName
 
-_PAGES: Final = Path(__file__).parent / "pages"
+_TEMPLATES: Final = Path(__file__).parent
 
 _HEADLINE: Final[dict[VerdictName, str]] = {
     "passed": "Passed: the day may be published",
@@ -104,7 +104,8 @@ def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) 
     )
     arguments = f"--cluster {shlex.quote(one_line(cluster))} --ds {ds.isoformat()}"
     pages = Environment(
-        loader=FileSystemLoader(_PAGES), autoescape=select_autoescape(default=True, default_for_string=True)
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=select_autoescape(default=True, default_for_string=True),
     )
     text = pages.get_template("first_page.html.j2").render(
         cluster=one_line(cluster),
