@@ -121,13 +121,12 @@ def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -
         question = project.api.required_action(rejected)
         assert question["subject"] == f"Publish shop-prod {FIRST} although the gate refused it?"
         assert "**finding.no_mixed_strategies**" in question["body"]
-        project.api.respond(rejected, "Reject", reason="not today")
+        project.api.decide(rejected, "Reject", reason="not today")
         assert project.api.wait_for([rejected], dag_id=APPROVAL_DAG_ID) == ["success"]
         assert not (project.warehouse / "gold" / "publication").exists()
 
         approved = project.api.start_approval("shop-prod", FIRST)
-        project.api.required_action(approved)
-        project.api.respond(approved, "Approve", reason="both rules agree; ticket 7")
+        project.api.decide(approved, "Approve", reason="both rules agree; ticket 7")
         assert project.api.wait_for([approved], dag_id=APPROVAL_DAG_ID) == ["success"]
         with browser(tmp_path / "approved") as window:
             window.open(project.api.task_page(APPROVAL_DAG_ID, approved, "report"))

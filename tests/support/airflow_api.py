@@ -132,12 +132,26 @@ class AirflowApi:
         [detail] = self.ask("GET", path)["hitl_details"]
         return dict(detail)
 
-    def respond(self, run_id: str, option: str, **parameters: str) -> None:
-        """Answer the question of a run of the approval DAG."""
-        path = (
-            f"dags/{APPROVAL_DAG_ID}/dagRuns/{quote(run_id, safe='')}/taskInstances/approval/-1/hitlDetails"
-        )
-        self.ask("PATCH", path, {"chosen_options": [option], "params_input": parameters})
+    def decide(self, run_id: str, option: str, **parameters: str) -> None:
+        """Answer the question of a run of the approval DAG, wait until the task has the answer, and answer again if it asks again.
+
+        An answer that comes at once can be lost: Airflow's scheduler may read the exit of the process that asked after it has queued the
+        one that goes on with the answer. It takes that exit for an end of the task in a wrong state, and the next try asks again.
+        """
+        path = f"dags/{APPROVAL_DAG_ID}/dagRuns/{quote(run_id, safe='')}"
+        answered_try = 0
+
+        def missing() -> str | None:
+            nonlocal answered_try
+            task = self.ask("GET", f"{path}/taskInstances/approval")
+            if task["state"] == "awaiting_input" and task["try_number"] > answered_try:
+                answer = {"chosen_options": [option], "params_input": parameters}
+                self.ask("PATCH", f"{path}/taskInstances/approval/-1/hitlDetails", answer)
+                answered_try = task["try_number"]
+            is_over = task["state"] in {"success", "failed"}
+            return None if is_over else f"the task is {task['state']}, answered in try {answered_try}"
+
+        wait_until(missing, _DAY_S)
 
     def task_page(self, dag_id: str, run_id: str, task_id: str) -> str:
         """The address of a task's page with details and buttons, for a browser."""
