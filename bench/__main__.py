@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from bench import assignment, backfill, large_cluster, offset_files, publication_history, whole_group
+from bench import (
+    assignment,
+    backfill,
+    day_report,
+    large_cluster,
+    offset_files,
+    publication_history,
+    whole_group,
+)
 from bench.report import as_json, as_svg, as_table, from_json
 
 if TYPE_CHECKING:
@@ -27,6 +35,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Measurement]]]] = {
     "offset_files": offset_files.measure,
     "backfill": backfill.measure,
     "publication_history": publication_history.measure,
+    "day_report": day_report.measure,
 }
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 

@@ -44,7 +44,7 @@ from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.staging import Build, finish, write_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rebalance_ledger.tables import Table
 
@@ -194,17 +194,43 @@ def _commit_history(place: str, cluster_count: int, day_count: int, *, has_files
 
 def stage_day(warehouse: Warehouse, cluster: str, ds: date, filled: Sequence[Table], row_count: int) -> None:
     """Stage an accepted day with some rows in some tables."""
+    rows_of = {}
+    for table in filled:
+        schema = arrow_schema(table)
+        rows_of[table] = pa.Table.from_pylist([_row(schema, cluster, ds)] * row_count, schema=schema)
+    result = _row(arrow_schema(GATE_RESULT), cluster, ds)
+    stage_rows(
+        warehouse,
+        cluster,
+        ds,
+        rows_of,
+        [{column.name: result[column.name] for column in GATE_RESULT.columns}],
+    )
+
+
+def stage_rows(
+    warehouse: Warehouse,
+    cluster: str,
+    ds: date,
+    rows_of: Mapping[Table, pa.Table],
+    results: list[dict[str, Any]],
+    baseline_ds: date | None = None,
+) -> None:
+    """Stage an accepted day with these rows of tables and these of `gate_result`."""
     stage = warehouse.stage(cluster, ds, "only")
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
-        schema = arrow_schema(table)
-        rows = [_row(schema, cluster, ds)] * (row_count if table in filled else 0)
         Path(stage.table(table)).mkdir(parents=True)
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), f"{stage.table(table)}/part-0.parquet")
-    build = Build(run_id="0" * 16, manifest_sha256="0" * 64, settings_sha256="0" * 64, code_version="bench")
+        rows = rows_of.get(table, arrow_schema(table).empty_table())
+        pq.write_table(rows, f"{stage.table(table)}/part-0.parquet")
+    build = Build(
+        run_id="0" * 16,
+        manifest_sha256="0" * 64,
+        settings_sha256="0" * 64,
+        code_version="bench",
+        baseline_ds=baseline_ds,
+    )
     finish(warehouse, cluster, ds, stage, build, inventory_of_tables(stage))
-    result = _row(arrow_schema(GATE_RESULT), cluster, ds)
-    own = {column.name: result[column.name] for column in GATE_RESULT.columns}
-    write_verdict(warehouse, cluster, ds, stage, "passed", [own])
+    write_verdict(warehouse, cluster, ds, stage, "passed", results)
 
 
 def _row(schema: pa.Schema, cluster: str, ds: date) -> dict[str, Any]:
