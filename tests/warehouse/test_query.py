@@ -12,7 +12,7 @@ import pytest
 
 from rebalance_ledger.tables import ALL_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse import query as query_module
-from rebalance_ledger.warehouse.query import QueryError, query, views
+from rebalance_ledger.warehouse.query import QueryError, open_tables, query, views
 from tests.support.published_sample import Publisher
 
 
@@ -334,3 +334,21 @@ class TestErrors:
 
         with pytest.raises(QueryError, match=r"20MB of memory: narrow it"):
             ask(shop_warehouse, "FROM range(100000000) ORDER BY hash(range)")
+
+
+def test_tables_of_some_groups_show_their_rows_and_every_finding(publisher: Publisher) -> None:
+    queue = {"topic": "t", "broker_name": "b", "state": "match", "observed_client_ids": ["c"]}
+    publisher.publish(
+        "shop",
+        "2026-11-16",
+        ownership_drift=[
+            queue | {"consumer_group": group, "queue_id": number} for number, group in enumerate("abc")
+        ],
+        finding=[finding("x") | {"consumer_group": group} for group in ("a", "b", None)],
+    )
+    of_view = "SELECT consumer_group FROM queue_ownership ORDER BY ALL"
+    of_findings = "SELECT count(*) FROM latest.finding"
+
+    with open_tables(publisher.root, [of_view, of_findings], consumer_groups=["a", "c"]) as tables:
+        assert [row["consumer_group"] for row in tables.rows(of_view)] == ["a", "c"]
+        assert list(tables.query(of_findings).rows) == [(3,)]
