@@ -11,7 +11,7 @@ import pytest
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.e2e.conftest import SAMPLE, Project
-from tests.real_cluster.processes import descendants, have_ended
+from tests.real_cluster.processes import descendants, have_ended, wait_until
 from tests.support.airflow_api import APPROVAL_DAG_ID, DAG_ID, DAY_DAG_ID, run_of
 from tests.support.computed_days import SETTINGS_FILE, published_state
 from tools.browser import browser
@@ -104,15 +104,16 @@ def test_a_refused_day_is_published_after_a_person_approved_it(tmp_path: Path) -
     )
     project = Project(tmp_path, LEDGER_SETTINGS=str(settings))
     with project.airflow():
-        days = project.backfill(FIRST, FIRST)
-        assert project.api.wait_for(days, dag_id=DAY_DAG_ID) == ["failed"]
-        assert project.api.states() == {run_of(FIRST): "failed"}
+        wait_until(project.api.knows_dag, 120)
+        project.api.unpause()
+        refused = project.api.trigger(FIRST)
+        assert project.api.wait_for([refused]) == ["failed"]
         # The reason, which names the pages at its end: no traceback comes after it.
-        reason = project.api.last_shown(project.api.task(run_of(FIRST), "gate"))
+        reason = project.api.last_shown(project.api.task(refused, "gate"))
         assert reason.startswith("The gate refused this day")
         assert reason.endswith("index.html")
         with browser(tmp_path / "refused") as window:
-            window.open(project.api.task_page(DAG_ID, run_of(FIRST), "gate"))
+            window.open(project.api.task_page(DAG_ID, refused, "gate"))
             window.click_link("Data Docs")
             window.wait_for_title(f"Refused: shop-prod, {FIRST}")
             assert window.serious_violations() == []
