@@ -32,11 +32,10 @@ airflow: setup ## Airflow's scheduler and pages on this machine alone; end it wi
 	@$(IN_ENVIRONMENT) python -m rebalance_ledger.pipeline.airflow_server
 
 image: ## the one image of the project, for Airflow and for Spark (deploy/Dockerfile)
-	@$(PYTHON) -m setup.deployment_secrets
 	@$(COMPOSE) build
 
-up: image ## the deployment of docker-compose.yml: PostgreSQL, Airflow, Spark; waits until all of it is healthy
-	@$(COMPOSE) up --detach --wait
+up: ## `docker compose up --wait` with an image of this checkout as it is now
+	@$(COMPOSE) up --build --wait
 
 down: ## stop the deployment; its volumes stay
 	@$(COMPOSE) --profile '*' down

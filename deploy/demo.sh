@@ -30,7 +30,7 @@ in_scheduler ledger sql "
 cat <<END
 
 Where to look:
-  Airflow       http://$(compose port airflow-api-server 8080)   user admin, password AIRFLOW_ADMIN_PASSWORD in .env
+  Airflow       http://$(compose port airflow-api-server 8080)   user admin, password: docker compose run --rm secrets-init cat /run/ledger-secrets/admin/password
   Spark         http://$(compose port spark-master 8080)
   the tables    docker compose exec airflow-scheduler ledger tables
   the end       make down

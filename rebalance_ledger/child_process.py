@@ -11,6 +11,10 @@ import signal
 import sys
 from typing import Final
 
+from rebalance_ledger.secret_files import read_secret_files
+
+SPARK_PROPERTIES_VARIABLE: Final = "LEDGER_SPARK_PROPERTIES_FILE"
+"""Names a file of Spark properties that only this user can read, such as the secret of Spark's RPC."""
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 
 
@@ -38,4 +42,11 @@ def spark_submit() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # The task died before the call.
         sys.exit(128 + signal.SIGKILL)
-    os.execvpe("spark-submit", ["spark-submit", *sys.argv[1:]], environment_of_child())  # noqa: S606, S607  # an argument list; found on the PATH
+    read_secret_files()
+    os.execvpe("spark-submit", ["spark-submit", *_secret_properties(), *sys.argv[1:]], environment_of_child())  # noqa: S606, S607  # an argument list; found on the PATH
+
+
+def _secret_properties() -> list[str]:
+    """Return the options for the file of secret properties, beside `spark-defaults.conf`; none if there is no such file."""
+    file = os.environ.get(SPARK_PROPERTIES_VARIABLE)
+    return ["--properties-file", file, "--load-spark-defaults"] if file else []

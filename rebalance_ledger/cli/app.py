@@ -29,6 +29,7 @@ from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql,
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.printable import visible
 from rebalance_ledger.result_file import write_result
+from rebalance_ledger.secret_files import read_secret_files
 from rebalance_ledger.storage.location import Location, ObjectPath, location_of
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -782,6 +783,7 @@ def step(
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     try:
+        read_secret_files()
         app()
     except SystemExit as ending:
         # Typer ends so on Ctrl-C, and says nothing.

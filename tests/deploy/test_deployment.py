@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from setup import airflow_home, deployment_secrets
+from setup import airflow_home
 from tests.e2e_cluster.compose_file import COMPOSE_FILE, required_variables, service, services
 
 if TYPE_CHECKING:
@@ -23,10 +23,40 @@ if TYPE_CHECKING:
 ROOT = COMPOSE_FILE.parent
 DEPLOY = ROOT / "deploy"
 SERVICES = sorted(services())
-ENDING = {"airflow-init", "rocketmq-producer"}
+ENDING = {"secrets-init", "airflow-init", "rocketmq-producer"}
 """Services that do their work and end; they are never healthy, only done."""
 CLIENTS = {"rocketmq-consumer"}
 """Services that nobody connects to."""
+SECRETS = {
+    "secrets-init": {"metadata", "admin", "fernet", "api", "jwt", "spark", "object-store"},
+    "postgres": {"metadata"},
+    "airflow-init": {"metadata", "admin"},
+    "airflow-api-server": {"metadata", "fernet", "api", "jwt"},
+    "airflow-scheduler": {"metadata", "fernet", "api", "jwt", "spark", "object-store"},
+    "airflow-dag-processor": {"metadata", "fernet"},
+    "airflow-triggerer": {"metadata", "fernet", "api"},
+    "airflow-retention": {"metadata"},
+    "spark-master": {"spark"},
+    "spark-worker": {"spark"},
+    "object-store": {"object-store"},
+}
+"""Who reads which secrets; a service that is not named reads none."""
+NETWORKS = {
+    "secrets-init": set(),
+    "postgres": {"metadata"},
+    "airflow-init": {"metadata"},
+    "airflow-api-server": {"metadata", "airflow"},
+    "airflow-scheduler": {"metadata", "airflow", "data", "spark", "rocketmq"},
+    "airflow-dag-processor": {"metadata", "airflow"},
+    "airflow-triggerer": {"metadata", "airflow"},
+    "airflow-retention": {"metadata"},
+    "spark-master": {"spark"},
+    "spark-worker": {"spark", "data"},
+    "spark-history": {"history"},
+    "object-store": {"data"},
+}
+"""Who is on which networks; a service of RocketMQ is on its own."""
+SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -35,7 +65,87 @@ def test_a_service_has_limits_and_says_what_happens_when_it_ends(name: str) -> N
     assert re.fullmatch(r"\d+[mg]", found["mem_limit"])
     assert float(found["cpus"]) > 0
     assert found["restart"].startswith("on-failure" if name in ENDING else "unless-stopped")
+    assert int(found["pids_limit"]) > 0
+    assert seconds(found["stop_grace_period"]) > 10  # Compose's default
+
+
+def seconds(duration: str) -> int:
+    return int(duration[:-1]) * SECONDS[duration[-1]]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_has_no_capability_and_no_writable_image(name: str) -> None:
+    found = service(name)
+    assert found["cap_drop"] == ["ALL"]
+    assert "cap_add" not in found
+    assert "privileged" not in found
     assert found["security_opt"] == ["no-new-privileges:true"]
+    assert found["read_only"] == "True"
+    assert found["tmpfs"]
+
+
+def test_the_scheduler_waits_longer_than_a_build_may_take_and_stops_before_what_a_build_needs() -> None:
+    dag = (ROOT / "dags" / "cluster_ledger.py").read_text(encoding="utf-8")
+    limit = re.search(r'task_id="build",.*?execution_timeout=timedelta\(hours=(\d+)\)', dag, re.DOTALL)
+    assert limit
+    scheduler = service("airflow-scheduler")
+    assert seconds(scheduler["stop_grace_period"]) > int(limit[1]) * 3600
+    # Compose stops a service before those that it depends on.
+    needed = {"airflow-api-server", "spark-master", "spark-worker", "object-store"}
+    assert needed <= set(scheduler["depends_on"])
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_reads_only_the_secrets_that_it_is_given_and_no_others(name: str) -> None:
+    found = service(name)
+    mounts = [re.fullmatch(r"secret-([\w-]+):(/[^:]+)(:ro)?", text) for text in found.get("volumes", [])]
+    mounted = {match[1] for match in mounts if match}
+    assert mounted == SECRETS.get(name, set())
+    for match in filter(None, mounts):
+        assert match[2] == f"/run/ledger-secrets/{match[1]}"
+        assert bool(match[3]) == (name != "secrets-init")
+    if name != "secrets-init":
+        used = json.dumps([found.get(part) for part in ("environment", "command", "entrypoint")])
+        assert set(re.findall(r"/run/ledger-secrets/([\w-]+)/", used)) == mounted
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service_is_on_the_networks_that_it_needs(name: str) -> None:
+    found = service(name)
+    expected = {"rocketmq"} if name.startswith("rocketmq") else NETWORKS[name]
+    assert set(found.get("networks", [])) == expected
+    assert expected or found["network_mode"] == "none"
+
+
+def test_a_service_that_waits_for_another_one_shares_a_network_with_it() -> None:
+    for name in SERVICES:
+        for needed, wait in service(name).get("depends_on", {}).items():
+            if wait["condition"] == "service_healthy":
+                assert set(service(name)["networks"]) & set(service(needed)["networks"]), (name, needed)
+
+
+def test_another_user_reads_a_secret_by_its_group() -> None:
+    for name in ("postgres", "object-store"):
+        assert service(name)["group_add"] == ["50000"]
+
+
+def test_an_address_switches_metrics_and_lineage_on() -> None:
+    text = COMPOSE_FILE.read_text(encoding="utf-8")
+    environment = service("airflow-scheduler")["environment"]
+    assert environment["AIRFLOW__METRICS__OTEL_ON"] == "False"
+    assert environment["OPENLINEAGE_URL"] == ""
+    assert '"${OTEL_EXPORTER_OTLP_ENDPOINT:+True#}False"' in text
+
+
+def test_the_name_of_the_project_and_so_of_its_volumes_stays() -> None:
+    text = COMPOSE_FILE.read_text(encoding="utf-8")
+    assert re.search(r"^name: rebalance-ledger$", text, re.MULTILINE)
+    volumes = text[text.index("\nvolumes:\n") : text.index("\nnetworks:\n")]
+    kept = {"metadata", "airflow-logs", "exports", "warehouse", "spark-events", "objects"}
+    assert kept <= set(re.findall(r"^  ([\w-]+):$", volumes, re.MULTILINE))
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    for secret in SECRETS["secrets-init"]:
+        assert f"/run/ledger-secrets/{secret}" in dockerfile
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - ENDING - CLIENTS))
@@ -47,7 +157,9 @@ def test_a_service_says_whether_it_is_healthy(name: str) -> None:
 def test_a_service_starts_after_what_it_needs_is_ready(name: str) -> None:
     for needed, wait in service(name).get("depends_on", {}).items():
         wanted = "service_completed_successfully" if needed in ENDING else "service_healthy"
-        assert wait == {"condition": wanted}
+        assert wait["condition"] == wanted
+        if wait.get("required") == "False":
+            assert service(needed)["profiles"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -63,12 +175,15 @@ def test_a_page_is_open_to_this_machine_alone_unless_somebody_says_otherwise(nam
         assert port.startswith("127.0.0.1:")
 
 
-def test_no_secret_has_a_default_and_every_one_is_drawn() -> None:
-    text = COMPOSE_FILE.read_text(encoding="utf-8")
-    named = set(re.findall(r"\$\{(\w*(?:PASSWORD|SECRET|_KEY)\w*)", text))
-    assert named <= required_variables()
-    example = (ROOT / ".env.example").read_text(encoding="utf-8")
-    assert set(re.findall(r"^(\w+)=$", example, re.MULTILINE)) == required_variables()
+def test_no_variable_must_be_set() -> None:
+    assert required_variables() == set()
+
+
+def test_a_secret_of_an_older_env_file_reaches_only_the_service_that_takes_it_over() -> None:
+    named = r"\$\{(\w*(?:PASSWORD|SECRET|_KEY)\w*)(.*?)\}"
+    taken = service("secrets-init")["environment"]
+    assert set(taken.values()) == {""}
+    assert re.findall(named, COMPOSE_FILE.read_text(encoding="utf-8")) == [(name, ":-") for name in taken]
 
 
 def test_what_the_example_shows_is_the_default() -> None:
@@ -78,25 +193,6 @@ def test_what_the_example_shows_is_the_default() -> None:
     assert shown
     for name, value in shown:
         assert f"${{{name}:-{value}}}" in compose
-
-
-def test_every_installation_draws_secrets_of_its_own_that_only_its_user_can_read(tmp_path: Path) -> None:
-    files = [tmp_path / "one", tmp_path / "two"]
-    for file in files:
-        deployment_secrets.write(file)
-        assert file.stat().st_mode & 0o077 == 0
-    one, two = (dict(re.findall(r"^(\w+)=(.*)$", file.read_text(), re.MULTILINE)) for file in files)
-    assert one.keys() == two.keys() == required_variables()
-    assert all(len(value) >= 32 for value in one.values())
-    assert not set(one.values()) & set(two.values())
-
-
-def test_secrets_that_are_there_are_never_replaced(tmp_path: Path) -> None:
-    file = tmp_path / "deployment.env"
-    file.write_text("POSTGRES_PASSWORD=in use\n")
-    with pytest.raises(FileExistsError):
-        deployment_secrets.write(file)
-    assert file.read_text() == "POSTGRES_PASSWORD=in use\n"
 
 
 def test_the_deployment_has_every_pool_and_one_publisher() -> None:

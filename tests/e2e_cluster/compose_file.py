@@ -1,4 +1,4 @@
-"""docker-compose.yml as it is read where nothing is set: with its defaults, and secrets empty."""
+"""docker-compose.yml as it is read where no variable is set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 COMPOSE_FILE = Path(__file__).resolve().parents[2] / "docker-compose.yml"
-_VARIABLE = re.compile(r"\$\{(?P<name>\w+):(?P<kind>[-?])(?P<rest>[^}]*)\}")
+_VARIABLE = re.compile(r"\$\{(?P<name>\w+):(?P<kind>[-?+])(?P<rest>[^}]*)\}")
 
 
 def services() -> dict[str, dict[str, Any]]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore.store import S3Store
 
-from setup import deployment_secrets
 from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, ROOT, SETTINGS, project
 from tests.e2e_cluster.images import LEDGER_IMAGE, object_store_image, postgres_image
 from tests.object_store.server import on_loopback
@@ -42,23 +41,17 @@ class ClusterOfContainers:
         self.warehouse = f"s3a://{_BUCKET}/warehouse"
         self._docker = docker
         env_file = folder / "deployment.env"
-        deployment_secrets.write(env_file)
         self._compose = [
             "compose",
             f"--project-name={_PROJECT}",
             f"--file={ROOT / 'docker-compose.yml'}",
             f"--env-file={env_file}",
         ]
-        secrets = dict(line.split("=", 1) for line in env_file.read_text().splitlines() if line[:1].isalpha())
         page, history, api, objects = (f"127.0.0.1:{ports.block(1)}" for _ in range(4))
         self.spark_master = f"http://{page}"
         self.spark_history = f"http://{history}"
-        self.airflow = AirflowApi(f"http://{api}", secrets["AIRFLOW_ADMIN_PASSWORD"])
-        self.store = on_loopback(
-            f"http://{objects}", secrets["AWS_ACCESS_KEY_ID"], secrets["AWS_SECRET_ACCESS_KEY"]
-        )
         # What an installation would write into .env.
-        with env_file.open("a") as settings:
+        with env_file.open("w") as settings:
             settings.write(
                 "COMPOSE_PROFILES=object-store,history\n"
                 f"AIRFLOW_LISTEN={api}\n"
@@ -73,10 +66,18 @@ class ClusterOfContainers:
                 f"LEDGER_WAREHOUSE_AT={self.warehouse}\n"
                 f"LEDGER_SETTINGS_FROM={SETTINGS}\n"
             )
+        # The secrets are drawn before the deployment starts, so that they are known here.
+        self.compose("build")
+        self.compose("run", "--rm", "secrets-init")
+        self.airflow = AirflowApi(f"http://{api}", self._secret("admin/password"))
+        self.store = on_loopback(
+            f"http://{objects}",
+            self._secret("object-store/access-key-id"),
+            self._secret("object-store/secret-access-key"),
+        )
 
     def up(self) -> None:
-        """Build the image, start every service, wait until all are healthy, and land the exports."""
-        self.compose("build")
+        """Start every service, wait until all are healthy, and land the exports."""
         self.compose("up", "--detach", "--wait")
         for export in sorted((EXPORTS / CLUSTER).iterdir()):
             project("ledger", "exports", "upload", str(export), f"--exports={_EXPORTS}", **self.store)
@@ -88,6 +89,9 @@ class ClusterOfContainers:
     def compose(self, *words: str) -> str:
         """Run `docker compose` on the project; gives what it said."""
         return self._docker.run(*self._compose, *words)
+
+    def _secret(self, file: str) -> str:
+        return self.compose("run", "--rm", "secrets-init", "cat", f"/run/ledger-secrets/{file}")
 
     def staged(self, day: str) -> Iterable[str]:
         bucket = S3Store(

@@ -80,7 +80,7 @@ class Docker:
     @cached_property
     def base_image(self) -> str:
         """An image of Debian 12 that this engine has, can pull, or gets made from packages; looked for once."""
-        official: str = service("airflow-init")["build"]["args"]["BASE_IMAGE"]
+        official: str = service("secrets-init")["build"]["args"]["BASE_IMAGE"]
         if self.has(official):
             return official
         if not self.says("image", "inspect", _HOME_MADE_BASE):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
+import sys
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,6 @@ from typing import TYPE_CHECKING
 import psutil
 
 from setup import spark_conf
-from setup.deployment_secrets import drawn
 from tests.e2e_cluster.compose_file import service
 from tests.e2e_cluster.deployment import CLUSTER, EXPORTS, ROOT, SETTINGS, project, spark_workers
 from tests.e2e_cluster.postgresql import postgresql
@@ -48,28 +49,22 @@ class ClusterOfProcesses:
         self._processes = processes
         self._folder = folder
         page, history, rpc, api, health = (ports.block(1) for _ in range(5))
-        password = secrets.token_hex(8)
+        drawn = draw_secrets(folder / "secrets", metadata)
         self.spark_master = f"http://127.0.0.1:{page}"
         self.spark_history = f"http://127.0.0.1:{history}"
-        self.airflow = AirflowApi(f"http://127.0.0.1:{api}", password)
+        self.airflow = AirflowApi(f"http://127.0.0.1:{api}", (drawn / "admin" / "password").read_text())
         self._here = {
             "AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{api}/execution/",
-            "AIRFLOW__CORE__FERNET_KEY": drawn("AIRFLOW_FERNET_KEY"),
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "airflow" / "passwords.json"),
             "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{api}",
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(api),
-            "AIRFLOW__API__SECRET_KEY": drawn("AIRFLOW_SECRET_KEY"),
-            "AIRFLOW__API_AUTH__JWT_SECRET": drawn("AIRFLOW_JWT_SECRET"),
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": metadata,
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": metadata,
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_HOST": "127.0.0.1",
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": str(health),
-            "AIRFLOW_ADMIN_PASSWORD": password,
             "LEDGER_EXPORTS": str(EXPORTS),
             "LEDGER_WAREHOUSE": self.warehouse,
+            "SPARK_LOCAL_HOSTNAME": "127.0.0.1",
             "SPARK_HISTORY_OPTS": f"-Dspark.history.ui.port={history}",
             "AIRFLOW_CONN_SPARK_DEFAULT": f'{{"conn_type": "spark", "host": "spark://127.0.0.1", "port": {rpc}}}',
         }
@@ -98,17 +93,18 @@ class ClusterOfProcesses:
 
     def _start_spark(self, page: int, rpc: int, history: int) -> None:
         spark = "org.apache.spark.deploy"
+        properties = ["--properties-file", str(self._folder / "secrets" / "spark" / "rpc.conf")]
         master = self._start(
             "spark-master", "spark-class", f"{spark}.master.Master",
-            "--host", "127.0.0.1", "--port", str(rpc), "--webui-port", str(page),
+            "--host", "127.0.0.1", "--port", str(rpc), "--webui-port", str(page), *properties,
             like="spark-master",
         )  # fmt: skip
         wait_until(lambda: None if master.listens_on(page) else "the master has no page", _START_SECONDS)
         self._workers = [
             self._start(
-                f"spark-worker-{number}", "spark-class", f"{spark}.worker.Worker",
-                "--host", "127.0.0.1", "--webui-port", "0",
-                "--work-dir", str(self._folder / f"work-{number}"), f"spark://127.0.0.1:{rpc}",
+                f"spark-worker-{number}", "python", str(ROOT / "deploy" / "spark_worker.py"),
+                f"spark://127.0.0.1:{rpc}", "--webui-port", "0",
+                "--work-dir", str(self._folder / f"work-{number}"), *properties,
                 like="spark-worker",
             )
             for number in range(_WORKERS)
@@ -127,17 +123,14 @@ class ClusterOfProcesses:
         return None if states == ["ALIVE"] * _WORKERS else f"the workers are {states}"
 
     def _start_airflow(self) -> None:
-        for number, words in enumerate(
-            (["db", "migrate"], ["pools", "import", str(ROOT / "deploy" / "airflow-pools.json")])
-        ):
-            done = self._start(f"airflow-init-{number}", "airflow", *words)
-            assert done.process.wait(_START_SECONDS) == 0, done.last_words()
+        done = self._start_service("airflow-init")
+        assert done.process.wait(_START_SECONDS) == 0, done.last_words()
         parts = [
-            self._start("airflow-api-server", "python", str(ROOT / "deploy" / "airflow_api_server.py")),
+            self._start_service("airflow-api-server"),
             # The log servers would listen on every interface; the API server reads the files.
-            self._start("airflow-scheduler", "airflow", "scheduler", "--skip-serve-logs"),
-            self._start("airflow-dag-processor", "airflow", "dag-processor"),
-            self._start("airflow-triggerer", "airflow", "triggerer", "--skip-serve-logs"),
+            self._start_service("airflow-scheduler", "--skip-serve-logs"),
+            self._start_service("airflow-dag-processor"),
+            self._start_service("airflow-triggerer", "--skip-serve-logs"),
         ]
 
         def unwell() -> str | None:
@@ -147,13 +140,36 @@ class ClusterOfProcesses:
 
         wait_until(unwell, _START_SECONDS)
 
-    def _start(self, name: str, program: str, *arguments: str, like: str = "airflow-scheduler") -> Started:
+    def _start_service(self, name: str, *more: str) -> Started:
+        program, *arguments = (self._local(word) for word in service(name)["command"])
+        return self._start(name, program, *arguments, *more, like=name)
+
+    def _start(self, name: str, program: str, *arguments: str, like: str) -> Started:
+        environment = {
+            variable: self._local(value) for variable, value in service(like).get("environment", {}).items()
+        }
         return self._processes.start(
             [_VENV / "bin" / program, *arguments],
             self._folder / name,
-            # What is an address, a path or a secret there is another here.
-            environment={**_like_the_image(self._folder), **service(like)["environment"], **self._here},
+            # What is an address or a path there is another here.
+            environment={**_like_the_image(self._folder), **environment, **self._here},
         )
+
+    def _local(self, text: str) -> str:
+        """Put this machine's folders in the place of those of the containers."""
+        return text.replace("/opt/rebalance-ledger", str(ROOT)).replace(
+            "/run/ledger-secrets", str(self._folder / "secrets")
+        )
+
+
+def draw_secrets(folder: Path, metadata: str) -> Path:
+    """Draw them as the service `secrets-init` does, for a database at another address; return the folder."""
+    folder.mkdir()
+    subprocess.run([sys.executable, ROOT / "deploy" / "draw_secrets.py", folder], check=True)
+    url = folder / "metadata" / "url"
+    url.unlink()
+    url.write_text(metadata)
+    return folder
 
 
 @contextmanager

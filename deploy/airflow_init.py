@@ -1,0 +1,49 @@
+"""Prepare Airflow's metadata and end: tables, pools, and the user `admin` with the drawn password: `airflow_init.py PASSWORD_FILE`.
+
+Belongs here: what every start of the deployment does once, before Airflow's parts. Does not belong here: further users; an
+administrator adds them on Airflow's pages or with `airflow users create`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+_POOLS: Final = Path(__file__).with_name("airflow-pools.json")
+_USER: Final = "admin"
+_ROLE: Final = "Admin"
+
+
+def main() -> int:
+    """Run the steps; each changes nothing where it has been done.
+
+    Returns:
+        0.
+
+    Raises:
+        subprocess.CalledProcessError: A command of Airflow's failed.
+    """
+    for command in (["db", "migrate"], ["pools", "import", str(_POOLS)]):
+        subprocess.run(["airflow", *command], check=True)  # noqa: S603, S607  # in the image there is one
+    _create_admin(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    return 0
+
+
+def _create_admin(password: str) -> None:
+    """Add the user unless it is there; a password that was changed on Airflow's pages stays."""
+    # `airflow users create` takes a password as an argument, which the list of processes shows, or from a terminal.
+    from airflow.providers.fab.auth_manager.cli_commands.utils import get_application_builder  # noqa: PLC0415
+
+    with get_application_builder() as builder:
+        manager = builder.sm
+        if manager.find_user(_USER) is not None:
+            return
+        role = manager.find_role(_ROLE)
+        if not manager.add_user(_USER, "Admin", "User", "admin@localhost", role, password):
+            sys.exit(f"The user {_USER} could not be created; see the lines above.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+"""Keys of the object store from files, as container platforms deliver secrets.
+
+What belongs here: variables that may be given by a file, `<variable>_FILE`. What does not: what the keys are for (`storage.location`).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+_VARIABLES: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+def read_secret_files() -> None:
+    """Set each variable that is not set from the file that `<variable>_FILE` names.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    for variable in _VARIABLES:
+        file = os.environ.get(f"{variable}_FILE")
+        if file and not os.environ.get(variable):
+            os.environ[variable] = Path(file).read_text(encoding="utf-8").strip()
