@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.served_pages import Request, Served, serve
+from tests.e2e_cluster.compose_file import COMPOSE_FILE, service
+from tests.support.served_pages import PASSWORD, Request, Served, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 DAY = "/queue-ledger/prod%252Feu%3Cb%3E/2026-11-16"
+AUTH_MANAGER = "AIRFLOW__CORE__AUTH_MANAGER"
 
 
 @pytest.fixture
@@ -33,8 +38,8 @@ def warehouse(tmp_path: Path) -> Path:
 def ask(airflow_environment: dict[str, str], tmp_path: Path) -> Callable[..., Served]:
     """Sends requests to Airflow's API server, whose environment has these variables too."""
 
-    def send(*requests: Request, **variables: str) -> Served:
-        return serve(requests, airflow_environment | variables, tmp_path)
+    def send(*requests: Request, user: str = "admin", **variables: str) -> Served:
+        return serve(requests, airflow_environment | variables, tmp_path, user)
 
     return send
 
@@ -102,3 +107,52 @@ def test_a_store_that_cannot_be_reached_is_an_error_without_its_address_and_keys
         )
     assert "The pages of days cannot be read" in served.output
     assert "of-the-test" not in served.output
+
+
+def test_pages_of_the_deployment_are_for_users_with_a_role_that_reads_runs(
+    airflow_environment: dict[str, str], ask: Callable[..., Served], warehouse: Path, tmp_path: Path
+) -> None:
+    manager = {AUTH_MANAGER: service("airflow-api-server")["environment"][AUTH_MANAGER]}
+    programs = Path(sys.executable).parent
+    environment = {
+        **airflow_environment,
+        **manager,
+        "PATH": f"{programs}{os.pathsep}{airflow_environment['PATH']}",
+    }
+    password = tmp_path / "password"
+    password.write_text(PASSWORD)
+    init = [sys.executable, COMPOSE_FILE.parent / "deploy" / "airflow_init.py", password]
+    subprocess.run(init, env=environment, check=True, capture_output=True)
+    user = [
+        "--username",
+        "u",
+        "--firstname",
+        "U",
+        "--lastname",
+        "U",
+        "--email",
+        "u@localhost",
+        "--role",
+        "Public",
+    ]
+    subprocess.run(
+        [programs / "airflow", "users", "create", "--password", PASSWORD, *user],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+
+    page = f"{DAY}/report.html"
+    of_manager = manager | {"LEDGER_WAREHOUSE": str(warehouse)}
+    report, browser, program = ask(
+        Request(page),
+        Request(page, is_logged_in=False),
+        Request(page, is_logged_in=False, accept="application/json"),
+        **of_manager,
+    ).answers
+    assert (report["status"], report["text"]) == (200, "the report")
+    assert browser["status"] in {302, 303, 307}
+    assert "/auth/login" in browser["headers"]["location"]
+    assert program["status"] == 401
+    (forbidden,) = ask(Request(page), user="u", **of_manager).answers
+    assert forbidden["status"] == 403

@@ -40,7 +40,7 @@ class _Server(uvicorn.Server):
 
     def _ask_all(self, port: int) -> None:
         try:
-            body = json.dumps({"username": "admin", "password": sys.argv[3]})
+            body = json.dumps({"username": sys.argv[4], "password": sys.argv[3]})
             token = json.loads(ask(port, "/auth/token", {"Content-Type": "application/json"}, body)["text"])[
                 "access_token"
             ]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 HTML = "text/html,application/xhtml+xml"
-_PASSWORD = "password-of-the-test"  # noqa: S105
+PASSWORD = "password-of-the-test"  # noqa: S105
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,25 @@ class Served:
     output: str
 
 
-def serve(requests: Sequence[Request], environment: Mapping[str, str], folder: Path) -> Served:
+def serve(
+    requests: Sequence[Request], environment: Mapping[str, str], folder: Path, user: str = "admin"
+) -> Served:
     """Start a server in an Airflow, send requests, and end it.
 
     Args:
         requests: The requests.
         environment: Of the Airflow, with LEDGER_WAREHOUSE.
         folder: For files of the test.
+        user: Who logs in, with `PASSWORD`.
     """
     passwords, answers = folder / "passwords.json", folder / "answers.json"
-    passwords.write_text(json.dumps({"admin": _PASSWORD}))
+    passwords.write_text(json.dumps({"admin": PASSWORD}))
     asked = json.dumps([(request.path, request.is_logged_in, request.accept) for request in requests])
     ended = subprocess.run(
-        [sys.executable, Path(__file__).with_name("ask_pages.py"), asked, answers, _PASSWORD],
+        [sys.executable, Path(__file__).with_name("ask_pages.py"), asked, answers, PASSWORD, user],
         env={
             **environment,
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGERPASSWORDS_FILE": str(passwords),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         },
