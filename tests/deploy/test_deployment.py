@@ -215,6 +215,22 @@ def test_spark_on_a_cluster_reads_and_writes_as_on_one_machine() -> None:
     assert not {"spark.master", "spark.driver.host", "spark.driver.bindAddress"} & set(cluster)
 
 
+def test_event_logs_of_spark_hide_the_keys_of_the_object_store_and_the_secret_of_the_rpc() -> None:
+    hidden = re.compile(
+        spark_settings(DEPLOY / "spark" / "spark-defaults.conf")["spark.redaction.regex"].removeprefix(
+            "(?i)"
+        ),
+        re.IGNORECASE,
+    )
+    for name in (
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "spark.authenticate.secret",
+    ):
+        assert hidden.search(name)
+
+
 def spark_settings(file: Path) -> dict[str, str]:
     lines = (line.split(maxsplit=1) for line in file.read_text(encoding="utf-8").splitlines())
     return {words[0]: words[1] for words in lines if words and not words[0].startswith("#")}
