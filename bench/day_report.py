@@ -24,7 +24,7 @@ import pyarrow as pa
 from bench.large_cluster import CLUSTER, DS, FULL
 from bench.publication_history import stage_rows
 from bench.report import Measurement
-from expectations.suites import EXPECTATIONS
+from expectations.suites.all_suites import EXPECTATIONS
 from rebalance_ledger.tables import (
     ASSIGNMENT_CHURN,
     ASSIGNMENT_FAIRNESS,
