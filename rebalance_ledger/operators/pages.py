@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from rebalance_ledger.operators.flow import LEDGER_DAG_ID
 from rebalance_ledger.operators.object_store import object_store_variables
+from rebalance_ledger.secret_files import secrets_from_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -136,7 +137,7 @@ def _reader() -> PageReader | None:
     from rebalance_ledger.warehouse.pages import PageReader  # noqa: PLC0415  # see the module's docstring
 
     warehouse = os.environ.get("LEDGER_WAREHOUSE")
-    return PageReader(warehouse, object_store_variables()) if warehouse else None
+    return PageReader(warehouse, object_store_variables() or secrets_from_files()) if warehouse else None
 
 
 def _list_of_days(days: Mapping[str, Sequence[DayPages]] | None) -> str:

@@ -42,32 +42,32 @@ def warehouse(in_store: str, tmp_path: Path) -> Warehouse:
     return warehouse
 
 
-def served(store: Store, warehouse: Warehouse, folder: Path, *requests: Request) -> Served:
-    """What Airflow answers that knows the store by a connection alone."""
+def served(store: Store, warehouse: Warehouse, folder: Path, *requests: Request, keys: str) -> Served:
+    """What Airflow answers that knows the store by a connection alone, or the keys by files."""
     variables = store.variables
-    connection = {
-        "conn_type": "aws",
-        "login": variables["AWS_ACCESS_KEY_ID"],
-        "password": variables["AWS_SECRET_ACCESS_KEY"],
-        "extra": {"region_name": variables["AWS_REGION"], "endpoint_url": variables["AWS_ENDPOINT_URL"]},
-    }
     environment = {
         name: value for name, value in airflow_home(folder / "airflow").items() if not name.startswith("AWS_")
-    }
-    return serve(
-        requests,
-        environment
-        | {
-            "LEDGER_WAREHOUSE": warehouse.root,
-            "LEDGER_OBJECT_STORE_CONNECTION": "ledger_store",
-            "AIRFLOW_CONN_LEDGER_STORE": json.dumps(connection),
-        },
-        folder,
-    )
+    } | {"LEDGER_WAREHOUSE": warehouse.root}
+    if keys == "connection":
+        connection = {
+            "conn_type": "aws",
+            "login": variables["AWS_ACCESS_KEY_ID"],
+            "password": variables["AWS_SECRET_ACCESS_KEY"],
+            "extra": {"region_name": variables["AWS_REGION"], "endpoint_url": variables["AWS_ENDPOINT_URL"]},
+        }
+        environment["LEDGER_OBJECT_STORE_CONNECTION"] = "ledger_store"
+        environment["AIRFLOW_CONN_LEDGER_STORE"] = json.dumps(connection)
+    else:
+        environment |= {name: variables[name] for name in ("AWS_REGION", "AWS_ENDPOINT_URL")}
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            (folder / name).write_text(variables[name])
+            environment[f"{name}_FILE"] = str(folder / name)
+    return serve(requests, environment, folder)
 
 
+@pytest.mark.parametrize("keys", ["connection", "files"])
 def test_airflow_serves_the_pages_of_the_store(
-    ledger: Ledger, store: Store, warehouse: Warehouse, tmp_path: Path
+    ledger: Ledger, store: Store, warehouse: Warehouse, tmp_path: Path, keys: str
 ) -> None:
     refusal = ledger("step", "gate", *JUDGED, f"--warehouse={warehouse.root}", ends_with=3)
     report = ledger("step", "report", *PUBLISHED, f"--warehouse={warehouse.root}")
@@ -95,6 +95,7 @@ def test_airflow_serves_the_pages_of_the_store(
         Request(f"{day}/..%2F..%2F..%2Fsecret.html"),
         Request("/queue-ledger/..%2Fsecret.html"),
         Request(f"{day}/%2F%2Fsecret.html"),
+        keys=keys,
     )
 
     days, data_docs, linked, report_page, not_logged_in, *refused = answer.answers

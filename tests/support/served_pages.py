@@ -62,7 +62,7 @@ def serve(
         [sys.executable, Path(__file__).with_name("ask_pages.py"), asked, answers, PASSWORD, user],
         env={
             **environment,
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGERPASSWORDS_FILE": str(passwords),
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         },
@@ -71,5 +71,5 @@ def serve(
         stderr=subprocess.STDOUT,
         text=True,
     )
-    assert ended.returncode == 0, ended.stdout[-3000:]
+    assert ended.returncode == 0 and answers.exists(), ended.stdout[-3000:]  # noqa: PT018 - one server
     return Served(json.loads(answers.read_text()), ended.stdout)
