@@ -44,7 +44,7 @@ def by_delta_rs(place: str, version: int, _table: Table, _day: DayRows) -> pads.
 def by_duckdb(place: str, version: int, table: Table, day: DayRows) -> pads.Dataset:
     """The Parquet files of the day, as the Delta log lists them."""
     delta = DeltaTable(place, version=version)
-    files = delta.file_uris([("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())])
+    files = delta.file_uris(file_pruning_predicate=day.predicate)
     schema = arrow_schema(table)
     if not files:
         return pads.dataset(pa.Table.from_pylist([], schema))
@@ -52,7 +52,7 @@ def by_duckdb(place: str, version: int, table: Table, day: DayRows) -> pads.Data
     statement = f"SELECT {names}, $cluster AS cluster, $ds::DATE AS ds FROM read_parquet($files)"  # noqa: S608
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        rows = connection.execute(statement, {"cluster": day.cluster, "ds": day.ds, "files": files})
+        rows = connection.sql(statement, params={"cluster": day.cluster, "ds": day.ds, "files": files})
         return pads.dataset(rows.to_arrow_table().select(schema.names).cast(schema))
 
 
