@@ -1,8 +1,8 @@
 """Queue owners, recomputed in plain SQL from silver: by each strategy, by broadcasting and by reports.
 
 What belongs here: owners by even shares, rooms and lists, readers of broadcasting groups, which strategy is in effect and why,
-whether a reason for a missing owner can be true, and how many connections and reports the members have. What does not: rings and mixed groups (`recomputed_rings`), counts (`recomputed`), and
-the code of `strategies`, which this module must not use.
+whether a reason for a missing owner can be true, and how many connections and reports the members have. What does not: rings and
+mixed groups (`recomputed_rings`), counts (`recomputed`), and the code of `strategies`, which this module must not use.
 
 Source of the rules: `AllocateMessageQueueAveragely`, `AllocateMessageQueueAveragelyByCircle`, `AllocateMessageQueueByConfig` and
 `AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0), `AllocateMessageQueueByMachineRoom` (Java before and from 4.8.0),
@@ -221,10 +221,12 @@ def _faults(missing: str, beside: str) -> str:
     )
 
 
-_FAULTS_BY_CLASSES: Final = _faults(
-    f"IF(arrays_overlap(reasons, array{quoted_list(REASONS_WITHOUT_SHARES)}), array(), array_except({_DUE_BY_CLASSES}, given))",
-    f"array_except(filter(given, pair -> array_contains(known_ids, pair.client_id)), {_DUE_BY_CLASSES})",
+_FAULTS_OF_CLASSES: Final = _faults(
+    f"IF(arrays_overlap(reasons, array{quoted_list(REASONS_WITHOUT_SHARES)}), array(), array_except(shares, given))",
+    "array_except(filter(given, pair -> array_contains(known_ids, pair.client_id)), shares)",
 )
+# An array of one element, so that the shares are computed once.
+_FAULTS_BY_CLASSES: Final = f"flatten(transform(array({_DUE_BY_CLASSES}), shares -> {_FAULTS_OF_CLASSES}))"
 
 # The queues that clients on a broker's list take by their own lists, and the queues assigned to them.
 _OF_LISTS: Final = """flatten(transform(
@@ -295,7 +297,17 @@ list_of_members AS (
   )
   GROUP BY consumer_group
 ),
--- Properties and reports of each member that a broker or proxy lists.
+-- Properties of each member that a broker or proxy lists.
+listed_client AS (
+  SELECT consumer_group, client_id, max(client_language) AS client_language, max(client_version) AS listed_version
+  FROM (
+    SELECT consumer_group, client_id, client_language, client_version FROM silver_consumer_connection
+    UNION ALL
+    SELECT consumer_group, client_id, client_language, client_version FROM silver_proxy_connection
+  )
+  GROUP BY consumer_group, client_id
+),
+-- What the members of a group have in common, and what they report.
 reported_of_group AS (
   SELECT
     consumer_group, count(*) AS member_count, count(reported_strategy) AS reported_count, collect_set(reported_strategy) AS reported_strategies,
@@ -304,15 +316,7 @@ reported_of_group AS (
     NOT coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_other_language,
     NOT coalesce(bool_and(client_language IN ('JAVA', 'GO')), FALSE) AS has_language_without_lists, bool_or(process_count > 1) AS has_processes,
     NOT coalesce(bool_and(coalesce(own_version, listed_version) RLIKE {quoted(_RELEASE_OF_ROOMS)}), FALSE) AS has_old_rooms
-  FROM (
-    SELECT consumer_group, client_id, max(client_language) AS client_language, max(client_version) AS listed_version
-    FROM (
-      SELECT consumer_group, client_id, client_language, client_version FROM silver_consumer_connection
-      UNION ALL
-      SELECT consumer_group, client_id, client_language, client_version FROM silver_proxy_connection
-    )
-    GROUP BY consumer_group, client_id
-  )
+  FROM listed_client
   LEFT JOIN drift_answer USING (consumer_group, client_id)
   GROUP BY consumer_group
 ),
@@ -331,15 +335,9 @@ own_rule AS (
       FROM (
         SELECT
           consumer_group, client_id,
-          coalesce(max(client_language), IF(max(reported_strategy) IS NULL, NULL, 'JAVA')) AS client_language,
-          coalesce(max(own_version), max(client_version)) AS client_version
-        FROM (
-          SELECT consumer_group, client_id, client_language, client_version FROM silver_consumer_connection
-          UNION ALL
-          SELECT consumer_group, client_id, client_language, client_version FROM silver_proxy_connection
-        )
-        LEFT JOIN drift_answer USING (consumer_group, client_id)
-        GROUP BY consumer_group, client_id
+          coalesce(client_language, IF(reported_strategy IS NULL, NULL, 'JAVA')) AS client_language,
+          coalesce(own_version, listed_version) AS client_version
+        FROM listed_client LEFT JOIN drift_answer USING (consumer_group, client_id)
       ) AS client
       JOIN configured_rule USING (consumer_group)
       WHERE client_language = 'GO'
