@@ -134,7 +134,7 @@ def build(
         # Before the measures: a file that changes from here on is not what was measured.
         inventory = inventory_of_tables(stage)
         show_export_lines(spark, str(directory), manifest)
-        show_offset_files(spark, stage)
+        show_offset_files(spark, stage, earlier)
         measures = write_metrics(spark, stage, staged, manifest, cluster, ds, before, settings)
         if settings.gate.quarantine_groups:
             excluded_groups = _refused_groups(warehouse, manifest, stage, measures, settings)

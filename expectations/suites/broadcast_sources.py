@@ -5,8 +5,10 @@ plain form that clients write: a regular expression cuts out the queues, and wha
 client library reads that form alike, so no library's rules are needed. What else a file may hold only its library determines: such a
 file is not compared, and where a client starts is then computed from the state that the reader gave.
 
-It reads `offset_file_content` (host string, client_id string, consumer_group string, moment int, side string, content binary):
-the bytes of the day's files up to a size, which count only if they have the hash that the export's index states.
+It reads `offset_file_content` (host string, client_id string, consumer_group string, is_previous boolean, moment int, side string,
+content binary): the bytes of the day's files, and of those of earlier exports that they are compared with, up to a size. They count only
+if they have the hash that the export's index states. And it reads `earlier_index_line` (ds date, value string): the lines of the
+indexes of the earlier exports.
 
 What belongs here: mappings from silver and text to columns, and the rules by which they follow from each other. What does not:
 expectations on single rows (`broadcast_offset`), and how a library reads a damaged file.
@@ -69,11 +71,22 @@ _CLIENT_COLUMNS: Final = {
 }
 """Column -> SQL for its value by what brokers and members report."""
 
+_PREVIOUS_COLUMNS: Final = {
+    "previous_ds": "expected_previous_ds",
+    "previous_modified_at": "expected_previous_modified_at",
+    "previous_start_outcome": "CASE WHEN expected_previous_ds IS NULL THEN NULL WHEN previous_entries IS NULL THEN previous_start_outcome "
+    "WHEN size(previous_entries) > 0 THEN 'stored' ELSE 'default' END",
+}
+"""Column of `broadcast_offset_file` -> SQL for its value by the earlier exports."""
+
 _START_COLUMNS: Final = {
     "state": "expected_state",
     "start_from": "expected_start_from",
     "start_outcome": "IF(expected_state IN ('unknown', 'clustering_group_with_file'), NULL, "
     "IF(newest IS NULL, 'default', expected_outcome))",
+    # What a reader says of a file that it refuses is its own.
+    "reason": "IF(main_state IS NULL AND newest IS NOT NULL AND NOT is_failed AND NOT is_too_large OR "
+    "rlike(reason, concat('(?s)^', expected_reason, '$')), reason, expected_reason)",
 }
 """Column -> SQL for its value by the rule in docs/offset-files.md, and the states in docs/broadcast-offsets.md."""
 
@@ -81,6 +94,7 @@ _QUEUE_COLUMNS: Final = {
     "start_from": "source_of_files",
     "offsets_captured_at": "asked_at",
     "last_stored_at": "reported_last_stored_at",
+    "previous_ds": "IF(previous_offset IS NULL, NULL, previous_ds_of_files)",
     "consume_from_where": "reported_setting",
     "is_routed": "CASE WHEN coalesce(route_count, 0) = 0 THEN IF(was_answered, FALSE, NULL) "
     "WHEN readable_count = route_count THEN TRUE WHEN readable_count = 0 THEN FALSE "
@@ -119,24 +133,31 @@ CONTENT_EQUALS: Final = Expectation(
     "are those of the index.",
     judges=("main_state", "bak_state", "main_entry_count", "bak_entry_count", "earlier_snapshots"),
 )
+PREVIOUS_EQUALS: Final = Expectation(
+    BROADCAST_OFFSET_FILE,
+    "previous_equals_export",
+    "The earlier snapshot of every row is the newest in the indexes of the earlier exports, with its day, time of writing and, for a file in "
+    "the form that clients write, the outcome of a start. Its bytes are those of the index.",
+    judges=tuple(_PREVIOUS_COLUMNS),
+)
 START_FOLLOWS: Final = Expectation(
     BROADCAST_OFFSET_FILE,
     "start_follows_rule",
-    "State, outcome of a start and the file that decides it are those that the documented rule gives for the states of both files.",
+    "State, reason, outcome of a start and the file that decides it are those that the documented rule gives for the states of both files.",
     judges=tuple(_START_COLUMNS),
 )
 QUEUE_EQUALS: Final = Expectation(
     BROADCAST_OFFSET,
     "queue_equals_sources",
-    "Source file, times of the broker, setting of the group and route of every queue equal those of their sources.",
+    "Source file, earlier day, times of the broker, setting of the group and route of every queue equal those of their sources.",
     judges=tuple(_QUEUE_COLUMNS),
 )
 OFFSET_EQUALS: Final = Expectation(
     BROADCAST_OFFSET,
     "offset_equals_files",
-    "Every stored offset, and the greatest of earlier snapshots, is the one that a second reader finds in the file that decides, where "
-    "it has the form that clients write.",
-    judges=("stored_offset", "highest_earlier_offset"),
+    "Every stored offset, the greatest of earlier snapshots, and that of the earlier day, is the one that a second reader finds in the file "
+    "that decides, where it has the form that clients write.",
+    judges=("stored_offset", "highest_earlier_offset", "previous_offset"),
 )
 RESTART_RECOMPUTED: Final = Expectation(
     BROADCAST_OFFSET,
@@ -151,6 +172,7 @@ SUITE: Final = Suite(
         INDEX_EQUALS,
         CLIENT_EQUALS,
         CONTENT_EQUALS,
+        PREVIOUS_EQUALS,
         START_FOLLOWS,
         QUEUE_EQUALS,
         OFFSET_EQUALS,
@@ -189,20 +211,43 @@ _ENTRIES: Final = (
     "'array<struct<topic: string, brokerName: string, queueId: int, offset: bigint>>')"
 )
 
+_INDEX_LINE: Final = (
+    "host string, client_id string, `group` string, moment int, captured_at timestamp, path string, sha256 string, size bigint, "
+    "mtime timestamp"
+)
+
 FILE_TABLES: Final = f"""
-file_by_name AS (
-  SELECT
-    {_FILES}, moment, captured_at, element_at(split(path, '/'), -1) AS name,
-    struct(captured_at, path, sha256, size_bytes, modified_at) AS file
+landed_file AS (
+  SELECT {_FILES}, CAST(NULL AS DATE) AS previous_ds, moment, captured_at, path, sha256, size_bytes, modified_at
   FROM silver_offset_file
   WHERE state = 'landed'
+  UNION ALL
+  -- Of earlier exports the newest snapshot of the newest one that has the files.
+  SELECT {_FILES}, previous_ds, moment, captured_at, path, sha256, size_bytes, modified_at
+  FROM (
+    SELECT *, max(struct(previous_ds, moment)) OVER (PARTITION BY {_FILES}) AS newest_before
+    FROM earlier_index_line
+    LATERAL VIEW inline(array(from_json(value, {quoted(_INDEX_LINE)})))
+      AS host, client_id, consumer_group, moment, captured_at, path, sha256, size_bytes, modified_at
+    LATERAL VIEW inline(array(struct(ds))) AS previous_ds
+    WHERE sha256 IS NOT NULL
+  )
+  WHERE newest_before = struct(previous_ds, moment)
+),
+file_by_name AS (
+  SELECT
+    {_FILES}, previous_ds, moment, captured_at, element_at(split(path, '/'), -1) AS name,
+    struct(captured_at, path, sha256, size_bytes, modified_at) AS file
+  FROM landed_file
 ),
 snapshot_of_index AS (
   SELECT
-    {_FILES}, moment, captured_at, is_go, is_go OR client_language = 'GO' AS is_go_file, main, bak,
+    {_FILES}, previous_ds, previous_ds IS NOT NULL AS is_previous, moment, captured_at, is_go, coalesce(is_go OR client_language = 'GO', FALSE) AS is_go_file, main, bak,
     -- Neither file is read if one is too large or no reader of the release is known.
-    NOT coalesce(greatest(main.size_bytes, bak.size_bytes) > {MOST_OFFSET_FILE_BYTES}, FALSE)
-      AND coalesce(is_go OR client_language = 'GO' OR client_language = 'JAVA' AND rlike(client_version, {quoted(KNOWN_RELEASE_PATTERN)}), FALSE)
+    NOT coalesce(greatest(main.size_bytes, bak.size_bytes) > {MOST_OFFSET_FILE_BYTES}, FALSE) AND CASE
+      WHEN is_go OR client_language = 'GO' THEN TRUE
+      WHEN client_language IS NULL THEN coalesce(has_known_clients, TRUE)
+      ELSE coalesce(client_language = 'JAVA' AND rlike(client_version, {quoted(KNOWN_RELEASE_PATTERN)}), FALSE) END
       AS is_readable
   FROM (
     SELECT *, IF(is_go, go_main, java_main) AS main, IF(is_go, go_bak, java_bak) AS bak
@@ -211,26 +256,38 @@ snapshot_of_index AS (
         *, coalesce(java_main, java_bak) IS NULL AND coalesce(go_main, go_bak) IS NOT NULL AS is_go
       FROM (
         SELECT
-          {_FILES}, moment, max(captured_at) AS captured_at,
+          {_FILES}, previous_ds, moment, max(captured_at) AS captured_at,
           max(IF(name = 'offsets.json', file, NULL)) AS java_main, max(IF(name = 'offsets.json.bak', file, NULL)) AS java_bak,
           max(IF(name = 'offset.json', file, NULL)) AS go_main, max(IF(name = 'offset.json.bak', file, NULL)) AS go_bak
         FROM file_by_name
-        GROUP BY {_FILES}, moment
+        GROUP BY {_FILES}, previous_ds, moment
       )
     )
   )
   LEFT JOIN (SELECT {_FILES}, client_language, client_version FROM gold_broadcast_offset_file) USING ({_FILES})
+  -- Without files of today no release is told in the row.
+  LEFT JOIN (
+    SELECT
+      consumer_group,
+      bool_and(coalesce(client_language = 'JAVA', TRUE) AND coalesce(rlike(client_version, {quoted(KNOWN_RELEASE_PATTERN)}), TRUE)) AS has_known_clients
+    FROM (
+      SELECT consumer_group, client_language, client_version FROM silver_consumer_connection
+      UNION ALL
+      SELECT consumer_group, NULL, client_version FROM silver_consumer_client
+    ) {_OF_BROADCAST}
+    GROUP BY consumer_group
+  ) USING (consumer_group)
 ),
 -- One row per file that was read, with the queues of those in the form that clients write. What is computed in a generator is
 -- computed once: filters are not moved below it.
 read_file AS (
   SELECT
-    {_FILES}, moment, side, is_intact,
+    {_FILES}, is_previous, moment, side, is_intact,
     IF(is_framed AND forall(read_entries, e -> e.topic IS NOT NULL AND e.brokerName IS NOT NULL AND e.queueId IS NOT NULL)
       AND size(array_distinct(transform(read_entries, e -> struct(e.topic, e.brokerName, e.queueId)))) = size(read_entries),
       read_entries, NULL) AS entries
   FROM snapshot_of_index
-  JOIN offset_file_content USING ({_FILES}, moment)
+  JOIN offset_file_content USING ({_FILES}, is_previous, moment)
   LATERAL VIEW inline(array(struct(
     sha2(content, 256) <=> IF(side = 'main', main.sha256, bak.sha256),
     IF(is_readable AND is_valid_utf8(content), CAST(content AS STRING), NULL)))) AS is_intact, text
@@ -266,20 +323,38 @@ FROM (
   FROM snapshot_of_index
   LEFT JOIN (
     SELECT
-      {_FILES}, moment, bool_and(is_intact) AS is_intact, bool_or(side = 'main') AS has_main, bool_or(side = 'bak') AS has_bak,
+      {_FILES}, is_previous, moment, bool_and(is_intact) AS is_intact, bool_or(side = 'main') AS has_main, bool_or(side = 'bak') AS has_bak,
       max(IF(side = 'main', entries, NULL)) AS main_entries, max(IF(side = 'bak', entries, NULL)) AS bak_entries
     FROM read_file
-    GROUP BY {_FILES}, moment
-  ) USING ({_FILES}, moment)
+    GROUP BY {_FILES}, is_previous, moment
+  ) USING ({_FILES}, is_previous, moment)
 )"""
 }
 """View name -> SQL: every snapshot with what size and text of its files show. Several parts of the statement read it."""
+
+
+def _shortcoming(side: str, suffix: str = "") -> str:
+    """Return SQL for the pattern of the words on a file that gives no table."""
+    return (
+        f"concat(file_name, '{suffix}', CASE {side}_state WHEN 'missing' THEN ' is missing' WHEN 'empty' THEN ' is empty' "
+        "ELSE ' cannot be read( [(].+[)])?' END)"
+    )
+
+
+def _holding(side: str, suffix: str = "") -> str:
+    """Return SQL for the pattern of the words on the file that decides."""
+    return (
+        f"CASE {side}_state WHEN 'offsets' THEN concat(file_name, '{suffix} holds ', {side}_entry_count, ' offsets') "
+        f"WHEN 'no_table' THEN concat(file_name, '{suffix} holds no table') ELSE concat('in ', file_name, '{suffix}, .+') END"
+    )
+
 
 COMMON_TABLES: Final = f"""
 indexed_files AS (
   SELECT
     {_FILES}, CAST(count(*) AS INT) AS expected_snapshot_count, max(struct(moment, captured_at, main, bak, is_go)) AS newest
   FROM offset_file_snapshot
+  WHERE NOT is_previous
   GROUP BY {_FILES}
 ),
 failed_files AS (
@@ -357,13 +432,26 @@ read_files AS (
     max_by(struct(main_word, bak_word, main_entries, bak_entries, is_readable), moment) AS text,
     array_sort(collect_list(struct(moment, main_word, bak_word, is_readable))) AS words
   FROM offset_file_snapshot
+  WHERE NOT is_previous
   GROUP BY {_FILES}
+),
+previous_files AS (
+  SELECT
+    {_FILES}, greatest(main.modified_at, bak.modified_at) AS expected_previous_modified_at,
+    -- Bytes that are not those of the index are no earlier snapshot.
+    IF(are_intact, previous_ds, NULL) AS expected_previous_ds,
+    -- Another client wrote the newest files, and its release alone says how they are read.
+    IF(newest IS NULL OR is_go <=> newest.is_go, table_entries, NULL) AS previous_entries
+  FROM offset_file_snapshot
+  LEFT JOIN indexed_files USING ({_FILES})
+  WHERE is_previous
 ),
 judged_files AS (
   SELECT *
   FROM gold_broadcast_offset_file AS files
   LEFT JOIN indexed_files USING ({_FILES})
   LEFT JOIN read_files USING ({_FILES})
+  LEFT JOIN previous_files USING ({_FILES})
   LEFT JOIN failed_files USING ({_FILES})
   LEFT JOIN hosts_of_client USING (consumer_group, client_id)
   LEFT JOIN connected_client USING (consumer_group, client_id)
@@ -373,7 +461,7 @@ judged_files AS (
   -- On a day that is judged without some groups, their files still show that the host landed.
   LEFT JOIN (
     SELECT host, TRUE AS is_host_landed FROM silver_offset_file WHERE state = 'landed'
-    UNION SELECT host, TRUE FROM offset_file_content
+    UNION SELECT host, TRUE FROM offset_file_content WHERE NOT is_previous
   ) USING (host)
   LATERAL VIEW inline(array(struct(
     filter(words, w -> w.moment < newest.moment),
@@ -407,6 +495,23 @@ judged_files AS (
       WHEN is_online AND age_ms > {OFFSET_FILE_STALE_AFTER_MS} THEN 'stale'
       ELSE 'ok'
     END))) AS expected_state
+  LATERAL VIEW inline(array(struct(
+    coalesce(greatest(newest.main.size_bytes, newest.bak.size_bytes) > {MOST_OFFSET_FILE_BYTES}, FALSE),
+    IF(client_language = 'GO', 'offset[.]json', 'offsets[.]json')))) AS is_too_large, file_name
+  LATERAL VIEW inline(array(struct(
+    {_shortcoming("main")}, {_shortcoming("bak", "[.]bak")}, {_holding("main")}, {_holding("bak", "[.]bak")}))) AS main_lack, bak_lack, main_holds, bak_holds
+  LATERAL VIEW inline(array(struct(
+    CASE
+      WHEN is_failed THEN 'a file could not be read on its host'
+      WHEN newest IS NULL AND is_host_landed THEN 'no offset file was found on the host'
+      WHEN newest IS NULL THEN IF(host IS NULL, 'no files landed of the client\\'s host', 'nothing landed of this host today')
+      WHEN is_too_large THEN 'the (main|bak) file is larger than {MOST_OFFSET_FILE_BYTES} bytes and was not read'
+      WHEN expected_start_from = 'main' THEN main_holds
+      WHEN expected_start_from = 'bak' AND bak_state = 'refused' THEN concat(main_lack, ', and offsets[.]json[.]bak cannot be read: .+')
+      WHEN expected_start_from = 'bak' THEN concat(main_lack, ', so the client takes the other: ', bak_holds)
+      WHEN client_language = 'GO' THEN main_lack
+      ELSE concat(main_lack, ', and ', bak_lack)
+    END))) AS expected_reason
 ),
 -- Of the file that decides, the queues; null where it has another form.
 text_of_start AS (
@@ -420,26 +525,34 @@ earlier_text AS (
   SELECT {_FILES}, bool_and(table_entries IS NOT NULL) AS is_whole, coalesce(flatten(collect_list(table_entries)), array()) AS entries
   FROM offset_file_snapshot
   JOIN (SELECT {_FILES}, newest.moment AS newest_moment FROM indexed_files) USING ({_FILES})
-  WHERE moment < newest_moment
+  WHERE NOT is_previous AND moment < newest_moment
   GROUP BY {_FILES}
 ),
 judged_text AS (
   SELECT
     {_FILES}, {_QUEUE}, max(stored_offset) AS stored_offset, max(highest_earlier_offset) AS highest_earlier_offset,
-    max(expected_stored) AS expected_stored, max(expected_highest) AS expected_highest,
-    coalesce(bool_or(is_row), FALSE) AS is_row, bool_or(start.entries IS NOT NULL) AS is_compared, coalesce(bool_or(earlier.is_whole), TRUE) AS is_whole
+    max(previous_offset) AS previous_offset, max(expected_stored) AS expected_stored, max(expected_highest) AS expected_highest,
+    max(expected_previous) AS expected_previous, coalesce(bool_or(is_row), FALSE) AS is_row, bool_or(start.entries IS NOT NULL) AS is_compared,
+    coalesce(bool_or(earlier.is_whole), TRUE) AS is_whole,
+    coalesce(bool_or(previous_entries IS NOT NULL OR expected_previous_ds IS NULL), TRUE) AS is_previous_whole
   FROM (
-    SELECT {_FILES}, {_QUEUE}, stored_offset, highest_earlier_offset, NULL AS expected_stored, NULL AS expected_highest, TRUE AS is_row
+    SELECT
+      {_FILES}, {_QUEUE}, stored_offset, highest_earlier_offset, previous_offset, NULL AS expected_stored, NULL AS expected_highest,
+      NULL AS expected_previous, TRUE AS is_row
     FROM gold_broadcast_offset
     UNION ALL
-    SELECT {_FILES}, entry.topic, entry.brokerName, entry.queueId, NULL, NULL, entry.offset, NULL, FALSE
+    SELECT {_FILES}, entry.topic, entry.brokerName, entry.queueId, NULL, NULL, NULL, entry.offset, NULL, NULL, FALSE
     FROM text_of_start LATERAL VIEW explode(entries) AS entry
     UNION ALL
-    SELECT {_FILES}, entry.topic, entry.brokerName, entry.queueId, NULL, NULL, NULL, entry.offset, FALSE
+    SELECT {_FILES}, entry.topic, entry.brokerName, entry.queueId, NULL, NULL, NULL, NULL, entry.offset, NULL, FALSE
     FROM earlier_text LATERAL VIEW explode(entries) AS entry
+    UNION ALL
+    SELECT {_FILES}, entry.topic, entry.brokerName, entry.queueId, NULL, NULL, NULL, NULL, NULL, entry.offset, FALSE
+    FROM previous_files LATERAL VIEW explode(previous_entries) AS entry
   )
   LEFT JOIN text_of_start AS start USING ({_FILES})
   LEFT JOIN earlier_text AS earlier USING ({_FILES})
+  LEFT JOIN previous_files USING ({_FILES})
   GROUP BY {_FILES}, {_QUEUE}
 ),
 route_answer AS (
@@ -463,7 +576,7 @@ sourced_queue AS (
   FROM (
     SELECT
       offsets.*, files.start_outcome, files.start_from AS source_of_files, reported_setting, consume_type,
-      bounds.captured_at AS asked_at, bounds.last_stored_at AS reported_last_stored_at, was_answered, route_count, queue_counts,
+      files.previous_ds AS previous_ds_of_files, bounds.captured_at AS asked_at, bounds.last_stored_at AS reported_last_stored_at, was_answered, route_count, queue_counts,
       IF(files.start_from <=> 'bak', files.bak_modified_at, files.main_modified_at) AS stored_at, files.client_version
     FROM gold_broadcast_offset AS offsets
     LEFT JOIN gold_broadcast_offset_file AS files USING ({_FILES})
@@ -576,6 +689,7 @@ QUERIES: Final = (
                 INDEX_EQUALS: _INDEX_COLUMNS,
                 CLIENT_EQUALS: _CLIENT_COLUMNS,
                 CONTENT_EQUALS: _CONTENT_COLUMNS,
+                PREVIOUS_EQUALS: _PREVIOUS_COLUMNS,
                 START_FOLLOWS: _START_COLUMNS,
             },
         ),
@@ -583,6 +697,7 @@ QUERIES: Final = (
             _violation(INDEX_EQUALS, _OF_FILES),
             _violation(CLIENT_EQUALS, _OF_FILES),
             _violation(CONTENT_EQUALS, _OF_FILES, "NOT are_intact"),
+            _violation(PREVIOUS_EQUALS, _OF_FILES),
             _violation(START_FOLLOWS, _OF_FILES),
         ),
         ("consumer_group",),
@@ -594,9 +709,11 @@ QUERIES: Final = (
                 OFFSET_EQUALS,
                 "is_compared AND NOT stored_offset <=> expected_stored OR is_row AND (expected_highest > highest_earlier_offset "
                 "OR expected_highest IS NOT NULL AND highest_earlier_offset IS NULL "
-                "OR is_whole AND NOT highest_earlier_offset <=> expected_highest)",
+                "OR is_whole AND NOT highest_earlier_offset <=> expected_highest "
+                "OR is_previous_whole AND NOT previous_offset <=> expected_previous)",
                 f"concat({_OF_QUEUE}, ': stored ', {text_or_null('stored_offset')}, ', earlier ', {text_or_null('highest_earlier_offset')}, "
-                f"'; the files have ', {text_or_null('expected_stored')}, ' and ', {text_or_null('expected_highest')})",
+                f"', earlier day ', {text_or_null('previous_offset')}, '; the files have ', {text_or_null('expected_stored')}, ', ', "
+                f"{text_or_null('expected_highest')}, ' and ', {text_or_null('expected_previous')})",
             ),
         ),
         ("consumer_group", "topic", "broker_name"),

@@ -13,25 +13,12 @@ from expectations.suites.all_suites import EXPECTATIONS
 from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
 
 _AFTER: Final = "written from the verdict, after the day was judged"
-_OF_FILES: Final = "the words of a reader of offset files; no SQL recomputes them"
-_OF_EARLIER_DAY: Final = "taken from an earlier export, which the gate does not read"
-_FOR_PEOPLE: Final = "evidence for a judged state or number; no expectation recomputes it"
-
 _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
     (
-        "export_record",
-        "is_repeat",
-        "whether it is set follows from counted_line; only the build compares the two lines",
-    ),
-    (
         "rejected_record",
-        "reason text",
-        "how the build's parser names the fault, and the text without secrets",
+        "reason",
+        "how the build's parser names the fault; that the line is rejected and what it holds is judged",
     ),
-    ("ownership_drift", "deviating_parameters", _FOR_PEOPLE),
-    ("broadcast_offset_file", "reason", _OF_FILES),
-    ("broadcast_offset_file", "previous_ds previous_start_outcome previous_modified_at", _OF_EARLIER_DAY),
-    ("broadcast_offset", "previous_ds previous_offset", _OF_EARLIER_DAY),
     *(
         (table.name, " ".join(column.name for column in table.all_columns), _AFTER)
         for table in (QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)

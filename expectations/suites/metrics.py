@@ -4,7 +4,8 @@ It reads views named `<layer>_<table>` over the staged tables, `run` (one row: c
 date), `baseline_queue_assignment`, `baseline_consumer_connection`, `baseline_ownership_drift`, `baseline_quarantined_group` and
 `baseline_consume_progress` (the rows of baseline_ds that the build read, empty if it is null), `manifest_file` (path string,
 kind string, line_count bigint, error_count bigint: from the export's manifest), `export_line` (kind string, value string: the
-lines of the export's files of envelopes), `offset_file_content` (see `broadcast_sources`), `configured_rule` (see its module) and `excluded_group` (consumer_group
+lines of the export's files of envelopes), `offset_file_content` and `earlier_index_line`
+(see `broadcast_sources`), `configured_rule` (see its module) and `excluded_group` (consumer_group
 string: the groups whose rows the other views exclude).
 
 What belongs here: how violations are combined into few statements, because each statement has a startup cost. What does
@@ -21,11 +22,13 @@ from expectations.suites import (
     assignment_fairness,
     broadcast_offset,
     broadcast_sources,
+    deviating_member,
     every_table,
     export,
     export_comparison,
     finding,
     finding_facts,
+    odd_lines,
     ownership_drift,
     presence,
     producer_spread,
@@ -72,7 +75,9 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
         assignment_churn.COMMON_TABLES,
     ),
     metric_statement(
-        ownership_drift.SUITE.expectations, ownership_drift.VIOLATION_QUERIES, ownership_drift.COMMON_TABLES
+        ownership_drift.SUITE.expectations,
+        (*ownership_drift.VIOLATION_QUERIES, deviating_member.QUERY),
+        f"{ownership_drift.COMMON_TABLES},{deviating_member.COMMON_TABLES}",
     ),
     metric_statement(presence.SUITE.expectations, presence.QUERIES, presence.COMMON_TABLES),
     metric_statement(queue_sharing.SUITE.expectations, queue_sharing.QUERIES, queue_sharing.COMMON_TABLES),
@@ -99,6 +104,7 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
             *finding.SUITE.expectations,
             *finding.ABSENCE_SUITE.expectations,
             *export.SUITE.expectations,
+            *odd_lines.SUITE.expectations,
             *quarantined_group.SUITE.expectations,
             *every_table.SUITE.expectations,
         ),
@@ -106,10 +112,11 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
             *finding.QUERIES,
             finding.ABSENCE_QUERY,
             *export.QUERIES,
+            *odd_lines.QUERIES,
             quarantined_group.QUERY,
             every_table.VIOLATION_QUERY,
         ),
-        f"{every_table.COMMON_TABLES},{finding.COMMON_TABLES}",
+        f"{every_table.COMMON_TABLES},{finding.COMMON_TABLES},{odd_lines.COMMON_TABLES}",
     ),
 )
 """Spark SQL statements that together return one row per expectation, with the columns of `METRIC_SCHEMA`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from expectations.suites.deviating_member import PARAMETERS_EXPLAIN
 from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
 from expectations.suites.presence import PROXY_TABLES, USERS_GROUP
 from expectations.suites.thresholds import (
@@ -132,6 +133,7 @@ SUITE: Final = Suite(
         CAUSE_HAS_EVIDENCE,
         CAUSE_GIVEN,
         PROCESS_ANSWERED,
+        PARAMETERS_EXPLAIN,
     ),
 )
 

@@ -32,6 +32,8 @@ from expectations.suites.thresholds import (
     NON_ASCII_PATTERN,
     REASONS_OF_RULES,
     REASONS_WITHOUT_SHARES,
+    RELEASE_OF_ROOMS_PATTERN,
+    ROOM_AND_BROKER_PATTERN,
     STRATEGIES_OF_REASON,
     STRATEGIES_THAT_LEAVE_NOTHING_OUT,
 )
@@ -103,13 +105,8 @@ _NEARBY: Final = "MACHINE_ROOM_NEARBY"
 _LISTED: Final = "CONFIG"
 _RETRY: Final = "%RETRY%"
 
-# `room@broker` as Java splits it: two parts, ignoring empty parts at the end.
-_ROOM_AND_BROKER: Final = r"\A[^@]*@[^@]+@*\z"
 _ROOM_AND_BROKER_IN_GO: Final = r"\A[^@]*@[^@]*\z"
-"""The same as Go splits it, which keeps empty parts."""
-
-_RELEASE_OF_ROOMS: Final = r"^(4[.]([89]|[1-9][0-9])|[5-9]|[1-9][0-9])[.]"
-"""The release from which MACHINE_ROOM divides only the queues of its rooms."""
+"""`room@broker` as Go splits it, which keeps empty parts."""
 
 
 def room_of(rule: str, name: str) -> str:
@@ -126,7 +123,7 @@ def room_of(rule: str, name: str) -> str:
 def _is_inside(rule: str) -> str:
     """Return a SQL boolean: MACHINE_ROOM serves the broker's room."""
     return (
-        f"queue.broker_name RLIKE {quoted(_ROOM_AND_BROKER)} "
+        f"queue.broker_name RLIKE {quoted(ROOM_AND_BROKER_PATTERN)} "
         f"AND array_contains({rule}consumer_idcs, substring_index(queue.broker_name, '@', 1))"
     )
 
@@ -315,7 +312,7 @@ reported_of_group AS (
       OR bool_or(client_language IS NULL OR coalesce(own_version, listed_version) IS NULL) AS may_be_mixed,
     NOT coalesce(bool_and(client_language = 'JAVA'), FALSE) AS has_other_language,
     NOT coalesce(bool_and(client_language IN ('JAVA', 'GO')), FALSE) AS has_language_without_lists, bool_or(process_count > 1) AS has_processes,
-    NOT coalesce(bool_and(coalesce(own_version, listed_version) RLIKE {quoted(_RELEASE_OF_ROOMS)}), FALSE) AS has_old_rooms
+    NOT coalesce(bool_and(coalesce(own_version, listed_version) RLIKE {quoted(RELEASE_OF_ROOMS_PATTERN)}), FALSE) AS has_old_rooms
   FROM listed_client
   LEFT JOIN drift_answer USING (consumer_group, client_id)
   GROUP BY consumer_group
@@ -330,7 +327,7 @@ own_rule AS (
     FROM (
       SELECT
         consumer_group, client_id, strategy, client_language = 'GO' AS is_go,
-        strategy = '{_ROOM}' AND client_language = 'JAVA' AND NOT client_version RLIKE {quoted(_RELEASE_OF_ROOMS)} AS is_old,
+        strategy = '{_ROOM}' AND client_language = 'JAVA' AND NOT client_version RLIKE {quoted(RELEASE_OF_ROOMS_PATTERN)} AS is_old,
         coalesce(get(filter(members, member -> member.client_id = client.client_id), 0).rule, struct({RULE_PARAMETERS})) AS rule
       FROM (
         SELECT

@@ -86,6 +86,23 @@ REASONS_WITHOUT_SHARES: Final = tuple(
 )
 """Those of a queue that may belong to a member of which no share is known."""
 
+CODES_OF_ANSWERS: Final = (17, 26, 206, 213)
+"""Response codes with which a source answers: no route, no such group, group not online, group without progress."""
+
+NOT_ONLINE_TEXT: Final = "> not online"
+"""Part of a message that states that a client is not connected."""
+
+SUSPICIOUS_PATTERN: Final = (
+    r"(?i)pass|pwd|secret|credential|token|key|signature|auth|bearer|://|akia|ltai|eyj|socks"
+)
+"""Lines that may hold a secret, which tables do not."""
+
+ROOM_AND_BROKER_PATTERN: Final = r"\A[^@]*@[^@]+@*\z"
+"""`room@broker` as Java splits it: two parts, ignoring empty parts at the end."""
+
+RELEASE_OF_ROOMS_PATTERN: Final = r"^(4[.]([89]|[1-9][0-9])|[5-9]|[1-9][0-9])[.]"
+"""The release from which MACHINE_ROOM divides only the queues of its rooms."""
+
 KNOWN_RELEASE_PATTERN: Final = r"^(4[.][1-9][0-9]{0,2}|5[.][0-9]{1,3})[.][0-9]{1,3}(-SNAPSHOT|-incubating)?$"
 """Releases of the Java client of which the rules are known: 4.1.0 and later, before 6."""
 

@@ -111,7 +111,7 @@ def readings(
 
     Columns: `FILES`; role (`newest`, `earlier_moment`, `previous`), ds, moment, captured_at; of `main` and `bak` path,
     sha256, size_bytes, modified_at; client_language, client_version, client_version_source; and what reading gave: start_outcome, start_from, reason, main_state, bak_state, entry counts as in
-    `broadcast_offset_file`; entries, the stored offsets; the content of today's files up to `MOST_KEPT_BYTES`.
+    `broadcast_offset_file`; entries, the stored offsets; the content of the files up to `MOST_KEPT_BYTES`.
 
     Args:
         spark: the session.
@@ -145,8 +145,8 @@ def readings(
     return described.mapInArrow(_read_batches, schema)
 
 
-def show_offset_files(spark: SparkSession, stage: StagingArea) -> None:
-    """Register the view of the bytes of the day's offset files, which the gate reads by itself, before `write_metrics`."""
+def show_offset_files(spark: SparkSession, stage: StagingArea, earlier: Sequence[EarlierExport]) -> None:
+    """Register the views that the gate reads by itself, before `write_metrics`: bytes of offset files, indexes of earlier exports."""
     rows = spark.read.schema(_CONTENT_DDL).parquet(literal_path(stage.work(READINGS)))
     sides = F.inline(
         F.array(
@@ -156,9 +156,15 @@ def show_offset_files(spark: SparkSession, stage: StagingArea) -> None:
             )
         )
     )
-    rows.where("role <> 'previous'").select(*FILES, "moment", sides).where(
-        "content IS NOT NULL"
-    ).createOrReplaceTempView("offset_file_content")
+    is_previous = (F.col("role") == "previous").alias("is_previous")
+    rows.select(*FILES, is_previous, "moment", sides).where("content IS NOT NULL").createOrReplaceTempView(
+        "offset_file_content"
+    )
+    lines = spark.createDataFrame([], "ds date, value string")
+    for export in earlier:
+        ds = F.lit(export.manifest.ds).alias("ds")
+        lines = lines.unionByName(_index_lines(spark, str(export.directory)).select(ds, "value"))
+    lines.createOrReplaceTempView("earlier_index_line")
 
 
 def _struct(ddl: str) -> StructType:
@@ -184,10 +190,9 @@ def _today(offset_file: DataFrame, directory: str, ds: date) -> DataFrame:
 
 def _index(spark: SparkSession, directory: str, ds: date) -> DataFrame:
     """Return the same of an earlier export. Its lines were judged when it was sealed, so the JVM may read them."""
-    name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
-    lines = spark.read.option("lineSep", "\n").text(literal_path(f"{directory}/{name}"))
     return (
-        lines.select(F.from_json("value", _INDEX_DDL).alias("line"))
+        _index_lines(spark, directory)
+        .select(F.from_json("value", _INDEX_DDL).alias("line"))
         .select("line.*")
         .where("sha256 is not null")
         .select(
@@ -204,6 +209,11 @@ def _index(spark: SparkSession, directory: str, ds: date) -> DataFrame:
             "sha256",
         )
     )
+
+
+def _index_lines(spark: SparkSession, directory: str) -> DataFrame:
+    name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
+    return spark.read.option("lineSep", "\n").text(literal_path(f"{directory}/{name}"))
 
 
 def _snapshots(files: DataFrame) -> DataFrame:
@@ -315,12 +325,11 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
                 "reason": f"the {too_large[0]} file is larger than {MOST_BYTES} bytes and was not read"
             }
         contents = {side: _content(row, side) for side in SIDES}
-        if row["role"] != "previous":
-            answer |= {
-                f"{side}_content": content
-                for side, content in contents.items()
-                if content is not None and len(content) <= MOST_KEPT_BYTES
-            }
+        answer |= {
+            f"{side}_content": content
+            for side, content in contents.items()
+            if content is not None and len(content) <= MOST_KEPT_BYTES
+        }
         start = start_up(
             contents["main"],
             contents["bak"],

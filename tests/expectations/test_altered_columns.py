@@ -15,11 +15,12 @@ from expectations.suites.all_suites import EXPECTATIONS
 from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.suites.judged_columns import judges_by_column
 from expectations.suites.metrics import METRIC_STATEMENTS
+from rebalance_ledger.exports.catalog import earlier_exports
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from spark_jobs.baseline import COMPARED_TABLES
 from spark_jobs.session import literal_path, spark_schema
-from spark_jobs.silver.offset_file_snapshots import show_offset_files
+from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS, show_offset_files
 from spark_jobs.staging import show_export_lines, show_without
 from tests.support.computed_days import newest, sample_day, staged_rows
 
@@ -92,7 +93,8 @@ class Judged:
         directory = export_directory(day.exports, day.cluster, day.ds)
         manifest = load_manifest(directory)
         show_export_lines(spark, str(directory), manifest)
-        show_offset_files(spark, self.stage)
+        earlier = earlier_exports(day.exports, day.cluster, DAY, most=LOOK_BACK_EXPORTS)
+        show_offset_files(spark, self.stage, earlier)
         files = [
             (file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files
         ]

@@ -18,6 +18,7 @@ from test_altered_columns import another
 
 from expectations.suites import broadcast_sources
 from expectations.suites.metrics import METRIC_STATEMENTS
+from rebalance_ledger.exports.catalog import earlier_exports
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -63,7 +64,11 @@ GROUPS: Final[dict[str, str]] = {
     "broadcast_offset_file.main_entry_count": "well",
     "broadcast_offset_file.bak_entry_count": "recovered",
     "broadcast_offset_file.earlier_snapshots": "stuck",
+    "broadcast_offset_file.previous_ds": "went_back",
+    "broadcast_offset_file.previous_start_outcome": "removed",
+    "broadcast_offset_file.previous_modified_at": "emptied",
     "broadcast_offset_file.state": "nested",
+    "broadcast_offset_file.reason": "zeroed",
     "broadcast_offset_file.start_outcome": "cut_twice",
     "broadcast_offset_file.start_from": "removed",
     "broadcast_offset.start_from": "well",
@@ -73,6 +78,8 @@ GROUPS: Final[dict[str, str]] = {
     "broadcast_offset.is_routed": "queue_gone",
     "broadcast_offset.stored_offset": "broker_untold",
     "broadcast_offset.highest_earlier_offset": "silent_writer",
+    "broadcast_offset.previous_ds": "went_back",
+    "broadcast_offset.previous_offset": "went_back",
     "broadcast_offset.restart_offset": "behind",
     "broadcast_offset.restart_reason": "timed",
     "broadcast_offset.skipped_message_count": "emptied",
@@ -99,7 +106,7 @@ class ComputedDay:
             name: spark.read.schema(spark_schema(table)).parquet(literal_path(stage.table(table)))
             for name, table in TABLES.items()
         }
-        show_offset_files(spark, stage)
+        show_offset_files(spark, stage, earlier_exports(folder / "exports", "shop-test", DS, most=3))
 
     def violating_groups(self, rows: Mapping[str, DataFrame]) -> dict[str, set[str]]:
         """Expectation -> groups that violate it, with other rows of some tables."""
@@ -208,12 +215,17 @@ def test_what_the_second_reader_reads_is_what_the_clients_read(spark: SparkSessi
         of = dict(zip(names, ("h", f"c{number}", "g", 0), strict=True))
         name = "offset.json" if language == "GO" else "offsets.json"
         index.append({**of, "state": "landed", "path": f"h/{name}", "size_bytes": len(content)})
-        contents.append({**of, "side": "main", "content": base64.b64encode(content).decode()})
+        contents.append(
+            {**of, "is_previous": False, "side": "main", "content": base64.b64encode(content).decode()}
+        )
         clients.append({**of, "client_language": language, "client_version": "5.3.3"})
     show_rows(spark, "silver_offset_file", index, ddl_of("offset_file"))
     show_rows(spark, "gold_broadcast_offset_file", clients, ddl_of("broadcast_offset_file"))
-    ddl = "host string, client_id string, consumer_group string, moment int, side string, content binary"
+    ddl = "host string, client_id string, consumer_group string, is_previous boolean, moment int, side string, content binary"
     show_rows(spark, "offset_file_content", contents, ddl)
+    show_rows(spark, "earlier_index_line", [], "ds date, value string")
+    for table in ("consumer_connection", "consumer_client"):
+        show_rows(spark, f"silver_{table}", [], ddl_of(table))
     tables = broadcast_sources.FILE_TABLES
     query = f"WITH {tables} SELECT client_id, entries FROM read_file"  # noqa: S608 - constants of this project
     rows = spark.sql(query).collect()

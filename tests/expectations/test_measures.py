@@ -19,7 +19,14 @@ from test_export_comparison import FAULTS as EXPORT_FAULTS
 from test_presence_measures import FAULTS as PRESENCE_FAULTS
 from test_sharing_measures import FAULTS as SHARING_FAULTS
 
-from expectations.suites import broadcast_sources, every_table, finding_facts, recomputed_owners
+from expectations.suites import (
+    broadcast_sources,
+    deviating_member,
+    every_table,
+    finding_facts,
+    odd_lines,
+    recomputed_owners,
+)
 from expectations.suites.all_suites import EXPECTATIONS, SUITES
 from expectations.suites.metrics import METRIC_STATEMENTS
 from expectations.suites.thresholds import MOST_EXAMPLES
@@ -936,7 +943,10 @@ def test_each_blocking_expectation_of_a_table_has_a_fault_that_it_is_for() -> No
         SHARING_FAULTS,
     )
     faults = [*FAULTS.values(), *(planted for faults in kept_apart for planted in faults.values())]
-    planted = set().union(*(expected for _, expected in faults))
+    tried_apart = (*odd_lines.SUITE.expectations, deviating_member.PARAMETERS_EXPLAIN)
+    planted = {expectation.expectation_id for expectation in tried_apart}.union(
+        *(expected for _, expected in faults)
+    )
     blocking = {
         expectation.expectation_id
         for suite in SUITES

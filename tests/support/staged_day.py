@@ -362,10 +362,9 @@ class StagedDay:
             self.manifest,
             "path string, kind string, line_count bigint, error_count bigint",
         )
-        content = (
-            "host string, client_id string, consumer_group string, moment int, side string, content binary"
-        )
+        content = "host string, client_id string, consumer_group string, is_previous boolean, moment int, side string, content binary"
         show_rows(spark, "offset_file_content", self.offset_files, content)
+        show_rows(spark, "earlier_index_line", [], "ds date, value string")
         show_rows(spark, "configured_rule", configured_rules(self.settings), CONFIGURED_RULE_SCHEMA)
         lines = export_lines(self) if self.export is None else self.export
         show_rows(spark, "export_line", lines, "kind string, value string")

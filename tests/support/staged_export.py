@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def export_lines(day: StagedDay) -> list[Row]:
     """The rows of the view `export_line`."""
-    return [*_of_groups(day), *_of_brokers(day)]
+    rejected = [{"kind": row["kind"], "value": row["text"]} for row in day.rows["rejected_record"]]
+    return [*_of_groups(day), *_of_brokers(day), *rejected]
 
 
 def _of_groups(day: StagedDay) -> list[Row]:

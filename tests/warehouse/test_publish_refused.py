@@ -76,7 +76,7 @@ def measure(spark: SparkSession, day: Day) -> None:
     directory = export_directory(day.exports, day.cluster, day.ds)
     manifest = load_manifest(directory)
     show_export_lines(spark, str(directory), manifest)
-    show_offset_files(spark, stage)
+    show_offset_files(spark, stage, ())
     write_metrics(spark, stage, staged, manifest, day.cluster, day.ds, None, ClusterSettings())
     record_again(day.warehouse, day.cluster, day.ds, stage)
 
