@@ -103,7 +103,7 @@ def evaluate(
     """Evaluate every expectation that the policy judges, in the order of the suites.
 
     Args:
-        measures: Rows of `model.METRIC_SCHEMA`. Where `offenders` is missing or null, no subject is known.
+        measures: Rows of `measurement.METRIC_SCHEMA`. Where `offenders` is missing or null, no subject is known.
         rules: Policy of the cluster on this day.
         baseline_ds: Baseline day of the metrics; None if there is none.
 

@@ -54,7 +54,7 @@ def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pa
     """Judge one staged day of one cluster.
 
     Args:
-        measures: Rows of `model.METRIC_SCHEMA`: expectation_id, observed, examples, offenders.
+        measures: Rows of `measurement.METRIC_SCHEMA`: expectation_id, observed, examples, offenders.
         cluster: Cluster name, for the Data Docs.
         ds: UTC day; waivers expire by it.
         run_id: Id of the computation, for `gate_result`.

@@ -51,6 +51,7 @@ from spark_jobs.assignment.allocation import SPREAD_BOUNDS
 from spark_jobs.assignment.subscriptions import subscriptions
 from spark_jobs.baseline import COMPARED_TABLES, baseline_rows
 from spark_jobs.findings.explanations import with_roots
+from spark_jobs.gate_metrics import write_metrics, write_metrics_without_quarantined
 from spark_jobs.gold.assignment_churn import assignment_churn
 from spark_jobs.gold.assignment_fairness import assignment_fairness
 from spark_jobs.gold.broadcast_offset import broadcast_offset
@@ -68,13 +69,9 @@ from spark_jobs.silver.offset_file_snapshots import (
     OFFSET_FILE_KIND,
     READINGS,
     readings,
-    show_offset_files,
 )
 from spark_jobs.silver.reader import read_silver
 from spark_jobs.staging import (
-    show_export_lines,
-    write_metrics,
-    write_metrics_without_quarantined,
     write_table,
     write_tables,
     write_work,
@@ -130,16 +127,16 @@ def build(
         without_temp_views(spark),
     ):
         before = baseline_rows(spark, compared) if compared else None
-        staged = _stage_day(spark, stage, directory, manifest, earlier, before, settings)
+        _stage_day(spark, stage, directory, manifest, earlier, before, settings)
         # Before the measures: a file that changes from here on is not what was measured.
         inventory = inventory_of_tables(stage)
-        show_export_lines(spark, str(directory), manifest)
-        show_offset_files(spark, stage, earlier)
-        measures = write_metrics(spark, stage, staged, manifest, cluster, ds, before, settings)
+        measures = write_metrics(stage, directory, manifest, earlier, compared, settings)
         if settings.gate.quarantine_groups:
             excluded_groups = _refused_groups(warehouse, manifest, stage, measures, settings)
             if excluded_groups:
-                write_metrics_without_quarantined(spark, stage, staged, excluded_groups)
+                write_metrics_without_quarantined(
+                    stage, manifest, earlier, compared, settings, excluded_groups
+                )
         # If the export changed while it was read, the staged data is invalid.
         if verify(directory, cluster=cluster, ds=ds).sha256 != manifest.sha256:
             problem = f"{directory} is not the export that this computation began with; run the day again"
@@ -157,8 +154,8 @@ def _stage_day(
     earlier: tuple[EarlierExport, ...],
     before: BaselineRows | None,
     settings: ClusterSettings,
-) -> dict[str, DataFrame]:
-    """Compute and write every table of a stage, and return them as they were written.
+) -> None:
+    """Compute and write every table of a stage.
 
     Planning takes one core and most of a small day, so tables are computed side by side: each waits for those that it
     reads, which are begun before it.
@@ -217,7 +214,8 @@ def _stage_day(
         )
         findings = work("finding", lambda: finding(silver, shared(), gold), pool_of_findings)
         begin(FINDING, lambda: with_roots(findings()))
-    return silver | {table.name: gold(table) for table in begun}
+    for written in begun.values():
+        written.result()
 
 
 def _queue_assignment(

@@ -290,7 +290,7 @@ read_file AS (
   JOIN offset_file_content USING ({_FILES}, is_previous, moment)
   LATERAL VIEW inline(array(struct(
     sha2(content, 256) <=> IF(side = 'main', main.sha256, bak.sha256),
-    IF(is_readable AND is_valid_utf8(content), CAST(content AS STRING), NULL)))) AS is_intact, text
+    IF(is_readable AND is_valid_utf8(content), decode(content, 'UTF-8'), NULL)))) AS is_intact, text
   LATERAL VIEW inline(array(struct(
     regexp_extract_all(text, {_ENTRY}, 0), regexp_replace(text, {_ENTRY}, 'E')))) AS entry_texts, remaining_text
   LATERAL VIEW inline(array(struct(

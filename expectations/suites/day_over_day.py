@@ -137,7 +137,7 @@ WHERE here.is_effective AND earlier.is_effective
 
 
 def measures(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return the rows of `STATEMENT` as metrics, one per expectation of the suite; see `model.METRIC_SCHEMA`."""
+    """Return the rows of `STATEMENT` as metrics, one per expectation of the suite; see `measurement.METRIC_SCHEMA`."""
     offenders: dict[str, list[dict[str, Any]]] = {
         expectation.expectation_id: [] for expectation in SUITE.expectations
     }

@@ -688,7 +688,7 @@ def _parsed(schema: str, *kinds: str, text: str = "payload") -> str:
 
 def _has_each_key_once(entries: str) -> str:
     """Return a SQL boolean: no two entries of a map have the same key; null without a map."""
-    return f"size({entries}) = size(array_distinct(map_keys({entries})))"
+    return f"size(map_keys({entries})) = size(array_distinct(map_keys({entries})))"
 
 
 def _differ(elements: str, *values: str) -> str:
@@ -703,15 +703,19 @@ _WITHOUT_QUEUES: Final = _replaced("payload", _ENTRY, '"":0')
 _STATUS: Final = _replaced(
     _replaced(
         _replaced(
-            _replaced("payload", r"\}\s*:\s*(-?[0-9]+)", ',"offset":$1}'),
-            r'("offset":-?[0-9]+\})\s*\}',
-            "$1]",
+            _replaced(
+                _replaced("payload", r"\}\s*:\s*(-?[0-9]+)", ',"offset":$1}'),
+                r'("offset":-?[0-9]+\})\s*\}',
+                "$1]",
+            ),
+            r"\{\s*\{",
+            "[{",
         ),
-        r"\{\s*\{",
-        "[{",
+        r":\{\}",
+        ":[]",
     ),
-    r'(?<!"consumerTable"):\{\}',
-    ":[]",
+    r'"consumerTable":\[\]',
+    '"consumerTable":{}',
 )
 _LINE_ENDS: Final = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
 _SETTING_LINES: Final = f"split(payload, {quoted(_LINE_ENDS)})"
@@ -728,7 +732,7 @@ line AS (
   SELECT
     kind, broker_name, consumer_group, topic, client_id, process, payload, nameserver, proxy, error, host, moment, path, size_bytes, mtime, sha256,
     try_cast(IF(kind = 'event', event_at, answered_at) AS TIMESTAMP) AS captured_at,
-    try_cast(regexp_extract(error.message, '^CODE: ([0-9]{{1,9}})(?![0-9A-Za-z_])', 1) AS INT) AS error_code,
+    try_cast(regexp_extract(error.message, '^CODE: ([0-9]{{1,9}})([^0-9A-Za-z_]|$)', 1) AS INT) AS error_code,
     CASE kind WHEN 'consumer_running_info' THEN '' WHEN 'process_assignment' THEN process
       WHEN 'consumer_status' THEN concat(topic, '@', coalesce(client_id, broker_name))
       WHEN 'nameserver_route' THEN nameserver WHEN 'nameserver_cluster_info' THEN nameserver WHEN 'proxy_consumer_connection' THEN proxy ELSE broker_name END AS question,
@@ -774,7 +778,7 @@ read_line AS (
     *,
     coalesce(NOT has_surrogate AND (payload IS NULL OR NOT contains(payload, '$ref') AND CASE
       WHEN kind = 'nameserver_route' THEN {_differ("route.queueDatas", "r.brokerName")}
-        AND coalesce(size(route.topicQueueMappingByBroker) = 0, TRUE)
+        AND coalesce(size(map_keys(route.topicQueueMappingByBroker)) = 0, TRUE)
       WHEN kind = 'broker_topic_config' THEN {_has_each_key_once("configs.topicConfigTable")}
       WHEN kind = 'broker_subscription_group' THEN {_has_each_key_once("configured_groups.subscriptionGroupTable")}
       WHEN kind = 'broker_message_request_mode' THEN {_has_each_key_once("modes.messageRequestModeMap")}

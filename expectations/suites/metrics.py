@@ -1,4 +1,4 @@
-"""SQL that measures the staged tables, for the Spark session that staged them.
+"""SQL that measures the staged tables, in the language of Spark, which `duckdb_sql` translates.
 
 It reads views named `<layer>_<table>` over the staged tables, `run` (one row: cluster string, ds date, baseline_ds
 date), `baseline_queue_assignment`, `baseline_consumer_connection`, `baseline_ownership_drift`, `baseline_quarantined_group` and
@@ -39,10 +39,8 @@ from expectations.suites import (
     recomputed_rings,
     route_divergence,
 )
-from expectations.suites.model import METRIC_SCHEMA, metric_statement, violations_in
+from expectations.suites.model import metric_statement, violations_in
 from expectations.suites.recomputed import judged_tables
-
-__all__ = ["METRIC_SCHEMA", "METRIC_STATEMENTS", "SHARED_VIEWS"]
 
 SHARED_VIEWS: Final = (
     assignment_churn.SHARED_VIEWS | ownership_drift.SHARED_VIEWS | broadcast_sources.SHARED_VIEWS
@@ -119,4 +117,4 @@ METRIC_STATEMENTS: Final[tuple[str, ...]] = (
         f"{every_table.COMMON_TABLES},{finding.COMMON_TABLES},{odd_lines.COMMON_TABLES}",
     ),
 )
-"""Spark SQL statements that together return one row per expectation, with the columns of `METRIC_SCHEMA`."""
+"""Spark SQL statements that together return one row per expectation, with the columns of `measurement.METRIC_SCHEMA`."""

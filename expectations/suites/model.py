@@ -140,12 +140,6 @@ LATERAL VIEW explode(array_compact(array(
 _MOST_EXAMPLES_OF_SUBJECTS: Final = 1000
 """Maximum number of examples that are kept for one expectation, over all subjects."""
 
-METRIC_SCHEMA: Final = (
-    "expectation_id string, observed double, examples array<string>, offenders array<struct<"
-    "consumer_group: string, topic: string, broker_name: string, amount: double, examples: array<string>>>"
-)
-"""Columns of every statement's result, as Spark DDL."""
-
 
 def metric_statement(expectations: Iterable[Expectation], queries: Iterable[str], common_tables: str) -> str:
     """Return one statement that computes number, first examples and affected subjects of every expectation.
@@ -161,7 +155,7 @@ def metric_statement(expectations: Iterable[Expectation], queries: Iterable[str]
         common_tables: Common table expressions of the queries, `name AS (…), …`.
 
     Returns:
-        Spark SQL with the columns of `METRIC_SCHEMA`.
+        Spark SQL with the columns of `measurement.METRIC_SCHEMA`.
     """
     ids = ", ".join(quoted(expectation.expectation_id) for expectation in expectations)
     union = "\nUNION ALL\n".join(queries)

@@ -44,7 +44,7 @@ _SUBJECT: Final = "kind, nameserver, asked_broker, consumer_group, topic, client
 # One member's answer is the same, whichever broker passed the request on.
 _ASKED_BROKER: Final = "IF(client_id IS NULL, broker_name, NULL) AS asked_broker"
 _ERROR_CODE: Final = (
-    "try_cast(regexp_extract(error.message, '^CODE: ([0-9]{1,9})(?![0-9A-Za-z_])', 1) AS INT)"
+    "try_cast(regexp_extract(error.message, '^CODE: ([0-9]{1,9})([^0-9A-Za-z_]|$)', 1) AS INT)"
 )
 _IS_REPLY: Final = (
     f"payload IS NOT NULL OR coalesce({_ERROR_CODE} IN ({', '.join(map(str, CODES_OF_ANSWERS))}), FALSE) "

@@ -218,7 +218,7 @@ shared_route AS (
         ELSE greatest(place_count - subscribe_queue_count, 0)
       END AS unread_count,
       IF(place_count > 0, greatest(1, size(filter(circle, (name, i) ->
-        name = broker_name AND circle[(i + size(circle) - 1) % size(circle)] <> broker_name))), place_count) AS run_count,
+        name = broker_name AND get(circle, (i + size(circle) - 1) % size(circle)) <> broker_name))), place_count) AS run_count,
       CASE
         WHEN place_count IS NULL THEN 'bad_order_configuration'
         WHEN place_count > 0 AND NOT is_in_route THEN 'not_in_route'

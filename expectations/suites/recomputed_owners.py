@@ -378,7 +378,7 @@ explained_assignment AS (
       ELSE NOT coalesce(has_other_language OR group_rule.has_member_parameters OR strategy = '{_ROOM}' AND has_old_rooms, TRUE)
     END AND (strategy <> '{_NEARBY}' OR inner_strategy IN {quoted_list(_EVEN)}) AS has_known_rule,
     filter(queues, queue -> queue.client_id IS NOT NULL) AS given_queues,
-    array_distinct(transform(queues, queue -> struct(queue.key AS key, queue.queue_id AS queue_id, queue.broker_name AS broker_name))) AS all_queues,
+    array_sort(array_distinct(transform(queues, queue -> struct(queue.key AS key, queue.queue_id AS queue_id, queue.broker_name AS broker_name)))) AS all_queues,
     own_strategy <=> strategy AND strategy_source <> 'hypothetical' AND (strategy = '{_ROOM}'
       OR strategy = '{_NEARBY}' AND forall(classes, class -> class.is_go OR class.rule.inner_strategy IN {quoted_list(_EVEN)})) AS has_classes,
     classes, known_ids,

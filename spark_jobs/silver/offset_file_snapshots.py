@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.exports.catalog import EarlierExport
     from rebalance_ledger.exports.manifest import Manifest
-    from rebalance_ledger.warehouse.layout import StagingArea
 
 OFFSET_FILE_KIND: Final = "offset_file"
 FILES: Final = ("host", "client_id", "consumer_group")
@@ -85,8 +84,6 @@ _READ_DDL: Final = (
     "entries array<struct<topic: string, broker_name: string, queue_id: int, stored_offset: bigint>>, "
     "main_content binary, bak_content binary"
 )
-
-_CONTENT_DDL: Final = "host string, client_id string, consumer_group string, role string, moment int, main_content binary, bak_content binary"
 
 _START_OUTCOME: Final = {
     Verdict.STORED: "stored",
@@ -143,28 +140,6 @@ def readings(
     described = _with_clients(wanted, silver).repartition(max(1, math.ceil(file_count / _FILES_PER_TASK)))
     schema = StructType([*described.schema.fields, *_struct(_READ_DDL).fields])
     return described.mapInArrow(_read_batches, schema)
-
-
-def show_offset_files(spark: SparkSession, stage: StagingArea, earlier: Sequence[EarlierExport]) -> None:
-    """Register the views that the gate reads by itself, before `write_metrics`: bytes of offset files, indexes of earlier exports."""
-    rows = spark.read.schema(_CONTENT_DDL).parquet(literal_path(stage.work(READINGS)))
-    sides = F.inline(
-        F.array(
-            *(
-                F.struct(F.lit(side).alias("side"), F.col(f"{side}_content").alias("content"))
-                for side in SIDES
-            )
-        )
-    )
-    is_previous = (F.col("role") == "previous").alias("is_previous")
-    rows.select(*FILES, is_previous, "moment", sides).where("content IS NOT NULL").createOrReplaceTempView(
-        "offset_file_content"
-    )
-    lines = spark.createDataFrame([], "ds date, value string")
-    for export in earlier:
-        ds = F.lit(export.manifest.ds).alias("ds")
-        lines = lines.unionByName(_index_lines(spark, str(export.directory)).select(ds, "value"))
-    lines.createOrReplaceTempView("earlier_index_line")
 
 
 def _struct(ddl: str) -> StructType:

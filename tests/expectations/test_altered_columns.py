@@ -6,29 +6,27 @@ The day is the last of the sample's, as it was computed. Tables of which it has 
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import functions
 
+from expectations.measurement import GateDatabase, gate_database
 from expectations.suites.all_suites import EXPECTATIONS
-from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.suites.judged_columns import judges_by_column
 from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.exports.catalog import earlier_exports
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.warehouse.baseline import newest_earlier_day
+from rebalance_ledger.warehouse.publish import staged_rows as staged_dataset
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from spark_jobs.baseline import COMPARED_TABLES
-from spark_jobs.session import literal_path, spark_schema
-from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS, show_offset_files
-from spark_jobs.staging import show_export_lines, show_without
+from spark_jobs.gate_metrics import show_day, show_tables
+from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS
 from tests.support.computed_days import newest, sample_day, staged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pyspark.sql import Column as Sql
-    from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_ledger.tables import Column, Table
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
@@ -76,89 +74,86 @@ MOST_ROWS = 3
 
 
 class Judged:
-    """A staged day and the views that the measures read."""
+    """A staged day in the database in which the gate measures it."""
 
-    def __init__(self, spark: SparkSession, warehouse: Warehouse) -> None:
+    def __init__(self, database: GateDatabase, warehouse: Warehouse) -> None:
         day = sample_day(DAY, warehouse)
-        self.spark = spark
+        self.database = database
         self.stage: StagingArea = newest(day)
-        self.staged = {name: self._read(self.stage, table) for name, table in TABLES.items()}
-        before = newest(sample_day(DAY_BEFORE, warehouse))
-        for table in COMPARED_TABLES:
-            if table.name in TABLES:
-                rows = self._read(before, table)
-            else:
-                rows = spark.createDataFrame([], spark_schema(table))
-            rows.createOrReplaceTempView(f"baseline_{table.name}")
         directory = export_directory(day.exports, day.cluster, day.ds)
-        manifest = load_manifest(directory)
-        show_export_lines(spark, str(directory), manifest)
         earlier = earlier_exports(day.exports, day.cluster, DAY, most=LOOK_BACK_EXPORTS)
-        show_offset_files(spark, self.stage, earlier)
-        files = [
-            (file.path, file.kind, file.line_count, file.error_count) for file in manifest.envelope_files
+        before = newest_earlier_day(warehouse, day.cluster, DAY, COMPARED_TABLES)
+        assert before is not None
+        assert before.ds == DAY_BEFORE
+        show_day(database, self.stage, load_manifest(directory), earlier, before, day.settings)
+        show_tables(database, self.stage)
+        for table in TABLES.values():
+            database.show(f"staged_{table.name}", staged_dataset(self.stage, table))
+
+    def broken(self, judges: tuple[str, ...], table: Table, query: str) -> set[str]:
+        """Which of some expectations the day breaks, with the rows of a query instead of one table's."""
+        name = f"{table.layer}_{table.name}"
+        self.database.show_query(name, query)
+        statements = [
+            statement for statement in METRIC_STATEMENTS if any(f"'{judge}'" in statement for judge in judges)
         ]
-        views: dict[str, tuple[list[tuple[Any, ...]], str]] = {
-            "run": ([(day.cluster, DAY, DAY_BEFORE)], "cluster string, ds date, baseline_ds date"),
-            "manifest_file": (files, "path string, kind string, line_count bigint, error_count bigint"),
-        }
-        rules = spark.createDataFrame(configured_rules(day.settings), CONFIGURED_RULE_SCHEMA)
-        rules.createOrReplaceTempView("configured_rule")
-        for name, (rows_of_view, schema) in views.items():
-            spark.createDataFrame(rows_of_view, schema).createOrReplaceTempView(name)
-
-    def _read(self, stage: StagingArea, table: Table) -> DataFrame:
-        return self.spark.read.schema(spark_schema(table)).parquet(literal_path(stage.table(table)))
-
-    def broken(self, judges: tuple[str, ...], table: Table, rows: DataFrame) -> set[str]:
-        """Which of some expectations the day breaks, with other rows of one table."""
-        show_without(self.spark, self.staged | {table.name: rows}, ())
-        return {
+        broken = {
             row["expectation_id"]
-            for statement in METRIC_STATEMENTS
-            if any(f"'{judge}'" in statement for judge in judges)
-            for row in self.spark.sql(statement).collect()
+            for row in self.database.metrics(statements)
             if row["expectation_id"] in judges
             and row["observed"] > (EXPECTATIONS[row["expectation_id"]].threshold_max or 0.0)
         }
+        self.database.show_query(name, as_it_is(table))
+        return broken
 
-    def altered(self, table: Table, column: Column) -> Iterator[DataFrame]:
-        """The table with another value in one row, for one row after the other."""
+    def altered(self, table: Table, column: Column) -> Iterator[str]:
+        """Queries for the table with another value in one row, for one row after the other."""
         rows = sorted(staged_rows(self.stage, table.name), key=str)
         told = [row for row in rows if row[column.name] is not None] or rows
         for row in told[:: max(1, len(told) // MOST_ROWS)][:MOST_ROWS]:
-            is_row = functions.lit(col=True)
-            for name in table.key:
-                is_row = is_row & functions.col(name).eqNullSafe(functions.lit(row[name]))
-            value = functions.when(is_row, another(column)).otherwise(functions.col(column.name))
-            yield self.staged[table.name].withColumn(column.name, value)
+            is_row = " AND ".join(
+                f"{name} IS NOT DISTINCT FROM {sql_literal(row[name])}" for name in table.key
+            )
+            yield with_another_value(table, column, is_row)
 
 
-def another(column: Column) -> Sql:
-    """Another value than the column's."""
-    value = functions.col(column.name)
+def as_it_is(table: Table) -> str:
+    return f"SELECT * FROM staged_{table.name}"  # noqa: S608 - names of this project
+
+
+def with_another_value(table: Table, column: Column, is_row: str) -> str:
+    """A query for the staged rows of a table, with another value of a column in those of a condition."""
+    value = f"CASE WHEN {is_row} THEN {another(column)} ELSE {column.name} END"
+    return f"SELECT * REPLACE ({value} AS {column.name}) FROM staged_{table.name}"  # noqa: S608 - names of this project
+
+
+def sql_literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+
+
+def another(column: Column) -> str:
+    """DuckDB's SQL for another value than the column's."""
     match column.type:
         case "string":
-            return functions.concat(functions.coalesce(value, functions.lit("")), functions.lit("x"))
+            return f"concat({column.name}, 'x')"
         case "boolean":
-            return ~functions.coalesce(value, functions.lit(col=False))
+            return f"NOT coalesce({column.name}, FALSE)"
         case "timestamp":
-            return functions.coalesce(value, functions.lit("2026-11-18").cast("timestamp")) + functions.expr(
-                "INTERVAL 1 SECOND"
-            )
+            return f"coalesce({column.name}, TIMESTAMPTZ '2026-11-18') + INTERVAL 1 SECOND"
         case "date":
-            return functions.date_add(value, 1)
+            return f"{column.name} + 1"
         case "array<string>":
-            return functions.array_append(
-                functions.coalesce(value, functions.array().cast("array<string>")), functions.lit("x")
-            )
+            return f"list_append(coalesce({column.name}, []), 'x')"
         case _:
-            return (functions.coalesce(value, functions.lit(0)) + 1).cast(column.type)
+            return f"CAST(coalesce({column.name}, 0) + 1 AS {column.type})"
 
 
 @pytest.fixture(scope="module")
-def judged(spark: SparkSession, sample_warehouse: Warehouse) -> Judged:
-    return Judged(spark, sample_warehouse)
+def judged(sample_warehouse: Warehouse) -> Iterator[Judged]:
+    with gate_database(SANDBOX_CONFIG) as database:
+        yield Judged(database, sample_warehouse)
 
 
 @pytest.mark.parametrize(
@@ -176,4 +171,4 @@ def test_another_value_breaks_what_judges_the_column(judged: Judged, name: str) 
 def test_the_day_breaks_none_of_them_as_it_is(judged: Judged) -> None:
     judges = tuple({judge for judges in JUDGES.values() for judge in judges})
 
-    assert judged.broken(judges, TABLES["finding"], judged.staged["finding"]) == set()
+    assert judged.broken(judges, TABLES["finding"], as_it_is(TABLES["finding"])) == set()

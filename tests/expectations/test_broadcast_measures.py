@@ -16,9 +16,6 @@ from tests.support.staged_day import Row, StagedDay, healthy_day
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in broadcast_offset.SUITE.expectations}
 STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
@@ -404,19 +401,19 @@ def client_that_does_not_start(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_order(spark: SparkSession) -> dict[str, Row]:
+def in_order() -> dict[str, Row]:
     day = healthy_day()
     for name, plant in EXCUSED.items():
         plant(day, name)
-    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+    return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
 @pytest.fixture(scope="module")
-def spoiled(spark: SparkSession) -> dict[str, Row]:
+def spoiled() -> dict[str, Row]:
     day = healthy_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
-    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+    return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
 @pytest.mark.parametrize("expectation_id", sorted(JUDGED))

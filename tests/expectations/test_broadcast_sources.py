@@ -13,26 +13,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from pyspark.sql import functions
-from test_altered_columns import another
+from test_altered_columns import as_it_is, with_another_value
 
+from expectations.measurement import GateDatabase, gate_database
 from expectations.suites import broadcast_sources
 from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.exports.catalog import earlier_exports
+from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.layout import Warehouse
-from spark_jobs.session import literal_path, spark_schema
-from spark_jobs.silver.offset_file_snapshots import show_offset_files
+from rebalance_ledger.warehouse.publish import staged_rows
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
+from spark_jobs.gate_metrics import OFFSET_FILES_QUERY, show_day, show_tables
+from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS
 from tests.spark_jobs.test_broadcast_offsets import day, earlier_day
 from tests.support.computed_days import compute, newest
 from tests.support.export_builder import DS
-from tests.support.staged_day import show_rows
+from tests.support.staged_day import OFFSET_FILE_CONTENT, ddl_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -86,64 +89,51 @@ GROUPS: Final[dict[str, str]] = {
     "broadcast_offset.repeated_message_count": "removed",
 }
 """Judged column -> the group of the day in whose rows it is altered."""
-ROUNDS = [
-    {column: group for number, (column, group) in enumerate(GROUPS.items()) if number % 2 == parity}
-    for parity in (0, 1)
-]
 
 
 class ComputedDay:
-    """A staged day and the views that the statement reads."""
+    """A staged day in the database in which the gate measures it."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(self, database: GateDatabase, spark: SparkSession, folder: Path) -> None:
         earlier_day().seal(folder / "exports")
         day().seal(folder / "exports")
         computed = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
         compute(spark, computed)
         stage = newest(computed)
-        self._spark = spark
-        self.rows: dict[str, DataFrame] = {
-            name: spark.read.schema(spark_schema(table)).parquet(literal_path(stage.table(table)))
-            for name, table in TABLES.items()
-        }
-        show_offset_files(spark, stage, earlier_exports(folder / "exports", "shop-test", DS, most=3))
+        self.database = database
+        manifest = load_manifest(export_directory(computed.exports, "shop-test", DS))
+        earlier = earlier_exports(folder / "exports", "shop-test", DS, most=LOOK_BACK_EXPORTS)
+        show_day(database, stage, manifest, earlier, None, computed.settings)
+        show_tables(database, stage)
+        for table in TABLES.values():
+            database.show(f"staged_{table.name}", staged_rows(stage, table))
 
-    def violating_groups(self, rows: Mapping[str, DataFrame]) -> dict[str, set[str]]:
-        """Expectation -> groups that violate it, with other rows of some tables."""
+    def violating_groups(self, queries: Mapping[str, str]) -> dict[str, set[str]]:
+        """Expectation -> groups that violate it, with the rows of queries instead of some tables'."""
         for name, table in TABLES.items():
-            shown = rows.get(name, self.rows[name])
-            shown.createOrReplaceTempView(f"{table.layer}_{name}")
-        for name, query in broadcast_sources.SHARED_VIEWS.items():
-            self._spark.sql(query).createOrReplaceTempView(name)
+            self.database.show_query(f"{table.layer}_{name}", queries.get(name, as_it_is(table)))
         return {
             row["expectation_id"]: {offender["consumer_group"] for offender in row["offenders"]}
-            for row in self._spark.sql(STATEMENT).collect()
+            for row in self.database.metrics((STATEMENT,))
         }
 
 
 @pytest.fixture(scope="module")
-def computed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ComputedDay:
-    return ComputedDay(spark, tmp_path_factory.mktemp("broadcast_sources"))
+def computed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComputedDay]:
+    with gate_database(SANDBOX_CONFIG) as database:
+        yield ComputedDay(database, spark, tmp_path_factory.mktemp("broadcast_sources"))
 
 
 @pytest.fixture(scope="module")
 def violating(computed: ComputedDay) -> dict[str, set[str]]:
     """Column -> expectations that its altered group violates."""
     found: dict[str, set[str]] = {}
-    for columns in ROUNDS:
-        rows = {name: computed.rows[name] for name in ("broadcast_offset_file", "broadcast_offset")}
-        for name, group in columns.items():
-            table, _, column_name = name.partition(".")
-            [column] = [column for column in TABLES[table].columns if column.name == column_name]
-            value = functions.when(functions.col("consumer_group") == group, another(column)).otherwise(
-                functions.col(column_name)
-            )
-            rows[table] = rows[table].withColumn(column_name, value)
-        groups = computed.violating_groups(rows)
-        found |= {
-            name: {expectation for expectation, of in groups.items() if group in of}
-            for name, group in columns.items()
-        }
+    for name, group in GROUPS.items():
+        table = TABLES[name.partition(".")[0]]
+        [column] = [column for column in table.columns if column.name == name.partition(".")[2]]
+        query = with_another_value(table, column, f"consumer_group = '{group}'")
+        groups = computed.violating_groups({table.name: query})
+        found[name] = {expectation for expectation, of in groups.items() if group in of}
     return found
 
 
@@ -171,14 +161,11 @@ def test_an_altered_value_violates_what_judges_its_column(name: str, violating: 
 
 
 def test_bytes_that_are_not_those_of_the_index_are_found(computed: ComputedDay) -> None:
-    files = computed.rows["offset_file"].withColumn(
-        "sha256",
-        functions.when(functions.col("consumer_group") == "well", functions.lit("0" * 64)).otherwise(
-            functions.col("sha256")
-        ),
-    )
+    other_hash = "CASE WHEN consumer_group = 'well' THEN repeat('0', 64) ELSE sha256 END"
 
-    found = computed.violating_groups({"offset_file": files})
+    query = f"SELECT * REPLACE ({other_hash} AS sha256) FROM staged_offset_file"  # noqa: S608 - constants
+
+    found = computed.violating_groups({"offset_file": query})
 
     assert found[broadcast_sources.CONTENT_EQUALS.expectation_id] == {"well"}
 
@@ -187,26 +174,26 @@ def test_hosts_are_known_by_the_files_of_groups_without_which_the_day_is_judged(
     computed: ComputedDay,
 ) -> None:
     without = {
-        name: computed.rows[name].where("consumer_group IN ('timed', 'removed')")
+        name: f"{as_it_is(TABLES[name])} WHERE consumer_group IN ('timed', 'removed')"
         for name in ("offset_file", "broadcast_offset_file", "broadcast_offset")
     }
 
     assert not any(computed.violating_groups(without).values())
 
 
-def test_a_file_whose_bytes_the_gate_was_not_given_is_found(
-    computed: ComputedDay, spark: SparkSession
-) -> None:
-    given = spark.table("offset_file_content")
-    given.where("consumer_group <> 'well'").createOrReplaceTempView("offset_file_content")
+def test_a_file_whose_bytes_the_gate_was_not_given_is_found(computed: ComputedDay) -> None:
+    computed.database.show_query("all_content", OFFSET_FILES_QUERY)
+    computed.database.show_query(
+        "offset_file_content", "SELECT * FROM all_content WHERE consumer_group <> 'well'"
+    )
 
     found = computed.violating_groups({})
 
-    given.createOrReplaceTempView("offset_file_content")
+    computed.database.show_query("offset_file_content", OFFSET_FILES_QUERY)
     assert found[broadcast_sources.CONTENT_EQUALS.expectation_id] == {"well"}
 
 
-def test_what_the_second_reader_reads_is_what_the_clients_read(spark: SparkSession) -> None:
+def test_what_the_second_reader_reads_is_what_the_clients_read() -> None:
     """Compare with the golden vectors: a file in the plain form is to every client the table that the SQL reads."""
     cases = [*java_files(), *go_files()]
     names = ("host", "client_id", "consumer_group", "moment")
@@ -219,16 +206,20 @@ def test_what_the_second_reader_reads_is_what_the_clients_read(spark: SparkSessi
             {**of, "is_previous": False, "side": "main", "content": base64.b64encode(content).decode()}
         )
         clients.append({**of, "client_language": language, "client_version": "5.3.3"})
-    show_rows(spark, "silver_offset_file", index, ddl_of("offset_file"))
-    show_rows(spark, "gold_broadcast_offset_file", clients, ddl_of("broadcast_offset_file"))
-    ddl = "host string, client_id string, consumer_group string, is_previous boolean, moment int, side string, content binary"
-    show_rows(spark, "offset_file_content", contents, ddl)
-    show_rows(spark, "earlier_index_line", [], "ds date, value string")
-    for table in ("consumer_connection", "consumer_client"):
-        show_rows(spark, f"silver_{table}", [], ddl_of(table))
     tables = broadcast_sources.FILE_TABLES
     query = f"WITH {tables} SELECT client_id, entries FROM read_file"  # noqa: S608 - constants of this project
-    rows = spark.sql(query).collect()
+    with gate_database(SANDBOX_CONFIG) as database:
+        for name, rows in {"offset_file": index, "broadcast_offset_file": clients}.items():
+            database.show_records(f"{TABLES[name].layer}_{name}", ddl_of(TABLES[name]), rows)
+        for name in ("consumer_connection", "consumer_client"):
+            database.show_records(f"silver_{name}", ddl_of(TABLES[name]), [])
+        database.show_records("encoded_content", OFFSET_FILE_CONTENT.replace("binary", "string"), contents)
+        database.show_query(
+            "offset_file_content",
+            "SELECT * REPLACE (from_base64(content) AS content) FROM encoded_content",
+        )
+        database.show_records("earlier_index_line", "ds date, value string", [])
+        rows = database.rows(query)
     plain = {int(row["client_id"][1:]): row["entries"] for row in rows if row["entries"] is not None}
 
     assert len(rows) == len(cases)
@@ -237,10 +228,6 @@ def test_what_the_second_reader_reads_is_what_the_clients_read(spark: SparkSessi
         assert [read] * len(cases[number][2]) == cases[number][2], cases[number][1]
     assert {cases[number][0] for number in plain} == {"GO", "JAVA"}
     assert len(plain) > 100
-
-
-def ddl_of(table: str) -> str:
-    return ", ".join(f"{column.name} {column.type}" for column in TABLES[table].all_columns)
 
 
 def golden_cases(name: str) -> list[dict[str, Any]]:

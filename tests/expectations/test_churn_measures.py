@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from expectations.suites import assignment_churn, metrics
 from tests.support.staged_churn import add_churn
 from tests.support.staged_day import Row, StagedDay
@@ -15,9 +13,6 @@ from tests.support.staged_drift import add_drift
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if "'assignment_churn.state_follows_days'" in text]
 BEFORE = date(2026, 11, 14)
@@ -214,14 +209,14 @@ def day_in_order() -> StagedDay:
     return day
 
 
-def measured(day: StagedDay, spark: SparkSession) -> dict[str, Row]:
-    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+def measured(day: StagedDay) -> dict[str, Row]:
+    return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
-def test_a_day_in_order_breaks_nothing_whatever_changed(spark: SparkSession) -> None:
+def test_a_day_in_order_breaks_nothing_whatever_changed() -> None:
     day = day_in_order()
 
-    found = measured(day, spark)
+    found = measured(day)
 
     assert {name: row["examples"] for name, row in found.items() if row["observed"]} == {}
     assert found.keys() == {expectation.expectation_id for expectation in assignment_churn.SUITE.expectations}
@@ -240,22 +235,20 @@ def test_a_day_in_order_breaks_nothing_whatever_changed(spark: SparkSession) -> 
     }
 
 
-def test_a_first_day_breaks_nothing(spark: SparkSession) -> None:
+def test_a_first_day_breaks_nothing() -> None:
     day = StagedDay()
     day.add_topic("orders")
     day.add_group("new", "orders")
 
-    assert {row["observed"] for row in measured(day, spark).values()} == {0}
+    assert {row["observed"] for row in measured(day).values()} == {0}
 
 
-def test_each_fault_is_seen_by_the_expectations_that_are_meant_for_it_and_no_other(
-    spark: SparkSession,
-) -> None:
+def test_each_fault_is_seen_by_the_expectations_that_are_meant_for_it_and_no_other() -> None:
     day = day_in_order()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
 
-    found = measured(day, spark)
+    found = measured(day)
 
     for expectation_id, row in found.items():
         meant = {name for name, (_, expected) in FAULTS.items() if expectation_id in expected}

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from expectations.measurement import gate_database
 from expectations.suites import deviating_member
 from expectations.suites.model import metric_statement
 from rebalance_ledger.tables import OWNERSHIP_DRIFT
 from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
 from rebalance_ledger.tables.silver.proxy_connection import PROXY_CONNECTION
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from strategies import MessageQueue, get_strategy
-from tests.support.staged_day import show_rows
+from tests.support.staged_day import ddl_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
-
-    from rebalance_ledger.tables import Table
     from tests.support.staged_day import Row
-
-pytestmark = pytest.mark.spark
 
 STATEMENT: Final = metric_statement(
     (deviating_member.PARAMETERS_EXPLAIN,),
@@ -81,7 +78,7 @@ CASES_BY_GROUP = {case[0]: case for case in drawn_cases()}
 
 
 @pytest.fixture(scope="module")
-def wrong_groups(spark: SparkSession) -> set[str]:
+def wrong_groups() -> set[str]:
     drift: list[Row] = []
     connections: list[Row] = []
     for group, text, queues, ids, held, _ in CASES_BY_GROUP.values():
@@ -108,17 +105,15 @@ def wrong_groups(spark: SparkSession) -> set[str]:
             }
             for number, (broker, queue_id) in enumerate(queues)
         ]
-    show(spark, OWNERSHIP_DRIFT, drift)
-    show(spark, CONSUMER_CONNECTION, connections)
-    show(spark, PROXY_CONNECTION, [])
-    [row] = spark.sql(STATEMENT).collect()
-    offenders: list[dict[str, Any]] = row["offenders"]
-    return {offender["consumer_group"] for offender in offenders}
-
-
-def show(spark: SparkSession, table: Table, rows: list[Row]) -> None:
-    ddl = ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
-    show_rows(spark, f"{table.layer}_{table.name}", rows, ddl)
+    with gate_database(SANDBOX_CONFIG) as database:
+        for table, rows in (
+            (OWNERSHIP_DRIFT, drift),
+            (CONSUMER_CONNECTION, connections),
+            (PROXY_CONNECTION, []),
+        ):
+            database.show_records(f"{table.layer}_{table.name}", ddl_of(table), rows)
+        [row] = database.metrics((STATEMENT,))
+    return {offender["consumer_group"] for offender in row["offenders"]}
 
 
 def test_parameters_are_wrong_just_where_their_share_is_not_what_the_member_holds(

@@ -18,9 +18,6 @@ from tests.support.staged_findings import explain, id_of, identify
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 JUDGED = {
     expectation.expectation_id
@@ -309,7 +306,7 @@ def broker_that_divides_blamed_for_two_owners(day: StagedDay, group: str) -> Non
     add_drift(day, group)[0]["likely_cause"] = "server_load_balancer_off"
 
 
-@fault("ownership_drift.cause_has_evidence")
+@fault("ownership_drift.cause_has_evidence", "ownership_drift.parameters_explain")
 def parameters_blamed_where_two_members_deviate(day: StagedDay, group: str) -> None:
     day.add_group(group, "orders", strategies=("CONSISTENT_HASH",))
     for row in day.of("observed_owner", consumer_group=group, broker_name="broker-a"):
@@ -323,7 +320,7 @@ def parameters_blamed_where_two_members_deviate(day: StagedDay, group: str) -> N
             )
 
 
-@fault("ownership_drift.words_known")
+@fault("ownership_drift.words_known", "ownership_drift.parameters_explain")
 def odd_member_without_the_cause(day: StagedDay, group: str) -> None:
     leave_to_nobody_seen(day, group).update(
         deviating_client_id="c1", deviating_parameters="consumeridcs = hz"
@@ -764,19 +761,19 @@ def silent_name_server(day: StagedDay, topic: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_order(spark: SparkSession) -> dict[str, Row]:
+def in_order() -> dict[str, Row]:
     day = healthy_day()
     for name, plant in EXCUSED.items():
         plant(day, name)
-    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+    return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
 @pytest.fixture(scope="module")
-def spoiled(spark: SparkSession) -> dict[str, Row]:
+def spoiled() -> dict[str, Row]:
     day = healthy_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
-    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+    return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
 @pytest.mark.parametrize("expectation_id", sorted(JUDGED))

@@ -15,9 +15,6 @@ from tests.support.staged_export import export_lines, failure, line
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in export_comparison.SUITE.expectations}
 STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if "'queue_offset.equals_export'" in text]
@@ -619,14 +616,14 @@ def write_export(day: StagedDay, names: Collection[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def measured(spark: SparkSession) -> dict[str, Row]:
+def measured() -> dict[str, Row]:
     day = healthy_day()
     for name in (*FAULTS, *EXCUSED):
         subject(day, name)
     write_export(day, (*FAULTS, *EXCUSED))
     for name, plant in [*((name, plant) for name, (plant, _) in FAULTS.items()), *EXCUSED.items()]:
         plant(day, name)
-    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+    return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
 def seen(measured: dict[str, Row], name: str) -> set[str]:
@@ -650,12 +647,12 @@ def test_what_the_second_reader_is_not_sure_of_is_no_difference(name: str, measu
     assert seen(measured, name) == set()
 
 
-def test_a_day_like_its_export_differs_nowhere(spark: SparkSession) -> None:
+def test_a_day_like_its_export_differs_nowhere() -> None:
     day = healthy_day()
     subject(day, "some")
     write_export(day, ("some",))
 
-    found: dict[str, Any] = {row["expectation_id"]: row["observed"] for row in day.measure(spark, STATEMENTS)}
+    found: dict[str, Any] = {row["expectation_id"]: row["observed"] for row in day.measure(STATEMENTS)}
 
     assert found == dict.fromkeys(JUDGED, 0.0)
 

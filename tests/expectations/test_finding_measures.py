@@ -6,7 +6,7 @@ The sentences stand here once more, written by hand: the gate's are patterns, an
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,11 +16,6 @@ from expectations.suites.thresholds import FINDING_KINDS
 from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
 from tests.support.staged_day import StagedDay
 from tests.support.staged_facts import OF_REASONS, add_facts
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 
@@ -339,7 +334,7 @@ def plant(day: StagedDay, kind: str, fault: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def measured(spark: SparkSession) -> dict[str, str]:
+def measured() -> dict[str, str]:
     """Expectation -> all examples of one day with every fault of every kind."""
     day = StagedDay()
     for kind, fault in PLANTED:
@@ -361,15 +356,11 @@ def measured(spark: SparkSession) -> dict[str, str]:
         add_offline_group(day, name, is_proven=is_proven, is_told=is_told)
     add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
     add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
-    day.show_to(spark)
-    spark.sql("SELECT CAST(NULL AS STRING) AS consumer_group WHERE FALSE").createOrReplaceTempView(
-        "excluded_group"
-    )
     return {
         row["expectation_id"]: "\n".join(
             example for offender in row["offenders"] or [] for example in offender["examples"]
         )
-        for row in spark.sql(STATEMENT).collect()
+        for row in day.measure_as_it_is((STATEMENT,))
     }
 
 

@@ -19,6 +19,7 @@ from test_export_comparison import FAULTS as EXPORT_FAULTS
 from test_presence_measures import FAULTS as PRESENCE_FAULTS
 from test_sharing_measures import FAULTS as SHARING_FAULTS
 
+from expectations.measurement import gate_database
 from expectations.suites import (
     broadcast_sources,
     deviating_member,
@@ -29,15 +30,14 @@ from expectations.suites import (
 )
 from expectations.suites.all_suites import EXPECTATIONS, SUITES
 from expectations.suites.metrics import METRIC_STATEMENTS
+from expectations.suites.model import metric_statement
 from expectations.suites.thresholds import MOST_EXAMPLES
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from tests.support.staged_day import BROKERS, DS, NAMESERVERS, Row, StagedDay, healthy_day, keep_without_route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 CLIENTS = ("c1", "c2", "c3")
 MANY = 1000
@@ -564,7 +564,14 @@ def line_that_counts_for_another_topic(day: StagedDay, group: str) -> None:
 @fault("rejected_record.is_line_of_export")
 def rejection_of_no_line(day: StagedDay, group: str) -> None:
     day.add_export_file(group, ("payload",))
-    day.add("rejected_record", kind="some_kind", file=group, line_number=2, reason="torn", text="{")
+    day.add(
+        "rejected_record",
+        kind="some_kind",
+        file=group,
+        line_number=2,
+        reason="torn",
+        text='{"kind": "some_kind"}',
+    )
 
 
 @fault("observed_owner.client_answered")
@@ -878,11 +885,11 @@ def failed_name_server(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_order(spark: SparkSession) -> list[Row]:
+def in_order() -> list[Row]:
     day = healthy_day()
     for name, plant in EXCUSED.items():
         plant(day, name)
-    return day.measure(spark, STATEMENTS)
+    return day.measure(STATEMENTS)
 
 
 @fault("quarantined_group.count_within_limit")
@@ -908,8 +915,8 @@ def spoiled_day() -> StagedDay:
 
 
 @pytest.fixture(scope="module")
-def spoiled(spoiled_day: StagedDay, spark: SparkSession) -> dict[str, Row]:
-    return {row["expectation_id"]: row for row in spoiled_day.measure(spark, STATEMENTS)}
+def spoiled(spoiled_day: StagedDay) -> dict[str, Row]:
+    return {row["expectation_id"]: row for row in spoiled_day.measure(STATEMENTS)}
 
 
 def test_a_day_in_order_is_measured_once_for_each_expectation(in_order: list[Row]) -> None:
@@ -990,13 +997,16 @@ def test_an_example_names_queue_and_owners(spoiled: dict[str, Row]) -> None:
     )
 
 
-def test_without_a_run_no_row_is_at_home(spark: SparkSession) -> None:
-    healthy_day().show_to(spark)
-    spark.sql("SELECT * FROM run WHERE FALSE").createOrReplaceTempView("run")
+def test_without_a_run_no_row_is_at_home() -> None:
+    statement = metric_statement(
+        every_table.SUITE.expectations, (every_table.VIOLATION_QUERY,), every_table.COMMON_TABLES
+    )
+    with gate_database(SANDBOX_CONFIG) as database:
+        healthy_day().show_to(database)
+        database.show_records("run", "cluster string, ds date, baseline_ds date", [])
+        strangers = database.metrics((statement,))
 
-    strangers = spark.sql(f"WITH {every_table.COMMON_TABLES} {every_table.VIOLATION_QUERY}")
-
-    assert {row["expectation_id"] for row in strangers.collect()} >= {
+    assert {row["expectation_id"] for row in strangers if row["observed"]} >= {
         "queue_assignment.one_cluster_and_day",
         "export_record.one_cluster_and_day",
     }
@@ -1058,7 +1068,7 @@ def of_no_group(measure: Row) -> list[Row]:
 @pytest.mark.e2e
 @pytest.mark.nightly
 def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_came(
-    spoiled_day: StagedDay, spoiled: dict[str, Row], spark: SparkSession
+    spoiled_day: StagedDay, spoiled: dict[str, Row]
 ) -> None:
     asked = [name for name, expectation in EXPECTATIONS.items() if expectation.severity == "block"]
     offenders = {
@@ -1067,7 +1077,7 @@ def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_cam
         for offender in spoiled.get(name, {"offenders": []})["offenders"]
     }
     spoiled_day.excluded_groups = sorted(offenders - {None})
-    rest = {row["expectation_id"]: row for row in spoiled_day.measure(spark, STATEMENTS)}
+    rest = {row["expectation_id"]: row for row in spoiled_day.measure(STATEMENTS)}
 
     assert len(spoiled_day.excluded_groups) > MANY
     assert rest[LEFT_OUT_ARE_FEW]["observed"] > 0.9
@@ -1076,7 +1086,7 @@ def test_without_the_groups_that_offend_their_offences_are_gone_and_no_other_cam
 
 
 @pytest.mark.e2e
-def test_a_day_in_order_without_some_groups_is_in_order(spark: SparkSession) -> None:
+def test_a_day_in_order_without_some_groups_is_in_order() -> None:
     hostile = "it's `<b>\n%"
     day = healthy_day()
     day.add_group(hostile, "orders")
@@ -1084,7 +1094,7 @@ def test_a_day_in_order_without_some_groups_is_in_order(spark: SparkSession) -> 
 
     broken = {
         row["expectation_id"]: row["examples"]
-        for row in day.measure(spark, STATEMENTS)
+        for row in day.measure(STATEMENTS)
         if EXPECTATIONS[row["expectation_id"]].severity == "block" and row["observed"]
     }
 

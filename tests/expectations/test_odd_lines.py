@@ -12,11 +12,8 @@ from tests.support.staged_day import StagedDay
 from tests.support.staged_export import failure, line
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tests.support.staged_day import Row
 
-pytestmark = pytest.mark.spark
 
 [STATEMENT] = [text for text in METRIC_STATEMENTS if f"'{odd_lines.TEXT_EQUALS.expectation_id}'" in text]
 KIND = "consumer_connection"
@@ -93,14 +90,14 @@ REJECTED: dict[str, tuple[Row, str, bool]] = {
 
 
 @pytest.fixture(scope="module")
-def examples(spark: SparkSession) -> dict[str, str]:
+def examples() -> dict[str, str]:
     """Expectation -> its examples, as one text."""
     day = StagedDay(export=[])
     for name, (contents, told, _) in REPEATS.items():
         with_repeats(day, name, contents, told)
     for name, (in_export, text, _) in REJECTED.items():
         with_rejected(day, name, in_export, text)
-    measured: list[dict[str, Any]] = day.measure(spark, (STATEMENT,))
+    measured: list[dict[str, Any]] = day.measure((STATEMENT,))
     return {row["expectation_id"]: "\n".join(row["examples"]) for row in measured}
 
 

@@ -15,9 +15,6 @@ from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if "'queue_assignment.owners_recomputed'" in text]
 OWNERS, READS, COMPLETE, FOLLOWS, REASON, CONNECTIONS, REPORTS = (
@@ -447,7 +444,7 @@ def member_without_a_report(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def measured(spark: SparkSession) -> dict[str, str]:
+def measured() -> dict[str, str]:
     """Expectation -> all examples of one day on which each group has its fault."""
     day = StagedDay()
     day.add_topic("orders")
@@ -463,7 +460,7 @@ def measured(spark: SparkSession) -> dict[str, str]:
         row["expectation_id"]: "\n".join(
             example for offender in row["offenders"] or [] for example in offender["examples"]
         )
-        for row in day.measure(spark, STATEMENTS)
+        for row in day.measure(STATEMENTS)
     }
 
 

@@ -18,9 +18,6 @@ from tests.support.staged_day import StagedDay
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden"
 OWNERS: Final = "queue_assignment.owners_recomputed"
@@ -244,14 +241,14 @@ def with_another_owner(case: Case) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def wrong_groups(spark: SparkSession) -> set[str]:
+def wrong_groups() -> set[str]:
     """The groups that break the expectation: `right-<n>` has the owners of case n, `wrong-<n>` all but one."""
     day = StagedDay()
     for number, case in enumerate(CASES):
         add_case(day, f"right-{number}", case, case.owners)
         if with_another_owner(case) != case.owners:
             add_case(day, f"wrong-{number}", case, with_another_owner(case))
-    (row,) = (row for row in day.measure(spark, STATEMENTS) if row["expectation_id"] == OWNERS)
+    (row,) = (row for row in day.measure(STATEMENTS) if row["expectation_id"] == OWNERS)
     return {offender["consumer_group"] for offender in row["offenders"] or []}
 
 

@@ -14,9 +14,6 @@ from tests.support.staged_day import BROKERS, Row, StagedDay, healthy_day
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 JUDGED = {expectation.expectation_id for expectation in presence.SUITE.expectations}
 STATEMENTS = [text for text in metrics.METRIC_STATEMENTS if any(f"'{name}'" in text for name in JUDGED)]
@@ -118,12 +115,12 @@ def a_group_of_rocketmqs_own(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def spoiled(spark: SparkSession) -> dict[str, Row]:
+def spoiled() -> dict[str, Row]:
     day = with_brokers(healthy_day())
     for name, (plant, _) in FAULTS.items():
         day.add("proxy_presence", proxy="p:8080", consumer_group=name, state="offline")
         plant(day, name)
-    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+    return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
 def with_brokers(day: StagedDay) -> StagedDay:
@@ -135,8 +132,8 @@ def with_brokers(day: StagedDay) -> StagedDay:
     return day
 
 
-def test_a_day_in_order_breaks_nothing(spark: SparkSession) -> None:
-    measured = {row["expectation_id"]: row for row in with_brokers(healthy_day()).measure(spark, STATEMENTS)}
+def test_a_day_in_order_breaks_nothing() -> None:
+    measured = {row["expectation_id"]: row for row in with_brokers(healthy_day()).measure(STATEMENTS)}
 
     assert {name: row for name, row in measured.items() if row["observed"] and name in JUDGED} == {}
 

@@ -24,9 +24,6 @@ from tests.support.staged_drift import add_drift
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 JUDGED = {
     expectation.expectation_id
@@ -265,19 +262,19 @@ def even_shares_of_nothing(day: StagedDay, group: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def spoiled(spark: SparkSession) -> dict[str, Row]:
+def spoiled() -> dict[str, Row]:
     day = healthy_day()
     for name, (plant, _) in FAULTS.items():
         plant(day, name)
-    return {row["expectation_id"]: row for row in day.measure(spark, STATEMENTS)}
+    return {row["expectation_id"]: row for row in day.measure(STATEMENTS)}
 
 
-def test_shared_queues_in_order_break_nothing(spark: SparkSession) -> None:
+def test_shared_queues_in_order_break_nothing() -> None:
     day = healthy_day()
     popped_group(day, "popped")
     popped_group(day, "popped-and-grpc", GRPC)
     fifo_group(day, "fifo")
-    measured = day.measure(spark, STATEMENTS)
+    measured = day.measure(STATEMENTS)
 
     assert [row for row in measured if row["observed"] and row["expectation_id"] in JUDGED] == []
 

@@ -5,18 +5,18 @@ Its assignments are written with two lines of arithmetic and not with `strategie
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
+from expectations.measurement import GateDatabase, gate_database
 from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.settings import ClusterSettings
-from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES
+from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES, TABLES_OF_GROUPS
 from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
-from spark_jobs.staging import show_without
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from tests.support.staged_churn import add_churn
 from tests.support.staged_drift import complete
 from tests.support.staged_export import export_lines
@@ -24,7 +24,7 @@ from tests.support.staged_export import export_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
+    from rebalance_ledger.tables import Table
 
 CLUSTER = "shop-test"
 DS = date(2026, 11, 16)
@@ -67,8 +67,6 @@ class StagedDay:
     manifest: list[Row] = field(default_factory=list)
     undetermined: set[str] = field(default_factory=set)
     """Groups and topics of whose drift and divergence no finding is made."""
-    offset_files: list[Row] = field(default_factory=list)
-    """The content of offset files: host, client_id, consumer_group, moment, side, content."""
     export: list[Row] | None = None
     """The lines of the export; None: those that give the rows."""
     baseline_ds: date | None = None
@@ -112,7 +110,7 @@ class StagedDay:
                     file=path,
                     line_number=number,
                     reason="torn",
-                    text="{",
+                    text='{"kind": "some_kind"}',
                 )
         self.manifest.append(
             {
@@ -344,30 +342,30 @@ class StagedDay:
         }
         return self.add("finding", **usual | values)
 
-    def show_to(self, spark: SparkSession) -> None:
-        """Registers the views that the measures read."""
+    def show_to(self, database: GateDatabase) -> None:
+        """Shows what the statements read."""
+        groups = [{"consumer_group": group} for group in self.excluded_groups]
+        database.show_records("excluded_group", "consumer_group string", groups)
         for name, table in TABLES.items():
-            ddl = ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
-            show_rows(spark, f"{table.layer}_{name}", self.rows[name], ddl)
+            excluded = self.excluded_groups if table in TABLES_OF_GROUPS else ()
+            rows = [row for row in self.rows[name] if row.get("consumer_group") not in excluded]
+            database.show_records(f"{table.layer}_{name}", ddl_of(table), rows)
         for name in COMPARED:
-            columns = (TABLES | {QUARANTINED_GROUP.name: QUARANTINED_GROUP})[name].all_columns
-            ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
-            show_rows(spark, f"baseline_{name}", self.before[name], ddl)
+            table = (TABLES | {QUARANTINED_GROUP.name: QUARANTINED_GROUP})[name]
+            database.show_records(f"baseline_{name}", ddl_of(table), self.before[name])
         baseline_ds = self.baseline_ds.isoformat() if self.baseline_ds else None
         run = {"cluster": CLUSTER, "ds": DS.isoformat(), "baseline_ds": baseline_ds}
-        show_rows(spark, "run", [run], "cluster string, ds date, baseline_ds date")
-        show_rows(
-            spark,
+        database.show_records("run", "cluster string, ds date, baseline_ds date", [run])
+        database.show_records(
             "manifest_file",
-            self.manifest,
             "path string, kind string, line_count bigint, error_count bigint",
+            self.manifest,
         )
-        content = "host string, client_id string, consumer_group string, is_previous boolean, moment int, side string, content binary"
-        show_rows(spark, "offset_file_content", self.offset_files, content)
-        show_rows(spark, "earlier_index_line", [], "ds date, value string")
-        show_rows(spark, "configured_rule", configured_rules(self.settings), CONFIGURED_RULE_SCHEMA)
+        database.show_records("offset_file_content", OFFSET_FILE_CONTENT, [])
+        database.show_records("earlier_index_line", "ds date, value string", [])
+        database.show_records("configured_rule", CONFIGURED_RULE_SCHEMA, configured_rules(self.settings))
         lines = export_lines(self) if self.export is None else self.export
-        show_rows(spark, "export_line", lines, "kind string, value string")
+        database.show_records("export_line", "kind string, value string", lines)
 
     def _count_members(self) -> None:
         """Sets the counts of connections and of members that report a strategy, except where a test has set them."""
@@ -404,21 +402,27 @@ class StagedDay:
         }
         return any(reports) and (not topics or topic in topics)
 
-    def measure(self, spark: SparkSession, statements: Sequence[str] = METRIC_STATEMENTS) -> list[Row]:
+    def measure(self, statements: Sequence[str] = METRIC_STATEMENTS) -> list[Row]:
         """What the gate is given: the rows of all statements, or of some."""
         complete(self)
         add_churn(self)
         self._count_members()
-        self.show_to(spark)
-        staged = {name: spark.table(f"{table.layer}_{name}") for name, table in TABLES.items()}
-        show_without(spark, staged, self.excluded_groups)
-        return [row.asDict() for statement in statements for row in spark.sql(statement).collect()]
+        return self.measure_as_it_is(statements)
+
+    def measure_as_it_is(self, statements: Sequence[str]) -> list[Row]:
+        """The same without what follows from the day's rows: drift, churn, counts."""
+        with gate_database(SANDBOX_CONFIG) as database:
+            self.show_to(database)
+            return database.metrics(statements)
 
 
-def show_rows(spark: SparkSession, name: str, rows: list[Row], ddl: str) -> None:
-    """A view over constant rows; typed by Spark from JSON, so that nothing crosses into Python workers."""
-    literal = json.dumps(rows).replace("\\", "\\\\").replace("'", "\\'")
-    spark.sql(f"SELECT inline(from_json('{literal}', 'array<struct<{ddl}>>'))").createOrReplaceTempView(name)
+OFFSET_FILE_CONTENT = "host string, client_id string, consumer_group string, is_previous boolean, moment int, side string, content binary"
+"""The columns of the view with the bytes of offset files."""
+
+
+def ddl_of(table: Table) -> str:
+    """The columns of a table as a Spark schema."""
+    return ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
 
 
 def healthy_day() -> StagedDay:

@@ -59,25 +59,15 @@ def spoil(day: Day, table: str, change: Callable[[list[Row]], list[Row]]) -> Non
     write_staged(place, TABLES[table], day.cluster, day.ds, change(staged_rows(newest(day), table)))
 
 
-def measure(spark: SparkSession, day: Day) -> None:
+def measure(day: Day) -> None:
     """Metric the stage again as it is now."""
     from rebalance_ledger.exports.manifest import export_directory, load_manifest
     from rebalance_ledger.settings import ClusterSettings
-    from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-    from spark_jobs.session import spark_schema
-    from spark_jobs.silver.offset_file_snapshots import show_offset_files
-    from spark_jobs.staging import show_export_lines, write_metrics
+    from spark_jobs.gate_metrics import write_metrics
 
     stage = newest(day)
-    staged = {
-        table.name: spark.read.schema(spark_schema(table)).parquet(stage.table(table))
-        for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
-    }
     directory = export_directory(day.exports, day.cluster, day.ds)
-    manifest = load_manifest(directory)
-    show_export_lines(spark, str(directory), manifest)
-    show_offset_files(spark, stage, ())
-    write_metrics(spark, stage, staged, manifest, day.cluster, day.ds, None, ClusterSettings())
+    write_metrics(stage, directory, load_manifest(directory), (), None, ClusterSettings())
     record_again(day.warehouse, day.cluster, day.ds, stage)
 
 
@@ -128,7 +118,7 @@ def test_planted_faults_are_refused_each_by_name_and_leave_what_was_published(
     kept = tmp_path / "stage"
     shutil.copytree(newest(day).root, kept)
     spoil(day, "queue_assignment", with_every_fault)
-    measure(spark, day)
+    measure(day)
 
     words = ["step", "gate", "--cluster", day.cluster, "--ds", str(day.ds), "--exports", str(day.exports)]
     code = ledger(*words, "--warehouse", day.warehouse.root)

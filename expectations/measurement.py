@@ -1,0 +1,112 @@
+"""Measuring a staged day: the suites' statements run by DuckDB over Arrow data.
+
+What belongs here: the database, and the form of its result. What does not: where the rows come from (`spark_jobs.gate_metrics`), and the
+translation of a statement (`duckdb_sql`).
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from expectations.duckdb_sql import duckdb_sql, json_structure, prepare
+from expectations.suites.metrics import METRIC_STATEMENTS, SHARED_VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    import pyarrow.dataset as pads
+
+METRIC_SCHEMA: Final = pa.schema(
+    [
+        ("expectation_id", pa.string()),
+        ("observed", pa.float64()),
+        ("examples", pa.list_(pa.string())),
+        (
+            "offenders",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("consumer_group", pa.string()),
+                        ("topic", pa.string()),
+                        ("broker_name", pa.string()),
+                        ("amount", pa.float64()),
+                        ("examples", pa.list_(pa.string())),
+                    ]
+                )
+            ),
+        ),
+    ]
+)
+"""Columns of the measured numbers: one row for each expectation."""
+
+
+class GateDatabase:
+    """A database that sees the relations that it is shown and nothing else."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        prepare(connection)
+
+    def show(self, name: str, rows: pads.Dataset | pa.Table) -> None:
+        """Show rows under the name that the statements use."""
+        self._connection.from_arrow(rows).create_view(name, replace=True)
+
+    def show_query(self, name: str, query: str) -> None:
+        """Show the result of a query in DuckDB's SQL over what was shown before."""
+        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
+
+    def show_records(self, name: str, ddl: str, records: Sequence[Mapping[str, Any]]) -> None:
+        """Show records, whose values JSON can represent, with the columns of a Spark schema."""
+        self._connection.execute(
+            f"CREATE OR REPLACE TABLE {name} AS SELECT unnest(from_json(?, ?), max_depth := 2)",
+            [json.dumps(records), f"[{json_structure(ddl)}]"],
+        )
+
+    def metrics(
+        self,
+        statements: Sequence[str] = METRIC_STATEMENTS,
+        logged: Callable[[str], AbstractContextManager[Any]] = nullcontext,
+    ) -> list[dict[str, Any]]:
+        """Return the rows of `METRIC_SCHEMA` that statements give.
+
+        Args:
+            statements: Statements of `expectations.suites.metrics`.
+            logged: Called for each statement, with the name of the work.
+        """
+        for name, query in SHARED_VIEWS.items():
+            if any(name in statement for statement in statements):
+                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {duckdb_sql(query)}")
+        rows: list[dict[str, Any]] = []
+        for statement in statements:
+            with logged("metrics of the gate"):
+                rows += map(_plain, self.rows(statement))
+        return rows
+
+    def rows(self, statement: str) -> list[dict[str, Any]]:
+        """Return the rows that a query in the suites' SQL gives."""
+        self._connection.execute(duckdb_sql(statement))
+        names = [column[0] for column in self._connection.description or ()]
+        return [dict(zip(names, values, strict=True)) for values in self._connection.fetchall()]
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with sums as floating-point numbers, whatever type they were added up in."""
+    offenders = [{**offender, "amount": float(offender["amount"])} for offender in row["offenders"] or ()]
+    return {**row, "observed": float(row["observed"]), "offenders": offenders}
+
+
+@contextmanager
+def gate_database(config: Mapping[str, str]) -> Iterator[GateDatabase]:
+    """Open a database for the time of the block.
+
+    Args:
+        config: DuckDB's settings.
+    """
+    with duckdb.connect(":memory:", config=dict(config)) as connection:
+        yield GateDatabase(connection)
