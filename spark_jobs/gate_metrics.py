@@ -6,6 +6,8 @@ What belongs here: which rows the gate's statements are shown, and where their n
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -41,7 +43,9 @@ EXPORT_LINES: Final = "export_line"
 """Name of the intermediate result with the lines of the export's files of envelopes."""
 
 _LINE_SCHEMA: Final = pa.schema([("kind", pa.string()), ("value", pa.string())])
-_BATCH_BYTES: Final = 16 * 1024 * 1024
+_BATCH_BYTES: Final = 4 * 1024 * 1024
+_MEMORY_LIMIT: Final = "3GB"
+"""Of the database; the driver's process has its own memory beside it."""
 OFFSET_FILES_QUERY: Final = """
 SELECT host, client_id, consumer_group, role = 'previous' AS is_previous, moment, side, content
 FROM (SELECT *, unnest(['main', 'bak']) AS side, unnest([main_content, bak_content]) AS content FROM offset_reading)
@@ -70,7 +74,7 @@ def write_metrics(
         Rows of `expectations.measurement.METRIC_SCHEMA`.
     """
     _write_lines(stage, export_directory, manifest)
-    with gate_database(SANDBOX_CONFIG) as database:
+    with _database() as database:
         show_day(database, stage, manifest, earlier, before, settings)
         return _measured(database, stage, (), stage.gate_metric)
 
@@ -84,10 +88,22 @@ def write_metrics_without_quarantined(
     excluded_groups: Collection[str],
 ) -> None:
     """Measure the same rows once more as if some groups were not there, after `write_metrics`."""
-    with gate_database(SANDBOX_CONFIG) as database:
+    with _database() as database:
         show_day(database, stage, manifest, earlier, before, settings)
         _measured(database, stage, excluded_groups, stage.gate_metric_without_quarantined)
     write_excluded_groups(stage, excluded_groups)
+
+
+@contextmanager
+def _database() -> Iterator[GateDatabase]:
+    """Open a database that writes to disk what does not fit into its memory."""
+    with (
+        TemporaryDirectory(prefix="rebalance-ledger-gate-") as folder,
+        gate_database(
+            {**SANDBOX_CONFIG, "temp_directory": folder, "memory_limit": _MEMORY_LIMIT}
+        ) as database,
+    ):
+        yield database
 
 
 def _measured(

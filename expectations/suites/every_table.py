@@ -44,52 +44,49 @@ _ONE_ROW: Final = tuple(
 SUITE: Final = Suite("every_table", (*_ONE_DAY, *_ONE_ROW))
 
 
-def _rows_of(table: Table) -> str:
-    key = f"to_json(struct({', '.join(table.key)}))" if table in _KEYED_TABLES else "CAST(NULL AS STRING)"
-    # Rows of another day affect the whole day, so only the key check selects the group.
-    has_group = table in _KEYED_TABLES and "consumer_group" in table.key
-    group = "consumer_group" if has_group else "CAST(NULL AS STRING)"
+def _key(table: Table) -> str:
+    return f"to_json(struct({', '.join(table.key)}))" if table in _KEYED_TABLES else "CAST(NULL AS STRING)"
+
+
+def _repeated_keys(table: Table) -> str:
+    columns = ", ".join(("cluster", "ds", *table.key))
+    group = "consumer_group" if "consumer_group" in table.key else "CAST(NULL AS STRING)"
     return (
-        f"SELECT {quoted(table.name)} AS table_name, cluster, ds, {key} AS key, {group} AS consumer_group "
-        f"FROM {table.layer}_{table.name}"
+        f"SELECT {quoted(f'{table.name}.one_row_per_key')} AS expectation_id, {_key(table)} AS key, {group} AS consumer_group, row_count "
+        f"FROM (SELECT {columns}, count(*) AS row_count FROM {table.layer}_{table.name} GROUP BY {columns} HAVING count(*) > 1)"
     )
 
 
-_MOST_TASKS: Final = 16
-"""Number of tasks that read all tables. Each task receives the plan of all tables; on a small day that takes longer than reading."""
+def _strangers(table: Table) -> str:
+    # Without a run every row violates the expectation.
+    return (
+        f"SELECT {quoted(f'{table.name}.one_cluster_and_day')} AS expectation_id, cluster, ds, {_key(table)} AS key "
+        f"FROM (SELECT staged.*, cluster <=> home AND ds <=> home_ds AS is_at_home FROM {table.layer}_{table.name} AS staged "
+        "LEFT JOIN (SELECT cluster AS home, ds AS home_ds FROM run) ON TRUE) WHERE NOT is_at_home"
+    )
 
-_UNION = "\nUNION ALL\n".join(map(_rows_of, STAGED_TABLES))
 
-# LEFT JOIN: with an empty view `run` every row violates the expectation. The hint names the small side: Spark does not
-# know the size of a view of local rows, and would send every table's keys to every task.
+_REPEATED_KEYS: Final = "\nUNION ALL\n".join(map(_repeated_keys, _KEYED_TABLES))
+_STRANGERS: Final = "\nUNION ALL\n".join(map(_strangers, STAGED_TABLES))
+
 COMMON_TABLES: Final = f"""
-keyed AS (
-  SELECT table_name, cluster, ds, key, consumer_group, count(*) AS row_count
-  FROM (SELECT /*+ COALESCE({_MOST_TASKS}) */ * FROM (
-{_UNION}
-  ))
-  GROUP BY table_name, cluster, ds, key, consumer_group
+repeated_key AS (
+{_REPEATED_KEYS}
 ),
-at_home AS (
-  SELECT /*+ BROADCAST(run) */ keyed.*, keyed.cluster <=> run.cluster AND keyed.ds <=> run.ds AS is_at_home
-  FROM keyed
-  LEFT JOIN run ON TRUE
+stranger AS (
+{_STRANGERS}
 )"""
 
+# Rows of another day affect the whole day, so only a repeated key selects its group.
 VIOLATION_QUERY: Final = """
 SELECT
-  violation.expectation_id, violation.amount, violation.example,
-  IF(violation.is_of_group, consumer_group, NULL) AS consumer_group, CAST(NULL AS STRING) AS topic, CAST(NULL AS STRING) AS broker_name
-FROM at_home
-LATERAL VIEW explode(array_compact(array(
-    IF(is_at_home, NULL, named_struct(
-      'expectation_id', concat(table_name, '.one_cluster_and_day'),
-      'amount', CAST(row_count AS DOUBLE),
-      'example', concat('cluster ', coalesce(cluster, 'null'), ', day ', coalesce(CAST(ds AS STRING), 'null'),
-        coalesce(concat(': ', key), '')),
-      'is_of_group', FALSE)),
-    IF(key IS NOT NULL AND row_count > 1, named_struct(
-      'expectation_id', concat(table_name, '.one_row_per_key'),
-      'amount', CAST(row_count - 1 AS DOUBLE),
-      'example', concat(key, ' stands in ', row_count, ' rows'),
-      'is_of_group', TRUE), NULL)))) AS violation"""
+  expectation_id, CAST(row_count - 1 AS DOUBLE) AS amount, concat(key, ' stands in ', row_count, ' rows') AS example,
+  consumer_group, CAST(NULL AS STRING) AS topic, CAST(NULL AS STRING) AS broker_name
+FROM repeated_key
+UNION ALL
+SELECT
+  expectation_id, CAST(count(*) AS DOUBLE),
+  concat('cluster ', coalesce(cluster, 'null'), ', day ', coalesce(CAST(ds AS STRING), 'null'), coalesce(concat(': ', key), '')),
+  CAST(NULL AS STRING), CAST(NULL AS STRING), CAST(NULL AS STRING)
+FROM stranger
+GROUP BY expectation_id, cluster, ds, key"""

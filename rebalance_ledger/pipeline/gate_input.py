@@ -31,7 +31,7 @@ class GateInput:
     """The input of one gate evaluation.
 
     Attributes:
-        measures: Rows of `expectations.suites.model.METRIC_SCHEMA`.
+        measures: Rows of `expectations.measurement.METRIC_SCHEMA`.
         baseline_ds: The day that they are compared with; None without a baseline.
         quarantined: Rows with the own columns of `gold.quarantined_group`: the groups that the metrics exclude, and why.
         notes: Reasons, one sentence each, why no group is quarantined although the settings request it.
