@@ -265,7 +265,7 @@ snapshot_of_index AS (
     )
   )
   LEFT JOIN (SELECT {_FILES}, client_language, client_version FROM gold_broadcast_offset_file) USING ({_FILES})
-  -- Without files of today no release is told in the row.
+  -- A row without files of today has no release.
   LEFT JOIN (
     SELECT
       consumer_group,
