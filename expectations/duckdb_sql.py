@@ -44,6 +44,8 @@ _MACROS: Final = (
     "place_of(items, item) AS CASE WHEN items IS NOT NULL AND item IS NOT NULL THEN coalesce(list_position(items, item), 0) END",
     # Java compares UTF-16 code units: characters from U+E000 to U+FFFF sort after those beyond, which are pairs of units.
     r"utf16_key(x) AS regexp_replace(x, '([\x{E000}-\x{FFFF}])', chr(1114111) || '\1', 'g')",
+    # `epoch_ms` rounds.
+    "unix_millis(x) AS epoch_us(x) // 1000",
     "signed_hash(x) AS CAST(x >> 1 AS BIGINT)",
 )
 """DuckDB macros that translated statements use."""
@@ -342,7 +344,7 @@ _BY_TYPE: Final[dict[type, Callable[[exp.Expr], exp.Expr]]] = {
     exp.SubstringIndex: _substring_index,
     exp.Transform: _with_positions_from_0("list_transform"),
     exp.UnixMicros: _renamed("epoch_us"),
-    exp.UnixMillis: _renamed("epoch_ms"),
+    exp.UnixMillis: _renamed("unix_millis"),
 }
 
 _BY_NAME: Final[dict[str, Callable[[list[exp.Expr]], exp.Expr]]] = {
