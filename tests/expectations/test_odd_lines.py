@@ -1,4 +1,4 @@
-"""What is told of lines that do not count, and of rejected lines, is held against the lines of the export."""
+"""Repeated and rejected lines in silver equal those of the export."""
 
 from __future__ import annotations
 
