@@ -14,11 +14,6 @@ from rebalance_ledger.tables import GATE_RESULT, PUBLICATION, QUARANTINED_GROUP
 
 _AFTER: Final = "written from the verdict, after the day was judged"
 _NOT_JUDGED: Final[tuple[tuple[str, str, str], ...]] = (
-    (
-        "rejected_record",
-        "reason",
-        "how the build's parser names the fault; that the line is rejected and what it holds is judged",
-    ),
     *(
         (table.name, " ".join(column.name for column in table.all_columns), _AFTER)
         for table in (QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)

@@ -31,7 +31,15 @@ TEXT_EQUALS: Final = Expectation(
     judges=("text",),
 )
 
-SUITE: Final = Suite("odd_lines", (REPEATS_EQUAL, TEXT_EQUALS))
+REASON_FITS_TEXT: Final = Expectation(
+    REJECTED_RECORD,
+    "reason_fits_text",
+    "Every reason is a sentence of the parser, names only fields and places that the rejected text has, and of contradicting lines its own.",
+    severity="warn",
+    judges=("reason",),
+)
+
+SUITE: Final = Suite("odd_lines", (REPEATS_EQUAL, TEXT_EQUALS, REASON_FITS_TEXT))
 
 _ENVELOPE: Final = (
     "nameserver string, broker string, `group` string, topic string, client_id string, process string, proxy string, "
@@ -50,6 +58,24 @@ _IS_REPLY: Final = (
     f"payload IS NOT NULL OR coalesce({_ERROR_CODE} IN ({', '.join(map(str, CODES_OF_ANSWERS))}), FALSE) "
     f"OR coalesce(contains(error.message, {quoted(NOT_ONLINE_TEXT)}), FALSE)"
 )
+
+_REASON_PATTERN: Final = (
+    r"^(line [0-9]+, column [0-9]+: |(a key of )?the payload|lines [0-9, ]+( and [0-9]+ more)? answer one question at one instant"
+    r"|not JSON |not a JSON object; |the line is empty; |byte [0-9]+ is not UTF-8; |(kind is|cluster|neither|path) |['\"]|[A-Za-z-]+ is not JSON)"
+)
+"""How the sentences begin of `EnvelopeError`, `PayloadError`, `RocketMQJsonError` and of contradicting lines."""
+_PATH: Final = "regexp_extract(reason, '^(a key of )?(the payload[^ ]*)', 2)"
+# The parser reads a map of queues or groups as a field of that name.
+_NAMES_OF_PARSER: Final = "array('queues', 'groups')"
+_NAMED: Final = f"array_except(regexp_extract_all({_PATH}, '[.]([A-Za-z]{{2,}})', 1), {_NAMES_OF_PARSER})"
+_LAST_NAME: Final = "regexp_extract(reason, '[.]([A-Za-z]+) is missing$', 1)"
+_HAS_UNKNOWN_NAME: Final = rf"NOT contains(text, {quoted(chr(92))}) AND exists({_NAMED}, name -> name <> {_LAST_NAME} AND NOT contains(text, name))"
+_IS_BEYOND_TEXT: Final = (
+    "coalesce(try_cast(regexp_extract(reason, '^line ([0-9]+), column ', 1) AS INT) > size(split(text, '\n')), FALSE) "
+    "OR coalesce(try_cast(regexp_extract(reason, '^not JSON at column ([0-9]+): ', 1) AS INT) > length(text) + 1, FALSE)"
+)
+_CONTRADICTING: Final = "regexp_extract(reason, '^lines ([0-9]+(, [0-9]+)*) answer one question', 1)"
+_IS_OF_OTHER_LINES: Final = f"{_CONTRADICTING} <> '' AND NOT array_contains(split({_CONTRADICTING}, ', '), CAST(line_number AS STRING))"
 
 COMMON_TABLES: Final = f"""
 odd_line AS (
@@ -99,7 +125,7 @@ judged_repeats AS (
     ON {" AND ".join(f"seen.{name.strip()} <=> expected.{name.strip()}" for name in _SUBJECT.split(","))}
 ),
 judged_rejection AS (
-  SELECT file, line_number, rejected.text, rejected.kind, is_found
+  SELECT file, line_number, reason, rejected.text, rejected.kind, is_found
   FROM silver_rejected_record AS rejected
   LEFT JOIN (
     SELECT DISTINCT kind, text, TRUE AS is_found
@@ -130,6 +156,12 @@ QUERIES: Final = (
                 TEXT_EQUALS,
                 f"is_found IS NULL AND NOT contains(text, {quoted(_REDACTED)}) AND NOT contains(text, '{_REPLACEMENT}')",
                 "concat('file ', file, ', line ', line_number)",
+            ),
+            Violation(
+                REASON_FITS_TEXT,
+                f"NOT rlike(reason, {quoted(_REASON_PATTERN)}) OR NOT contains(text, {quoted(_REDACTED)}) "
+                f"AND ({_HAS_UNKNOWN_NAME} OR {_IS_BEYOND_TEXT} OR {_IS_OF_OTHER_LINES})",
+                "concat('file ', file, ', line ', line_number, ': ', reason)",
             ),
         ),
     ),

@@ -103,6 +103,7 @@ _EVEN: Final = ("AVG", "AVG_BY_CIRCLE")
 _ROOM: Final = "MACHINE_ROOM"
 _NEARBY: Final = "MACHINE_ROOM_NEARBY"
 _LISTED: Final = "CONFIG"
+HASH: Final = "CONSISTENT_HASH"
 _RETRY: Final = "%RETRY%"
 
 _ROOM_AND_BROKER_IN_GO: Final = r"\A[^@]*@[^@]*\z"
@@ -319,32 +320,40 @@ reported_of_group AS (
 ),
 -- The members of a group with settings whose rule is known, by what their rules differ in.
 own_rule AS (
-  SELECT consumer_group, max(strategy) AS own_strategy, collect_list(class) AS classes, flatten(collect_list(class.ids)) AS known_ids
+  SELECT
+    *,
+    filter(classes, class -> own_strategy = '{_ROOM}'
+      OR own_strategy = '{_NEARBY}' AND (class.is_go OR class.rule.inner_strategy IN {quoted_list(_EVEN)})) AS even_classes,
+    filter(classes, class -> own_strategy = '{HASH}'
+      OR own_strategy = '{_NEARBY}' AND NOT class.is_go AND class.rule.inner_strategy = '{HASH}') AS ring_classes
   FROM (
-    SELECT
-      consumer_group, strategy,
-      struct(collect_set(client_id) AS ids, is_go, is_old, any_value(rule) AS rule) AS class
+    SELECT consumer_group, max(strategy) AS own_strategy, collect_list(class) AS classes
     FROM (
       SELECT
-        consumer_group, client_id, strategy, client_language = 'GO' AS is_go,
-        strategy = '{_ROOM}' AND client_language = 'JAVA' AND NOT client_version RLIKE {quoted(RELEASE_OF_ROOMS_PATTERN)} AS is_old,
-        coalesce(get(filter(members, member -> member.client_id = client.client_id), 0).rule, struct({RULE_PARAMETERS})) AS rule
+        consumer_group, strategy,
+        struct(collect_set(client_id) AS ids, is_go, is_old, any_value(rule) AS rule) AS class
       FROM (
         SELECT
-          consumer_group, client_id,
-          coalesce(client_language, IF(reported_strategy IS NULL, NULL, 'JAVA')) AS client_language,
-          coalesce(own_version, listed_version) AS client_version
-        FROM listed_client LEFT JOIN drift_answer USING (consumer_group, client_id)
-      ) AS client
-      JOIN configured_rule USING (consumer_group)
-      WHERE client_language = 'GO'
-        OR client_language = 'JAVA' AND coalesce(client_version RLIKE {quoted(KNOWN_RELEASE_PATTERN)}, strategy <> '{_ROOM}')
+          consumer_group, client_id, strategy, client_language = 'GO' AS is_go,
+          strategy = '{_ROOM}' AND client_language = 'JAVA' AND NOT client_version RLIKE {quoted(RELEASE_OF_ROOMS_PATTERN)} AS is_old,
+          coalesce(get(filter(members, member -> member.client_id = client.client_id), 0).rule, struct({RULE_PARAMETERS})) AS rule
+        FROM (
+          SELECT
+            consumer_group, client_id,
+            coalesce(client_language, IF(reported_strategy IS NULL, NULL, 'JAVA')) AS client_language,
+            coalesce(own_version, listed_version) AS client_version
+          FROM listed_client LEFT JOIN drift_answer USING (consumer_group, client_id)
+        ) AS client
+        JOIN configured_rule USING (consumer_group)
+        WHERE client_language = 'GO'
+          OR client_language = 'JAVA' AND coalesce(client_version RLIKE {quoted(KNOWN_RELEASE_PATTERN)}, strategy <> '{_ROOM}')
+      )
+      -- Go counts a room that is listed twice twice.
+      WHERE NOT (is_go AND strategy = '{_ROOM}' AND size(array_distinct(rule.consumer_idcs)) < size(rule.consumer_idcs))
+      GROUP BY consumer_group, strategy, is_go, is_old, to_json(rule)
     )
-    -- Go counts a room that is listed twice twice.
-    WHERE NOT (is_go AND strategy = '{_ROOM}' AND size(array_distinct(rule.consumer_idcs)) < size(rule.consumer_idcs))
-    GROUP BY consumer_group, strategy, is_go, is_old, to_json(rule)
+    GROUP BY consumer_group
   )
-  GROUP BY consumer_group
 ),
 reported_strategy AS (
   SELECT
@@ -379,9 +388,8 @@ explained_assignment AS (
     END AND (strategy <> '{_NEARBY}' OR inner_strategy IN {quoted_list(_EVEN)}) AS has_known_rule,
     filter(queues, queue -> queue.client_id IS NOT NULL) AS given_queues,
     array_sort(array_distinct(transform(queues, queue -> struct(queue.key AS key, queue.queue_id AS queue_id, queue.broker_name AS broker_name)))) AS all_queues,
-    own_strategy <=> strategy AND strategy_source <> 'hypothetical' AND (strategy = '{_ROOM}'
-      OR strategy = '{_NEARBY}' AND forall(classes, class -> class.is_go OR class.rule.inner_strategy IN {quoted_list(_EVEN)})) AS has_classes,
-    classes, known_ids,
+    own_strategy <=> strategy AND strategy_source <> 'hypothetical' AND size(even_classes) > 0 AS has_classes,
+    even_classes AS classes, flatten(transform(even_classes, class -> class.ids)) AS known_ids,
     size(lists) = 1 AND reported_count = member_count AND NOT has_processes AS is_all_reported,
     -- Clients in Go and C++ sort by byte, which is Java's order for ASCII.
     coalesce(is_odd AND has_other_language AND is_effective, FALSE) AS has_other_order,

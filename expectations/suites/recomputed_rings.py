@@ -16,10 +16,9 @@ from typing import Final
 from expectations.suites.configured_rule import RULE_PARAMETERS
 from expectations.suites.model import Violation, quoted_list, violations_in
 from expectations.suites.recomputed import KEPT, NOT_IN_ROUTE
-from expectations.suites.recomputed_owners import OWNERS_RECOMPUTED, room_of
+from expectations.suites.recomputed_owners import HASH, OWNERS_RECOMPUTED, room_of
 from expectations.suites.thresholds import DIVISION_REASONS, REASONS_WITHOUT_SHARES
 
-_HASH: Final = "CONSISTENT_HASH"
 _NEARBY: Final = "MACHINE_ROOM_NEARBY"
 _DEFAULT_NODE_COUNT: Final = 10
 
@@ -37,6 +36,7 @@ _RING: Final = "consumer_group, strategy, is_own, ring_number"
 _FROM_THE_END: Final = f"PARTITION BY {_RING}, list, room ORDER BY hash DESC, turn, slot, node"
 _QUEUE_ROOM: Final = room_of("rule.broker_room", "broker_name")
 _CLIENT_ROOM: Final = room_of("rule.consumer_room", "slot.client_id")
+_WITH_PARAMETERS: Final = (HASH, _NEARBY, "MACHINE_ROOM", "CONFIG")
 _EVERYBODY: Final = "''"
 """The room of a ring of all clients; no rule gives it."""
 
@@ -45,12 +45,12 @@ COMMON_TABLES: Final = f"""
 -- a ring has a part for each room, and one of all clients for the queues of rooms without clients.
 ring AS (
   SELECT
-    consumer_group, '{_HASH}' AS strategy, FALSE AS is_own, 0 AS ring_number, FALSE AS is_go, lists,
+    consumer_group, '{HASH}' AS strategy, FALSE AS is_own, 0 AS ring_number, FALSE AS is_go, lists,
     coalesce(tried_count, {_DEFAULT_NODE_COUNT}) AS node_count, CAST(NULL AS ARRAY<STRING>) AS divider_ids, no_rule AS rule
   FROM list_of_members
   CROSS JOIN (
     SELECT
-      max(IF(consumer_group IS NULL AND strategy = '{_HASH}', virtual_node_count, NULL)) AS tried_count,
+      max(IF(consumer_group IS NULL AND strategy = '{HASH}', virtual_node_count, NULL)) AS tried_count,
       max_by(struct({RULE_PARAMETERS}), 0) FILTER (WHERE FALSE) AS no_rule
     FROM configured_rule
   )
@@ -59,20 +59,18 @@ ring AS (
   FROM list_of_members
   CROSS JOIN (
     SELECT strategy, struct({RULE_PARAMETERS}) AS rule
-    FROM configured_rule WHERE consumer_group IS NULL AND strategy = '{_NEARBY}' AND inner_strategy = '{_HASH}'
+    FROM configured_rule WHERE consumer_group IS NULL AND strategy = '{_NEARBY}' AND inner_strategy = '{HASH}'
   )
   UNION ALL
   SELECT consumer_group, own_strategy, TRUE, ring_number, class.is_go, lists, class.rule.virtual_node_count, class.ids, class.rule
   FROM list_of_members
   JOIN own_rule USING (consumer_group)
-  LATERAL VIEW posexplode(classes) AS ring_number, class
-  WHERE NOT (is_odd AND exists(classes, class -> class.is_go)) AND (
-    own_strategy = '{_HASH}' AND (NOT class.is_go OR class.rule.virtual_node_count > 0)
-    OR own_strategy = '{_NEARBY}' AND forall(classes, class -> NOT class.is_go AND class.rule.inner_strategy = '{_HASH}'))
+  LATERAL VIEW posexplode(ring_classes) AS ring_number, class
+  WHERE NOT (is_odd AND exists(classes, class -> class.is_go)) AND (NOT class.is_go OR class.rule.virtual_node_count > 0)
 ),
 ring_list AS (
   SELECT * FROM ring LATERAL VIEW posexplode(lists) AS list, slots
-  WHERE strategy = '{_HASH}' OR NOT exists(slots, slot -> {_CLIENT_ROOM} IS NULL)
+  WHERE strategy = '{HASH}' OR NOT exists(slots, slot -> {_CLIENT_ROOM} IS NULL)
 ),
 ring_point AS (
   SELECT
@@ -84,7 +82,7 @@ ring_point AS (
     FROM ring_list
     LATERAL VIEW inline(concat(
       array(struct({_EVERYBODY} AS room, slots)),
-      IF(strategy = '{_HASH}', array(), transform(array_distinct(transform(slots, slot -> {_CLIENT_ROOM})), room ->
+      IF(strategy = '{HASH}', array(), transform(array_distinct(transform(slots, slot -> {_CLIENT_ROOM})), room ->
         struct(room, filter(slots, slot -> {_CLIENT_ROOM} = room) AS slots))))) AS room, slots_of_room
   )
   LATERAL VIEW posexplode(ids) AS slot, client_id
@@ -94,17 +92,19 @@ ring_point AS (
     {_RING}, list, IF(exists(slots, slot -> {_CLIENT_ROOM} = {_QUEUE_ROOM}), {_QUEUE_ROOM}, {_EVERYBODY}), hash, IF(is_go, 0, 2), NULL, NULL, NULL,
     topic, broker_name, queue_id, client_id, reason, size(lists), divider_ids
   FROM (
-    SELECT *, CAST({_QUEUE_HASH} AS BIGINT) AS hash
+    SELECT
+      *, CAST({_QUEUE_HASH} AS BIGINT) AS hash,
+      -- A name without a room makes the strategy throw for all queues.
+      bool_or(strategy = '{_NEARBY}' AND {_QUEUE_ROOM} IS NULL) OVER (PARTITION BY {_RING}, list, topic) AS is_failing
     FROM (
       SELECT consumer_group, strategy, strategy_source <> 'hypothetical' AS is_own, topic, broker_name, queue_id, client_id, reason
       FROM gold_queue_assignment
-      WHERE strategy IN ('{_HASH}', '{_NEARBY}')
+      WHERE strategy IN ('{HASH}', '{_NEARBY}')
         AND NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}', 'group_offline', 'members_unknown'), FALSE)
-        -- A name without a room makes the strategy throw for all queues.
-        AND NOT (strategy = '{_NEARBY}' AND reason <=> 'strategy_failed')
     )
     JOIN ring_list USING (consumer_group, strategy, is_own)
   )
+  WHERE NOT is_failing
 ),
 ring_owner AS (
   SELECT
@@ -118,7 +118,8 @@ ring_owner AS (
 -- Members of each class take what its ring gives them.
 owned_by_classes AS (
   SELECT
-    owned.* EXCEPT (due), topic = concat('%RETRY%', consumer_group) AS is_plain_retry, known_ids,
+    owned.* EXCEPT (due), topic = concat('%RETRY%', consumer_group) AS is_plain_retry,
+    flatten(transform(ring_classes, class -> class.ids)) AS known_ids,
     array_except(due, array_except(coalesce(known, array()), coalesce(subscribers, array()))) AS due
   FROM (
     SELECT
@@ -159,6 +160,18 @@ wrong_ring AS (
   FROM ring_fault
   GROUP BY consumer_group, strategy, topic
   HAVING count(DISTINCT list) = max(list_count)
+),
+-- Queues of members that report a strategy of which the settings do not give the parameters.
+share_without_rule AS (
+  SELECT
+    consumer_group, topic, any_value(strategy) AS strategy, count(*) AS fault_count,
+    min(struct(broker_name, queue_id, client_id, reported_strategy)) AS first_fault
+  FROM gold_queue_assignment
+  JOIN drift_answer USING (consumer_group, client_id)
+  LEFT JOIN (SELECT consumer_group, strategy AS configured_strategy FROM configured_rule) USING (consumer_group)
+  WHERE is_effective AND strategy NOT IN ('BROADCASTING', 'POP') AND NOT coalesce(reason IN ('{KEPT}', '{NOT_IN_ROUTE}'), FALSE)
+    AND process_count <= 1 AND reported_strategy IN {quoted_list(_WITH_PARAMETERS)} AND NOT reported_strategy <=> configured_strategy
+  GROUP BY consumer_group, topic
 ),
 -- Members of a mixed group that report a strategy with known parameters: their queues, and the queues by that strategy.
 mixed_share AS (
@@ -202,6 +215,20 @@ QUERIES: Final = (
                 "TRUE",
                 f"{_SUBJECT}', strategy, ': queue ', first_fault.broker_name, '/', first_fault.queue_id, ' is given to ', "
                 "coalesce(first_fault.client_id, 'no client'), ', expected ', coalesce(first_fault.owner, 'no client'), "
+                "IF(fault_count > 1, concat(' (and ', fault_count - 1, ' more)'), ''))",
+                "fault_count",
+            ),
+        ),
+        ("consumer_group", "topic"),
+    ),
+    violations_in(
+        "share_without_rule",
+        (
+            Violation(
+                OWNERS_RECOMPUTED,
+                "TRUE",
+                f"{_SUBJECT}', strategy, ': ', first_fault.client_id, ' is given queue ', first_fault.broker_name, '/', "
+                "first_fault.queue_id, ', but reports ', first_fault.reported_strategy, ', whose parameters no settings give', "
                 "IF(fault_count > 1, concat(' (and ', fault_count - 1, ' more)'), ''))",
                 "fault_count",
             ),

@@ -569,7 +569,7 @@ def rejection_of_no_line(day: StagedDay, group: str) -> None:
         kind="some_kind",
         file=group,
         line_number=2,
-        reason="torn",
+        reason="'cluster' is missing",
         text='{"kind": "some_kind"}',
     )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from expectations.suites import odd_lines
 from expectations.suites.metrics import METRIC_STATEMENTS
+from rebalance_ledger.exports.contract import KIND_BY_NAME, parse_envelope
+from rebalance_ledger.exports.payloads import PayloadError, facts
 from tests.support.staged_day import StagedDay
 from tests.support.staged_export import failure, line
 
@@ -68,12 +71,14 @@ def with_repeats(day: StagedDay, name: str, contents: list[str], told: list[Told
         )
 
 
-def with_rejected(day: StagedDay, name: str, in_export: Row, text: str) -> None:
+def with_rejected(
+    day: StagedDay, name: str, in_export: Row, text: str, reason: str = "the line is empty; remove it"
+) -> None:
     assert day.export is not None
     day.export.append(in_export)
     of = {"kind": in_export["kind"], "file": f"{name}.jsonl", "line_number": 1}
     day.add("export_record", **of, state="rejected")
-    day.add("rejected_record", **of, reason="torn", text=text)
+    day.add("rejected_record", **of, reason=reason, text=text)
 
 
 REJECTED: dict[str, tuple[Row, str, bool]] = {
@@ -89,6 +94,84 @@ REJECTED: dict[str, tuple[Row, str, bool]] = {
 }
 
 
+ROUTE: Final = '{"brokerDatas":[{"brokerName":1}]}'
+CONSUMED: Final = '{"offsetTable":{"1":2}}'
+REASONS: dict[str, tuple[str, str, str, bool]] = {
+    # Kind of the line, its payload, the reason that silver states, and whether it is wrong.
+    "of_a_value": (
+        "nameserver_route",
+        ROUTE,
+        "the payload.brokerDatas[0].brokerName is an integer where a string is expected",
+        False,
+    ),
+    "of_a_missing_field": (
+        "nameserver_route",
+        '{"brokerDatas":[{}]}',
+        "the payload.brokerDatas[0].brokerName is missing",
+        False,
+    ),
+    "of_a_field_that_is_not_there": (
+        "nameserver_route",
+        ROUTE,
+        "the payload.queueDatas[0].perm is a string where an integer is expected",
+        True,
+    ),
+    "of_a_place": ("nameserver_route", "{\n]", "line 2, column 1: expected a key", False),
+    "of_a_place_beyond": ("nameserver_route", "{]", "line 2, column 1: expected a key", True),
+    "of_its_own_line": (
+        "nameserver_route",
+        ROUTE,
+        "lines 1, 4 answer one question at one instant and differ, so none of them counts",
+        False,
+    ),
+    "of_other_lines": (
+        "nameserver_route",
+        ROUTE,
+        "lines 3, 14 answer one question at one instant and differ, so none of them counts",
+        True,
+    ),
+    "of_no_parser": ("nameserver_route", ROUTE, "something is odd", True),
+}
+BROKEN: Final = {
+    "nameserver_route": (
+        ROUTE,
+        '{"queueDatas":[{"brokerName":"a","perm":9999999999}]}',
+        "[1]",
+        "{",
+        '"x"',
+        "{torn",
+        "",
+    ),
+    "consume_stats": (CONSUMED, '{"offsetTable":{{"topic":"t"}:{}}}', '{"offsetTable":[]}'),
+    "nameserver_cluster_info": (
+        '{"brokerAddrTable":{"a":{"brokerAddrs":{"x":"y"}}}}',
+        '{"brokerAddrTable":{"a.b c":{"brokerAddrs":{"0":1}}}}',
+    ),
+    "broker_topic_stats": (
+        '{"offsetTable":{{"brokerName":"a","queueId":0,"topic":"u"}:{"minOffset":2,"maxOffset":1}}}',
+    ),
+    "broker_message_request_mode": ('{"t":[]}', '{"t":{"g":{"mode":1}}}'),
+    "consumer_status": ('{"consumerTable":{"c":{"1":2}}}', '{"consumerTable":[]}'),
+}
+"""Kind of a line -> payloads that cannot be read."""
+
+
+def reasons_of_parser() -> list[tuple[str, str, str]]:
+    """Kind, payload and reason of each payload of `BROKEN` that the parser rejects."""
+    found = []
+    for kind, payloads in BROKEN.items():
+        for payload in payloads:
+            fields = dict.fromkeys(KIND_BY_NAME[kind].keys, "name") | {"kind": kind, "cluster": "c"}
+            envelope = parse_envelope(
+                json.dumps(fields | {"captured_at": "2026-11-16T01:00:00Z", "payload": payload}), kind
+            )
+            try:
+                list(facts(envelope))
+            except PayloadError as error:
+                found.append((kind, payload, str(error)))
+    return found
+
+
 @pytest.fixture(scope="module")
 def examples() -> dict[str, str]:
     """Expectation -> its examples, as one text."""
@@ -97,6 +180,10 @@ def examples() -> dict[str, str]:
         with_repeats(day, name, contents, told)
     for name, (in_export, text, _) in REJECTED.items():
         with_rejected(day, name, in_export, text)
+    for name, (kind, payload, reason, _) in REASONS.items():
+        with_rejected(day, name, line(kind, payload, topic="t"), payload, reason)
+    for number, (kind, payload, reason) in enumerate(reasons_of_parser()):
+        with_rejected(day, f"parser_{number}", line(kind, payload, topic="t"), payload, reason)
     measured: list[dict[str, Any]] = day.measure((STATEMENT,))
     return {row["expectation_id"]: "\n".join(row["examples"]) for row in measured}
 
@@ -113,3 +200,15 @@ def test_a_rejected_text_is_one_of_the_export(name: str, examples: dict[str, str
     is_wrong = f"file {name}.jsonl," in examples[odd_lines.TEXT_EQUALS.expectation_id]
 
     assert is_wrong == REJECTED[name][2]
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_a_reason_is_about_the_text_that_was_rejected(name: str, examples: dict[str, str]) -> None:
+    is_wrong = f"file {name}.jsonl," in examples[odd_lines.REASON_FITS_TEXT.expectation_id]
+
+    assert is_wrong == REASONS[name][3]
+
+
+def test_reasons_of_the_parser_are_about_their_texts(examples: dict[str, str]) -> None:
+    assert len(reasons_of_parser()) > 10
+    assert "parser_" not in examples[odd_lines.REASON_FITS_TEXT.expectation_id]

@@ -9,7 +9,10 @@ import pytest
 
 from expectations.suites import metrics, recomputed_owners
 from rebalance_ledger.rocketmq.message_queue import MessageQueue
-from strategies import get_strategy
+from rebalance_ledger.settings import ClusterSettings
+from spark_jobs.assignment.strategy_settings import rule_of
+from spark_jobs.assignment.variant import Variant
+from strategies import Strategy
 from tests.support.staged_day import BROKERS, NAMESERVERS, Row, StagedDay
 
 if TYPE_CHECKING:
@@ -292,8 +295,13 @@ def add_classes(
         day.of("consumer_client", consumer_group=group, client_id=client)[0]["strategy"] = (
             strategy if language == "JAVA" else None
         )
-        parameters = rule | own.get(client, {})
-        of_client = get_strategy(strategy, client_language=language, client_version=version, **parameters)
+        of_member = {"strategy": strategy} | rule | own.get(client, {})
+        of_client = rule_of(
+            Variant(None, language, version),
+            strategy,
+            ClusterSettings.model_validate({"groups": {group: of_member}}).groups[group],
+        )
+        assert isinstance(of_client, Strategy)
         for queue in of_client.allocate(group, client, queues, sorted(clients)):
             takers[queue].append(client)
     for row in day.of("queue_assignment", consumer_group=group):
@@ -319,7 +327,24 @@ def add_classes(
 JAVA: Final = ("JAVA", "5.3.3")
 OLD_JAVA: Final = ("JAVA", "4.7.1")
 GO: Final = ("GO", "4.5.2")
+NEARBY_RINGS: Final = {
+    "inner": {"strategy": "CONSISTENT_HASH", "virtual_node_count": 10},
+    "broker_room": {"separator": "@"},
+    "consumer_room": {"names": {"c1": "hz", "c2": "sh", "c3": "hz"}},
+}
 CLASSES: Final = {
+    "nearby_rings_of_java_beside_go": (
+        "MACHINE_ROOM_NEARBY",
+        {"c1": JAVA, "c2": GO, "c3": JAVA},
+        NEARBY_RINGS,
+        {},
+    ),
+    "nearby_rings_beside_nearby_shares": (
+        "MACHINE_ROOM_NEARBY",
+        {"c1": JAVA, "c2": JAVA, "c3": JAVA},
+        NEARBY_RINGS,
+        {"c3": {"inner": {"strategy": "AVG"}}},
+    ),
     "ring_of_java_and_go": (
         "CONSISTENT_HASH",
         {"c1": JAVA, "c2": GO, "c3": JAVA},
@@ -414,6 +439,32 @@ def mixed_with_an_owner_less(day: StagedDay, group: str) -> None:
     day.remove(
         "queue_assignment", consumer_group=group, strategy="MIXED", client_id="c3", broker_name=BROKERS[0]
     )
+
+
+def add_member_without_parameters(day: StagedDay, group: str) -> list[Row]:
+    """Two members divide by AVG, and one by a ring of which no settings give the nodes; gives the effective rows."""
+    add_group(day, group, told=("AVG", "AVG", "CONSISTENT_HASH"))
+    for even in rows(day, group):
+        even.update(is_effective=False, strategy_source="hypothetical")
+        day.rows["queue_assignment"].append(
+            even | {"strategy": "MIXED", "is_effective": True, "strategy_source": "observed"}
+        )
+    for row in day.of("queue_assignment", consumer_group=group, strategy="MIXED", client_id="c3"):
+        row.update(client_id=None, reason="member_strategy_unknown")
+    day.rate(group, "orders", "AVG", ("c1", "c2", "c3"))
+    day.rate(group, "orders", "MIXED", ("c1", "c2", "c3"))
+    return rows(day, group, "MIXED")
+
+
+@fault()
+def member_without_parameters(day: StagedDay, group: str) -> None:
+    add_member_without_parameters(day, group)
+
+
+@fault(OWNERS)
+def queue_of_a_member_without_parameters(day: StagedDay, group: str) -> None:
+    given = add_member_without_parameters(day, group)
+    next(row for row in given if row["client_id"] is None).update(client_id="c3", reason=None)
 
 
 @fault(CONNECTIONS)

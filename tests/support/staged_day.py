@@ -109,7 +109,7 @@ class StagedDay:
                     kind="some_kind",
                     file=path,
                     line_number=number,
-                    reason="torn",
+                    reason="'cluster' is missing",
                     text='{"kind": "some_kind"}',
                 )
         self.manifest.append(

@@ -221,7 +221,7 @@ def _route_missing(day: StagedDay, _kind: str, name: str) -> None:
 def _record_rejected(day: StagedDay, _kind: str, name: str) -> None:
     line = {"kind": "some_kind", "file": name, "line_number": 1}
     day.add("export_record", **line, consumer_group=name, state="rejected")
-    day.add("rejected_record", **line, reason="torn", text='{"kind": "some_kind"}')
+    day.add("rejected_record", **line, reason="'cluster' is missing", text='{"kind": "some_kind"}')
 
 
 @_facts("record_repeated")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import Warehouse
 
     Reader = Callable[[str, int, Table, DayRows], pads.Dataset]
+    Publications = dict[DayRows, list[dict[str, Any]]]
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +33,7 @@ TABLES = {table.qualified_name: table for table in ALL_TABLES}
 
 
 @pytest.fixture(scope="module")
-def published(sample_warehouse: Warehouse) -> dict[DayRows, list[dict[str, Any]]]:
+def published(sample_warehouse: Warehouse) -> Publications:
     """Day -> the tables of its publication: name, version, row count and content hash."""
     rows = asked(sample_warehouse, "SELECT cluster, ds, tables FROM publication")
     return {DayRows(cluster, ds): tables for cluster, ds, tables in rows}
@@ -56,31 +58,45 @@ def by_duckdb(place: str, version: int, table: Table, day: DayRows) -> pads.Data
         return pads.dataset(rows.to_arrow_table().select(schema.names).cast(schema))
 
 
-@pytest.fixture(params=["delta-rs", "duckdb", "delta-spark"])
-def reader(request: pytest.FixtureRequest, spark: SparkSession) -> Reader:
-    def by_delta_spark(place: str, version: int, table: Table, _day: DayRows) -> pads.Dataset:
-        rows = spark.read.format("delta").option("versionAsOf", version).load(place).toArrow()
-        schema = arrow_schema(table)
-        return pads.dataset(rows.select(schema.names).cast(schema))
-
-    readers: dict[str, Reader] = {
-        "delta-rs": by_delta_rs,
-        "duckdb": by_duckdb,
-        "delta-spark": by_delta_spark,
-    }
-    return readers[request.param]
+READERS: dict[str, Reader] = {"delta-rs": by_delta_rs, "duckdb": by_duckdb}
 
 
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_every_reader_finds_what_was_published(
-    sample_warehouse: Warehouse, published: dict[DayRows, list[dict[str, Any]]], reader: Reader
+    sample_warehouse: Warehouse, published: Publications, reader: Reader
 ) -> None:
+    assert_published(sample_warehouse, published, reader)
+
+
+def test_spark_finds_what_was_published(
+    sample_warehouse: Warehouse, published: Publications, spark: SparkSession
+) -> None:
+    """At the newest version, which has the rows of each earlier one: a read costs Spark a second."""
+    newest: dict[str, int] = {}
+    for of_table in chain.from_iterable(published.values()):
+        name, version = of_table["table_name"], of_table["delta_version"]
+        newest[name] = max(version, newest.get(name, version))
+    rows_of_table: dict[str, pads.Dataset] = {}
+
+    def by_delta_spark(place: str, _version: int, table: Table, _day: DayRows) -> pads.Dataset:
+        name = table.qualified_name
+        if name not in rows_of_table:
+            rows = spark.read.format("delta").option("versionAsOf", newest[name]).load(place).toArrow()
+            schema = arrow_schema(table)
+            rows_of_table[name] = pads.dataset(rows.select(schema.names).cast(schema))
+        return rows_of_table[name]
+
+    assert_published(sample_warehouse, published, by_delta_spark)
+
+
+def assert_published(warehouse: Warehouse, published: Publications, reader: Reader) -> None:
     differing = {}
     row_count = 0
     with duckdb.connect() as connection:
         for day, tables in published.items():
             for of_table in tables:
                 table = TABLES[of_table["table_name"]]
-                rows = reader(sample_warehouse.published(table), of_table["delta_version"], table, day)
+                rows = reader(warehouse.published(table), of_table["delta_version"], table, day)
                 found = content_of(connection, table, rows, day)
                 row_count += found.row_count
                 if found != Content(of_table["row_count"], of_table["content_hash"]):
