@@ -2,13 +2,17 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark lint differential fuzz e2e e2e-ci faults e2e-cluster bench airflow docs pictures lock audit clean image up down demo
+.PHONY: help setup collector object-store run test unit test-with-spark test-without-spark lint differential fuzz e2e e2e-ci e2e-ci-airflow e2e-ci-clusters faults e2e-cluster bench airflow docs pictures lock audit clean image up down demo
 
 # The first that runs: a version manager may have a `python3.11` on the PATH that only says it is not installed.
 PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null && echo $$name && break; done || echo python3)
 IN_ENVIRONMENT := setup/in-environment
 # The tests of `make test`, as pytest's marks say it.
 QUICK := not e2e and not e2e_cluster and not faults and not differential
+# The part of `make e2e` that continuous integration runs, in two halves that may run side by side. A checkout runs one Airflow
+# at a time, so tests that start it are in one half.
+E2E_CI := e2e and not every_release and not nightly
+OF_AIRFLOW := $(addprefix tests/,e2e/test_through_airflow.py e2e/test_asset_flow.py e2e/test_collector.py faults/test_killed_runs.py)
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
 TYPED_BESIDE := bench dags deploy setup tools
 COMPOSE := docker compose
@@ -71,8 +75,13 @@ fuzz: setup ## a million drawn offset files against the same classes (LEDGER_CAS
 e2e: setup ## the whole path: the sample and a backfill through Airflow, real RocketMQ clusters, many days; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m e2e tests
 
-e2e-ci: setup ## the same with real clusters of one release of RocketMQ and without what is marked `nightly`; wants a JDK
-	@$(IN_ENVIRONMENT) pytest -m "e2e and not every_release and not nightly" tests
+e2e-ci: e2e-ci-airflow e2e-ci-clusters ## the same with real clusters of one release of RocketMQ and without what is marked `nightly`; wants a JDK
+
+e2e-ci-airflow: setup
+	@$(IN_ENVIRONMENT) pytest -m "$(E2E_CI)" $(OF_AIRFLOW)
+
+e2e-ci-clusters: setup
+	@$(IN_ENVIRONMENT) pytest -m "$(E2E_CI)" tests $(addprefix --ignore=,$(OF_AIRFLOW))
 
 faults: setup ## runs that are killed at any moment, doubled, stopped, out of disk, executors or Airflow's database; an hour
 	@$(IN_ENVIRONMENT) pytest -m faults tests/faults
