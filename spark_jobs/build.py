@@ -23,7 +23,7 @@ from expectations.policy import GATE_NAMES, Rules
 from expectations.quarantine import groups_at_fault, names
 from expectations.suites import day_over_day
 from rebalance_ledger.exports.catalog import EarlierExport, earlier_exports
-from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
+from rebalance_ledger.exports.manifest import ExportError, check_unchanged, export_directory, load_manifest
 from rebalance_ledger.result_file import write_result
 from rebalance_ledger.settings import ClusterSettings, SettingsError, load_settings
 from rebalance_ledger.storage.location import InvalidLocationError, location_of
@@ -106,7 +106,7 @@ def build(
         QueryError: the earlier published day cannot be read.
     """
     directory = export_directory(exports, cluster, ds)
-    manifest = load_manifest(directory)
+    manifest = load_manifest(directory, cluster=cluster, ds=ds)
     looked_at = _exports_looked_at(exports, manifest)
     earlier = tuple(export for export in looked_at or () if _has_offset_files(export.manifest))
     compared = newest_earlier_day(warehouse, cluster, ds, COMPARED_TABLES)
@@ -138,9 +138,7 @@ def build(
                     stage, manifest, earlier, compared, settings, excluded_groups
                 )
         # If the export changed while it was read, the staged data is invalid.
-        if verify(directory, cluster=cluster, ds=ds).sha256 != manifest.sha256:
-            problem = f"{directory} is not the export that this computation began with; run the day again"
-            raise ExportError("The export was landed again while it was read", [problem])
+        check_unchanged(directory, manifest)
         finish(warehouse, cluster, ds, stage, identity.build, inventory)
         write_result(run_id=identity.run_id, row_counts={table.name: table.row_count for table in inventory})
     return identity

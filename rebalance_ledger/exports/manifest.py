@@ -16,8 +16,10 @@ import re
 import secrets
 import stat
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -338,20 +340,63 @@ def verify(directory: Location, *, cluster: str | None = None, ds: date | None =
     survey = _Survey(directory, cluster=manifest.cluster, ds=manifest.ds)
     survey.read()
     problems = _differences(manifest, survey)
-    if cluster is not None and cluster != manifest.cluster:
-        problems.insert(0, f"{MANIFEST_NAME}: cluster is {manifest.cluster!r}, but {cluster!r} is wanted")
-    if ds is not None and ds != manifest.ds:
-        problems.insert(0, f"{MANIFEST_NAME}: ds is {manifest.ds}, but {ds} is wanted")
+    problems[:0] = _problems_of_day(manifest, cluster, ds)
     if problems:
         raise ExportError(f"{directory} is not a valid export", problems[:MAX_PROBLEM_COUNT])
     return manifest
 
 
-def load_manifest(directory: Location) -> Manifest:
-    """Read only the manifest, without verifying the files.
+def check_unchanged(directory: Location, manifest: Manifest) -> None:
+    """Compare the bytes of an export with the manifest that was read from it, after the export was used.
+
+    Lines are not parsed again: bytes with the same SHA-256 have the same lines.
 
     Raises:
-        ExportError: The manifest is missing or malformed, or its contract version is unknown.
+        ExportError: The manifest or a file is another one, is missing, or cannot be read.
+    """
+    if load_manifest(directory).sha256 != manifest.sha256:
+        problem = f"{directory} is not the export that this computation began with; run the day again"
+        raise ExportError("The export was landed again while it was read", [problem])
+    # Hashing leaves the interpreter's lock.
+    with ThreadPoolExecutor() as pool:
+        problems = list(filter(None, pool.map(partial(_change, directory), manifest.files)))
+    if problems:
+        raise ExportError(f"{directory} has changed while it was read", problems[:MAX_PROBLEM_COUNT])
+
+
+def _change(directory: Location, file: ManifestFile) -> str | None:
+    """Return a sentence if a file is not the one in the manifest."""
+    try:
+        with _open_regular(directory / file.path) as opened:
+            sha256, _ = _digest(opened)
+    except OSError as error:
+        return f"{_printable(file.path)} cannot be read: {_reason(error)}"
+    if sha256 != file.sha256:
+        return (
+            f"{_printable(file.path)} differs from {MANIFEST_NAME}; copy the export again, or seal it again"
+        )
+    return None
+
+
+def _problems_of_day(manifest: Manifest, cluster: str | None, ds: date | None) -> list[str]:
+    problems = []
+    if cluster is not None and cluster != manifest.cluster:
+        problems.append(f"{MANIFEST_NAME}: cluster is {manifest.cluster!r}, but {cluster!r} is wanted")
+    if ds is not None and ds != manifest.ds:
+        problems.append(f"{MANIFEST_NAME}: ds is {manifest.ds}, but {ds} is wanted")
+    return problems
+
+
+def load_manifest(directory: Location, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
+    """Read only the manifest, without verifying the files.
+
+    Args:
+        directory: The directory.
+        cluster: Expected cluster, if any.
+        ds: Expected UTC day, if any.
+
+    Raises:
+        ExportError: The manifest is missing or malformed, its contract version is unknown, or it is of another cluster or day.
     """
     summary = f"{directory} is not an export"
     try:
@@ -366,10 +411,14 @@ def load_manifest(directory: Location) -> Manifest:
     except OSError as error:
         raise ExportError(summary, [f"{MANIFEST_NAME} cannot be read: {_reason(error)}"]) from error
     try:
-        return _decode_manifest(content)
+        manifest = _decode_manifest(content)
     except _ManifestError as error:
         problem = f"{MANIFEST_NAME}: {error}; verify the files' origin and seal them again"
         raise ExportError(summary, [problem]) from error
+    problems = _problems_of_day(manifest, cluster, ds)
+    if problems:
+        raise ExportError(f"{directory} is not the export of that day", problems)
+    return manifest
 
 
 def _siblings_clause(directory: Location) -> str:

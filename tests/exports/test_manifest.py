@@ -22,6 +22,7 @@ from rebalance_ledger.exports.manifest import (
     MANIFEST_NAME,
     MAX_PROBLEM_COUNT,
     ExportError,
+    check_unchanged,
     export_directory,
     load_manifest,
     seal,
@@ -529,3 +530,49 @@ def test_the_samples_keep_the_errors_of_their_sources() -> None:
     error_counts = {file.kind: file.error_count for file in last.envelope_files}
     assert error_counts["consumer_connection"] == 18
     assert error_counts["nameserver_route"] == 2
+
+
+class TestUnchanged:
+    """A sealed export after it was used."""
+
+    def test_the_same_bytes_are_no_change(self, directory: Path) -> None:
+        manifest = seal(directory)
+        (directory / OFFSETS).write_bytes(b"{}")
+
+        check_unchanged(directory, manifest)
+
+    @pytest.mark.parametrize("path", [OFFSETS, "nameserver_routes.jsonl"])
+    def test_a_file_with_other_bytes_is_named(self, directory: Path, path: str) -> None:
+        manifest = seal(directory)
+        content = bytearray((directory / path).read_bytes())
+        content[0] ^= 1
+        (directory / path).write_bytes(content)
+
+        [problem] = refused(check_unchanged, directory, manifest)
+
+        assert problem.startswith(f"{path} differs from manifest.json")
+
+    def test_a_file_that_is_gone_is_named(self, directory: Path) -> None:
+        manifest = seal(directory)
+        (directory / OFFSETS).unlink()
+
+        assert refused(check_unchanged, directory, manifest) == [
+            f"{OFFSETS} cannot be read: No such file or directory"
+        ]
+
+    def test_another_export_of_the_day_is_a_change(self, directory: Path) -> None:
+        manifest = seal(directory)
+        append(directory, envelope("nameserver_route"))
+        seal(directory, replace=True)
+
+        with pytest.raises(ExportError, match="landed again while it was read"):
+            check_unchanged(directory, manifest)
+
+
+def test_a_manifest_of_another_cluster_or_day_is_refused(directory: Path) -> None:
+    seal(directory)
+
+    assert refused(load_manifest, directory, cluster="dev", ds=date(2026, 11, 17)) == [
+        "manifest.json: cluster is 'prod', but 'dev' is wanted",
+        "manifest.json: ds is 2026-11-16, but 2026-11-17 is wanted",
+    ]
