@@ -57,8 +57,6 @@ def prepare(connection: duckdb.DuckDBPyConnection) -> None:
     # Rows are measured in any order. Lines of an export are long, so vectors of them are not filled up.
     connection.execute("SET preserve_insertion_order = FALSE")
     connection.execute("SET enable_caching_operators = FALSE")
-    # The caller reports progress.
-    connection.execute("SET enable_progress_bar = FALSE")
     connection.create_function("crc32", _crc32, ["VARCHAR"], "BIGINT")
     for macro in _MACROS:
         connection.execute(f"CREATE MACRO {macro}")
