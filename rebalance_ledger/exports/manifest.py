@@ -17,7 +17,7 @@ import secrets
 import stat
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -364,18 +364,16 @@ def check_unchanged(directory: Location, manifest: Manifest) -> None:
         raise ExportError(f"{directory} has changed while it was read", problems[:MAX_PROBLEM_COUNT])
 
 
-def _change(directory: Location, file: ManifestFile) -> str | None:
-    """Return a sentence if a file is not the one in the manifest."""
+def _change(directory: Location, sealed: ManifestFile) -> str | None:
+    """Return a sentence if the bytes of a file are not those in the manifest."""
     try:
-        with _open_regular(directory / file.path) as opened:
-            sha256, _ = _digest(opened)
+        with _open_regular(directory / sealed.path) as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            size_bytes = file.tell()
     except OSError as error:
-        return f"{_printable(file.path)} cannot be read: {_reason(error)}"
-    if sha256 != file.sha256:
-        return (
-            f"{_printable(file.path)} differs from {MANIFEST_NAME}; copy the export again, or seal it again"
-        )
-    return None
+        return f"{_printable(sealed.path)} cannot be read: {_reason(error)}"
+    difference = _difference(sealed, replace(sealed, size_bytes=size_bytes, sha256=sha256))
+    return difference and f"{_printable(sealed.path)} {difference}"
 
 
 def _problems_of_day(manifest: Manifest, cluster: str | None, ds: date | None) -> list[str]:
