@@ -10,7 +10,7 @@ IN_ENVIRONMENT := setup/in-environment
 # The tests of `make test`, as pytest's marks say it.
 QUICK := not e2e and not e2e_cluster and not faults and not differential
 # The part of `make e2e` that continuous integration runs, in two halves that may run side by side. A checkout runs one Airflow
-# at a time, so tests that start it are in one half.
+# at a time, so tests that start it are in one half; the others in it make the halves equally long.
 E2E_CI := e2e and not every_release and not nightly
 OF_AIRFLOW := $(addprefix tests/,e2e/test_through_airflow.py e2e/test_asset_flow.py e2e/test_collector.py faults/test_killed_runs.py)
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.

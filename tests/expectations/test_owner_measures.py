@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from expectations.suites import metrics, recomputed_owners
+from rebalance_ledger.rocketmq.errors import RocketMQError
 from rebalance_ledger.rocketmq.message_queue import MessageQueue
 from rebalance_ledger.settings import ClusterSettings
 from spark_jobs.assignment.strategy_settings import rule_of
@@ -289,6 +290,7 @@ def add_classes(
     day.configure(group, strategy=strategy, **rule, **members)
     queues = [MessageQueue("rooms", broker, number) for broker, number in day.queues("rooms")]
     takers: dict[MessageQueue, list[str | None]] = {queue: [] for queue in queues}
+    reason = "mixed_parameters" if own else "mixed_clients"
     for client, (language, version) in languages.items():
         for row in day.of("consumer_connection", consumer_group=group, client_id=client):
             row.update(client_language=language, client_version=version)
@@ -302,7 +304,12 @@ def add_classes(
             ClusterSettings.model_validate({"groups": {group: of_member}}).groups[group],
         )
         assert isinstance(of_client, Strategy)
-        for queue in of_client.allocate(group, client, queues, sorted(clients)):
+        try:
+            own_queues = of_client.allocate(group, client, queues, sorted(clients))
+        except RocketMQError:
+            reason = "strategy_failed"
+            continue
+        for queue in own_queues:
             takers[queue].append(client)
     for row in day.of("queue_assignment", consumer_group=group):
         row.update(is_effective=False, strategy_source="hypothetical")
@@ -319,7 +326,7 @@ def add_classes(
                 strategy_source=source,
                 is_effective=True,
                 client_id=client,
-                reason=None if client else "mixed_parameters" if own else "mixed_clients",
+                reason=None if client else reason,
             )
     day.rate(group, "rooms", strategy, clients)
 
@@ -370,6 +377,17 @@ CLASSES: Final = {
         {"c3": {"consumer_idcs": ["sh"]}},
     ),
 }
+
+
+@fault()
+def nearby_rings_of_java_that_throw_beside_go(day: StagedDay, group: str) -> None:
+    """A broker without a room: members in Java have nothing, and the one in Go has its share of all queues."""
+    rooms = {"broker_room": {"names": {"hz@a": "hz", "hz@b": "hz"}}}
+    add_classes(
+        day, group, "MACHINE_ROOM_NEARBY", {"c1": JAVA, "c2": GO, "c3": JAVA}, NEARBY_RINGS | rooms, {}
+    )
+    owners = {row["client_id"] for row in rows(day, group, "MACHINE_ROOM_NEARBY")}
+    assert owners == {"c2", None}
 
 
 def classes_in_order(name: str) -> Callable[[StagedDay, str], None]:
