@@ -33,6 +33,9 @@ _TYPES: Final = {
     "binary": "BLOB",
 }
 
+_ELEMENT: Final = "_element"
+"""Name of an unnested struct before it is cut into columns."""
+
 _MACROS: Final = (
     # Spark's JSON reader accepts names without quotes, as RocketMQ writes numbers. Strings are not touched.
     r"""requoted(x) AS array_to_string(list_transform(
@@ -214,6 +217,15 @@ def _sorted_list(node: exp.Expr) -> exp.Expr:
     return _call("list_sort", node.this, _text("DESC" if is_descending else "ASC"), _text("NULLS LAST"))
 
 
+def _aggregate(node: exp.Expr) -> exp.Expr:
+    """Add up elements at once, because `list_reduce` takes one after another. In a plain sum no element may be null."""
+    start, step = node.args["initial"], node.args["merge"]
+    total, element = step.expressions
+    if step.this != exp.Add(this=total, expression=element) or not isinstance(start, exp.Cast):
+        return node
+    return exp.Add(this=start, expression=exp.Cast(this=_call("list_sum", node.this), to=start.to))
+
+
 def _slice(node: exp.Expr) -> exp.Expr:
     """From a position on, a number of elements; DuckDB takes the last position."""
     start, length = exp.paren(node.args["start"]), exp.paren(node.args["end"])
@@ -292,7 +304,39 @@ def _inline(node: exp.Expr) -> exp.Expr:
     )
 
 
-def _outer_lateral(node: exp.Expr) -> exp.Expr:
+def _select(node: exp.Expr) -> exp.Expr:
+    """Unnest lists in the select list of a subquery: DuckDB joins a lateral's rows with all columns that its list is made of."""
+    source, laterals = node.args.get("from_"), node.args.get("laterals")
+    if source is None or not laterals or node.args.get("joins"):
+        return node
+    relation, name = source.this, source.this.alias_or_name
+    for lateral in laterals:
+        relation = _with_elements(relation, lateral).subquery(name or None)
+    source.set("this", relation)
+    node.set("laterals", [])
+    return node
+
+
+def _with_elements(relation: exp.Expr, lateral: exp.Lateral) -> exp.Select:
+    """Return a query for the columns of a relation and those of `LATERAL VIEW`."""
+    generator, names = lateral.this, [column.name for column in lateral.args["alias"].columns]
+    elements = _call("unnest", generator.this)
+    if isinstance(generator, exp.Inline):
+        rows = exp.select("*", exp.alias_(elements, _ELEMENT)).from_(relation)
+        fields = (
+            exp.alias_(_call("struct_extract_at", exp.column(_ELEMENT), exp.Literal.number(place)), name)
+            for place, name in enumerate(names, 1)
+        )
+        return exp.select(exp.Star(except_=[exp.to_identifier(_ELEMENT)]), *fields).from_(rows.subquery(_ELEMENT))
+    places = []
+    if isinstance(generator, exp.Posexplode):
+        place, *names = names
+        places = [exp.alias_(_call("unnest", _call("range", _call("len", generator.this.copy()))), place)]
+    [name] = names
+    return exp.select("*", *places, exp.alias_(elements, name)).from_(relation)
+
+
+def _lateral(node: exp.Expr) -> exp.Expr:
     """`LATERAL VIEW OUTER` has a row with a null for an empty list."""
     if node.args.get("outer"):
         generator = node.this
@@ -334,9 +378,11 @@ _BY_TYPE: Final[dict[type, Callable[[exp.Expr], exp.Expr]]] = {
     exp.FromJson: _from_json,
     exp.IgnoreNulls: _ignore_nulls,
     exp.Inline: _inline,
-    exp.Lateral: _outer_lateral,
+    exp.Lateral: _lateral,
     exp.MapContainsKey: lambda node: _call("map_contains", node.this, node.args["key"]),
     exp.RegexpReplace: _regexp_replace,
+    exp.Reduce: _aggregate,
+    exp.Select: _select,
     exp.SHA2: _renamed("sha256"),
     exp.SafeAdd: lambda node: exp.paren(exp.Add(this=node.this, expression=node.expression)),
     exp.SafeSubtract: lambda node: exp.paren(exp.Sub(this=node.this, expression=node.expression)),

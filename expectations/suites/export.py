@@ -38,7 +38,7 @@ COUNTED_LINE_ANSWERS: Final = Expectation(
     "counted_line_answers",
     "Every line that does not count names another line of its file, which answers the same "
     "request and names none itself.",
-    judges=("counted_line",),
+    judges=("counted_line", "is_repeat"),
 )
 REJECTED_IS_LINE: Final = Expectation(
     REJECTED_RECORD,

@@ -573,12 +573,9 @@ def _cut(text: str, join: str) -> str:
     return _replaced(matches, _BETWEEN, join)
 
 
-def _part(begin: str, other: str) -> str:
-    """Return SQL for the payload from one marker up to the other if that follows; empty without the first marker."""
-    return (
-        f"CASE WHEN {begin} = 0 THEN '' WHEN {other} > {begin} "
-        f"THEN substring(payload, {begin}, {other} - {begin}) ELSE substring(payload, {begin}) END"
-    )
+def _between(begin: str, end: str) -> str:
+    """Return SQL for the payload from one marker to the other, or to its end; empty without the first marker."""
+    return f"substring_index(split_part(payload, {quoted(begin)}, 2), {quoted(end)}, 1)"
 
 
 def _number_of_row(values: tuple[str, ...]) -> str:
@@ -598,7 +595,7 @@ def _rows_of_line(reading: _Reading) -> str:
     """Return SQL for the rows that a line contributes to a table."""
     number = _number_of_row(tuple(raw for raw, _ in reading.pairs))
     total = (
-        f"coalesce(aggregate({reading.rows}, 0D, (done, r) -> done + coalesce(CAST({reading.total[0]} AS DOUBLE), 0D)), 0D)"
+        f"coalesce(aggregate(transform({reading.rows}, r -> coalesce(CAST({reading.total[0]} AS DOUBLE), 0D)), 0D, (done, each) -> done + each), 0D)"
         if reading.total
         else "0D"
     )
@@ -610,7 +607,7 @@ def _rows_of_line(reading: _Reading) -> str:
     )
     return f"""IF({reading.line_where}, struct(
     {quoted(reading.table.name)} AS table_name, {_subject_columns(reading)}, CAST(coalesce(size({reading.rows}), 0) AS BIGINT) AS line_row_count,
-    coalesce(aggregate({reading.rows}, 0L, (done, r) -> done + {number}), 0L) AS number, {total} AS line_total,
+    coalesce(aggregate(transform({reading.rows}, r -> {number}), 0L, (done, each) -> done + each), 0L) AS number, {total} AS line_total,
     CAST({reading.question} AS STRING) AS question, {is_sure} AS is_sure), NULL)"""
 
 
@@ -698,6 +695,8 @@ def _differ(elements: str, *values: str) -> str:
 
 
 _KINDS_OF_OWNERS: Final = ("consumer_running_info", "process_assignment")
+_QUEUES: Final = '"mqTable"'
+_POP_QUEUES: Final = '"mqPopTable"'
 _WITHOUT_QUEUES: Final = _replaced("payload", _ENTRY, '"":0')
 # `{{"brokerName":"a","queueId":0,"topic":"t"}:5}`: maps from queues to numbers become arrays of objects.
 _STATUS: Final = _replaced(
@@ -736,9 +735,7 @@ line AS (
     CASE kind WHEN 'consumer_running_info' THEN '' WHEN 'process_assignment' THEN process
       WHEN 'consumer_status' THEN concat(topic, '@', coalesce(client_id, broker_name))
       WHEN 'nameserver_route' THEN nameserver WHEN 'nameserver_cluster_info' THEN nameserver WHEN 'proxy_consumer_connection' THEN proxy ELSE broker_name END AS question,
-    contains(value, '\\\\u') AND (contains(value, '\\\\ud') OR contains(value, '\\\\uD')) AS has_surrogate,
-    IF(kind IN {quoted_list(_KINDS_OF_OWNERS)}, locate('"mqTable"', payload), 0) AS table_at,
-    IF(kind IN {quoted_list(_KINDS_OF_OWNERS)}, locate('"mqPopTable"', payload), 0) AS pop_at
+    contains(value, '\\\\u') AND (contains(value, '\\\\ud') OR contains(value, '\\\\uD')) AS has_surrogate
   FROM export_line
   LATERAL VIEW inline(array(from_json(value, {quoted(_ENVELOPE)}, {_JSON_OPTIONS})))
     AS line_kind, nameserver, proxy, broker_name, consumer_group, topic, client_id, process, host, moment, answered_at, event_at, payload, error,
@@ -749,8 +746,8 @@ cut_line AS (
   SELECT
     *,
     CASE
-      WHEN kind IN {quoted_list(_KINDS_OF_OWNERS)} THEN array_join(array_remove(array(
-        {_cut(_part("table_at", "pop_at"), ",")}, {_cut(_part("pop_at", "table_at"), ',"isPop":true,')}), ''), ',')
+      WHEN kind IN {quoted_list(_KINDS_OF_OWNERS)} THEN trim(BOTH ',' FROM concat_ws(',',
+        {_cut(_between(_QUEUES, _POP_QUEUES), ",")}, {_cut(_between(_POP_QUEUES, _QUEUES), ',"isPop":true,')}))
       WHEN kind IN ('broker_topic_stats', 'consume_stats') THEN {_cut("payload", ",")}
     END AS cut
   FROM line

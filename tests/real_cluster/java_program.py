@@ -5,16 +5,20 @@ Belongs here: class paths, compiling, JVM options. Does not belong here: what th
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from setup import java
 from setup.maven_jars import Pins, shipped_by_pyspark
 from setup.steps import LOCAL, content_key, run_logged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 VERSIONS: Final = ("4.9.7", "5.3.3", "5.5.0")
 """Releases whose servers are started."""
@@ -142,17 +146,27 @@ def _libraries(version: str) -> list[Path]:
 
 
 def _compiled(version: str, home: Path) -> Path:
-    """The folder of the compiled program and its agent; made again when the program or a jar has changed."""
+    """The folder of the compiled program and its agent; made again when the program or a jar has changed.
+
+    Several processes may ask for it at once; the second waits, and finds it compiled.
+    """
     if version == GRPC_CLIENT:
         sources = [*sorted(_GRPC_SOURCES.rglob("*.java")), _AGENT_SOURCE]
     else:
         sources = sorted(_SOURCES.rglob("*.java"))
     key = content_key(_AGENT, *sources, *(jar.sha256 for jar in PINS.jars(version)))
     made = _COMPILED / version / key[:12]
-    if made.is_dir():
-        return made
-    shutil.rmtree(made.parent, ignore_errors=True)
-    made.parent.mkdir(parents=True)
+    _COMPILED.mkdir(parents=True, exist_ok=True)
+    with (_COMPILED / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.is_dir():
+            shutil.rmtree(made.parent, ignore_errors=True)
+            made.parent.mkdir(parents=True)
+            _compile(version, home, sources, made)
+    return made
+
+
+def _compile(version: str, home: Path, sources: Sequence[Path], target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=_COMPILED) as scratch:
         adapted = []
         for source in sources:
@@ -178,5 +192,4 @@ def _compiled(version: str, home: Path) -> Path:
             agent.writestr("META-INF/MANIFEST.MF", _AGENT)
             for compiled in classes.glob("ledger/cluster/LoopbackAgent*.class"):
                 agent.write(compiled, compiled.relative_to(classes))
-        classes.replace(made)
-    return made
+        classes.replace(target)
