@@ -218,7 +218,7 @@ def _sorted_list(node: exp.Expr) -> exp.Expr:
 
 
 def _aggregate(node: exp.Expr) -> exp.Expr:
-    """Add up elements at once, because `list_reduce` takes one after another. In a plain sum no element may be null."""
+    """Add up elements at once, because `list_reduce` takes one after another. No element may be null; no element gives null."""
     start, step = node.args["initial"], node.args["merge"]
     total, element = step.expressions
     if step.this != exp.Add(this=total, expression=element) or not isinstance(start, exp.Cast):
@@ -327,7 +327,9 @@ def _with_elements(relation: exp.Expr, lateral: exp.Lateral) -> exp.Select:
             exp.alias_(_call("struct_extract_at", exp.column(_ELEMENT), exp.Literal.number(place)), name)
             for place, name in enumerate(names, 1)
         )
-        return exp.select(exp.Star(except_=[exp.to_identifier(_ELEMENT)]), *fields).from_(rows.subquery(_ELEMENT))
+        return exp.select(exp.Star(except_=[exp.to_identifier(_ELEMENT)]), *fields).from_(
+            rows.subquery(_ELEMENT)
+        )
     places = []
     if isinstance(generator, exp.Posexplode):
         place, *names = names
