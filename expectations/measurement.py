@@ -17,7 +17,7 @@ from expectations.duckdb_sql import duckdb_sql, json_structure, prepare
 from expectations.suites.metrics import METRIC_STATEMENTS, SHARED_VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow.dataset as pads
@@ -56,6 +56,11 @@ class GateDatabase:
     def show(self, name: str, rows: pads.Dataset | pa.Table) -> None:
         """Show rows under the name that the statements use."""
         self._connection.from_arrow(rows).create_view(name, replace=True)
+
+    def show_files(self, name: str, files: Sequence[str]) -> None:
+        """Show the rows of Parquet files in the folders that the database was opened with; it reads them without Arrow."""
+        quoted = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+        self.show_query(name, f"SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)")  # noqa: S608
 
     def show_query(self, name: str, query: str) -> None:
         """Show the result of a query in DuckDB's SQL over what was shown before."""
@@ -102,11 +107,15 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def gate_database(config: Mapping[str, str]) -> Iterator[GateDatabase]:
-    """Open a database for the time of the block.
+def gate_database(config: Mapping[str, str], folders: Collection[str] = ()) -> Iterator[GateDatabase]:
+    """Open a database for the time of the block. It has access to no file outside of the folders.
 
     Args:
         config: DuckDB's settings.
+        folders: Absolute paths of the folders whose files it may read.
     """
-    with duckdb.connect(":memory:", config=dict(config)) as connection:
+    # DuckDB takes the list of folders before it is closed, and not when it is opened.
+    with duckdb.connect(":memory:", config={**config, "enable_external_access": "true"}) as connection:
+        connection.execute("SET allowed_directories = ?", [list(folders)])
+        connection.execute("SET enable_external_access = FALSE")
         yield GateDatabase(connection)

@@ -6,7 +6,9 @@ What belongs here: which rows the gate's statements are shown, and where their n
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,9 +45,12 @@ EXPORT_LINES: Final = "export_line"
 """Name of the intermediate result with the lines of the export's files of envelopes."""
 
 _LINE_SCHEMA: Final = pa.schema([("kind", pa.string()), ("value", pa.string())])
-_BATCH_BYTES: Final = 4 * 1024 * 1024
-_MEMORY_LIMIT: Final = "3GB"
+_BATCH_BYTES: Final = 1024 * 1024
+"""Text that a thread of the comparison with the export has at once; it needs about a hundred times as much memory."""
+_MEMORY_LIMIT: Final = "1200MB"
 """Of the database; the driver's process has its own memory beside it."""
+_MOST_THREADS: Final = 4
+"""Of the database: its memory is shared by them."""
 OFFSET_FILES_QUERY: Final = """
 SELECT host, client_id, consumer_group, role = 'previous' AS is_previous, moment, side, content
 FROM (SELECT *, unnest(['main', 'bak']) AS side, unnest([main_content, bak_content]) AS content FROM offset_reading)
@@ -74,7 +79,7 @@ def write_metrics(
         Rows of `expectations.measurement.METRIC_SCHEMA`.
     """
     _write_lines(stage, export_directory, manifest)
-    with _database() as database:
+    with _database(stage) as database:
         show_day(database, stage, manifest, earlier, before, settings)
         return _measured(database, stage, (), stage.gate_metric)
 
@@ -88,22 +93,45 @@ def write_metrics_without_quarantined(
     excluded_groups: Collection[str],
 ) -> None:
     """Measure the same rows once more as if some groups were not there, after `write_metrics`."""
-    with _database() as database:
+    with _database(stage) as database:
         show_day(database, stage, manifest, earlier, before, settings)
         _measured(database, stage, excluded_groups, stage.gate_metric_without_quarantined)
     write_excluded_groups(stage, excluded_groups)
 
 
 @contextmanager
-def _database() -> Iterator[GateDatabase]:
-    """Open a database that writes to disk what does not fit into its memory."""
+def _database(stage: StagingArea) -> Iterator[GateDatabase]:
+    """Open a database that reads the stage, and writes to disk what does not fit into its memory."""
     with (
         TemporaryDirectory(prefix="rebalance-ledger-gate-") as folder,
         gate_database(
-            {**SANDBOX_CONFIG, "temp_directory": folder, "memory_limit": _MEMORY_LIMIT}
+            {
+                **SANDBOX_CONFIG,
+                "temp_directory": folder,
+                "memory_limit": _MEMORY_LIMIT,
+                "threads": str(min(_MOST_THREADS, len(os.sched_getaffinity(0)))),
+            },
+            _readable_folders(stage),
         ) as database,
     ):
         yield database
+
+
+def _readable_folders(stage: StagingArea) -> list[str]:
+    """Return the folder of the stage if DuckDB can read it: on a disk, and without characters of its patterns in the path."""
+    return (
+        []
+        if is_object_store(stage.root) or set(stage.root) & set("*?[")
+        else [str(Path(stage.root).absolute())]
+    )
+
+
+def _show_staged(database: GateDatabase, stage: StagingArea, name: str, rows: pads.Dataset) -> None:
+    """Show rows of the stage; Arrow reads those that DuckDB cannot."""
+    if rows.files and _readable_folders(stage):
+        database.show_files(name, [str(Path(file).absolute()) for file in rows.files])
+    else:
+        database.show(name, rows)
 
 
 def _measured(
@@ -121,8 +149,11 @@ def show_tables(database: GateDatabase, stage: StagingArea, excluded_groups: Col
     groups = [{"consumer_group": group} for group in excluded_groups]
     database.show_records("excluded_group", "consumer_group string", groups)
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
-        rows = without_groups(staged_rows(stage, table), table, excluded_groups)
-        database.show(f"{table.layer}_{table.name}", rows)
+        name, rows = f"{table.layer}_{table.name}", staged_rows(stage, table)
+        if excluded_groups:
+            database.show(name, without_groups(rows, table, excluded_groups))
+        else:
+            _show_staged(database, stage, name, rows)
 
 
 def show_day(
@@ -159,14 +190,16 @@ def show_day(
         ],
     )
     database.show_records("configured_rule", CONFIGURED_RULE_SCHEMA, configured_rules(settings))
-    database.show("export_line", _rows_of([stage.work(EXPORT_LINES)], _LINE_SCHEMA))
+    _show_staged(database, stage, "export_line", _rows_of([stage.work(EXPORT_LINES)], _LINE_SCHEMA))
     _show_offset_files(database, stage, earlier)
 
 
 def _show_offset_files(database: GateDatabase, stage: StagingArea, earlier: Sequence[EarlierExport]) -> None:
     """Show the bytes of offset files, as the build read them, and the lines of the indexes of earlier exports."""
     file_system, path = file_system_of(stage.work(READINGS))
-    database.show("offset_reading", pads.dataset(path, format="parquet", filesystem=file_system))
+    _show_staged(
+        database, stage, "offset_reading", pads.dataset(path, format="parquet", filesystem=file_system)
+    )
     database.show_query("offset_file_content", OFFSET_FILES_QUERY)
     name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
     lines = [

@@ -52,6 +52,7 @@ WORDS_KNOWN: Final = Expectation(
         "likely_cause",
         "unknown_reason",
         "deviating_client_id",
+        "deviating_parameters",
     ),
 )
 OWNERS_EQUAL_SOURCES: Final = Expectation(
@@ -708,7 +709,8 @@ VIOLATION_QUERIES: Final = (
                 " OR (drift.state = 'unknown') <> (drift.unknown_reason IS NOT NULL)"
                 f" OR NOT coalesce(drift.unknown_reason, {quoted(DRIFT_UNKNOWN_REASONS[0])}) "
                 f"IN {quoted_list(DRIFT_UNKNOWN_REASONS)}"
-                " OR drift.likely_cause <=> 'parameters_differ' <> (drift.deviating_client_id IS NOT NULL))",
+                " OR drift.likely_cause <=> 'parameters_differ' <> (drift.deviating_client_id IS NOT NULL)"
+                " OR (drift.deviating_client_id IS NULL) <> (drift.deviating_parameters IS NULL))",
                 _example(
                     "concat_ws(', ', drift.state, coalesce(drift.likely_cause, 'no cause'), "
                     "coalesce(drift.unknown_reason, 'no reason'))"

@@ -51,6 +51,7 @@ BROKERS_EQUAL_ROUTE: Final = Expectation(
     judges=(
         "topic",
         "broker_name",
+        "reason",
     ),
 )
 TOPICS_OF_APPLICATIONS: Final = Expectation(

@@ -30,6 +30,7 @@ from expectations.suites.thresholds import (
     GRPC_CLIENT_ID_PATTERN,
     KNOWN_RELEASE_PATTERN,
     NON_ASCII_PATTERN,
+    OWNER_REASONS,
     REASONS_OF_RULES,
     REASONS_WITHOUT_SHARES,
     RELEASE_OF_ROOMS_PATTERN,
@@ -38,6 +39,8 @@ from expectations.suites.thresholds import (
     STRATEGIES_THAT_LEAVE_NOTHING_OUT,
 )
 from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS, QUEUE_ASSIGNMENT
+
+_REASONS_IN_ANY_STATE: Final = (KEPT, NOT_IN_ROUTE, "strategy_failed")
 
 OWNERS_RECOMPUTED: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -70,7 +73,9 @@ STRATEGY_FOLLOWS_REPORTS: Final = Expectation(
 REASON_TRUE: Final = Expectation(
     QUEUE_ASSIGNMENT,
     "reason_true",
-    "Every reason for a missing owner is possible for its strategy, and silver shows its condition.",
+    "Every reason is from the closed list, is possible for its strategy, and silver shows its condition; every queue of an "
+    "offline or unknown group has the reason that says so.",
+    judges=("reason",),
 )
 CONNECTIONS_COUNTED: Final = Expectation(
     QUEUE_ASSIGNMENT,
@@ -517,6 +522,19 @@ VIOLATIONS: Final = (
             f"concat({STRATEGY_SUBJECT}, ': reason {reason}')",
         )
         for reason, strategies in STRATEGIES_OF_REASON.items()
+    ),
+    Violation(
+        REASON_TRUE,
+        f"size(array_except(reasons, array{quoted_list(OWNER_REASONS)})) > 0",
+        f"concat({STRATEGY_SUBJECT}, ': reason ', get(array_except(reasons, array{quoted_list(OWNER_REASONS)}), 0))",
+    ),
+    *(
+        Violation(
+            REASON_TRUE,
+            f"group_state = {quoted(state)} AND size(array_except(reasons, array{quoted_list((reason, *_REASONS_IN_ANY_STATE))})) > 0",
+            f"concat({STRATEGY_SUBJECT}, ': reasons ', array_join(array_sort(reasons), ' and '), ', group {state}')",
+        )
+        for state, reason in {"offline": "group_offline", "unknown": "members_unknown"}.items()
     ),
     Violation(
         REASON_TRUE,

@@ -33,8 +33,8 @@ WORDS_KNOWN: Final = Expectation(
 ANSWERS_EQUAL_SOURCES: Final = Expectation(
     ROUTE_DIVERGENCE,
     "answers_equal_sources",
-    "Route, addresses and configuration in every row equal those in the silver tables, and so does the number of name servers that "
-    "answered and that agree.",
+    "Route, addresses and configuration in every row equal those in the silver tables, and so do the number of name servers that "
+    "answered and that agree, and whether they give different readable queues.",
     judges=(
         "perm",
         "read_queue_count",
@@ -47,6 +47,7 @@ ANSWERS_EQUAL_SOURCES: Final = Expectation(
         "is_routed",
         "is_config_known",
         "broker_addrs",
+        "is_read_affected",
         "nameserver_count",
         "agreeing_nameserver_count",
     ),
@@ -135,6 +136,9 @@ answer_of_nameserver AS (
 found_difference AS (
   SELECT
     *, array_compact(array({_FOUND})) AS differences,
+    -- A name server that answers without the broker gives no queue of it.
+    coalesce(min(IF(is_answer, coalesce(subscribe_queue_count, 0), NULL)) OVER of_broker
+      <> max(IF(is_answer, coalesce(subscribe_queue_count, 0), NULL)) OVER of_broker, FALSE) AS is_read_affected,
     CAST(count_if(is_answer) OVER of_broker AS INT) AS nameserver_count,
     IF(is_answer, CAST(count_if(is_answer) OVER of_answer AS INT), NULL) AS agreeing_nameserver_count
   FROM answer_of_nameserver
@@ -154,6 +158,7 @@ _SHOWN = {
     "is_routed": "IF(found.is_answer, found.route_broker IS NOT NULL, NULL)",
     "is_config_known": "coalesce(found.has_configs, FALSE)",
     "broker_addrs": "found.addresses",
+    "is_read_affected": "found.is_read_affected",
     "nameserver_count": "found.nameserver_count",
     "agreeing_nameserver_count": "found.agreeing_nameserver_count",
 }
@@ -183,7 +188,7 @@ VIOLATION_QUERY: Final = violations_in(
                 ", ".join(f"{sql} AS {name}" for name, sql in _SHOWN.items()),
             ),
             _SUBJECT.format(
-                details="'the row differs in perm, queue numbers, order configuration, addresses, existence or the number of name servers'"
+                details="'the row differs in perm, queue numbers, order configuration, addresses, existence, readable queues or the number of name servers'"
             ),
         ),
         Violation(

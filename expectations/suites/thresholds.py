@@ -118,6 +118,9 @@ STRATEGIES_OF_REASON: Final[dict[str, tuple[str, ...]]] = {
 STRATEGIES_THAT_LEAVE_NOTHING_OUT: Final = ("AVG", "AVG_BY_CIRCLE", "BROADCASTING", "POP")
 """Strategies that assign every queue to a member."""
 
+OWNER_REASONS: Final = tuple(vocabulary.OwnerReason)
+"""The closed list of `queue_assignment.reason`."""
+
 DOUBTFUL_OWNER_REASONS: Final = (*UNKNOWN_OWNER_REASONS, "strategy_failed")
 """Reasons with which a count over the topic may be set or null, because a part of it is known."""
 

@@ -134,6 +134,34 @@ class UnknownReason(StrEnum):
     STRATEGY_UNKNOWN_TO_BROKER = "strategy_unknown_to_broker"
 
 
+class OwnerReason(StrEnum):
+    """Why a queue has no owner, or an owner that the strategy did not choose."""
+
+    GROUP_OFFLINE = "group_offline"
+    MEMBERS_UNKNOWN = "members_unknown"
+    DUPLICATE_CLIENT_ID = "duplicate_client_id"
+    ROOM_WITHOUT_CLIENTS = "room_without_clients"
+    NOT_IN_CONFIG_LIST = "not_in_config_list"
+    MIXED_STRATEGIES = "mixed_strategies"
+    MIXED_CLIENTS = "mixed_clients"
+    MIXED_PARAMETERS = "mixed_parameters"
+    OWNER_NOT_SUBSCRIBED = "owner_not_subscribed"
+    SETTINGS_MISSING = "settings_missing"
+    STRATEGY_UNKNOWN = "strategy_unknown"
+    RELEASE_UNKNOWN = "release_unknown"
+    MEMBER_STRATEGY_UNKNOWN = "member_strategy_unknown"
+    STRATEGY_FAILED = "strategy_failed"
+    NOT_ASSIGNED_BY_STRATEGY = "not_assigned_by_strategy"
+    POP_MODE = "pop_mode"
+    MIXED_REQUEST_MODES = "mixed_request_modes"
+    REQUEST_MODES_DIFFER = "request_modes_differ"
+    REQUEST_MODE_UNKNOWN = "request_mode_unknown"
+    SERVER_OFF = "server_off"
+    STRATEGY_UNKNOWN_TO_BROKER = "strategy_unknown_to_broker"
+    ROUTE_MISSING = "route_missing"
+    QUEUE_NOT_IN_ROUTE = "queue_not_in_route"
+
+
 class StrategySource(StrEnum):
     """Where the strategy of a row comes from."""
 

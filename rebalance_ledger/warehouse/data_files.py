@@ -17,7 +17,7 @@ import pyarrow.fs as pafs
 from rebalance_ledger.storage.engines import file_system_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from datetime import date
 
     from deltalake import DeltaTable
@@ -64,7 +64,9 @@ def data_files(delta: DeltaTable, day: PublishedDay | None = None) -> list[DataF
     return [DataFile(path, PublishedDay(cluster, ds), time) for path, cluster, ds, time in rows]
 
 
-def dataset_of(uri: str, schema: pa.Schema, files: Iterable[DataFile]) -> pads.Dataset:
+def dataset_of(
+    uri: str, schema: pa.Schema, files: Iterable[DataFile], dictionary_columns: Collection[str] = ()
+) -> pads.Dataset:
     """Return some files of a table as an Arrow dataset that prunes by cluster and ds before it opens a file.
 
     `DeltaTable.to_pyarrow_dataset` would also hand over each file's statistics, for twenty times the time
@@ -76,14 +78,20 @@ def dataset_of(uri: str, schema: pa.Schema, files: Iterable[DataFile]) -> pads.D
         uri: The table.
         schema: Columns to read, cluster and ds among them.
         files: Of the table.
+        dictionary_columns: String columns to read as the dictionaries that the files contain, which takes less than half of the
+            CPU time where few values repeat. Their type is another one then, and the same to DuckDB.
     """
+    for name in dictionary_columns:
+        field = pa.field(name, pa.dictionary(pa.int32(), pa.string()))
+        schema = schema.set(schema.get_field_index(name), field)
     file_system, path = file_system_of(uri)
     # Arrow's own file system, rooted at the table, and not the one that delta-rs offers. Arrow reads ahead of a query that
     # stops early (`LIMIT`). Reads that go through Python, as delta-rs' do, can still be under way when the interpreter
     # ends: it then crashed or hung in two of a hundred runs.
     root = pafs.SubTreeFileSystem(path, file_system)
     parquet = pads.ParquetFileFormat(
-        default_fragment_scan_options=pads.ParquetFragmentScanOptions(pre_buffer=True)
+        dictionary_columns=list(dictionary_columns),
+        default_fragment_scan_options=pads.ParquetFragmentScanOptions(pre_buffer=True),
     )
     conditions: dict[PublishedDay, pads.Expression] = {}
     fragments = []

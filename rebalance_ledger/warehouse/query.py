@@ -60,6 +60,8 @@ _BEFORE_DETAILS = re.compile(r"\n\n|\n\* SET |\. Detail:")
 _OF_A_FILE = re.compile(r"stream registered as|arrow_scan|get_next|IOError|Parquet|Python exception")
 """Text of errors raised by the scan of a file, not by the query."""
 
+_NAMES = frozenset({"consumer_group", "topic", "broker_name", "client_id", "strategy"})
+
 _UNKNOWN_TABLE = re.compile(r"Table with name (?P<name>.+?) does not exist")
 
 
@@ -334,7 +336,7 @@ def _register(
     for schema, days in zip((LATEST, PREVIOUS), map(set, chosen_days), strict=True):
         if schema in words:
             for table, table_snapshot in published.items():
-                create(schema, table, table_snapshot.dataset(days))
+                create(schema, table, table_snapshot.dataset(days, _repeated_columns(table)))
             _create_views(connection, schema, (schema,), named_views)
     if quarantined is not None:
         _create(connection, QUARANTINE, GATE_RESULT.name, quarantined)
@@ -342,9 +344,18 @@ def _register(
     has_all_days = names_all_days(text, {*named_views, *(table.name for table in tables)})
     if has_all_days:
         for table, table_snapshot in published.items():
-            create(table.layer, table, table_snapshot.dataset(set(all_days)))
+            create(table.layer, table, table_snapshot.dataset(set(all_days), _repeated_columns(table)))
     _create_views(connection, "gold", ("gold", "silver"), named_views if has_all_days else {})
     return read
+
+
+def _repeated_columns(table: Table) -> list[str]:
+    """Return the string columns in which few values repeat: names, and those with a closed list of values."""
+    return [
+        column.name
+        for column in table.columns
+        if column.type == "string" and (column.values or column.name in _NAMES)
+    ]
 
 
 def names_all_days(text: str, names: Collection[str]) -> bool:

@@ -271,13 +271,15 @@ class PublishedTable:
         self._opened = opened
         self._days = days
 
-    def dataset(self, days: Collection[PublishedDay] | None = None) -> pads.Dataset:
-        """Return the rows of some published days, or of all of them, as an Arrow dataset."""
+    def dataset(
+        self, days: Collection[PublishedDay] | None = None, dictionary_columns: Collection[str] = ()
+    ) -> pads.Dataset:
+        """Return the rows of some published days, or of all of them, as an Arrow dataset; see `dataset_of`."""
         if self._opened is None:
             return pads.dataset(self._schema.empty_table())
         chosen = self._days if days is None else days
         files = (file for file in self._opened.files if file.day in chosen)
-        return dataset_of(self._opened.uri, self._schema, files)
+        return dataset_of(self._opened.uri, self._schema, files, dictionary_columns)
 
     def rows(self, days: Collection[PublishedDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
         """Return the rows of some published days in Python's types.

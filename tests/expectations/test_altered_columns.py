@@ -152,7 +152,7 @@ def another(column: Column) -> str:
 
 @pytest.fixture(scope="module")
 def judged(sample_warehouse: Warehouse) -> Iterator[Judged]:
-    with gate_database(SANDBOX_CONFIG) as database:
+    with gate_database(SANDBOX_CONFIG, [sample_warehouse.root]) as database:
         yield Judged(database, sample_warehouse)
 
 

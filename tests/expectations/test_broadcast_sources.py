@@ -120,8 +120,9 @@ class ComputedDay:
 
 @pytest.fixture(scope="module")
 def computed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComputedDay]:
-    with gate_database(SANDBOX_CONFIG) as database:
-        yield ComputedDay(database, spark, tmp_path_factory.mktemp("broadcast_sources"))
+    folder = tmp_path_factory.mktemp("broadcast_sources")
+    with gate_database(SANDBOX_CONFIG, [str(folder)]) as database:
+        yield ComputedDay(database, spark, folder)
 
 
 @pytest.fixture(scope="module")
