@@ -145,6 +145,11 @@ def match_with_a_reason(day: StagedDay, group: str) -> None:
     group_of_three(day, group)[0]["unknown_reason"] = "client_unreachable"
 
 
+@fault("ownership_drift.words_known")
+def parameters_of_no_member(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0]["deviating_parameters"] = "consumeridcs = hz"
+
+
 @fault("ownership_drift.owners_equal_sources")
 def another_expected_client(day: StagedDay, group: str) -> None:
     group_of_three(day, group)[0]["expected_client_ids"] = ["c3"]
@@ -477,6 +482,13 @@ def another_number_of_name_servers(day: StagedDay, topic: str) -> None:
 def an_agreement_that_is_none(day: StagedDay, topic: str) -> None:
     wiped_on_one_name_server(day, topic)
     add_divergence(day, topic)[0]["agreeing_nameserver_count"] = 2
+
+
+@fault("route_divergence.answers_equal_sources")
+def affected_readers_without_a_difference(day: StagedDay, topic: str) -> None:
+    day.add_topic(topic)
+    for row in add_divergence(day, topic):
+        row["is_read_affected"] = True
 
 
 @fault("route_divergence.answers_equal_sources")

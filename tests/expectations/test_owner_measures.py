@@ -169,6 +169,28 @@ def add_listeners(day: StagedDay, group: str) -> None:
     day.add_group(group, "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
 
 
+@fault(COMPLETE, REASON)
+def a_reason_that_no_list_has(day: StagedDay, group: str) -> None:
+    # A group that is not online has rows of AVG alone here.
+    day.add_silent_group(group, "orders", "offline", "group_offline")
+    for row in day.of("queue_assignment", consumer_group=group):
+        row["reason"] = "group_offlin"
+
+
+@fault(COMPLETE, REASON)
+def an_offline_group_whose_strategy_assigns_nothing(day: StagedDay, group: str) -> None:
+    day.add_silent_group(group, "orders", "offline", "group_offline")
+    for row in day.of("queue_assignment", consumer_group=group):
+        row["reason"] = "owner_not_subscribed"
+
+
+@fault(COMPLETE, REASON)
+def an_unknown_group_whose_client_ids_repeat(day: StagedDay, group: str) -> None:
+    day.add_silent_group(group, "orders", "unknown", "members_unknown")
+    for row in day.of("queue_assignment", consumer_group=group):
+        row["reason"] = "strategy_unknown"
+
+
 @fault()
 def listeners(day: StagedDay, group: str) -> None:
     add_listeners(day, group)
