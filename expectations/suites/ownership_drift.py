@@ -233,7 +233,8 @@ _NUMBERS = {
 }
 _PLAIN_ROW = (
     "state = 'match' AND likely_cause IS NULL AND unknown_reason IS NULL AND expected_reason IS NULL AND is_routed AND NOT is_being_released "
-    "AND observed_process_count = 1 AND size(expected_client_ids) = 1 AND expected_client_ids = observed_client_ids"
+    "AND observed_process_count = 1 AND size(expected_client_ids) = 1 AND expected_client_ids = observed_client_ids "
+    "AND deviating_client_id IS NULL AND deviating_parameters IS NULL"
 )
 _PLAIN_QUEUE = (
     "count(chosen) = 1 AND count(holder) = 1 AND count(published) = 1 AND bool_and(is_plain) "

@@ -150,6 +150,11 @@ def parameters_of_no_member(day: StagedDay, group: str) -> None:
     group_of_three(day, group)[0]["deviating_parameters"] = "consumeridcs = hz"
 
 
+@fault("ownership_drift.words_known", "ownership_drift.parameters_explain")
+def deviating_member_of_a_match(day: StagedDay, group: str) -> None:
+    group_of_three(day, group)[0].update(deviating_client_id="c1", deviating_parameters="consumeridcs = hz")
+
+
 @fault("ownership_drift.owners_equal_sources")
 def another_expected_client(day: StagedDay, group: str) -> None:
     group_of_three(day, group)[0]["expected_client_ids"] = ["c3"]
