@@ -134,7 +134,7 @@ _COUNTS: Final = {
             "fairness.group_state IN ('online', 'broadcasting') "
             "AND NOT coalesce(exists(client_counts, listed_count -> "
             "client_count BETWEEN least(subscriber_count, listed_count) AND listed_count), FALSE) "
-            "OR fairness.group_state = 'offline' AND client_count <> 0"
+            "OR fairness.group_state = 'offline' AND NOT client_count <=> 0"
         ),
     ),
     "queue_count": (

@@ -1,4 +1,4 @@
-"""Expectations for every staged table: rows of one cluster and one day, and one row per key.
+"""Expectations for every staged table: rows of one cluster and one day, one row per key, and no null where none may be.
 
 What belongs here: expectations that follow from a table's definition alone. What does not: the meaning of its columns.
 """
@@ -41,7 +41,16 @@ _ONE_ROW: Final = tuple(
     for table in _KEYED_TABLES
 )
 
-SUITE: Final = Suite("every_table", (*_ONE_DAY, *_ONE_ROW))
+_REQUIRED: Final = tuple(
+    Expectation(
+        table,
+        "required_values",
+        f"No row of {table.qualified_name} is null in a column that is never null.",
+    )
+    for table in STAGED_TABLES
+)
+
+SUITE: Final = Suite("every_table", (*_ONE_DAY, *_ONE_ROW, *_REQUIRED))
 
 
 def _key(table: Table) -> str:
@@ -66,12 +75,30 @@ def _strangers(table: Table) -> str:
     )
 
 
+def _missing_values(table: Table) -> str:
+    names = [column.name for column in table.columns if not column.nullable]
+    is_null = (
+        ", ".join(f"IF({name} IS NULL, {quoted(name)}, NULL)" for name in names) or "CAST(NULL AS STRING)"
+    )
+    group = "consumer_group" if "consumer_group" in table.key else "CAST(NULL AS STRING)"
+    return (
+        f"SELECT {quoted(f'{table.name}.required_values')} AS expectation_id, {_key(table)} AS key, {group} AS consumer_group, "
+        f"concat_ws(', ', {is_null}) AS null_columns FROM {table.layer}_{table.name} "
+        f"WHERE {' OR '.join(f'{name} IS NULL' for name in names) or 'FALSE'}"
+    )
+
+
 _REPEATED_KEYS: Final = "\nUNION ALL\n".join(map(_repeated_keys, _KEYED_TABLES))
 _STRANGERS: Final = "\nUNION ALL\n".join(map(_strangers, STAGED_TABLES))
+
+_MISSING_VALUES: Final = "\nUNION ALL\n".join(map(_missing_values, STAGED_TABLES))
 
 COMMON_TABLES: Final = f"""
 repeated_key AS (
 {_REPEATED_KEYS}
+),
+missing_value AS (
+{_MISSING_VALUES}
 ),
 stranger AS (
 {_STRANGERS}
@@ -83,6 +110,10 @@ SELECT
   expectation_id, CAST(row_count - 1 AS DOUBLE) AS amount, concat(key, ' stands in ', row_count, ' rows') AS example,
   consumer_group, CAST(NULL AS STRING) AS topic, CAST(NULL AS STRING) AS broker_name
 FROM repeated_key
+UNION ALL
+SELECT
+  expectation_id, 1D, concat_ws(': ', key, concat(null_columns, ' is null')), consumer_group, CAST(NULL AS STRING), CAST(NULL AS STRING)
+FROM missing_value
 UNION ALL
 SELECT
   expectation_id, CAST(count(*) AS DOUBLE),

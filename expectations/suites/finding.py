@@ -63,9 +63,9 @@ CAUSE_KNOWN: Final = Expectation(
 DRIFT_REPORTED: Final = Expectation(
     FINDING,
     "drift_has_finding",
-    "Every ownership mismatch has exactly one finding per group, topic and cause, with the number "
-    "of queues; there are no others; an offline group has its own finding.",
-    judges=("queue_count",),
+    "Every ownership mismatch has exactly one finding per group, topic and cause, with the numbers "
+    "of queues and clients; there are no others; an offline group has its own finding.",
+    judges=("queue_count", "client_count", "client_total_count"),
 )
 DIVERGENCE_REPORTED: Final = Expectation(
     FINDING,
@@ -445,13 +445,21 @@ QUERIES: Final = (
     ),
     violations_in(
         f"""(
-  SELECT consumer_group, topic, state, likely_cause, sum(queue_count) AS queue_count, sum(reported_count) AS reported_count
+  SELECT
+    consumer_group, topic, state, likely_cause, sum(queue_count) AS queue_count, sum(reported_count) AS reported_count,
+    max(kind) AS kind, max(client_count) AS client_count, max(client_total_count) AS client_total_count,
+    max(member_count) AS member_count, size(array_distinct(flatten(collect_list(owners)))) AS owner_count
   FROM (
-    SELECT consumer_group, topic, state, likely_cause, 1 AS queue_count, 0 AS reported_count
+    SELECT
+      consumer_group, topic, state, likely_cause, 1 AS queue_count, 0 AS reported_count, CAST(NULL AS STRING) AS kind,
+      CAST(NULL AS INT) AS client_count, CAST(NULL AS INT) AS client_total_count, client_count AS member_count,
+      observed_client_ids AS owners
     FROM gold_ownership_drift
     WHERE state IN {quoted_list(DRIFT_FINDING_KINDS)} AND NOT likely_cause <=> 'group_offline'
     UNION ALL
-    SELECT consumer_group, topic, CASE {_KIND_OF_STATE} END, likely_cause, 0, queue_count
+    SELECT
+      consumer_group, topic, CASE {_KIND_OF_STATE} END, likely_cause, 0, queue_count, kind, client_count, client_total_count,
+      CAST(NULL AS INT), CAST(NULL AS ARRAY<STRING>)
     FROM gold_finding
     WHERE CASE {_KIND_OF_STATE} END IS NOT NULL
   )
@@ -463,7 +471,15 @@ QUERIES: Final = (
                 "NOT queue_count <=> reported_count",
                 "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are ', state, ' (', "
                 "coalesce(likely_cause, 'no cause'), '), findings tell of ', coalesce(reported_count, 0))",
-            )
+            ),
+            Violation(
+                DRIFT_REPORTED,
+                "kind IS NOT NULL AND NOT (client_count <=> IF(kind = 'unowned', NULL, owner_count) "
+                "AND client_total_count <=> member_count)",
+                "concat('group ', consumer_group, ', topic ', topic, ': ', kind, ' tells of ', "
+                f"{text_or_null('client_count')}, ' of ', {text_or_null('client_total_count')}, ' clients, drift of ', "
+                f"IF(kind = 'unowned', 'null', CAST(owner_count AS STRING)), ' of ', {text_or_null('member_count')})",
+            ),
         ],
         ("consumer_group", "topic"),
     ),

@@ -12,7 +12,7 @@ from typing import Final
 from expectations.suites.finding_sources import FACT_TABLES, SOURCES, SUBJECT, numbers_of
 from expectations.suites.finding_text import EVIDENCE_IS_OF_ROW
 from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
-from expectations.suites.thresholds import FINDING_KINDS, FINDING_SEVERITIES
+from expectations.suites.thresholds import FINDING_KINDS, FINDING_SEVERITIES, NUMBERS_OF_KIND
 from rebalance_ledger.tables import FINDING
 from rebalance_ledger.tables.finding_advice import (
     ADVICE,
@@ -37,7 +37,7 @@ NONE_BESIDES: Final = Expectation(
 NUMBERS_EXACT: Final = Expectation(
     FINDING,
     "numbers_exact",
-    "The numbers of these findings equal those that plain SQL computes.",
+    "The numbers of these findings equal those that plain SQL computes, and no finding has numbers that its kind does not have.",
     judges=(
         "queue_count",
         "queue_total_count",
@@ -119,6 +119,17 @@ _ADVICE_OF_CAUSE: Final = (
     + " ".join(f"WHEN {quoted(cause)} THEN {quoted(advice)}" for cause, advice in ADVICE_BY_CAUSE.items())
     + " END END"
 )
+_FOREIGN_NUMBERS: Final = (
+    "array_compact(array("
+    + ", ".join(
+        f"IF({column.name} IS NOT NULL AND kind IN "
+        f"{quoted_list(kind for kind, names in NUMBERS_OF_KIND.items() if column.name not in names)}, {quoted(column.name)}, NULL)"
+        for column in FINDING.columns
+        if column.type in {"int", "bigint", "double"}
+    )
+    + "))"
+)
+"""The numbers of a finding that its kind does not have."""
 _ALL_FACTS: Final = "\n  UNION ALL\n  ".join(source.query() for source in SOURCES)
 
 
@@ -208,6 +219,11 @@ QUERIES: Final = (
     violations_in(
         "gold_finding LEFT JOIN absent_group USING (consumer_group)",
         (
+            Violation(
+                NUMBERS_EXACT,
+                f"size({_FOREIGN_NUMBERS}) > 0",
+                f"concat({_SUBJECT}, ': a finding of this kind has no ', array_join({_FOREIGN_NUMBERS}, ', '))",
+            ),
             Violation(
                 ADVICE_OF_KIND,
                 f"NOT coalesce(advice = {_ADVICE_OF_CAUSE}, {_IS_ADVICE_OF_KIND}, TRUE)",

@@ -22,7 +22,7 @@ from rebalance_ledger.tables import ASSIGNMENT_FAIRNESS, BROADCAST_OFFSET_FILE, 
 STATE_KNOWN: Final = Expectation(
     ASSIGNMENT_FAIRNESS,
     "group_state_known",
-    "group_state and its reason are from their closed lists; exactly the unknown states have a reason.",
+    "group_state and its reason are from their closed lists, and the same for all strategies; exactly the unknown states have a reason.",
     judges=(
         "group_state",
         "group_state_reason",
@@ -115,7 +115,9 @@ proxies AS (
 
 COMMON_TABLES: Final = f"""
 stated_group AS (
-  SELECT consumer_group, topic, max(group_state) AS state, max(group_state_reason) AS reason
+  SELECT
+    consumer_group, topic, max(group_state) AS state, max(group_state_reason) AS reason,
+    min(group_state) <> max(group_state) OR min(group_state_reason) <> max(group_state_reason) AS has_other_state
   FROM gold_assignment_fairness
   GROUP BY consumer_group, topic
 ),
@@ -182,7 +184,7 @@ progressed AS (
 ),
 presence AS (
   SELECT
-    consumer_group, topic, state, reason,
+    consumer_group, topic, state, reason, has_other_state,
     coalesce(is_online, FALSE) AS is_online,
     coalesce(is_online_at_proxy, FALSE) AS is_online_at_proxy,
     coalesce(is_unanswered, FALSE) OR is_online IS NULL OR coalesce(has_unknown_among_all, FALSE) AS is_unanswered,
@@ -238,7 +240,8 @@ QUERIES: Final = (
             Violation(
                 STATE_KNOWN,
                 f"NOT state IN {quoted_list(GROUP_STATES)} OR (state = 'unknown') <> (reason IS NOT NULL) "
-                f"OR NOT coalesce(reason, {quoted(GROUP_STATE_REASONS[0])}) IN {quoted_list(GROUP_STATE_REASONS)}",
+                f"OR NOT coalesce(reason, {quoted(GROUP_STATE_REASONS[0])}) IN {quoted_list(GROUP_STATE_REASONS)} "
+                "OR coalesce(has_other_state, FALSE)",
                 f"concat({_SUBJECT})",
             ),
             Violation(

@@ -272,6 +272,45 @@ FINDING_CAUSES_OF_GROUPS: Final = (
 )
 """Causes that make the findings on queues of a group, over all of its topics, one problem."""
 
+NUMBERS_OF_KIND: Final[dict[str, tuple[str, ...]]] = {
+    "unowned": ("queue_count", "client_total_count", "waiting_message_count"),
+    "broadcast_queue_not_consumed": ("queue_count", "client_count", "client_total_count"),
+    "multiple_owners": ("queue_count", "client_count", "client_total_count"),
+    "unexpected_owner": ("queue_count", "client_count", "client_total_count"),
+    "assignment_stale": ("queue_count", "client_count", "client_total_count"),
+    "idle_clients": ("client_count", "client_total_count", "queue_total_count"),
+    "load_imbalanced": (
+        "max_queues_per_client",
+        "mean_queues_per_client",
+        "min_queues_per_client",
+        "client_total_count",
+        "queue_total_count",
+    ),
+    "strategy_changed": ("queue_count", "queue_total_count", "topic_count", "value_count"),
+    "mixed_strategies": ("client_total_count", "value_count"),
+    "group_offline": ("topic_count",),
+    "members_unknown": ("topic_count",),
+    "client_unreachable": ("client_count", "client_total_count"),
+    "member_lists_differ": ("client_total_count", "value_count"),
+    "duplicate_client_id": ("process_count", "value_count"),
+    "subscriptions_differ": ("client_count", "client_total_count", "value_count"),
+    "mixed_request_modes": ("client_count", "client_total_count"),
+    "server_load_balancer_off": ("client_count", "client_total_count"),
+    "request_modes_differ": ("client_count", "client_total_count"),
+    "strategy_unknown_to_broker": ("client_count", "client_total_count"),
+    "consumption_stalled": ("queue_count", "client_count"),
+    "order_queue_blocked": ("queue_count",),
+    "broker_without_master": ("topic_count", "value_count"),
+    "route_missing": ("group_count",),
+    "route_differs": ("value_count",),
+    "order_conf_differs": ("value_count",),
+    "order_conf_unreadable": ("value_count",),
+    "record_rejected": ("record_count",),
+    "record_repeated": ("record_count",),
+    "source_failed": ("record_count",),
+}
+"""Kind of finding -> the numbers that it may have; those of other kinds are not limited."""
+
 FINDING_KINDS_OF_CLIENTS: Final = (
     "broadcast_messages_lost",
     "broadcast_offset_regressed",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from expectations.measurement import GateDatabase, gate_database
 from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.suites.metrics import METRIC_STATEMENTS
+from expectations.suites.thresholds import NUMBERS_OF_KIND
 from rebalance_ledger.settings import ClusterSettings
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES, TABLES_OF_GROUPS
 from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
@@ -66,6 +67,7 @@ class StagedDay:
     rows: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in TABLES})
     manifest: list[Row] = field(default_factory=list)
     undetermined: set[str] = field(default_factory=set)
+    findings_of_drift: list[tuple[Row, list[Row]]] = field(default_factory=list)
     """Groups and topics of whose drift and divergence no finding is made."""
     export: list[Row] | None = None
     """The lines of the export; None: those that give the rows."""
@@ -338,7 +340,7 @@ class StagedDay:
             if of_cause and kind in KINDS_WITH_ADVICE_BY_CAUSE
             else ADVICE.get(kind, "Remove two."),
             "page": f"docs/findings/{kind}.md",
-            "client_count": 2,
+            NUMBERS_OF_KIND.get(kind, ("client_count",))[0]: 2,
         }
         return self.add("finding", **usual | values)
 
@@ -407,6 +409,12 @@ class StagedDay:
         complete(self)
         add_churn(self)
         self._count_members()
+        for finding, rows in self.findings_of_drift:
+            owners = {client for row in rows for client in row["observed_client_ids"] or ()}
+            finding["client_count"] = None if finding["kind"] == "unowned" else len(owners)
+            finding["client_total_count"] = max(
+                (row["client_count"] for row in rows if row["client_count"] is not None), default=None
+            )
         return self.measure_as_it_is(statements)
 
     def measure_as_it_is(self, statements: Sequence[str]) -> list[Row]:

@@ -258,19 +258,20 @@ def _against_config(route: Row | None, config: Row | None, *, is_told: bool) -> 
 
 def add_findings(day: StagedDay) -> None:
     """The findings of drift and divergence that are not there yet."""
-    queues: dict[tuple[str, str, str, str | None], int] = defaultdict(int)
+    queues: dict[tuple[str, str, str, str | None], list[Row]] = defaultdict(list)
     for row in day.rows["ownership_drift"]:
         if row["state"] in KIND_OF_STATE and row["likely_cause"] != "group_offline":
-            queues[row["consumer_group"], row["topic"], row["state"], row["likely_cause"]] += 1
-    for (group, topic, state, cause), count in queues.items():
+            queues[row["consumer_group"], row["topic"], row["state"], row["likely_cause"]].append(row)
+    for (group, topic, state, cause), rows in queues.items():
         is_frozen = state == "unexpected_owner" and cause == "route_missing"
         kind = "assignment_stale" if is_frozen else KIND_OF_STATE[state]
         if group not in day.undetermined and not day.of(
             "finding", kind=kind, consumer_group=group, topic=topic
         ):
             row = day.add_finding(
-                kind=kind, consumer_group=group, topic=topic, likely_cause=cause, queue_count=count
+                kind=kind, consumer_group=group, topic=topic, likely_cause=cause, queue_count=len(rows)
             )
+            day.findings_of_drift.append((row, rows))
             if cause == "not_yet_rebalanced":
                 row["severity"] = "warning"
     topics = {
