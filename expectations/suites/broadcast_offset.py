@@ -322,9 +322,9 @@ QUERIES: Final = (
                 NUMBERS_FOLLOW,
                 f"(lag_message_count < 0 AND state <> 'ahead_of_max') OR lag_message_count <> {_LAG} "
                 f"OR (lag_message_count IS NULL AND {_LAG} >= 0 AND stored_offset >= 0) "
-                "OR (stored_offset >= 0 AND NOT lost_message_count <=> "
-                "IF(min_offset IS NULL, NULL, greatest(min_offset - stored_offset, 0))) "
-                "OR (max_offset IS NULL AND lag_message_count IS NOT NULL)",
+                "OR NOT lost_message_count <=> "
+                "IF(stored_offset >= 0 AND min_offset IS NOT NULL, greatest(min_offset - stored_offset, 0), NULL) "
+                "OR lag_message_count IS NOT NULL AND (max_offset IS NULL OR coalesce(stored_offset, -1) < 0)",
                 f"concat({_QUEUE_NAME}, ': lag ', {text_or_null('lag_message_count')}, ', lost ', "
                 f"{text_or_null('lost_message_count')}, ' at offset ', {text_or_null('stored_offset')})",
             ),

@@ -258,6 +258,22 @@ def lag_withheld(day: StagedDay, group: str) -> None:
     read_client(day, group)["lag_message_count"] = None
 
 
+@fault("broadcast_offset.lag_consistent_with_bounds")
+def losses_without_an_offset(day: StagedDay, group: str) -> None:
+    client(day, group)
+    queue(
+        day,
+        group,
+        state="no_offset",
+        stored_offset=None,
+        lag_message_count=None,
+        lost_message_count=0,
+        restart_offset=100,
+        restart_reason="default_last",
+        skipped_message_count=None,
+    )
+
+
 @fault("broadcast_offset.state_follows_offsets", "broadcast_offset.restart_follows")
 def offset_gone_back_and_called_ok(day: StagedDay, group: str) -> None:
     read_client(day, group)["previous_offset"] = 95
