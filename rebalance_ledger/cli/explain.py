@@ -88,7 +88,7 @@ def _answers(
         queries["days"] = report_query("queue/days")
         values |= {"broker": location[0], "queue_id": location[1]}
     texts = {name: query.text(values) for name, query in queries.items()}
-    with open_tables(warehouse, list(texts.values())) as tables:
+    with open_tables(warehouse, list(texts.values()), consumer_groups=[group]) as tables:
         return {name: tables.rows(text) for name, text in texts.items()}
 
 
