@@ -305,7 +305,10 @@ def _inline(node: exp.Expr) -> exp.Expr:
 
 
 def _select(node: exp.Expr) -> exp.Expr:
-    """Unnest lists in the select list of a subquery: DuckDB joins a lateral's rows with all columns that its list is made of."""
+    """Unnest lists in the select list of a subquery: DuckDB joins a lateral's rows with all columns that its list is made of.
+
+    Laterals over a join stay as they are, because the columns of its relations may have qualifiers.
+    """
     source, laterals = node.args.get("from_"), node.args.get("laterals")
     if source is None or not laterals or node.args.get("joins"):
         return node

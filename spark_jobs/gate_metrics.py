@@ -109,7 +109,7 @@ def _database(stage: StagingArea) -> Iterator[GateDatabase]:
                 **SANDBOX_CONFIG,
                 "temp_directory": folder,
                 "memory_limit": _MEMORY_LIMIT,
-                "threads": str(min(_MOST_THREADS, len(os.sched_getaffinity(0)))),
+                "threads": str(min(_MOST_THREADS, os.cpu_count() or 1)),
             },
             _readable_folders(stage),
         ) as database,
