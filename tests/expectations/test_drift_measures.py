@@ -559,6 +559,19 @@ def drift_told_with_another_cause(day: StagedDay, group: str) -> None:
     row.update(likely_cause="not_yet_rebalanced", severity="warning")
 
 
+@fault("finding.drift_has_finding")
+def finding_with_another_number_of_members(day: StagedDay, group: str) -> None:
+    row = leave_to_nobody_seen(day, group)
+    day.add_finding(
+        kind="unowned",
+        consumer_group=group,
+        topic="orders",
+        likely_cause=row["likely_cause"],
+        queue_count=1,
+        client_total_count=17,
+    )
+
+
 @fault("finding.divergence_has_finding")
 def divergence_told_of_a_topic_that_is_well(day: StagedDay, topic: str) -> None:
     day.add_topic(topic)

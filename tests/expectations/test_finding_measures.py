@@ -356,6 +356,7 @@ def measured() -> dict[str, str]:
         add_offline_group(day, name, is_proven=is_proven, is_told=is_told)
     add_finding(day, "load_imbalanced", "wrong_advice")["advice"] = ADVICE["idle_clients"]
     add_finding(day, "unowned", "advice_of_kind")["advice"] = ADVICE["unowned"]
+    add_finding(day, "order_conf_differs", "number_of_another_kind")["group_count"] = 3
     return {
         row["expectation_id"]: "\n".join(
             example for offender in row["offenders"] or [] for example in offender["examples"]
@@ -387,6 +388,11 @@ def test_deleting_a_group_is_advised_where_two_days_prove_its_absence_and_nowher
         "g_deleted",
     }
     assert DELETION_PROVEN in seen(measured, "g_deleted")
+
+
+def test_a_number_that_the_kind_does_not_have_is_seen(measured: dict[str, str]) -> None:
+    assert NUMBERS_EXACT in seen(measured, "number_of_another_kind")
+    assert not any(NUMBERS_EXACT in seen(measured, f"{kind}-in_order") for kind in FINDING_KINDS)
 
 
 def test_advice_of_another_kind_or_cause_is_seen(measured: dict[str, str]) -> None:

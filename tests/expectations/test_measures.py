@@ -491,6 +491,11 @@ def kind_off_the_list(day: StagedDay, group: str) -> None:
     day.add_finding(consumer_group=group, kind="boredom")
 
 
+@fault("finding.required_values", "finding.text_fields_not_empty")
+def finding_without_a_page(day: StagedDay, group: str) -> None:
+    day.add_finding(consumer_group=group, page=None)
+
+
 @fault("finding.subject_given")
 def finding_about_nothing(day: StagedDay, group: str) -> None:
     day.add_finding(evidence=f"seen in {group}")

@@ -86,6 +86,12 @@ def unknown_without_a_reason(day: StagedDay, group: str) -> None:
     day.add_silent_group(group, "orders", "unknown", "members_unknown")["group_state_reason"] = None
 
 
+@fault("assignment_fairness.group_state_known", "ownership_drift.group_state_same")
+def another_state_for_one_strategy(day: StagedDay, group: str) -> None:
+    day.add_group(group, "orders")
+    day.of("assignment_fairness", consumer_group=group, is_effective=False)[0]["group_state"] = "broadcasting"
+
+
 @fault("assignment_fairness.group_state_has_evidence")
 def unknown_for_an_invented_reason(day: StagedDay, group: str) -> None:
     row = day.add_silent_group(group, "orders", "unknown", "members_unknown")
