@@ -308,8 +308,25 @@ NUMBERS_OF_KIND: Final[dict[str, tuple[str, ...]]] = {
     "record_rejected": ("record_count",),
     "record_repeated": ("record_count",),
     "source_failed": ("record_count",),
+    "settings_missing": ("queue_count", "topic_count", "client_total_count"),
+    "strategy_unknown": ("queue_count", "topic_count"),
+    "broker_missing_on_nameserver": ("topic_count", "value_count"),
+    "write_route_differs": ("topic_count", "value_count"),
+    "broker_address_differs": ("topic_count", "value_count"),
+    "route_config_differs": ("topic_count", "value_count"),
+    "offset_files_corrupt": ("process_count",),
+    "offset_file_shared": ("process_count",),
+    "offset_file_recovered": ("process_count",),
+    "offset_file_lost": ("process_count",),
+    "offset_file_undecided": ("process_count",),
+    "offset_file_stale": ("process_count",),
+    "offset_file_unused": ("process_count",),
+    "broadcast_messages_lost": ("queue_count",),
+    "broadcast_offset_ahead": ("queue_count",),
+    "broadcast_offset_regressed": ("queue_count",),
+    "broadcast_client_stuck": ("queue_count",),
 }
-"""Kind of finding -> the numbers that it may have; those of other kinds are not limited."""
+"""Kind of finding -> the numbers that it may have."""
 
 FINDING_KINDS_OF_CLIENTS: Final = (
     "broadcast_messages_lost",

@@ -12,7 +12,7 @@ import pytest
 
 from expectations.suites import finding_facts, metrics
 from expectations.suites.finding_text import KINDS_WITH_SENTENCE
-from expectations.suites.thresholds import FINDING_KINDS
+from expectations.suites.thresholds import FINDING_KINDS, NUMBERS_OF_KIND
 from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
 from tests.support.staged_day import StagedDay
 from tests.support.staged_facts import OF_REASONS, add_facts
@@ -391,6 +391,7 @@ def test_deleting_a_group_is_advised_where_two_days_prove_its_absence_and_nowher
 
 
 def test_a_number_that_the_kind_does_not_have_is_seen(measured: dict[str, str]) -> None:
+    assert NUMBERS_OF_KIND.keys() == set(FINDING_KINDS)
     assert NUMBERS_EXACT in seen(measured, "number_of_another_kind")
     assert not any(NUMBERS_EXACT in seen(measured, f"{kind}-in_order") for kind in FINDING_KINDS)
 
