@@ -59,8 +59,8 @@ class GateDatabase:
 
     def show_files(self, name: str, files: Sequence[str]) -> None:
         """Show the rows of Parquet files in the folders that the database was opened with; it reads them without Arrow."""
-        quoted = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-        self.show_query(name, f"SELECT * FROM read_parquet([{quoted}], hive_partitioning = false)")  # noqa: S608
+        rows = self._connection.read_parquet(list(files), hive_partitioning=False)
+        rows.create_view(name, replace=True)
 
     def show_query(self, name: str, query: str) -> None:
         """Show the result of a query in DuckDB's SQL over what was shown before."""

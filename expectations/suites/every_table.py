@@ -57,11 +57,14 @@ def _key(table: Table) -> str:
     return f"to_json(struct({', '.join(table.key)}))" if table in _KEYED_TABLES else "CAST(NULL AS STRING)"
 
 
+def _group(table: Table) -> str:
+    return "consumer_group" if "consumer_group" in table.key else "CAST(NULL AS STRING)"
+
+
 def _repeated_keys(table: Table) -> str:
     columns = ", ".join(("cluster", "ds", *table.key))
-    group = "consumer_group" if "consumer_group" in table.key else "CAST(NULL AS STRING)"
     return (
-        f"SELECT {quoted(f'{table.name}.one_row_per_key')} AS expectation_id, {_key(table)} AS key, {group} AS consumer_group, row_count "
+        f"SELECT {quoted(f'{table.name}.one_row_per_key')} AS expectation_id, {_key(table)} AS key, {_group(table)} AS consumer_group, row_count "
         f"FROM (SELECT {columns}, count(*) AS row_count FROM {table.layer}_{table.name} GROUP BY {columns} HAVING count(*) > 1)"
     )
 
@@ -77,14 +80,11 @@ def _strangers(table: Table) -> str:
 
 def _missing_values(table: Table) -> str:
     names = [column.name for column in table.columns if not column.nullable]
-    is_null = (
-        ", ".join(f"IF({name} IS NULL, {quoted(name)}, NULL)" for name in names) or "CAST(NULL AS STRING)"
-    )
-    group = "consumer_group" if "consumer_group" in table.key else "CAST(NULL AS STRING)"
+    null_names = ", ".join(f"IF({name} IS NULL, {quoted(name)}, NULL)" for name in names)
     return (
-        f"SELECT {quoted(f'{table.name}.required_values')} AS expectation_id, {_key(table)} AS key, {group} AS consumer_group, "
-        f"concat_ws(', ', {is_null}) AS null_columns FROM {table.layer}_{table.name} "
-        f"WHERE {' OR '.join(f'{name} IS NULL' for name in names) or 'FALSE'}"
+        f"SELECT {quoted(f'{table.name}.required_values')} AS expectation_id, {_key(table)} AS key, {_group(table)} AS consumer_group, "
+        f"concat_ws(', ', {null_names}) AS null_columns FROM {table.layer}_{table.name} "
+        f"WHERE {' OR '.join(f'{name} IS NULL' for name in names)}"
     )
 
 
