@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from expectations.suites.finding_sources import first_texts
 from expectations.suites.model import Expectation, Suite, Violation, quoted_list, text_or_null, violations_in
 from expectations.suites.presence import USERS_GROUP
 from expectations.suites.thresholds import (
@@ -117,7 +118,9 @@ RESTART_FOLLOWS: Final = Expectation(
 BROADCAST_REPORTED: Final = Expectation(
     FINDING,
     "broadcast_has_finding",
-    "Every client with a problem in its offset files or queues has a finding of it; no other client has one.",
+    "Every client with a problem in its offset files or queues has a finding of it, with the number of queues and processes, and the "
+    "first hosts, reasons and queues; no other client has one.",
+    judges=("queue_count", "process_count", "seen_values", "examples"),
 )
 
 SUITE: Final = Suite(
@@ -226,17 +229,32 @@ judged_offset AS (
     AND o.topic = m.topic AND o.broker_name = m.broker_name AND o.queue_id = m.queue_id
 ),
 reported_broadcast AS (
-  SELECT consumer_group, client_id, topic, kind, max(is_there) AS is_there, max(is_reported) AS is_reported
+  SELECT
+    consumer_group, client_id, topic, kind, max(is_there) AS is_there, max(is_reported) AS is_reported,
+    to_json(struct(
+      nullif(sum(queue_count), 0) AS queue_count, max(process_count) AS process_count,
+      IF(size(collect_set(reason)) = 0 AND topic IS NOT NULL, NULL, {first_texts("collect_set(reason)")}) AS seen_values,
+      {first_texts("collect_set(example)")} AS examples
+    )) AS measures,
+    max(measures) AS reported_measures
   FROM (
     SELECT
       consumer_group, client_id, CAST(NULL AS STRING) AS topic, {_KIND_OF_FILES} AS kind,
-      TRUE AS is_there, FALSE AS is_reported
+      TRUE AS is_there, FALSE AS is_reported, CAST(0 AS BIGINT) AS queue_count,
+      CAST(nullif(greatest(process_count, 0), 0) AS BIGINT) AS process_count, reason, coalesce(host, 'unknown host') AS example,
+      CAST(NULL AS STRING) AS measures
     FROM gold_broadcast_offset_file
     UNION ALL
-    SELECT consumer_group, client_id, topic, CASE state {_KIND_OF_QUEUES} END, TRUE, FALSE
+    SELECT
+      consumer_group, client_id, topic, CASE state {_KIND_OF_QUEUES} END, TRUE, FALSE, 1, CAST(NULL AS BIGINT), CAST(NULL AS STRING),
+      concat(broker_name, '/', CAST(queue_id AS STRING)), CAST(NULL AS STRING)
     FROM gold_broadcast_offset
     UNION ALL
-    SELECT consumer_group, client_id, topic, kind, FALSE, TRUE
+    SELECT
+      consumer_group, client_id, topic, kind, FALSE, TRUE, 0, CAST(NULL AS BIGINT), CAST(NULL AS STRING), CAST(NULL AS STRING),
+      to_json(struct(
+        CAST(queue_count AS BIGINT) AS queue_count, CAST(process_count AS BIGINT) AS process_count, seen_values, examples
+      ))
     FROM gold_finding
     WHERE kind IN {quoted_list(_KINDS)}
   )
@@ -368,6 +386,12 @@ QUERIES: Final = (
                 "is_there <> is_reported",
                 "concat('group ', consumer_group, ', client ', client_id, coalesce(concat(', topic ', topic), ''), ': ', kind, "
                 "IF(is_reported, ' has a finding but no evidence', ' has no finding'))",
+            ),
+            Violation(
+                BROADCAST_REPORTED,
+                "is_there AND is_reported AND NOT measures <=> reported_measures",
+                "concat('group ', consumer_group, ', client ', client_id, coalesce(concat(', topic ', topic), ''), ': ', kind, ' has ', "
+                f"{text_or_null('reported_measures')}, ', the tables have ', measures)",
             ),
         ),
         ("consumer_group", "topic"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from expectations.suites.finding_sources import first_texts
 from expectations.suites.model import (
     Expectation,
     Suite,
@@ -64,8 +65,8 @@ DRIFT_REPORTED: Final = Expectation(
     FINDING,
     "drift_has_finding",
     "Every ownership mismatch has exactly one finding per group, topic and cause, with the numbers "
-    "of queues and clients; there are no others; an offline group has its own finding.",
-    judges=("queue_count", "client_count", "client_total_count"),
+    "of queues and clients, the first queues and the reasons; there are no others; an offline group has its own finding.",
+    judges=("queue_count", "client_count", "client_total_count", "seen_values", "examples"),
 )
 DIVERGENCE_REPORTED: Final = Expectation(
     FINDING,
@@ -78,7 +79,8 @@ ORDER_BLOCK_REPORTED: Final = Expectation(
     FINDING,
     "order_block_has_finding",
     "Every group and topic with FIFO queues whose head was redelivered and is not committed while "
-    "messages wait behind it has a finding with the number of queues; no other has one.",
+    "messages wait behind it has a finding with the number of queues and the first of them; no other has one.",
+    judges=("examples",),
 )
 ID_FOLLOWS_KEY: Final = Expectation(
     FINDING,
@@ -448,18 +450,22 @@ QUERIES: Final = (
   SELECT
     consumer_group, topic, state, likely_cause, sum(queue_count) AS queue_count, sum(reported_count) AS reported_count,
     max(kind) AS kind, max(client_count) AS client_count, max(client_total_count) AS client_total_count,
-    max(member_count) AS member_count, size(array_distinct(flatten(collect_list(owners)))) AS owner_count
+    max(member_count) AS member_count, size(array_distinct(flatten(collect_list(owners)))) AS owner_count,
+    to_json(struct({first_texts("collect_set(queue)")} AS queues, {first_texts("collect_set(expected_reason)")} AS reasons)) AS lists,
+    max(lists) AS reported_lists
   FROM (
     SELECT
       consumer_group, topic, state, likely_cause, 1 AS queue_count, 0 AS reported_count, CAST(NULL AS STRING) AS kind,
       CAST(NULL AS INT) AS client_count, CAST(NULL AS INT) AS client_total_count, client_count AS member_count,
-      observed_client_ids AS owners
+      observed_client_ids AS owners, concat(broker_name, '/', CAST(queue_id AS STRING)) AS queue, expected_reason,
+      CAST(NULL AS STRING) AS lists
     FROM gold_ownership_drift
     WHERE state IN {quoted_list(DRIFT_FINDING_KINDS)} AND NOT likely_cause <=> 'group_offline'
     UNION ALL
     SELECT
       consumer_group, topic, CASE {_KIND_OF_STATE} END, likely_cause, 0, queue_count, kind, client_count, client_total_count,
-      CAST(NULL AS INT), CAST(NULL AS ARRAY<STRING>)
+      CAST(NULL AS INT), CAST(NULL AS ARRAY<STRING>), CAST(NULL AS STRING), CAST(NULL AS STRING),
+      to_json(struct(examples AS queues, seen_values AS reasons))
     FROM gold_finding
     WHERE CASE {_KIND_OF_STATE} END IS NOT NULL
   )
@@ -479,6 +485,11 @@ QUERIES: Final = (
                 "concat('group ', consumer_group, ', topic ', topic, ': ', kind, ' tells of ', "
                 f"{text_or_null('client_count')}, ' of ', {text_or_null('client_total_count')}, ' clients, drift of ', "
                 f"IF(kind = 'unowned', 'null', CAST(owner_count AS STRING)), ' of ', {text_or_null('member_count')})",
+            ),
+            Violation(
+                DRIFT_REPORTED,
+                "kind IS NOT NULL AND reported_lists <> lists",
+                "concat('group ', consumer_group, ', topic ', topic, ': ', kind, ' lists ', reported_lists, ', drift has ', lists)",
             ),
         ],
         ("consumer_group", "topic"),
@@ -510,16 +521,22 @@ QUERIES: Final = (
     ),
     violations_in(
         f"""(
-  SELECT consumer_group, topic, sum(queue_count) AS queue_count, sum(reported_count) AS reported_count
+  SELECT
+    consumer_group, topic, sum(queue_count) AS queue_count, sum(reported_count) AS reported_count,
+    {first_texts("collect_set(queue)")} AS queues, max(examples) AS examples
   FROM (
-    SELECT consumer_group, topic, 1 AS queue_count, 0 AS reported_count
+    SELECT
+      consumer_group, topic, 1 AS queue_count, 0 AS reported_count, concat(broker_name, '/', CAST(queue_id AS STRING)) AS queue,
+      CAST(NULL AS STRING) AS examples
     FROM silver_queue_order_lock AS held
     JOIN silver_consume_progress AS progress USING (consumer_group, topic, broker_name, queue_id)
     WHERE held.redelivery_count >= 1 AND NOT progress.consumer_offset > held.head_offset
       AND try_subtract(progress.broker_offset, held.last_offset) > 1
       AND {USERS_GROUP}
     UNION ALL
-    SELECT consumer_group, topic, 0, queue_count FROM gold_finding WHERE kind = 'order_queue_blocked'
+    SELECT consumer_group, topic, 0, queue_count, CAST(NULL AS STRING), array_join(examples, ', ')
+    FROM gold_finding
+    WHERE kind = 'order_queue_blocked'
   )
   GROUP BY consumer_group, topic
 )""",
@@ -529,7 +546,13 @@ QUERIES: Final = (
                 "NOT queue_count <=> reported_count",
                 "concat('group ', consumer_group, ', topic ', topic, ': ', queue_count, ' queues are blocked, findings tell of ', "
                 "coalesce(reported_count, 0))",
-            )
+            ),
+            Violation(
+                ORDER_BLOCK_REPORTED,
+                "NOT examples <=> array_join(queues, ', ')",
+                "concat('group ', consumer_group, ', topic ', topic, ': blocked are ', array_join(queues, ', '), ', the finding has ', "
+                "coalesce(examples, 'none'))",
+            ),
         ],
         ("consumer_group", "topic"),
     ),

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from expectations.suites.finding_sources import FACT_TABLES, SOURCES, SUBJECT, numbers_of
+from expectations.suites.finding_sources import FACT_TABLES, SOURCES, SUBJECT
 from expectations.suites.finding_text import EVIDENCE_IS_OF_ROW
 from expectations.suites.model import Expectation, Suite, Violation, quoted, quoted_list, violations_in
-from expectations.suites.thresholds import FINDING_KINDS, FINDING_SEVERITIES, NUMBERS_OF_KIND
+from expectations.suites.thresholds import FINDING_KINDS, FINDING_SEVERITIES, MEASURES_OF_KIND
 from rebalance_ledger.tables import FINDING
 from rebalance_ledger.tables.finding_advice import (
     ADVICE,
@@ -37,7 +37,8 @@ NONE_BESIDES: Final = Expectation(
 NUMBERS_EXACT: Final = Expectation(
     FINDING,
     "numbers_exact",
-    "The numbers of these findings equal those that plain SQL computes, and no finding has numbers that its kind does not have.",
+    "The numbers and lists of these findings equal those that plain SQL computes, and no finding has numbers or lists that its "
+    "kind does not have.",
     judges=(
         "queue_count",
         "queue_total_count",
@@ -51,6 +52,8 @@ NUMBERS_EXACT: Final = Expectation(
         "mean_queues_per_client",
         "min_queues_per_client",
         "value_count",
+        "seen_values",
+        "examples",
     ),
 )
 SEVERITY_OF_FACTS: Final = Expectation(
@@ -98,12 +101,9 @@ KINDS_RECOMPUTED: Final = tuple(_FACTS)
 """Kinds whose findings this module recomputes completely."""
 
 _KEY: Final = ", ".join((*SUBJECT, "kind", "likely_cause"))
-_PUBLISHED_NUMBERS: Final = (
+_PUBLISHED_MEASURES: Final = (
     "CASE kind "
-    + " ".join(
-        f"WHEN {quoted(kind)} THEN {numbers_of({name: name for name in fact.numbers})}"
-        for kind, fact in _FACTS.items()
-    )
+    + " ".join(f"WHEN {quoted(kind)} THEN {fact.published}" for kind, fact in _FACTS.items())
     + " END"
 )
 _IS_ADVICE_OF_KIND: Final = (
@@ -119,17 +119,17 @@ _ADVICE_OF_CAUSE: Final = (
     + " ".join(f"WHEN {quoted(cause)} THEN {quoted(advice)}" for cause, advice in ADVICE_BY_CAUSE.items())
     + " END END"
 )
-_FOREIGN_NUMBERS: Final = (
+_FOREIGN_MEASURES: Final = (
     "array_compact(array("
     + ", ".join(
         f"IF({column.name} IS NOT NULL AND kind IN "
-        f"{quoted_list(kind for kind, names in NUMBERS_OF_KIND.items() if column.name not in names)}, {quoted(column.name)}, NULL)"
+        f"{quoted_list(kind for kind, names in MEASURES_OF_KIND.items() if column.name not in names)}, {quoted(column.name)}, NULL)"
         for column in FINDING.columns
-        if column.type in {"int", "bigint", "double"}
+        if column.type in {"int", "bigint", "double", "array<string>"}
     )
     + "))"
 )
-"""The numbers of a finding that its kind does not have."""
+"""The numbers and lists of a finding that its kind does not have."""
 _ALL_FACTS: Final = "\n  UNION ALL\n  ".join(source.query() for source in SOURCES)
 
 
@@ -144,8 +144,8 @@ finding_of_facts AS (
 compared_finding AS (
   SELECT
     {_KEY}, bool_or(is_fact) AS is_fact, bool_or(is_certain) AS is_certain, bool_or(NOT is_fact) AS is_published,
-    array_sort(collect_list(numbers) FILTER (WHERE is_certain)) AS counted,
-    array_sort(collect_list(numbers) FILTER (WHERE NOT is_fact)) AS published,
+    array_sort(collect_list(measures) FILTER (WHERE is_certain)) AS counted,
+    array_sort(collect_list(measures) FILTER (WHERE NOT is_fact)) AS published,
     min(severity) FILTER (WHERE is_fact) AS own_severity, min(severity) FILTER (WHERE NOT is_fact) AS severity,
     bool_or(is_root) AS is_root, bool_or(has_findings_below) AS has_findings_below,
     bool_or(has_left_out_groups) AS has_left_out_groups
@@ -155,7 +155,7 @@ compared_finding AS (
     FROM finding_of_facts
     UNION ALL
     SELECT
-      {_KEY}, FALSE AS is_certain, severity, {_PUBLISHED_NUMBERS} AS numbers, FALSE, parent_finding_id IS NULL, root.id IS NOT NULL,
+      {_KEY}, FALSE AS is_certain, severity, {_PUBLISHED_MEASURES} AS measures, FALSE, parent_finding_id IS NULL, root.id IS NOT NULL,
       has_left_out_groups
     FROM gold_finding
     LEFT JOIN (SELECT DISTINCT root_finding_id AS id FROM gold_finding) AS root ON finding_id = root.id
@@ -221,8 +221,8 @@ QUERIES: Final = (
         (
             Violation(
                 NUMBERS_EXACT,
-                f"size({_FOREIGN_NUMBERS}) > 0",
-                f"concat({_SUBJECT}, ': a finding of this kind has no ', array_join({_FOREIGN_NUMBERS}, ', '))",
+                f"size({_FOREIGN_MEASURES}) > 0",
+                f"concat({_SUBJECT}, ': a finding of this kind has no ', array_join({_FOREIGN_MEASURES}, ', '))",
             ),
             Violation(
                 ADVICE_OF_KIND,

@@ -1,13 +1,13 @@
 """Findings recomputed in plain SQL from silver and from gold tables that have their own expectations.
 
-What belongs here: for each kind, the relation with one row per finding, and the numbers of a row. What does not: the comparison
+What belongs here: for each kind, the relation with one row per finding, and the numbers and lists of a row. What does not: the comparison
 with `gold.finding` (`finding_facts`), and the text of a finding (`finding_text`).
 """
 
 # ruff: noqa: S608 - the SQL consists of this package's own constants and contains no external input.
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from expectations.suites.model import quoted, quoted_list
@@ -21,6 +21,9 @@ _UNEVEN_FROM: Final = 2.0
 
 _STALLED_AFTER_MS: Final = 600_000
 """The time that messages wait without consumption by their client before its queues count as stalled."""
+
+_MOST_LISTED: Final = 5
+"""The maximum number of texts in a list of a finding."""
 
 _RETRY: Final = "%RETRY%"
 
@@ -42,23 +45,31 @@ class Fact:
     Attributes:
         when: SQL boolean over the row.
         numbers: Column of `finding` -> SQL of the number.
-        is_certain: SQL boolean: the finding must exist with these numbers. Where it is false, the finding may exist.
+        lists: Column of `finding` -> SQL of a set of texts, of which the finding has the first few in order.
+        is_certain: SQL boolean: the finding must exist with these numbers and lists. Where it is false, the finding may exist.
         severity: SQL of the severity, if the kind has several.
         likely_cause: SQL of the cause, if the kind has one finding per cause.
     """
 
     when: str
     numbers: dict[str, str]
+    lists: dict[str, str] = field(default_factory=dict)
     is_certain: str = "TRUE"
     severity: str = "CAST(NULL AS STRING)"
     likely_cause: str = "CAST(NULL AS STRING)"
 
     def struct_of(self, kind: str) -> str:
         """Return SQL of the finding; null if the row is no finding."""
+        lists = {name: first_texts(texts) for name, texts in self.lists.items()}
         return (
             f"IF({self.when}, named_struct('kind', {quoted(kind)}, 'likely_cause', {self.likely_cause}, "
-            f"'is_certain', {self.is_certain}, 'severity', {self.severity}, 'numbers', {numbers_of(self.numbers)}), NULL)"
+            f"'is_certain', {self.is_certain}, 'severity', {self.severity}, 'measures', {measures_of(self.numbers, lists)}), NULL)"
         )
+
+    @property
+    def published(self) -> str:
+        """SQL of the measures in a row of `gold.finding`."""
+        return measures_of({name: name for name in self.numbers}, {name: name for name in self.lists})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ class Source:
     facts: dict[str, Fact]
 
     def query(self) -> str:
-        """Return a query with `SUBJECT`, kind, likely_cause, is_certain, severity and numbers (JSON, in the order of their names)."""
+        """Return a query with `SUBJECT`, kind, likely_cause, is_certain, severity and measures (JSON, in the order of their names)."""
         subject = ", ".join(
             name if name in self.subject else f"CAST(NULL AS STRING) AS {name}" for name in SUBJECT
         )
@@ -84,29 +95,38 @@ class Source:
         return f"SELECT {subject}, inline(array_compact(array({facts}))) FROM {self.relation}"
 
 
-def numbers_of(numbers: dict[str, str]) -> str:
-    """Return SQL of numbers as JSON, null without numbers; integers have one type, so that they compare as text."""
-    if not numbers:
-        return "CAST(NULL AS STRING)"
-    fields = (
+def first_texts(texts: str) -> str:
+    """Return SQL of the texts that a finding shows of a set, which is null if there is nothing to show."""
+    return f"slice(array_sort({texts}), 1, {_MOST_LISTED})"
+
+
+def measures_of(numbers: dict[str, str], lists: dict[str, str]) -> str:
+    """Return SQL of numbers and lists as JSON, null without any; integers have one type, so that they compare as text."""
+    fields = [
         f"CAST({value} AS {'DOUBLE' if name.startswith('mean') else 'BIGINT'}) AS {name}"
         for name, value in sorted(numbers.items())
-    )
-    return f"to_json(struct({', '.join(fields)}))"
+    ]
+    fields += [f"{value} AS {name}" for name, value in sorted(lists.items())]
+    return f"to_json(struct({', '.join(fields)}))" if fields else "CAST(NULL AS STRING)"
 
 
 def _same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-def _of_reason(reason: str, *, least_members: int = 1, is_counted: bool = True) -> Fact:
-    """Return a finding on how members fetch, if that is the reason for undetermined owners of a topic."""
+def _of_reason(
+    reason: str, ids: str | None = None, lists: dict[str, str] | None = None, *, least_members: int = 1
+) -> Fact:
+    """Return a finding on how members fetch, if that is the reason for undetermined owners of a topic: on which members, if it is known."""
     return Fact(
         f"is_open AND (reason <=> {quoted(reason)} AND client_count >= {least_members} OR is_hidden)",
-        {"client_total_count": "client_count"} if is_counted else {},
+        {"client_total_count": "client_count", "client_count": f"size({ids})"} if ids else {},
+        lists or {},
         is_certain=f"reason <=> {quoted(reason)} AND client_count >= {least_members}",
     )
 
+
+_LISTS_OF_RULE: Final = {"seen_values": "array_compact(array(strategy))", "examples": "topics"}
 
 _IN_GROUPS: Final = (
     "consumer_group IS NULL OR consumer_group NOT IN (SELECT consumer_group FROM excluded_group)"
@@ -118,7 +138,9 @@ SOURCES: Final = (
         ("consumer_group",),
         {
             "group_offline": Fact("states = array('offline')", _same("topic_count")),
-            "members_unknown": Fact("array_contains(states, 'unknown')", _same("topic_count")),
+            "members_unknown": Fact(
+                "array_contains(states, 'unknown')", _same("topic_count"), {"seen_values": "reasons"}
+            ),
         },
     ),
     Source(
@@ -132,12 +154,14 @@ SOURCES: Final = (
                     "client_total_count": "client_count",
                     "queue_total_count": "queue_count",
                 },
+                {"seen_values": "array(strategy)"},
                 likely_cause="IF(client_count > queue_count, 'more_clients_than_queues', NULL)",
             ),
             "load_imbalanced": Fact(
                 f"max_over_mean >= {_UNEVEN_FROM} AND max_queues_per_client - min_queues_per_client > 1",
                 _same("max_queues_per_client", "min_queues_per_client", "mean_queues_per_client")
                 | {"client_total_count": "client_count", "queue_total_count": "queue_count"},
+                {"seen_values": "array(strategy)"},
             ),
         },
     ),
@@ -147,7 +171,7 @@ SOURCES: Final = (
         {
             "duplicate_client_id": Fact(
                 "TRUE",
-                _same("process_count"),
+                _same("process_count") | {"value_count": "IF(process_count IS NULL, connection_count, NULL)"},
                 severity="IF(process_count > 1 AND array_contains(states, 'online'), 'critical', 'warning')",
             )
         },
@@ -158,7 +182,13 @@ SOURCES: Final = (
         {
             "strategy_changed": Fact(
                 "TRUE",
-                _same("topic_count") | {"queue_count": "moved_count", "queue_total_count": "observed_count"},
+                _same("topic_count")
+                | {
+                    "queue_count": "moved_count",
+                    "queue_total_count": "observed_count",
+                    "value_count": "size(changes)",
+                },
+                {"seen_values": "changes", "examples": "topics"},
             )
         },
     ),
@@ -167,13 +197,15 @@ SOURCES: Final = (
         ("consumer_group",),
         {
             "mixed_strategies": Fact(
-                "is_connected AND NOT is_broadcasting AND strategy_count > 1",
-                {"value_count": "strategy_count", "client_total_count": "member_count"},
+                "is_connected AND NOT is_broadcasting AND size(strategies) > 1",
+                {"value_count": "size(strategies)", "client_total_count": "member_count"},
+                {"seen_values": "strategies"},
                 is_certain="is_one_list AND is_divided AND NOT is_ambiguous",
             ),
             "client_unreachable": Fact(
-                "is_connected AND unasked_count > 0",
-                {"client_count": "unasked_count", "client_total_count": "member_count"},
+                "is_connected AND size(unasked_ids) > 0",
+                {"client_count": "size(unasked_ids)", "client_total_count": "member_count"},
+                {"examples": "unasked_ids"},
                 is_certain="is_one_list AND NOT is_proxied",
             ),
             "member_lists_differ": Fact(
@@ -188,47 +220,72 @@ SOURCES: Final = (
         ("consumer_group", "topic"),
         {
             "subscriptions_differ": Fact(
-                "group_state IN ('online', 'broadcasting') AND (expression_count > 1 "
-                "OR unsubscribed_count > 0 AND (unsubscribed_count < member_count OR NOT is_one_list))",
+                "group_state IN ('online', 'broadcasting') AND (size(expressions) > 1 "
+                "OR size(unsubscribed_ids) > 0 AND (size(unsubscribed_ids) < member_count OR NOT is_one_list))",
                 {
-                    "client_count": "unsubscribed_count",
+                    "client_count": "size(unsubscribed_ids)",
                     "client_total_count": "member_count",
-                    "value_count": "greatest(coalesce(expression_count, 1), 1)",
+                    "value_count": "greatest(coalesce(size(expressions), 1), 1)",
+                },
+                {
+                    "seen_values": "IF(size(expressions) > 1, expressions, array())",
+                    "examples": "unsubscribed_ids",
                 },
                 is_certain="is_one_list",
                 severity="IF(group_state = 'online', 'critical', 'warning')",
             ),
-            "server_load_balancer_off": _of_reason("server_off", least_members=2),
-            "strategy_unknown_to_broker": _of_reason("strategy_unknown_to_broker"),
-            "request_modes_differ": _of_reason("request_modes_differ"),
+            "server_load_balancer_off": _of_reason(
+                "server_off", "asking_ids", {"examples": "asking_ids"}, least_members=2
+            ),
+            "strategy_unknown_to_broker": _of_reason(
+                "strategy_unknown_to_broker", "odd_ids", {"seen_values": "strategies", "examples": "odd_ids"}
+            ),
+            "request_modes_differ": _of_reason("request_modes_differ", "asking_ids"),
             # Proxies may list such members in addition to the brokers.
-            "mixed_request_modes": _of_reason("mixed_request_modes", is_counted=False),
+            "mixed_request_modes": _of_reason("mixed_request_modes"),
         },
     ),
     Source(
         "undetermined_rule",
         ("consumer_group",),
         {
-            "settings_missing": Fact("NOT is_of_strategy", _same("queue_count", "topic_count")),
-            "strategy_unknown": Fact("is_of_strategy", _same("queue_count", "topic_count")),
+            "settings_missing": Fact(
+                "NOT is_of_strategy", _same("queue_count", "topic_count"), _LISTS_OF_RULE
+            ),
+            "strategy_unknown": Fact("is_of_strategy", _same("queue_count", "topic_count"), _LISTS_OF_RULE),
         },
     ),
     Source(
         "stalled_topic",
         ("consumer_group", "topic"),
-        {"consumption_stalled": Fact("TRUE", _same("queue_count", "client_count"))},
+        {
+            "consumption_stalled": Fact(
+                "TRUE", _same("client_count") | {"queue_count": "size(queues)"}, {"examples": "queues"}
+            )
+        },
     ),
     Source(
         "lost_topic",
         ("topic",),
         # Quarantined groups may also subscribe to it.
-        {"route_missing": Fact("TRUE", _same("group_count"), is_certain="NOT has_left_out_groups")},
+        {
+            "route_missing": Fact(
+                "TRUE",
+                {"group_count": "size(consumer_groups)"},
+                {"examples": "consumer_groups"},
+                is_certain="NOT has_left_out_groups",
+            )
+        },
     ),
     Source(
         "broker_difference",
         ("broker_name",),
         {
-            kind: Fact(f"{kind}_count > 0", {"topic_count": f"{kind}_count"})
+            kind: Fact(
+                f"size({kind}_topics) > 0",
+                {"topic_count": f"size({kind}_topics)"},
+                {"examples": f"{kind}_topics"},
+            )
             for kind in (
                 "broker_missing_on_nameserver",
                 "write_route_differs",
@@ -236,27 +293,47 @@ SOURCES: Final = (
                 "route_config_differs",
             )
         }
-        | {"broker_without_master": Fact("is_headless", {"topic_count": "coalesce(topic_count, 0)"})},
+        | {
+            "broker_without_master": Fact(
+                "is_headless",
+                {"topic_count": "size(routed_topics)", "value_count": "size(slaves)"},
+                {"seen_values": "slaves", "examples": "IF(size(routed_topics) > 0, routed_topics, NULL)"},
+            )
+        },
     ),
     Source(
         f"unread_line WHERE {_IN_GROUPS}",
         ("consumer_group", "topic", "broker_name", "client_id"),
-        {"record_rejected": Fact("TRUE", _same("record_count"))},
+        {"record_rejected": Fact("TRUE", _same("record_count"), {"seen_values": "kinds"})},
     ),
     Source(
         f"uncounted_line WHERE {_IN_GROUPS}",
         ("consumer_group", "topic", "broker_name", "client_id"),
-        {"record_repeated": Fact("TRUE", _same("record_count"), severity="IF(is_repeat, 'info', 'warning')")},
+        {
+            "record_repeated": Fact(
+                "TRUE",
+                _same("record_count"),
+                {"seen_values": "kinds", "examples": "lines"},
+                severity="IF(is_repeat, 'info', 'warning')",
+            )
+        },
     ),
     Source(
         "unreadable_order_conf",
         ("topic",),
-        {"order_conf_unreadable": Fact("TRUE", _same("value_count"))},
+        {"order_conf_unreadable": Fact("TRUE", {"value_count": "size(confs)"}, {"seen_values": "confs"})},
     ),
     Source(
         "unanswered",
         ("broker_name",),
-        {"source_failed": Fact("TRUE", _same("record_count"), likely_cause="cause")},
+        {
+            "source_failed": Fact(
+                "TRUE",
+                _same("record_count"),
+                {"seen_values": "kinds", "examples": "asked"},
+                likely_cause="cause",
+            )
+        },
     ),
 )
 """The sources of all findings of their kinds."""
@@ -281,7 +358,7 @@ _IS_GRPC: Final = f"(client_id RLIKE {quoted(GRPC_CLIENT_ID_PATTERN)} AND size(s
 
 FACT_TABLES: Final = f"""state_of_group AS (
   SELECT
-    consumer_group, collect_set(group_state) AS states, count(DISTINCT topic) AS topic_count,
+    consumer_group, collect_set(group_state) AS states, collect_set(group_state_reason) AS reasons, count(DISTINCT topic) AS topic_count,
     -- Where the numbers of a topic are known, its owners are determined.
     bool_or(is_effective AND group_state = 'online' AND strategy <> 'POP' AND max_queues_per_client IS NOT NULL) AS is_divided
   FROM gold_assignment_fairness
@@ -308,7 +385,7 @@ connections_of_id AS (
   GROUP BY consumer_group, client_id
 ),
 shared_id AS (
-  SELECT consumer_group, client_id, IF(process_count > 1, process_count, NULL) AS process_count, states
+  SELECT consumer_group, client_id, IF(process_count > 1, process_count, NULL) AS process_count, connection_count, states
   FROM connections_of_id
   LEFT JOIN processes_of_id USING (consumer_group, client_id)
   JOIN state_of_group USING (consumer_group)
@@ -318,30 +395,33 @@ shared_id AS (
 changed_strategy AS (
   SELECT
     consumer_group, sum(observed_moved_queue_count) AS moved_count, sum(observed_queue_count) AS observed_count,
-    count(DISTINCT topic, baseline_effective_strategy, strategy) AS topic_count
+    count(DISTINCT topic, baseline_effective_strategy, strategy) AS topic_count, collect_set(topic) AS topics,
+    collect_set(concat(strategy, ' instead of ', baseline_effective_strategy)) AS changes
   FROM gold_assignment_churn
   WHERE is_effective AND baseline_effective_strategy <> strategy
   GROUP BY consumer_group
 ),
 broker_difference AS (
   SELECT
-    broker_name, any_value(is_headless) AS is_headless, count(DISTINCT topic) FILTER (WHERE is_routed) AS topic_count,
-    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND array_contains(differences, 'broker_missing') AND NOT is_routed)
-      AS broker_missing_on_nameserver_count,
-    count(DISTINCT topic) FILTER (
+    broker_name, any_value(is_headless) AS is_headless, any_value(slaves) AS slaves, collect_set(topic) FILTER (WHERE is_routed) AS routed_topics,
+    collect_set(topic) FILTER (WHERE state = 'differs' AND array_contains(differences, 'broker_missing') AND NOT is_routed)
+      AS broker_missing_on_nameserver_topics,
+    collect_set(topic) FILTER (
       WHERE state = 'differs' AND arrays_overlap(differences, array('perm', 'write_queues')) AND NOT is_read_affected
-    ) AS write_route_differs_count,
-    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND array_contains(differences, 'addresses'))
-      AS broker_address_differs_count,
-    count(DISTINCT topic) FILTER (WHERE state = 'differs' AND {_DIFFERS_FROM_CONFIG}) AS route_config_differs_count
+    ) AS write_route_differs_topics,
+    collect_set(topic) FILTER (WHERE state = 'differs' AND array_contains(differences, 'addresses'))
+      AS broker_address_differs_topics,
+    collect_set(topic) FILTER (WHERE state = 'differs' AND {_DIFFERS_FROM_CONFIG}) AS route_config_differs_topics
   FROM gold_route_divergence
   FULL JOIN (
-    SELECT broker_name, TRUE AS is_headless FROM silver_broker GROUP BY broker_name HAVING min(broker_id) > 0
+    SELECT
+      broker_name, TRUE AS is_headless, collect_set(concat('id ', CAST(broker_id AS STRING), ' at ', broker_addr)) AS slaves
+    FROM silver_broker GROUP BY broker_name HAVING min(broker_id) > 0
   ) USING (broker_name)
   GROUP BY broker_name
 ),
 unread_line AS (
-  SELECT e.consumer_group, e.topic, e.broker_name, e.client_id, count(*) AS record_count
+  SELECT e.consumer_group, e.topic, e.broker_name, e.client_id, count(*) AS record_count, collect_set(r.kind) AS kinds
   FROM silver_rejected_record AS r
   LEFT JOIN silver_export_record AS e USING (file, line_number)
   GROUP BY e.consumer_group, e.topic, e.broker_name, e.client_id
@@ -349,14 +429,15 @@ unread_line AS (
 uncounted_line AS (
   SELECT
     consumer_group, topic, broker_name, client_id,
-    count(*) AS record_count, bool_and(is_repeat) AS is_repeat
+    count(*) AS record_count, bool_and(is_repeat) AS is_repeat, collect_set(kind) AS kinds,
+    collect_set(concat(file, ' line ', CAST(line_number AS STRING))) AS lines
   FROM silver_export_record
   WHERE counted_line IS NOT NULL
   GROUP BY consumer_group, topic, broker_name, client_id
 ),
 -- Java drops empty parts at the end only, and throws where a part has no count.
 unreadable_order_conf AS (
-  SELECT topic, count(DISTINCT nameserver, order_topic_conf) AS value_count
+  SELECT topic, collect_set(concat(nameserver, ' ', order_topic_conf)) AS confs
   FROM silver_topic_route
   WHERE order_topic_conf RLIKE '[^;]' AND exists(
     split(regexp_replace(order_topic_conf, ';+$', ''), ';'),
@@ -365,10 +446,11 @@ unreadable_order_conf AS (
   GROUP BY topic
 ),
 unanswered AS (
-  SELECT broker_name, cause, count(*) AS record_count
+  SELECT
+    broker_name, cause, count(*) AS record_count, collect_set(kind) AS kinds, collect_set(coalesce(nameserver, consumer_group)) AS asked
   FROM (
     SELECT
-      broker_name, kind,
+      broker_name, kind, nameserver, consumer_group,
       CASE
         WHEN error_code = 16 OR error_message RLIKE 'AclException|AuthenticationException|AuthorizationException'
           THEN 'permission_denied'
@@ -386,19 +468,20 @@ report AS (
   SELECT
     consumer_group, client_id, collect_set(strategy) AS strategies,
     CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline' ELSE 'unknown' END AS state,
-    bool_or(is_asking) AS is_asking
+    bool_or(is_asking) AS is_asking, coalesce(bool_or(is_asking AND NOT coalesce(is_orderly, FALSE)), FALSE) AS is_following,
+    coalesce(bool_or(is_asking AND NOT coalesce(is_orderly, FALSE) AND NOT strategy IN ('AVG', 'AVG_BY_CIRCLE')), FALSE) AS is_odd
   FROM (
     SELECT
-      consumer_group, client_id, state, NOT is_client_rebalance AS is_asking,
+      consumer_group, client_id, state, NOT is_client_rebalance AS is_asking, is_orderly,
       IF(coalesce(reports_queues, TRUE) AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
         coalesce(strategy, strategy_class), NULL) AS strategy
     FROM (
       SELECT consumer_group, client_id, state, strategy, strategy_class, reports_queues, consume_type, subscription_count,
-        is_client_rebalance
+        is_client_rebalance, is_orderly
       FROM silver_consumer_client
       UNION ALL
       SELECT consumer_group, client_id, state, strategy, strategy_class, reports_queues, consume_type, subscription_count,
-        is_client_rebalance
+        is_client_rebalance, is_orderly
       FROM silver_client_process
     )
   )
@@ -428,7 +511,8 @@ list_of_group AS (
 member AS (
   SELECT
     consumer_group, client_id, is_one_list, is_proxied, broker_list_count, route_list_count,
-    coalesce(strategies, array()) AS strategies, coalesce(state, 'unknown') AS state, coalesce(is_asking, FALSE) AS is_asking
+    coalesce(strategies, array()) AS strategies, coalesce(state, 'unknown') AS state, coalesce(is_asking, FALSE) AS is_asking,
+    coalesce(is_following, FALSE) AS is_following, coalesce(is_odd, FALSE) AS is_odd
   FROM (SELECT DISTINCT consumer_group, client_id FROM listed_id)
   JOIN list_of_group USING (consumer_group)
   LEFT JOIN report USING (consumer_group, client_id)
@@ -441,9 +525,9 @@ members_of_group AS (
     SELECT
       consumer_group, any_value(is_one_list) AS is_one_list, any_value(is_proxied) AS is_proxied,
       any_value(broker_list_count) AS broker_list_count, any_value(route_list_count) AS route_list_count,
-      count(*) AS member_count, count_if(state = 'unknown' AND NOT {_IS_GRPC}) AS unasked_count,
+      count(*) AS member_count, collect_set(IF(state = 'unknown' AND NOT {_IS_GRPC}, client_id, NULL)) AS unasked_ids,
       bool_or(size(strategies) > 1) AS is_ambiguous,
-      size(array_distinct(flatten(collect_list(strategies)))) AS strategy_count
+      array_distinct(flatten(collect_list(strategies))) AS strategies
     FROM member
     GROUP BY consumer_group
   )
@@ -458,8 +542,10 @@ members_of_topic AS (
     SELECT
       consumer_group, topic, any_value(group_state) AS group_state, any_value(is_one_list) AS is_one_list,
       -- A member that could not be queried counts as subscribed; gRPC clients subscribe only to what they read.
-      count_if(NOT array_contains(topics, topic) AND NOT {_IS_GRPC}) AS unsubscribed_count,
+      collect_set(IF(NOT array_contains(topics, topic) AND NOT {_IS_GRPC}, client_id, NULL)) AS unsubscribed_ids,
       count(client_id) AS member_count,
+      collect_set(IF(is_following, client_id, NULL)) AS asking_ids, collect_set(IF(is_odd, client_id, NULL)) AS odd_ids,
+      array_distinct(flatten(collect_list(strategies))) AS strategies,
       coalesce(bool_or(is_asking OR is_proxied OR {_IS_GRPC}), FALSE) AS is_reported_by_others
     FROM (
       SELECT consumer_group, topic, any_value(group_state) AS group_state FROM gold_assignment_fairness GROUP BY consumer_group, topic
@@ -471,7 +557,7 @@ members_of_topic AS (
     GROUP BY consumer_group, topic
   )
   LEFT JOIN (
-    SELECT consumer_group, topic, count(DISTINCT expression) AS expression_count
+    SELECT consumer_group, topic, collect_set(expression) AS expressions
     FROM silver_client_subscription
     GROUP BY consumer_group, topic
   ) USING (consumer_group, topic)
@@ -485,10 +571,10 @@ members_of_topic AS (
 undetermined_rule AS (
   SELECT
     consumer_group, reason IN ('strategy_unknown', 'release_unknown') AS is_of_strategy, count(*) AS queue_count,
-    count(DISTINCT topic) AS topic_count
+    count(DISTINCT topic) AS topic_count, collect_set(topic) AS topics, max(strategy) AS strategy
   FROM (
     SELECT
-      consumer_group, topic,
+      consumer_group, topic, strategy,
       CASE
         WHEN strategy IS NULL AND group_state = 'online' AND is_routed
           AND (unknown_reason <=> 'strategy_not_reported' OR state = 'unowned' AND unasked_client_count = 0)
@@ -518,7 +604,8 @@ held_queue AS (
 -- Times of a client are compared with its own last pull, those of a broker with the capture.
 stalled_topic AS (
   SELECT
-    consumer_group, topic, count(DISTINCT broker_name, queue_id) AS queue_count, count(DISTINCT client_id) AS client_count
+    consumer_group, topic, collect_set(concat(broker_name, '/', CAST(queue_id AS STRING))) AS queues,
+    count(DISTINCT client_id) AS client_count
   FROM (
     SELECT *, max(last_pull_at) OVER (PARTITION BY consumer_group, client_id) AS client_now FROM held_queue
   )
@@ -534,7 +621,7 @@ stalled_topic AS (
   GROUP BY consumer_group, topic
 ),
 lost_topic AS (
-  SELECT topic, count(DISTINCT consumer_group) AS group_count, any_value(has_left_out_groups) AS has_left_out_groups
+  SELECT topic, collect_set(consumer_group) AS consumer_groups, any_value(has_left_out_groups) AS has_left_out_groups
   FROM gold_assignment_fairness
   JOIN (
     SELECT DISTINCT topic FROM silver_export_record WHERE kind = 'nameserver_route' AND (state = 'payload' OR error_code = 17)

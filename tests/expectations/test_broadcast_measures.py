@@ -120,7 +120,12 @@ def read_client(day: StagedDay, group: str) -> Row:
 
 
 def tell(day: StagedDay, group: str, kind: str, topic: str | None = None) -> None:
-    day.add_finding(kind=kind, consumer_group=group, client_id=CLIENT, topic=topic)
+    measures: Row = (
+        {"seen_values": ["offsets.json holds 1 offsets"], "examples": ["h1"], "process_count": 1}
+        if topic is None
+        else {"queue_count": 1, "examples": ["broker-a/0"]}
+    )
+    day.add_finding(kind=kind, consumer_group=group, client_id=CLIENT, topic=topic, **measures)
 
 
 # What can be wrong with the files
@@ -339,6 +344,18 @@ def lost_messages_not_told(day: StagedDay, group: str) -> None:
         restart_reason="corrected_by_broker_to_min",
         skipped_message_count=6,
     )
+
+
+@fault("finding.broadcast_has_finding")
+def another_host_told_of_corrupt_files(day: StagedDay, group: str) -> None:
+    client_that_does_not_start(day, group)
+    day.of("finding", consumer_group=group)[0]["examples"] = ["h2"]
+
+
+@fault("finding.broadcast_has_finding")
+def another_number_of_queues_told(day: StagedDay, group: str) -> None:
+    file_past_the_end_of_the_log(day, group)
+    day.of("finding", consumer_group=group)[0]["queue_count"] = 2
 
 
 @fault("finding.broadcast_has_finding")

@@ -560,6 +560,13 @@ def drift_told_with_another_cause(day: StagedDay, group: str) -> None:
 
 
 @fault("finding.drift_has_finding")
+def finding_that_lists_another_queue(day: StagedDay, group: str) -> None:
+    leave_to_nobody_seen(day, group)
+    add_findings(day)
+    day.of("finding", consumer_group=group)[0]["examples"] = ["broker-z/7"]
+
+
+@fault("finding.drift_has_finding")
 def finding_with_another_number_of_members(day: StagedDay, group: str) -> None:
     row = leave_to_nobody_seen(day, group)
     day.add_finding(

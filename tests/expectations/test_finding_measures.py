@@ -12,10 +12,10 @@ import pytest
 
 from expectations.suites import finding_facts, metrics
 from expectations.suites.finding_text import KINDS_WITH_SENTENCE
-from expectations.suites.thresholds import FINDING_KINDS, NUMBERS_OF_KIND
+from expectations.suites.thresholds import FINDING_KINDS, MEASURES_OF_KIND
 from rebalance_ledger.tables.finding_advice import ADVICE, DELETE_GROUP
 from tests.support.staged_day import StagedDay
-from tests.support.staged_facts import OF_REASONS, add_facts
+from tests.support.staged_facts import OF_DIFFERENCES, OF_REASONS, add_facts
 
 Row = dict[str, Any]
 
@@ -25,6 +25,7 @@ FILE = {"seen_values": ["torn"], "examples": ["host-1"]}
 QUEUES = {"queue_count": 6, "examples": ["b/0", "b/1", "b/2", "b/3", "b/4"]}
 LIST = "b/0, b/1, b/2, b/3, b/4 (5 of 6)"
 TOPICS = {"topic_count": 1, "examples": ["t"], "value_count": 2, "seen_values": ["v1", "v2"]}
+RULE = {"seen_values": ["Own"], "examples": ["t"]}
 
 WORDS: dict[str, tuple[Row, str]] = {
     "mixed_strategies": (
@@ -36,7 +37,7 @@ WORDS: dict[str, tuple[Row, str]] = {
         "Members at brokers: 2. Members at proxies: 1. They divide the queues by different lists of members.",
     ),
     "server_load_balancer_off": (
-        {"client_count": 2, "client_total_count": 2},
+        {"client_count": 2, "client_total_count": 2, "examples": ["c1", "c2"]},
         "2 members leave the division to brokers with serverLoadBalancerEnable=false: they give every queue to each that asks.",
     ),
     "request_modes_differ": (
@@ -44,7 +45,12 @@ WORDS: dict[str, tuple[Row, str]] = {
         "The brokers of the topic have different request modes for 1 member that asks any of them.",
     ),
     "strategy_unknown_to_broker": (
-        {"client_count": 1, "client_total_count": 2},
+        {
+            "client_count": 1,
+            "client_total_count": 2,
+            "seen_values": ["AVG", "CONFIG"],
+            "examples": ["c2"],
+        },
         (
             "1 member leaves the division to the broker, which does not have CONFIG: they keep the queues that they hold, and take no "
             "new ones."
@@ -52,7 +58,13 @@ WORDS: dict[str, tuple[Row, str]] = {
     ),
     "duplicate_client_id": ({"process_count": 2}, "2 processes share this client id."),
     "subscriptions_differ": (
-        {"client_count": 1, "client_total_count": 3, "value_count": 2},
+        {
+            "client_count": 1,
+            "client_total_count": 3,
+            "value_count": 2,
+            "seen_values": ["x", "y"],
+            "examples": ["c3"],
+        },
         "1 of 3 members does not subscribe to the topic; the others use 2 filter expressions.",
     ),
     "unowned": (
@@ -73,7 +85,7 @@ WORDS: dict[str, tuple[Row, str]] = {
         f"6 queues of a topic without a readable route are still held: {LIST} by c1.",
     ),
     "idle_clients": (
-        {"client_count": 1, "client_total_count": 3, "queue_total_count": 4},
+        {"client_count": 1, "client_total_count": 3, "queue_total_count": 4, "seen_values": ["CONFIG"]},
         "1 of 3 clients owns none of 4 queues.",
     ),
     "load_imbalanced": (
@@ -83,6 +95,7 @@ WORDS: dict[str, tuple[Row, str]] = {
             "max_queues_per_client": 6,
             "min_queues_per_client": 0,
             "mean_queues_per_client": 3.0,
+            "seen_values": ["CONFIG"],
         },
         "One client owns 6 queues, another 0, the mean is 3.00.",
     ),
@@ -95,16 +108,16 @@ WORDS: dict[str, tuple[Row, str]] = {
         "Nobody can say whether members are connected: a broker could not be asked.",
     ),
     "client_unreachable": (
-        {"client_count": 1, "client_total_count": 3, "examples": [r"c\E(1"]},
-        r"1 of 3 members could not be asked what they hold: c\E(1.",
+        {"client_count": 1, "client_total_count": 3, "examples": [r"c\E(3"]},
+        r"1 of 3 members could not be asked what they hold: c\E(3.",
     ),
     "member_lists_differ": ({"value_count": 2}, "Brokers give 2 different member lists."),
     "settings_missing": (
-        {"client_total_count": 3, "queue_count": 2, "topic_count": 1},
+        {"client_total_count": 3, "queue_count": 2, "topic_count": 1} | RULE,
         "All 3 members answered, and none reports a strategy (clients in Go and C++ do not).",
     ),
     "strategy_unknown": (
-        {"seen_values": ["Own"], "queue_count": 2, "topic_count": 1},
+        {"queue_count": 2, "topic_count": 1} | RULE,
         "Members report the strategy Own.",
     ),
     "strategy_changed": (
@@ -114,6 +127,7 @@ WORDS: dict[str, tuple[Row, str]] = {
             "topic_count": 1,
             "value_count": 1,
             "seen_values": ["CONFIG instead of AVG"],
+            "examples": ["t"],
         },
         (
             "The strategy in effect is CONFIG instead of AVG on 2026-11-15. Of the 8 queues whose owner was observed on both days, 1 has "
@@ -160,9 +174,9 @@ WORDS: dict[str, tuple[Row, str]] = {
         "The name servers say otherwise than the broker's own configuration, for 1 topic (t): v1, v2.",
     ),
     "broker_without_master": (
-        TOPICS,
+        {"topic_count": 1, "examples": ["t"], "value_count": 1, "seen_values": ["id 1 at b:1"]},
         (
-            "No name server lists a master (broker id 0) of this broker, only v1, v2. Its slave serves reads and takes no messages, for "
+            "No name server lists a master (broker id 0) of this broker, only id 1 at b:1. Its slave serves reads and takes no messages, for "
             "1 topic."
         ),
     ),
@@ -199,7 +213,7 @@ WORDS: dict[str, tuple[Row, str]] = {
         "1 record of kind some_kind could not be read: torn",
     ),
     "record_repeated": (
-        {"record_count": 1, "seen_values": ["some_kind"]},
+        {"record_count": 1, "seen_values": ["some_kind"], "examples": ["{name} line 1"]},
         (
             "1 record of kind some_kind does not count beside another answer to the same question: "
             "f line 1 says otherwise than line 2"
@@ -214,7 +228,7 @@ WORDS: dict[str, tuple[Row, str]] = {
         "Whether the client can read its file is not known. On host-1: torn.",
     ),
     "source_failed": (
-        {"record_count": 1, "seen_values": ["some_kind"], "likely_cause": "timed_out"},
+        {"record_count": 1, "seen_values": ["some_kind"], "examples": ["ns-1"], "likely_cause": "timed_out"},
         "1 question failed (some_kind): no\nanswer",
     ),
 }
@@ -243,8 +257,13 @@ def subject(kind: str, name: str) -> Row:
 
 def add_finding(day: StagedDay, kind: str, name: str) -> Row:
     columns, evidence = WORDS[kind]
+    lists = {
+        column: [text.replace("{name}", name) for text in value]
+        for column, value in columns.items()
+        if isinstance(value, list)
+    }
     return day.add_finding(
-        kind=kind, **({"client_count": None} | columns), evidence=evidence, **subject(kind, name)
+        kind=kind, **({"client_count": None} | columns | lists), evidence=evidence, **subject(kind, name)
     )
 
 
@@ -316,6 +335,15 @@ PLANTED = [
     if (kind, fault) not in NOT_PLANTED
 ]
 
+LISTS = [
+    (kind, column)
+    for kind in finding_facts.KINDS_RECOMPUTED
+    for column in ("seen_values", "examples")
+    # Proxies have some of the members of the one kind; the values of the others are judged by the sentence.
+    if column in MEASURES_OF_KIND[kind] and kind != "mixed_request_modes"
+    if not (column == "seen_values" and kind in OF_DIFFERENCES)
+]
+
 
 def plant(day: StagedDay, kind: str, fault: str) -> None:
     name = f"{kind}-{fault}"
@@ -347,6 +375,10 @@ def measured() -> dict[str, str]:
         row = add_finding(day, kind, f"{kind}-altered")
         old, new = FREE_START.get(kind, ("", "1"))
         row["evidence"] = row["evidence"].replace(old, new, 1)
+    for kind, column in LISTS:
+        add_facts(day, kind, f"{kind}-{column}-other")
+        row = add_finding(day, kind, f"{kind}-{column}-other")
+        row[column] = ["something else"]
     for name, is_proven, is_told in (
         ("g_proven", True, True),
         ("g_untold", True, False),
@@ -391,7 +423,7 @@ def test_deleting_a_group_is_advised_where_two_days_prove_its_absence_and_nowher
 
 
 def test_a_number_that_the_kind_does_not_have_is_seen(measured: dict[str, str]) -> None:
-    assert NUMBERS_OF_KIND.keys() == set(FINDING_KINDS)
+    assert MEASURES_OF_KIND.keys() == set(FINDING_KINDS)
     assert NUMBERS_EXACT in seen(measured, "number_of_another_kind")
     assert not any(NUMBERS_EXACT in seen(measured, f"{kind}-in_order") for kind in FINDING_KINDS)
 
@@ -413,6 +445,11 @@ def seen(measured: dict[str, str], name: str) -> set[str]:
 @pytest.mark.parametrize(("kind", "fault"), PLANTED)
 def test_a_finding_is_held_against_the_facts(kind: str, fault: str, measured: dict[str, str]) -> None:
     assert seen(measured, f"{kind}-{fault}") == FAULTS[fault]
+
+
+@pytest.mark.parametrize(("kind", "column"), LISTS)
+def test_a_list_of_other_texts_is_seen(kind: str, column: str, measured: dict[str, str]) -> None:
+    assert NUMBERS_EXACT in seen(measured, f"{kind}-{column}-other")
 
 
 @pytest.mark.parametrize("kind", FINDING_KINDS)

@@ -211,7 +211,13 @@ def fifo_group(day: StagedDay, group: str) -> Row:
         captured_at="2026-11-16T12:00:00",
     )
     row.update(order_blocked_until="2026-11-16T12:00:30", redelivery_count=2)
-    day.add_finding(kind="order_queue_blocked", consumer_group=group, topic="orders", queue_count=1)
+    day.add_finding(
+        kind="order_queue_blocked",
+        consumer_group=group,
+        topic="orders",
+        queue_count=1,
+        examples=[f"{row['broker_name']}/{row['queue_id']}"],
+    )
     return row
 
 

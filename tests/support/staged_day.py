@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from expectations.measurement import GateDatabase, gate_database
 from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
 from expectations.suites.metrics import METRIC_STATEMENTS
-from expectations.suites.thresholds import NUMBERS_OF_KIND
+from expectations.suites.thresholds import MEASURES_OF_KIND
 from rebalance_ledger.settings import ClusterSettings
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, SILVER_TABLES, TABLES_OF_GROUPS
 from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE, KINDS_WITH_ADVICE_BY_CAUSE
@@ -340,7 +340,7 @@ class StagedDay:
             if of_cause and kind in KINDS_WITH_ADVICE_BY_CAUSE
             else ADVICE.get(kind, "Remove two."),
             "page": f"docs/findings/{kind}.md",
-            NUMBERS_OF_KIND.get(kind, ("client_count",))[0]: 2,
+            MEASURES_OF_KIND.get(kind, ("client_count",))[0]: 2,
         }
         return self.add("finding", **usual | values)
 

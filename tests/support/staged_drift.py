@@ -269,7 +269,13 @@ def add_findings(day: StagedDay) -> None:
             "finding", kind=kind, consumer_group=group, topic=topic
         ):
             row = day.add_finding(
-                kind=kind, consumer_group=group, topic=topic, likely_cause=cause, queue_count=len(rows)
+                kind=kind,
+                consumer_group=group,
+                topic=topic,
+                likely_cause=cause,
+                queue_count=len(rows),
+                examples=sorted(f"{queue['broker_name']}/{queue['queue_id']}" for queue in rows)[:5],
+                seen_values=sorted({queue["expected_reason"] for queue in rows if queue["expected_reason"]}),
             )
             day.findings_of_drift.append((row, rows))
             if cause == "not_yet_rebalanced":

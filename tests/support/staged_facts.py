@@ -74,16 +74,21 @@ def add_difference(day: StagedDay, broker: str, difference: str) -> None:
         )
 
 
-def add_members(day: StagedDay, group: str, *strategies: str | None, brokers: int = 1) -> None:
+def add_members(
+    day: StagedDay, group: str, *strategies: str | None, brokers: int = 1, asking: tuple[bool, ...] = ()
+) -> None:
     """Members of a topic `t`, each with its strategy; None for one that could not be asked."""
     add_fairness(day, group, max_queues_per_client=1)
     for number, strategy in enumerate(strategies, start=1):
-        member = {"consumer_group": group, "client_id": f"c{number}"}
+        # An id that a regular expression must not take for its own end.
+        member = {"consumer_group": group, "client_id": f"c{number}" if strategy else rf"c\E({number}"}
         for broker in range(brokers):
             if number <= len(strategies) - broker:
                 day.add("consumer_connection", broker_name=f"b{broker}", **member)
         state = "unknown" if strategy is None else "online"
-        day.add("consumer_client", **member, state=state, strategy=strategy, captured_at=NOW)
+        row = day.add("consumer_client", **member, state=state, strategy=strategy, captured_at=NOW)
+        if asking:
+            row["is_client_rebalance"] = not asking[number - 1]
 
 
 def add_drift(day: StagedDay, group: str, **values: Any) -> None:
@@ -121,7 +126,10 @@ def _load_unfair(day: StagedDay, _kind: str, name: str) -> None:
 
 @_facts("group_offline", "members_unknown")
 def _group_offline(day: StagedDay, kind: str, name: str) -> None:
-    add_fairness(day, name, {"group_offline": "offline"}.get(kind, "unknown"))
+    if kind == "group_offline":
+        add_fairness(day, name, "offline")
+    else:
+        add_fairness(day, name, "unknown", group_state_reason="broker_not_asked")
 
 
 @_facts("strategy_changed")
@@ -190,7 +198,7 @@ def _consumption_stalled(day: StagedDay, _kind: str, name: str) -> None:
     add_members(day, name, "AVG")
     day.of("consumer_client", consumer_group=name)[0].update(consume_type="CONSUME_PASSIVELY")
     for queue_id in range(6):
-        queue = {"topic": "t", "broker_name": f"b of {name}", "queue_id": queue_id}
+        queue = {"topic": "t", "broker_name": "b", "queue_id": queue_id}
         day.add(
             "observed_owner",
             **queue,
@@ -259,6 +267,7 @@ def _source_failed(day: StagedDay, _kind: str, name: str) -> None:
         file=name,
         line_number=1,
         broker_name=name,
+        nameserver="ns-1",
         state="error",
         error_type="RemotingTimeoutException",
     )
@@ -266,7 +275,15 @@ def _source_failed(day: StagedDay, _kind: str, name: str) -> None:
 
 @_facts(*OF_REASONS)
 def _open_division(day: StagedDay, kind: str, name: str) -> None:
-    add_fairness(day, name)
+    add_members(
+        day,
+        name,
+        "AVG",
+        "CONFIG",
+        asking=(kind in {"server_load_balancer_off", "strategy_unknown_to_broker"}, True),
+    )
+    # Nobody divides the queues, so two strategies are no problem here.
+    day.of("assignment_fairness", consumer_group=name)[0]["max_queues_per_client"] = None
     add_drift(day, name, state="unknown", expected_reason=OF_REASONS[kind], client_count=2)
 
 
