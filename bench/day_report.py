@@ -1,4 +1,4 @@
-"""(i) The report of a full-size day: its seconds and bytes.
+"""(i) The report of a full-size day, its seconds and bytes, and the explanation of one of its groups.
 
 The published tables that the report reads are made without Spark: the queues of a simulated cluster (`tools.simulated_cluster`), with
 owners in the order of the queues, on two days. Every tenth group has problems, so that the page is as full as it may get. `publish`
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _LIMIT_S: Final = 10.0
+_EXPLAIN_LIMIT_S: Final = 1.0
 _LIMIT_BYTES: Final = 2_000_000
 _REPETITION_COUNT: Final = 3
 _STRATEGIES: Final = (
@@ -76,7 +77,7 @@ _SCAN: Final = (
 
 
 def measure(*, size: Size = FULL) -> list[Measurement]:
-    """Publish two days and write the report of the second, in turns with a query that reads its largest table.
+    """Publish two days, write the report of the second and explain a group, in turns with a query of its largest table.
 
     Raises:
         RuntimeError: A command fails.
@@ -87,8 +88,11 @@ def measure(*, size: Size = FULL) -> list[Measurement]:
         page = Path(folder, "report.html")
         of_report = ["ledger", "report", f"--warehouse={warehouse.root}", f"--output={page}"]
         of_scan = ["ledger", "sql", f"--warehouse={warehouse.root}", _SCAN]
-        reports, scans = [], []
+        group = Layout(CLUSTER, size).groups[0].name
+        of_explanation = ["ledger", "explain", f"--warehouse={warehouse.root}", group]
+        reports, scans, explanations = [], [], []
         for _ in range(_REPETITION_COUNT):
+            explanations.append(_seconds(of_explanation))
             reports.append(_seconds(of_report))
             scans.append(_seconds(of_scan))
         page_bytes = page.stat().st_size
@@ -113,6 +117,14 @@ def measure(*, size: Size = FULL) -> list[Measurement]:
             seconds=tuple(reports),
             baseline_seconds=tuple(scans),
             extra=extra,
+        ),
+        Measurement(
+            name="explain_time",
+            what=f"ledger explain of a group among {size.group_count:,}",
+            baseline=f"{_EXPLAIN_LIMIT_S:g} s",
+            seconds=tuple(explanations),
+            baseline_seconds=(_EXPLAIN_LIMIT_S,),
+            bar=1.0,
         ),
         Measurement(
             name="day_report_bytes",

@@ -19,7 +19,7 @@ from rebalance_ledger.printable import visible
 from rebalance_ledger.report.published_day import check_group, find_day
 from rebalance_ledger.report.queries import Value, report_queries, report_query
 from rebalance_ledger.warehouse.errors import QueryError
-from rebalance_ledger.warehouse.query import open_tables
+from rebalance_ledger.warehouse.query import open_groups, open_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,12 +84,15 @@ def _answers(
     }
     queries["verdict"] = report_query("day/verdict")
     values: dict[str, Value] = {"cluster": day.cluster, "ds": day.ds, "groups": (group,)}
-    if location is not None:
-        queries["days"] = report_query("queue/days")
-        values |= {"broker": location[0], "queue_id": location[1]}
     texts = {name: query.text(values) for name, query in queries.items()}
-    with open_tables(warehouse, list(texts.values()), consumer_groups=[group]) as tables:
-        return {name: tables.rows(text) for name, text in texts.items()}
+    with open_groups(warehouse, list(texts.values()), [group], day) as tables:
+        answers = {name: tables.rows(text) for name, text in texts.items()}
+    if location is not None:
+        of_queue: dict[str, Value] = {"broker": location[0], "queue_id": location[1]}
+        history = report_query("queue/days").text(values | of_queue)
+        with open_tables(warehouse, [history], consumer_groups=[group]) as tables:
+            answers["days"] = tables.rows(history)
+    return answers
 
 
 def _broker_and_id(queue: str) -> tuple[str, int]:

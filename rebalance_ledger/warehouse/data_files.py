@@ -6,18 +6,23 @@ What belongs here: which files a day has, and reading them with Arrow. What does
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
 from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import date
 
     from deltalake import DeltaTable
@@ -102,3 +107,51 @@ def dataset_of(
             conditions[file.day] = condition
         fragments.append(parquet.make_fragment(file.path, filesystem=root, partition_expression=condition))
     return pads.FileSystemDataset(fragments, schema, parquet, root)
+
+
+def rows_of(
+    uri: str,
+    schema: pa.Schema,
+    files: Iterable[DataFile],
+    wanted: Mapping[str, Collection[str]],
+    reader: duckdb.DuckDBPyConnection,
+) -> pa.Table:
+    """Return the rows of files of a table in which some columns have one of the wanted values.
+
+    DuckDB decodes the other columns only where a row is wanted, in a tenth of the time of Arrow, which decodes whole row groups. It
+    reads files on a disk, and Arrow those in an object store.
+
+    Args:
+        uri: The table.
+        schema: Columns to read; those that a file does not have are null.
+        files: Of the table.
+        wanted: String column -> its values.
+        reader: Of `connect_reader`.
+    """
+    files = list(files)
+    file_system, path = file_system_of(uri)
+    if any(not values for values in wanted.values()):
+        return schema.empty_table()
+    if not isinstance(file_system, pafs.LocalFileSystem):
+        return dataset_of(uri, schema, files).to_table(
+            filter=reduce(and_, (pc.field(name).isin(list(values)) for name, values in wanted.items()))
+        )
+    parts = [schema.empty_table()]
+    for file in files:
+        rows = reader.read_parquet(str(Path(path, file.path).absolute()), hive_partitioning=False)
+        of_day = {"cluster": file.day.cluster, "ds": file.day.ds}
+        columns = [
+            duckdb.ColumnExpression(name)
+            if name in rows.columns
+            else duckdb.ConstantExpression(of_day.get(name)).alias(name)
+            for name in schema.names
+        ]
+        for name, values in wanted.items():
+            rows = rows.filter(duckdb.ColumnExpression(name).isin(*map(duckdb.ConstantExpression, values)))
+        parts.append(rows.select(*columns).to_arrow_table().cast(schema))
+    return pa.concat_tables(parts)
+
+
+def connect_reader() -> duckdb.DuckDBPyConnection:
+    """Return a connection with which `rows_of` reads files; it runs no SQL of a user."""
+    return duckdb.connect(config=SANDBOX_CONFIG | {"enable_external_access": "true"})

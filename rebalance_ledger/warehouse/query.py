@@ -23,6 +23,7 @@ from rebalance_ledger.tables import ALL_TABLES, GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.tables.gold.finding import FINDING
 from rebalance_ledger.tables.gold.gate_result import GATE_RESULT
 from rebalance_ledger.warehouse.damage import damage_sentence, find_damage
+from rebalance_ledger.warehouse.data_files import connect_reader
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, QueryError, one_line
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from rebalance_ledger.warehouse.snapshot import Snapshot
@@ -49,6 +50,7 @@ a subquery for the newest day would not."""
 _VIEW_FOLDER = Path(__file__).resolve().parents[2] / "sql" / "views"
 
 _GROUP = "consumer_group"
+_TOPIC = "topic"
 
 _BATCH_ROW_COUNT = 1000
 
@@ -208,6 +210,58 @@ def open_tables(
             yield OpenTables(connection, statements, read)
 
 
+@contextmanager
+def open_groups(
+    root: str, texts: Collection[str], groups: Collection[str], day: PublishedDay
+) -> Iterator[OpenTables]:
+    """Open the rows of some groups and of their topics on one day, which are read once for all queries; other tables are whole.
+
+    Args:
+        root: See `query`.
+        texts: Queries that name each column that they or the views need: the tables have no others.
+        groups: Names of the groups.
+        day: The published day.
+
+    Raises:
+        QueryError: As `query`.
+    """
+    with closing(_closed_connection()) as connection:
+        statements = {text: _one_reading_statement(connection, text) for text in texts}
+        snapshot = Snapshot(root)
+        view_texts = views()
+        words = _words_with_those_of_named_views("\n".join(texts), view_texts)
+        whole: list[pads.Dataset] = []
+        topics: set[str] = set()
+        with closing(connect_reader()) as reader:
+            # Tables of groups first: they have the topics.
+            for table in sorted(ALL_TABLES, key=lambda table: _subject_of(table) != _GROUP):
+                if table.name not in words:
+                    continue
+                published, subject = snapshot.published(table), _subject_of(table)
+                if subject is None:
+                    whole.append(published.dataset())
+                    _create(connection, table.layer, table.name, whole[-1])
+                    continue
+                wanted = {subject: groups if subject == _GROUP else topics}
+                rows = published.rows_of(day, wanted, {*words, _TOPIC}, reader)
+                if subject == _GROUP and _TOPIC in rows.schema.names:
+                    topics.update(rows[_TOPIC].unique().to_pylist())
+                _create(connection, table.layer, table.name, rows)
+        named_views = _in_order_of_use({name: text for name, text in view_texts.items() if name in words})
+        _create_views(connection, "gold", ("gold", "silver"), named_views)
+        connection.execute("SET lock_configuration = true")
+        yield OpenTables(connection, statements, whole)
+
+
+def _subject_of(table: Table) -> str | None:
+    """Return the column by which the rows of some groups are found: consumer_group, topic, or None for all rows.
+
+    A finding of a group may be explained by one of none.
+    """
+    names = {column.name for column in table.columns}
+    return next((name for name in (_GROUP, _TOPIC) if name in names and table is not FINDING), None)
+
+
 def _restricted(
     relation: duckdb.DuckDBPyRelation, conditions: Mapping[str, str | int | date]
 ) -> duckdb.DuckDBPyRelation:
@@ -364,10 +418,12 @@ def names_all_days(text: str, names: Collection[str]) -> bool:
     return count == 0 or not _words(other_text).isdisjoint(names)
 
 
-def _create(connection: duckdb.DuckDBPyConnection, schema: str, name: str, dataset: pads.Dataset) -> None:
+def _create(
+    connection: duckdb.DuckDBPyConnection, schema: str, name: str, rows: pads.Dataset | pa.Table
+) -> None:
     connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     connection.execute(f"SET schema = '{schema}'")
-    connection.from_arrow(dataset).create_view(name)
+    connection.from_arrow(rows).create_view(name)
 
 
 def _create_views(

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.dataset as pads
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -27,16 +28,16 @@ from rebalance_ledger.tables.gold.publication import PUBLICATION
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.damage import naming_damage
-from rebalance_ledger.warehouse.data_files import PublishedDay, data_files, dataset_of
+from rebalance_ledger.warehouse.data_files import PublishedDay, data_files, dataset_of, rows_of
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError, one_line
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.state import State, read_state
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import date
 
-    import pyarrow as pa
+    import duckdb
 
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.data_files import DataFile
@@ -280,6 +281,27 @@ class PublishedTable:
         chosen = self._days if days is None else days
         files = (file for file in self._opened.files if file.day in chosen)
         return dataset_of(self._opened.uri, self._schema, files, dictionary_columns)
+
+    def rows_of(
+        self,
+        day: PublishedDay,
+        wanted: Mapping[str, Collection[str]],
+        names: Collection[str],
+        reader: duckdb.DuckDBPyConnection,
+    ) -> pa.Table:
+        """Return the wanted rows of one published day, with those of some columns that the table has.
+
+        See `data_files.rows_of`.
+
+        Raises:
+            QueryError: A file cannot be read.
+        """
+        schema = pa.schema([field for field in self._schema if field.name in names])
+        if self._opened is None:
+            return schema.empty_table()
+        files = [file for file in self._opened.files if file.day == day]
+        with naming_damage(self._opened.uri, [dataset_of(self._opened.uri, self._schema, files)]):
+            return rows_of(self._opened.uri, schema, files, wanted, reader)
 
     def rows(self, days: Collection[PublishedDay], columns: list[str] | None = None) -> list[dict[str, Any]]:
         """Return the rows of some published days in Python's types.

@@ -88,6 +88,15 @@ def test_it_answers_in_sql_as_one_on_a_disk(ledger: Ledger, in_the_store: str, o
     assert answers[0] == answers[1]
 
 
+def test_it_explains_a_group_as_one_on_a_disk(ledger: Ledger, in_the_store: str, on_a_disk: str) -> None:
+    in_store, on_disk = (
+        ledger("explain", "order-service", f"--warehouse={place}").replace(place, "")
+        for place in (in_the_store, on_a_disk)
+    )
+    assert "order-service in shop-prod" in in_store
+    assert in_store == on_disk
+
+
 def test_maintenance_leaves_every_row(ledger: Ledger, in_the_store: str) -> None:
     before = _fingerprint(ledger, in_the_store)
     ledger("maintain", "--apply", f"--warehouse={in_the_store}", f"--settings={_SETTINGS}")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import re
+from contextlib import closing, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from rebalance_ledger.tables import ALL_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse import query as query_module
-from rebalance_ledger.warehouse.query import QueryError, open_tables, query, views
+from rebalance_ledger.warehouse.data_files import PublishedDay, connect_reader, data_files, rows_of
+from rebalance_ledger.warehouse.query import QueryError, open_groups, open_tables, query, views
 from tests.support.published_sample import Publisher
 
 
@@ -352,3 +355,68 @@ def test_tables_of_some_groups_show_their_rows_and_every_finding(publisher: Publ
     with open_tables(publisher.root, [of_view, of_findings], consumer_groups=["a", "c"]) as tables:
         assert [row["consumer_group"] for row in tables.rows(of_view)] == ["a", "c"]
         assert list(tables.query(of_findings).rows) == [(3,)]
+
+
+def test_groups_of_a_day_show_their_rows_those_of_their_topics_and_every_finding(
+    publisher: Publisher,
+) -> None:
+    for ds, topics in (("2026-11-15", "tuv"), ("2026-11-16", "tuv")):
+        publisher.publish(
+            "shop",
+            ds,
+            ownership_drift=[
+                {"topic": topic, "broker_name": "b", "state": "match", "observed_client_ids": ["c"]}
+                | {"consumer_group": group, "queue_id": number}
+                for number, (group, topic) in enumerate(zip("abc", topics, strict=True))
+            ],
+            queue_offset=[
+                {
+                    "topic": topic,
+                    "broker_name": "b",
+                    "queue_id": 0,
+                    "captured_at": datetime(2026, 11, 16, tzinfo=UTC),
+                }
+                for topic in topics
+            ],
+            finding=[finding("x") | {"consumer_group": group} for group in ("a", "b", None)],
+        )
+    of_view = "SELECT ds, consumer_group FROM queue_ownership ORDER BY ALL"
+    of_topics = "SELECT ds, topic FROM queue_offset ORDER BY ALL"
+    of_findings = "SELECT count(*) AS number FROM finding"
+    day = PublishedDay("shop", date(2026, 11, 16))
+
+    with open_groups(publisher.root, [of_view, of_topics, of_findings], ["a", "c"], day) as tables:
+        assert tables.rows(of_view) == [{"ds": day.ds, "consumer_group": group} for group in "ac"]
+        assert tables.rows(of_topics) == [{"ds": day.ds, "topic": topic} for topic in "tv"]
+        assert tables.rows(of_findings) == [{"number": 6}]
+
+
+def test_groups_of_a_file_that_is_cut_are_refused_by_its_name(publisher: Publisher) -> None:
+    publisher.publish(
+        "shop",
+        "2026-11-16",
+        ownership_drift=[
+            {"consumer_group": "a", "topic": "t", "broker_name": "b", "queue_id": 0, "state": "match"}
+        ],
+    )
+    (file,) = Path(publisher.root, "gold", "ownership_drift").rglob("*.parquet")
+    file.write_bytes(file.read_bytes()[:100])
+    text = "SELECT topic FROM ownership_drift"
+
+    with (
+        pytest.raises(QueryError, match=re.escape(file.name)),
+        open_groups(publisher.root, [text], ["a"], PublishedDay("shop", date(2026, 11, 16))),
+    ):
+        pass
+
+
+def test_columns_that_a_file_does_not_have_are_null(publisher: Publisher) -> None:
+    publisher.publish("shop", "2026-11-16", finding=[finding("x"), finding("y")])
+    uri = f"{publisher.root}/gold/finding"
+    schema = pa.schema([("ds", pa.date32()), ("client_id", pa.string()), ("added_later", pa.int64())])
+
+    with closing(connect_reader()) as reader:
+        rows = rows_of(uri, schema, data_files(DeltaTable(uri)), {"client_id": ["y", "z"]}, reader)
+
+    assert rows.schema == schema
+    assert rows.to_pylist() == [{"ds": date(2026, 11, 16), "client_id": "y", "added_later": None}]
