@@ -18,12 +18,12 @@ if __name__ == "__main__":
 
 from pyspark.sql import functions as F
 
-from expectations.evaluation import evaluate
-from expectations.policy import GATE_NAMES, Rules
-from expectations.quarantine import groups_at_fault, names
 from expectations.suites import day_over_day
 from rebalance_ledger.exports.catalog import EarlierExport, earlier_exports
 from rebalance_ledger.exports.manifest import ExportError, check_unchanged, export_directory, load_manifest
+from rebalance_ledger.gate.evaluation import evaluate
+from rebalance_ledger.gate.policy import GATE_NAMES, Rules
+from rebalance_ledger.gate.quarantine import groups_at_fault, names
 from rebalance_ledger.result_file import write_result
 from rebalance_ledger.settings import ClusterSettings, SettingsError, load_settings
 from rebalance_ledger.storage.location import InvalidLocationError, location_of

@@ -482,7 +482,7 @@ def check_settings(
     ] = Path("conf/ledger.yaml"),
 ) -> None:
     """Check the settings file and list its clusters."""
-    from expectations.policy import GATE_NAMES
+    from rebalance_ledger.gate.policy import GATE_NAMES
     from rebalance_ledger.settings import load_settings
 
     clusters = load_settings(settings, GATE_NAMES).clusters
@@ -757,7 +757,7 @@ def step(
             )
             write_result(is_up_to_date=is_up_to_date(day))
         case StepName.GATE:
-            from expectations.verdict import explain
+            from rebalance_ledger.gate.verdict import explain
 
             verdict = steps.gate(day)
             typer.echo(explain(verdict))

@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from expectations.verdict import allowed_range, approval_text, outcome_of
+from rebalance_ledger.gate.verdict import allowed_range, approval_text, outcome_of
 from rebalance_ledger.printable import visible
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError
 
@@ -74,8 +74,8 @@ def show(warehouse: Warehouse, cluster: str, ds: date, output_format: OutputForm
     Raises:
         QueryError: The gate has not evaluated the day, or its result cannot be read.
     """
-    from expectations.advice import advice_on
     from rebalance_ledger.cli.result_formats import WRITERS
+    from rebalance_ledger.gate.advice import advice_on
     from rebalance_ledger.warehouse.records import exists
 
     report = _load_latest(warehouse, cluster, ds)

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from expectations.policy import GATE_NAMES
+from rebalance_ledger.gate.policy import GATE_NAMES
 from rebalance_ledger.settings import LedgerSettings
 
 SCHEMA_FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "settings.schema.json"

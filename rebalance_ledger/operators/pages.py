@@ -1,6 +1,6 @@
 """An Airflow plugin that serves the pages of days, Data Docs and reports, with Airflow's own authentication.
 
-What belongs here: addresses of pages, and who may read them. What does not: what is on a page (`expectations.pages.first_page`,
+What belongs here: addresses of pages, and who may read them. What does not: what is on a page (`rebalance_ledger.gate.pages.first_page`,
 `rebalance_ledger.report`), and where it is stored (`rebalance_ledger.warehouse.pages`).
 
 Airflow loads plugins in every process, and only the API server serves: so FastAPI and Arrow are imported with the first request.

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from expectations.evaluation import evaluate, one_line
-from expectations.policy import Rules
-from expectations.quarantine import blocking, groups_at_fault, names
 from expectations.suites import day_over_day
+from rebalance_ledger.gate.evaluation import evaluate, one_line
+from rebalance_ledger.gate.policy import Rules
+from rebalance_ledger.gate.quarantine import blocking, groups_at_fault, names
 from rebalance_ledger.warehouse.day_comparison import compare
 from rebalance_ledger.warehouse.staging import read_measures, read_rest
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date
 
-    from expectations.verdict import Verdict
     from rebalance_ledger.exports.manifest import Manifest
+    from rebalance_ledger.gate.verdict import Verdict
     from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.layout import Warehouse
@@ -76,7 +76,7 @@ class Day:
 
         if self.settings_file is None:
             return ClusterSettings()
-        from expectations.policy import GATE_NAMES
+        from rebalance_ledger.gate.policy import GATE_NAMES
 
         return load_settings(self.settings_file, GATE_NAMES).clusters.get(self.cluster, ClusterSettings())
 
@@ -191,8 +191,8 @@ def gate(day: Day) -> Verdict:
         StagingError: there is no whole stage, or its files are not those that the build wrote, or the day's approval is damaged.
         RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
     """
-    from expectations.gate import judge
-    from expectations.verdict import explain
+    from rebalance_ledger.gate.judge import judge
+    from rebalance_ledger.gate.verdict import explain
     from rebalance_ledger.pipeline.gate_input import read_gate_input
     from rebalance_ledger.warehouse.approvals import read_approval
     from rebalance_ledger.warehouse.errors import QueryError

@@ -5,7 +5,7 @@
 The file outlives the stage, so that the same computation of the day is accepted again when the day is run again.
 
 What belongs here: reading and writing the file, and which refusal can be approved. What does not: the effect on the verdict
-(`expectations.gate`).
+(`rebalance_ledger.gate.judge`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows of a day without those of some groups.
 
 Belongs here: that one filter, the same for what is published and for what is compared. Does not belong here: which groups
-(`expectations.quarantine`).
+(`rebalance_ledger.gate.quarantine`).
 """
 
 from __future__ import annotations

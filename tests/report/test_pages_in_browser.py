@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations.gate import judge
 from expectations.suites.all_suites import EXPECTATIONS
+from rebalance_ledger.gate.judge import judge
 from rebalance_ledger.report.day_report import write_report
 from tests.support.published_sample import Publisher, publish_shop_days
 from tools.browser import browser

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from expectations.policy import GATE_NAMES
 from rebalance_ledger.cli.settings_schema import SCHEMA_FILE, schema
+from rebalance_ledger.gate.policy import GATE_NAMES
 from rebalance_ledger.settings import ClusterSettings, GateSettings, SettingsError, load_settings
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations.evaluation import evaluate
-from expectations.policy import Rules
 from expectations.suites import day_over_day
+from rebalance_ledger.gate.evaluation import evaluate
+from rebalance_ledger.gate.policy import Rules
 from rebalance_ledger.settings import GateSettings
 from rebalance_ledger.tables import (
     EXPORT_RECORD,

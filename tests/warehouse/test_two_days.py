@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations.gate import judge
 from expectations.suites import day_over_day
 from expectations.suites.all_suites import EXPECTATIONS
+from rebalance_ledger.gate.judge import judge
 from rebalance_ledger.settings import GateSettings
 from rebalance_ledger.warehouse.day_comparison import compare
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
-    from expectations.verdict import Verdict
+    from rebalance_ledger.gate.verdict import Verdict
 
 Row = dict[str, Any]
 

@@ -23,12 +23,12 @@ from great_expectations.render.renderer.renderer import renderer
 from great_expectations.render.view import DefaultJinjaPageView
 from jinja2 import ChoiceLoader, FileSystemLoader
 
-from expectations.verdict import allowed, waiver_text
+from rebalance_ledger.gate.verdict import allowed, waiver_text
 
 if TYPE_CHECKING:
     import great_expectations as gx
 
-    from expectations.evaluation import Evaluation
+    from rebalance_ledger.gate.evaluation import Evaluation
 
 _TEMPLATES: Final = Path(__file__).parent
 _VIEW: Final = {"module_name": __name__, "class_name": "SelfContainedPage"}

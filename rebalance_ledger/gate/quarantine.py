@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from expectations.evaluation import first_examples
+from rebalance_ledger.gate.evaluation import first_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from expectations.evaluation import AffectedSubject, Evaluation
+    from rebalance_ledger.gate.evaluation import AffectedSubject, Evaluation
 
 
 def blocking(evaluations: Iterable[Evaluation]) -> list[Evaluation]:

@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from expectations.evaluation import MeasureError
-from expectations.gate import judge
 from expectations.suites.all_suites import EXPECTATIONS
-from expectations.verdict import explain
+from rebalance_ledger.gate.evaluation import MeasureError
+from rebalance_ledger.gate.judge import judge
+from rebalance_ledger.gate.verdict import explain
 from rebalance_ledger.tables import GATE_RESULT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from expectations.verdict import Verdict
+    from rebalance_ledger.gate.verdict import Verdict
 
 DS = date(2026, 11, 16)
 ONE_OWNER = "queue_assignment.one_owner"

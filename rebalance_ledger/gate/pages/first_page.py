@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
-from expectations.advice import advice_on
-from expectations.evaluation import one_line
 from expectations.suites.all_suites import SUITES
-from expectations.verdict import allowed_range, approval_text
+from rebalance_ledger.gate.advice import advice_on
+from rebalance_ledger.gate.evaluation import one_line
+from rebalance_ledger.gate.verdict import allowed_range, approval_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
-    from expectations.verdict import Outcome, Verdict, VerdictName
+    from rebalance_ledger.gate.verdict import Outcome, Verdict, VerdictName
 
 _TEMPLATES: Final = Path(__file__).parent
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from expectations.suites.all_suites import EXPECTATIONS
 from expectations.suites.finding import kind_of
-from expectations.verdict import outcome_of
+from rebalance_ledger.gate.verdict import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from expectations.evaluation import one_line
+from rebalance_ledger.gate.evaluation import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from expectations.evaluation import Evaluation
+    from rebalance_ledger.gate.evaluation import Evaluation
     from rebalance_ledger.settings import Waiver
 
 VerdictName = Literal["passed", "passed_with_warnings", "passed_with_quarantine", "approved", "refused"]

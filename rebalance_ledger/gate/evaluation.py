@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import date
 
-    from expectations.policy import Rules
     from expectations.suites.model import Expectation
+    from rebalance_ledger.gate.policy import Rules
     from rebalance_ledger.settings import Severity, Waiver
 
 _MOST_EXAMPLE_CHARACTERS: Final = 500

@@ -7,11 +7,11 @@ from typing import Any
 
 from test_gate_rules import DS, Row, measures, offender, waiver
 
-from expectations.evaluation import evaluate
-from expectations.gate import judge
-from expectations.policy import Rules
-from expectations.quarantine import groups_at_fault, names
-from expectations.verdict import explain
+from rebalance_ledger.gate.evaluation import evaluate
+from rebalance_ledger.gate.judge import judge
+from rebalance_ledger.gate.policy import Rules
+from rebalance_ledger.gate.quarantine import groups_at_fault, names
+from rebalance_ledger.gate.verdict import explain
 from rebalance_ledger.settings import GateSettings
 
 ONE_OWNER = "queue_assignment.one_owner"

@@ -19,13 +19,20 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 
-from expectations.evaluation import evaluate, idle_waivers
-from expectations.pages.data_docs import add_site, drop_unused_files, gx_expectation
-from expectations.pages.first_page import write_first_page
-from expectations.policy import Rules
-from expectations.quarantine import names
 from expectations.suites.all_suites import SUITES
-from expectations.verdict import Outcome, Verdict, VerdictName, idle_sentence, sentence_of, waiver_text
+from rebalance_ledger.gate.evaluation import evaluate, idle_waivers
+from rebalance_ledger.gate.pages.data_docs import add_site, drop_unused_files, gx_expectation
+from rebalance_ledger.gate.pages.first_page import write_first_page
+from rebalance_ledger.gate.policy import Rules
+from rebalance_ledger.gate.quarantine import names
+from rebalance_ledger.gate.verdict import (
+    Outcome,
+    Verdict,
+    VerdictName,
+    idle_sentence,
+    sentence_of,
+    waiver_text,
+)
 from rebalance_ledger.settings import Approval, GateSettings
 
 if TYPE_CHECKING:
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
 
     from great_expectations.core import ExpectationSuiteValidationResult
 
-    from expectations.evaluation import Evaluation
+    from rebalance_ledger.gate.evaluation import Evaluation
 
 
 def judge(  # noqa: PLR0913  # what is judged, by which policy, and where the pages go

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from expectations.gate import judge
 from expectations.suites.all_suites import EXPECTATIONS
-from expectations.verdict import explain
+from rebalance_ledger.gate.judge import judge
+from rebalance_ledger.gate.verdict import explain
 from rebalance_ledger.settings import GateSettings
 
 if TYPE_CHECKING:
-    from expectations.verdict import Verdict
+    from rebalance_ledger.gate.verdict import Verdict
 
 DS = date(2026, 11, 16)
 ONE_OWNER = "queue_assignment.one_owner"
