@@ -52,6 +52,7 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) ruff format --check
 	@$(IN_ENVIRONMENT) mypy
 	@$(IN_ENVIRONMENT) mypy $(TYPED_BESIDE)
+	@$(IN_ENVIRONMENT) mypy --explicit-package-bases tests
 	@$(IN_ENVIRONMENT) lint-imports
 
 test: lint ## lint, then every test but the three kinds below; those with Spark beside those without

@@ -41,10 +41,14 @@ export AIRFLOW__CORE__EXECUTION_API_SERVER_URL="http://127.0.0.1:$AIRFLOW_PORT/e
 export AIRFLOW__API__WORKERS=1
 # No password on a page that only this machine can open; never use this setting on a shared server.
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True
-# Without another metadata database it is SQLite, where writers wait for each other.
+# Without another metadata database it is SQLite, where writers wait for each other. Another one has no such arguments, and a process of
+# this environment that names one may have inherited them.
+ledger_connect_args=rebalance_ledger.pipeline.metadata_database.CONNECT_ARGS
 if [[ -z "${AIRFLOW__DATABASE__SQL_ALCHEMY_CONN:-}" ]]; then
-  export AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS=rebalance_ledger.pipeline.metadata_database.CONNECT_ARGS
-  export AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC=rebalance_ledger.pipeline.metadata_database.CONNECT_ARGS
+  export AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS="$ledger_connect_args"
+  export AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC="$ledger_connect_args"
+elif [[ "${AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS:-}" == "$ledger_connect_args" ]]; then
+  unset AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC
 fi
 # A task waits for a slow API server, and for one that is started again: two minutes of retries instead of half a minute.
 export AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT=60
