@@ -73,6 +73,8 @@ def cluster_export() -> None:
             task_id="prune",
             cluster=cluster,
             map_index_template=name,
+            # A task that never starts has no name; after a failure this one starts, and fails by itself.
+            trigger_rule="none_skipped",
             doc_md="Names old exports; removes them only if the settings say `dry_run: false`.",
         )
         landed >> pruned

@@ -120,13 +120,14 @@ class CollectExportOperator(ClusterOperator):
 class PruneExportsOperator(ClusterOperator):
     """List the exports past their retention, and remove them if the settings allow it."""
 
-    def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature
+    def execute(self, context: Context) -> None:
         """Run `ledger exports prune`, if the settings limit how long exports are kept.
 
         Raises:
-            AirflowFailException: If the settings are wrong.
+            AirflowFailException: If the collection has failed, or the settings are wrong.
             StageRefusedError: If an export cannot be removed.
         """
+        self.fail_after_failure(context)
         retention = collect_settings(self.cluster).retention
         if retention is None:
             self.log.info("Exports of %s are kept for ever.", self.cluster)

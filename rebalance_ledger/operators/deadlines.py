@@ -147,7 +147,9 @@ class AnnounceExportOperator(ClusterOperator):
 
         Raises:
             AirflowSkipException: There is an event of this cluster and day.
+            AirflowFailException: No export landed before its deadline.
         """
+        self.fail_after_failure(context)
         ds = day_of(context)
         key = partition_key(self.cluster, ds)
         events = context["inlet_events"][EXPORTS].after(f"{ds}T00:00:00+00:00")

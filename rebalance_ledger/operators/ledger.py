@@ -250,6 +250,26 @@ class ClusterOperator(LedgerOperator):
         super().pre_execute(context)
         self.cluster = self.cluster or cluster_of(context)
 
+    def fail_after_failure(self, context: Context) -> None:
+        """Fail if a task before this one has failed for the same cluster.
+
+        Airflow names a mapped task when it starts, and `none_skipped` starts it after a failure as well.
+
+        Raises:
+            AirflowFailException: A task before this one has failed.
+        """
+        ti = context["ti"]
+        of_runs = ti.get_task_states(
+            dag_id=ti.dag_id,
+            map_index=ti.map_index,
+            task_ids=sorted(self.upstream_task_ids),
+            run_ids=[ti.run_id],
+        )
+        if any(
+            state in {"failed", "upstream_failed"} for states in of_runs.values() for state in states.values()
+        ):
+            raise AirflowFailException(f"A task of {self.cluster} before this one has failed; see its log.")
+
     def has_landed(self, ds: str) -> bool:
         """Return whether the cluster's export of a day has its manifest, which lands last by contract."""
         exports = places(("exports",))["exports"]

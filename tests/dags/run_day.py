@@ -26,6 +26,7 @@ def main(dags: str, dag_id: str, ds: str, conf: str) -> None:
             "tasks": {
                 ti.task_id: [ti.state, ti.try_number] for ti in run.get_task_instances(session=session)
             },
+            "names": {ti.task_id: ti.rendered_map_index for ti in run.get_task_instances(session=session)},
             "events": [[event.partition_key, event.extra] for event in events],
         }
     sys.stdout.write(f"\n{json.dumps(outcome)}\n")

@@ -49,6 +49,14 @@ def collect(day: datetime = TODAY, *, try_number: int = 3, max_tries: int = 2) -
     operator.execute({"dag_run": run, "outlet_events": {}, "ti": task})  # type: ignore[typeddict-item]
 
 
+def prune(state: str = "success") -> None:
+    states = {"run": {"collect_0": state}}
+    ti = SimpleNamespace(
+        dag_id="cluster_export", run_id="run", map_index=0, get_task_states=lambda **_: states
+    )
+    PruneExportsOperator(task_id="prune", cluster="c").execute({"ti": ti})  # type: ignore[typeddict-item]
+
+
 def land(tmp_path: Path, day: datetime, quality: str | None = None) -> None:
     directory = tmp_path / "exports" / "c" / f"{day:%Y-%m-%d}"
     directory.mkdir(parents=True)
@@ -188,12 +196,26 @@ def test_a_cluster_out_of_reach_is_tried_again_and_bad_settings_are_not(
     ],
 )
 def test_exports_are_only_named_unless_the_settings_say_otherwise(
-    stand_ins: StandIns, settings: Callable[[Any], None], retention: Any, *, called: bool, applied: bool
+    stand_ins: StandIns,
+    settings: Callable[[Any], None],
+    retention: Any,
+    *,
+    called: bool,
+    applied: bool,
 ) -> None:
     settings({"retention": retention})
-    PruneExportsOperator(task_id="prune", cluster="c").execute({})  # type: ignore[typeddict-item]
+    prune()
     assert [call[1:3] for call in stand_ins.calls] == [["exports", "prune"]] * called
     assert ("--apply" in str(stand_ins.calls)) is applied
+
+
+def test_exports_stay_where_the_collection_has_failed(
+    stand_ins: StandIns, settings: Callable[[Any], None]
+) -> None:
+    settings({"retention": {"keep_days": 30, "dry_run": False}})
+    with pytest.raises(AirflowFailException, match="A task of c before this one has failed"):
+        prune(state="failed")
+    assert stand_ins.calls == []
 
 
 class TestTheWholeRun:
@@ -210,6 +232,17 @@ class TestTheWholeRun:
         assert outcome["state"] == "success"
         assert outcome["events"] == [["c|2026-11-16", {"cluster": "c", "ds": "2026-11-16"}]]
         assert [call[1:3] for call in stand_ins.calls] == [["exports", "prune"]]
+
+    def test_a_collection_that_fails_fails_the_run_and_each_task_has_its_clusters_name(
+        self, run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, settings: Callable[[Any], None]
+    ) -> None:
+        settings({"nameservers": ["ns:9876"], "retention": {"keep_days": 7}})
+        outcome = run_day("2026-11-16", "cluster_export")
+        assert outcome["tasks"]["cluster_day.collect"][0] == "failed"
+        assert outcome["state"] == "failed"
+        assert outcome["tasks"]["cluster_day.prune"][0] == "failed"
+        assert outcome["names"]["cluster_day.prune"] == "c"
+        assert stand_ins.calls == []
 
     def test_without_a_cluster_to_collect_there_is_nothing_to_do(
         self, run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, tmp_path: Path

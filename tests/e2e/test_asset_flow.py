@@ -107,6 +107,21 @@ def test_a_missing_export_alarms_within_five_minutes_of_its_deadline(flow: Flow)
     [scheduled] = flow.project.api.runs(DAY_DAG_ID)
     assert scheduled["run_type"] == "scheduled"
 
+    def unfinished() -> str | None:
+        announced = announcements()
+        return None if announced.get("silent") == "failed" else f"the announcements are {announced}"
+
+    def announcements() -> dict[str, str]:
+        tasks = flow.project.api.tasks(scheduled["dag_run_id"], DAY_DAG_ID)
+        return {
+            task["rendered_map_index"]: task["state"]
+            for task in tasks
+            if task["task_id"] == "cluster_day.announce_export"
+        }
+
+    # What follows the missed deadline fails with it, and shows whose it is.
+    wait_until(unfinished, 120)
+
 
 def test_an_export_that_lands_without_an_event_starts_its_day_too(flow: Flow) -> None:
     run = flow.run_of("dropped", f"{datetime.now(UTC):%Y-%m-%d}")

@@ -173,9 +173,9 @@ class AirflowApi:
         states = self.states(dag_id)
         return [states[run_id] for run_id in run_ids]
 
-    def tasks(self, run_id: str) -> list[dict[str, Any]]:
+    def tasks(self, run_id: str, dag_id: str = DAG_ID) -> list[dict[str, Any]]:
         """The task instances of a run."""
-        found: list[dict[str, Any]] = self.ask("GET", _tasks_of(run_id))["task_instances"]
+        found: list[dict[str, Any]] = self.ask("GET", _tasks_of(run_id, dag_id))["task_instances"]
         return found
 
     def task(self, run_id: str, task_id: str) -> dict[str, Any]:
@@ -234,5 +234,5 @@ def run_of(day: str, cluster: str = CLUSTER) -> str:
     return f"backfill__{day}T00:00:00+00:00__{cluster}"
 
 
-def _tasks_of(run_id: str) -> str:
-    return f"dags/{DAG_ID}/dagRuns/{quote(run_id, safe='')}/taskInstances"
+def _tasks_of(run_id: str, dag_id: str = DAG_ID) -> str:
+    return f"dags/{dag_id}/dagRuns/{quote(run_id, safe='')}/taskInstances"
