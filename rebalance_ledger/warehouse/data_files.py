@@ -118,8 +118,8 @@ def rows_of(
 ) -> pa.Table:
     """Return the rows of files of a table in which some columns have one of the wanted values.
 
-    DuckDB decodes the other columns only where a row is wanted, in a tenth of the time of Arrow, which decodes whole row groups. It
-    reads files on a disk, and Arrow those in an object store.
+    DuckDB reads files on a disk: it decodes the other columns only where a row is wanted, and Arrow whole row groups. Arrow reads
+    files in an object store.
 
     Args:
         uri: The table.
