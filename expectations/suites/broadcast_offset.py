@@ -115,6 +115,11 @@ RESTART_FOLLOWS: Final = Expectation(
     "The restart is from the closed list and matches the stored offset, and its skipped and "
     "repeated messages follow from the offsets.",
 )
+QUEUES_COMPLETE: Final = Expectation(
+    BROADCAST_OFFSET,
+    "queues_complete",
+    "Every readable queue of the topics to which a broadcasting group subscribes has a row for each of its clients whose files are read.",
+)
 BROADCAST_REPORTED: Final = Expectation(
     FINDING,
     "broadcast_has_finding",
@@ -137,6 +142,7 @@ SUITE: Final = Suite(
         NUMBERS_FOLLOW,
         STATE_FOLLOWS_OFFSETS,
         RESTART_FOLLOWS,
+        QUEUES_COMPLETE,
         BROADCAST_REPORTED,
     ),
 )
@@ -376,6 +382,21 @@ QUERIES: Final = (
                 f"', skips ', {text_or_null('skipped_message_count')}, ', repeats ', {text_or_null('repeated_message_count')})",
             ),
         ),
+        ("consumer_group", "topic", "broker_name"),
+    ),
+    violations_in(
+        f"""(
+  SELECT host, client_id, consumer_group, topic, broker_name, queue_id
+  FROM gold_broadcast_offset_file
+  JOIN (
+    SELECT consumer_group, topic, broker_name, queue_id
+    FROM gold_ownership_drift
+    WHERE group_state = 'broadcasting' AND route_state = 'known' AND is_routed AND NOT startswith(topic, '%RETRY%')
+  ) USING (consumer_group)
+  LEFT ANTI JOIN gold_broadcast_offset USING (host, client_id, consumer_group, topic, broker_name, queue_id)
+  WHERE host IS NOT NULL AND NOT state IN {quoted_list(("unknown", *UNREAD_OFFSET_FILE_STATES))}
+)""",
+        (Violation(QUEUES_COMPLETE, "TRUE", f"concat({_QUEUE_NAME}, ' has no row')"),),
         ("consumer_group", "topic", "broker_name"),
     ),
     violations_in(

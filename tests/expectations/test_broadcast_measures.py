@@ -346,6 +346,23 @@ def lost_messages_not_told(day: StagedDay, group: str) -> None:
     )
 
 
+@fault("broadcast_offset.queues_complete")
+def queue_of_a_broadcasting_group_left_out(day: StagedDay, group: str) -> None:
+    read_client(day, group)
+    for queue_id in (0, 1):
+        day.add(
+            "ownership_drift",
+            consumer_group=group,
+            topic=group,
+            broker_name="broker-a",
+            queue_id=queue_id,
+            state="match",
+            group_state="broadcasting",
+            route_state="known",
+            is_routed=True,
+        )
+
+
 @fault("finding.broadcast_has_finding")
 def another_host_told_of_corrupt_files(day: StagedDay, group: str) -> None:
     client_that_does_not_start(day, group)
