@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from expectations.suites.model import quoted, quoted_list
-from expectations.suites.thresholds import GRPC_CLIENT_ID_PATTERN
+from expectations.suites.thresholds import GRPC_CLIENT_ID_PATTERN, MOST_LISTED
 
 SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
 """The subject columns of a finding."""
@@ -21,9 +21,6 @@ _UNEVEN_FROM: Final = 2.0
 
 _STALLED_AFTER_MS: Final = 600_000
 """The time that messages wait without consumption by their client before its queues count as stalled."""
-
-_MOST_LISTED: Final = 5
-"""The maximum number of texts in a list of a finding."""
 
 _RETRY: Final = "%RETRY%"
 
@@ -96,8 +93,8 @@ class Source:
 
 
 def first_texts(texts: str) -> str:
-    """Return SQL of the texts that a finding shows of a set, which is null if there is nothing to show."""
-    return f"slice(array_sort({texts}), 1, {_MOST_LISTED})"
+    """Return SQL of the texts that a finding shows of a set: the first few in order."""
+    return f"slice(array_sort({texts}), 1, {MOST_LISTED})"
 
 
 def measures_of(numbers: dict[str, str], lists: dict[str, str]) -> str:
@@ -468,11 +465,12 @@ report AS (
   SELECT
     consumer_group, client_id, collect_set(strategy) AS strategies,
     CASE WHEN bool_or(state = 'online') THEN 'online' WHEN bool_or(state = 'offline') THEN 'offline' ELSE 'unknown' END AS state,
-    bool_or(is_asking) AS is_asking, coalesce(bool_or(is_asking AND NOT coalesce(is_orderly, FALSE)), FALSE) AS is_following,
-    coalesce(bool_or(is_asking AND NOT coalesce(is_orderly, FALSE) AND NOT strategy IN ('AVG', 'AVG_BY_CIRCLE')), FALSE) AS is_odd
+    bool_or(is_asking) AS is_asking, bool_or(is_following) AS is_following,
+    bool_or(is_following AND NOT strategy IN ('AVG', 'AVG_BY_CIRCLE')) AS is_odd
   FROM (
     SELECT
-      consumer_group, client_id, state, NOT is_client_rebalance AS is_asking, is_orderly,
+      consumer_group, client_id, state, NOT is_client_rebalance AS is_asking,
+      NOT is_client_rebalance AND NOT coalesce(is_orderly, FALSE) AS is_following,
       IF(coalesce(reports_queues, TRUE) AND NOT (consume_type <=> 'CONSUME_ACTIVELY' AND subscription_count <=> 0),
         coalesce(strategy, strategy_class), NULL) AS strategy
     FROM (

@@ -9,9 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from expectations.suites.model import quoted
-
-_MOST_LISTED: Final = 5
-"""Maximum number of names in a sentence and in `examples` or `seen_values`."""
+from expectations.suites.thresholds import MOST_LISTED
 
 _QUOTE: Final = "\\Q"
 _UNQUOTE: Final = "\\E"
@@ -42,13 +40,13 @@ def _counted(column: str, singular: str, plural: str) -> str:
 
 def _names(column: str, total: str) -> str:
     """Return SQL for the list, with its length and the total if it is truncated."""
-    cut = f"IF({total} > {_MOST_LISTED}, concat(' ({_MOST_LISTED} of ', {total}, ')'), '')"
+    cut = f"IF({total} > {MOST_LISTED}, concat(' ({MOST_LISTED} of ', {total}, ')'), '')"
     return _column(f"concat(array_join({column}, ', '), {cut})")
 
 
 def _first_names(column: str) -> str:
     """Return SQL for a list whose total length is not a column of the row."""
-    return f"concat({_column(f'''array_join({column}, ', ')''')}, {quoted(f'( [(]{_MOST_LISTED} of [0-9]+[)])?')})"
+    return f"concat({_column(f'''array_join({column}, ', ')''')}, {quoted(f'( [(]{MOST_LISTED} of [0-9]+[)])?')})"
 
 
 _CAUSE: Final = _column("coalesce(concat(' (', likely_cause, ')'), '')")
@@ -100,7 +98,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "mixed_strategies": (
         _words("Members report "),
         _column("array_join(seen_values, ' and ')"),
-        f"IF(value_count > {_MOST_LISTED}, '.*', '')",
+        f"IF(value_count > {MOST_LISTED}, '.*', '')",
         _words("."),
     ),
     "mixed_request_modes": (
@@ -234,7 +232,7 @@ _SENTENCES: Final[dict[str, tuple[str, ...]]] = {
     "strategy_changed": (
         _words("The strategy in effect is "),
         _column("array_join(seen_values, ' and ')"),
-        f"IF(value_count > {_MOST_LISTED}, '.*', '')",
+        f"IF(value_count > {MOST_LISTED}, '.*', '')",
         quoted(" on [0-9-]{10}[.] Of the "),
         _counted("queue_total_count", "queue", "queues"),
         _words(" whose owner was observed on both days, "),

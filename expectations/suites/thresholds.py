@@ -272,6 +272,9 @@ FINDING_CAUSES_OF_GROUPS: Final = (
 )
 """Causes that make the findings on queues of a group, over all of its topics, one problem."""
 
+MOST_LISTED: Final = 5
+"""The maximum number of texts in a list of a finding (`examples`, `seen_values`), and of names in its sentence."""
+
 MEASURES_OF_KIND: Final[dict[str, tuple[str, ...]]] = {
     "unowned": (
         "queue_count",
