@@ -38,7 +38,7 @@ from rebalance_ledger.tables import (
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.data_files import data_files
-from rebalance_ledger.warehouse.inventory import inventory_of_tables
+from rebalance_ledger.warehouse.inventory import inventory_of_stage
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.staging import Build, finish, write_verdict
@@ -222,6 +222,7 @@ def stage_rows(
         Path(stage.table(table)).mkdir(parents=True)
         rows = rows_of.get(table, arrow_schema(table).empty_table())
         pq.write_table(rows, f"{stage.table(table)}/part-0.parquet")
+    Path(stage.offset_readings).mkdir(parents=True)
     build = Build(
         run_id="0" * 16,
         manifest_sha256="0" * 64,
@@ -229,7 +230,7 @@ def stage_rows(
         code_version="bench",
         baseline_ds=baseline_ds,
     )
-    finish(warehouse, cluster, ds, stage, build, inventory_of_tables(stage))
+    finish(warehouse, cluster, ds, stage, build, inventory_of_stage(stage))
     write_verdict(warehouse, cluster, ds, stage, "passed", results)
 
 

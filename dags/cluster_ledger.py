@@ -6,8 +6,8 @@ event of the asset `ledger://exports` with the partition key `<cluster>|<ds>` is
 | task | action | on failure |
 |---|---|---|
 | `verify_export` | checks the landed export against its manifest | the export is missing or damaged: upload it again. No task queries a live cluster |
-| `build` | one Spark application: computes and stages silver and gold, and measures what the gate evaluates. Skipped, with what follows, if the day is published from this export, settings and code already | see the log; a crash is retried |
-| `gate` | Great Expectations evaluates the staged day; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day stays for inspection |
+| `build` | one Spark application: computes and stages silver and gold. Skipped, with what follows, if the day is published from this export, settings and code already | see the log; a crash is retried |
+| `gate` | DuckDB measures the staged day and Great Expectations evaluates the numbers; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day stays. After a change of the gate's settings or rules, clear this task alone |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
 | `announce` | emits the event of `ledger://gold` with partition key, run id, verdict and changed tables; skipped if no row changed | clear the task |
 | `notify` | notifies of new critical findings, of those that are gone, and of a refused day, each once; skipped without `LEDGER_NOTIFY_CONNECTION` | the next run notifies |
@@ -18,7 +18,7 @@ has changed. For a range of days: `airflow backfill create --dag-id queue_ledger
 because the same input gives the same result. Numbers of each task are in its XCom.
 
 The pool `ledger_publish` has one slot, because Delta tables on a local disk allow one writer. The slots of the pool `ledger_build` limit
-concurrent Spark applications: one on a laptop, more with a cluster.
+concurrent Spark applications and gates, which need memory: one on a laptop, more with a cluster. A gate goes before the next build.
 """
 
 from __future__ import annotations
@@ -79,11 +79,15 @@ def cluster_ledger() -> None:
         verify_task_id="verify_export",
         execution_timeout=timedelta(hours=1),
         pool="ledger_build",
-        doc_md="Computes silver, gold and the gate's measures in Spark. All of it staged: nothing is published here.",
+        weight_rule="absolute",
+        doc_md="Computes silver and gold in Spark. All of it staged: nothing is published here.",
     )
     judged = GateOperator(
         task_id="gate",
-        doc_md="Evaluates the staged day with Great Expectations. A refusal is final until the input changes.",
+        pool="ledger_build",
+        weight_rule="absolute",
+        priority_weight=2,
+        doc_md="Measures and evaluates the staged day. A refusal is final until the input or the gate's rules change.",
     )
     published = LedgerStepOperator(
         task_id="publish",

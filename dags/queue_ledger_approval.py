@@ -8,7 +8,7 @@ rejects it in the task `approval` (*Required Actions*).
 | `refusal` | reads the failed expectations of the newest computation of the day | the day is not refused, or was never judged |
 | `approval` | waits up to seven days for a person, who approves with a reason, or rejects | without an answer nothing is published |
 | `record` | stores name and reason for exactly this computation | the day was computed again meanwhile: read the new refusal |
-| `gate` | evaluates the day again; its verdict is `approved` | something besides the approved expectations fails |
+| `gate` | measures and evaluates the day again; its verdict is `approved` | something besides the approved expectations fails |
 | `publish`, `announce`, `report`, `notify` | as in `cluster_ledger` | as in `cluster_ledger` |
 
 Name and reason are in `gate_result` (`approved_by`, `approval_reason`), in Data Docs and in the report. An approval covers one
@@ -77,7 +77,14 @@ def queue_ledger_approval() -> None:
         run_id="{{ ti.xcom_pull(task_ids='refusal')['run_id'] }}",
         doc_md="Stores name and reason for this computation.",
     )
-    gate = GateOperator(task_id="gate", cluster=CLUSTER, doc_md="Evaluates the day again, with the approval.")
+    gate = GateOperator(
+        task_id="gate",
+        cluster=CLUSTER,
+        pool="ledger_build",
+        weight_rule="absolute",
+        priority_weight=2,
+        doc_md="Measures and evaluates the day again, with the approval.",
+    )
     publish = LedgerStepOperator(
         task_id="publish",
         stage="publish",

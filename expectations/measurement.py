@@ -1,13 +1,13 @@
 """Measuring a staged day: the suites' statements run by DuckDB over Arrow data.
 
-What belongs here: the database, and the form of its result. What does not: where the rows come from (`spark_jobs.gate_metrics`), and the
+What belongs here: the database, and the form of its result. What does not: where the rows come from (`rebalance_ledger.pipeline.gate_metrics`), and the
 translation of a statement (`duckdb_sql`).
 """
 
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -17,8 +17,7 @@ from expectations.duckdb_sql import duckdb_sql, json_structure, prepare
 from expectations.suites.metrics import METRIC_STATEMENTS, SHARED_VIEWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import pyarrow.dataset as pads
 
@@ -73,25 +72,12 @@ class GateDatabase:
             [json.dumps(records), f"[{json_structure(ddl)}]"],
         )
 
-    def metrics(
-        self,
-        statements: Sequence[str] = METRIC_STATEMENTS,
-        logged: Callable[[str], AbstractContextManager[Any]] = nullcontext,
-    ) -> list[dict[str, Any]]:
-        """Return the rows of `METRIC_SCHEMA` that statements give.
-
-        Args:
-            statements: Statements of `expectations.suites.metrics`.
-            logged: Called for each statement, with the name of the work.
-        """
+    def metrics(self, statements: Sequence[str] = METRIC_STATEMENTS) -> list[dict[str, Any]]:
+        """Return the rows of `METRIC_SCHEMA` that statements of `expectations.suites.metrics` give."""
         for name, query in SHARED_VIEWS.items():
             if any(name in statement for statement in statements):
                 self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {duckdb_sql(query)}")
-        rows: list[dict[str, Any]] = []
-        for statement in statements:
-            with logged("metrics of the gate"):
-                rows += map(_plain, self.rows(statement))
-        return rows
+        return [_plain(row) for statement in statements for row in self.rows(statement)]
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
         """Return the rows that a query in the suites' SQL gives."""

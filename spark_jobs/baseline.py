@@ -1,18 +1,16 @@
 """The rows of the newest earlier published day that a day is compared with.
 
-Belongs here: which tables are read of it, and reading them. Does not belong here: which day that is (`rebalance_ledger.warehouse.baseline`), and
-what is compared (`assignment_churn`, `presence`).
+Belongs here: reading them. Does not belong here: which day that is and which tables (`rebalance_ledger.warehouse.baseline`), and what
+is compared (`assignment_churn`, `presence`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.types import StructType
 
-from rebalance_ledger.tables import OWNERSHIP_DRIFT, QUARANTINED_GROUP, QUEUE_ASSIGNMENT
-from rebalance_ledger.tables.silver.consume_progress import CONSUME_PROGRESS
-from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
+from rebalance_ledger.warehouse.baseline import COMPARED_TABLES
 from spark_jobs.session import read_parquet, spark_schema
 
 if TYPE_CHECKING:
@@ -23,15 +21,6 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.baseline import EarlierDay
-
-COMPARED_TABLES: Final[tuple[Table, ...]] = (
-    QUEUE_ASSIGNMENT,
-    CONSUMER_CONNECTION,
-    OWNERSHIP_DRIFT,
-    QUARANTINED_GROUP,
-    CONSUME_PROGRESS,
-)
-"""What is read of the earlier day; their hashes are in `publication.compared_content`."""
 
 
 class BaselineRows(NamedTuple):

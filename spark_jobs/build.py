@@ -1,4 +1,4 @@
-"""The Spark job of one day of one cluster: read the export, compute silver and gold, stage them, measure the stage.
+"""The Spark job of one day of one cluster: read the export, compute silver and gold, stage them.
 
 `spark-submit spark_jobs/build.py --cluster C --ds D --exports DIR --warehouse DIR [--settings FILE]`
 """
@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
     # spark-submit puts this file's folder on the path, not the project's.
@@ -18,12 +17,10 @@ if __name__ == "__main__":
 
 from pyspark.sql import functions as F
 
-from expectations.suites import day_over_day
-from rebalance_ledger.exports.catalog import EarlierExport, earlier_exports
+from rebalance_ledger.exports.catalog import compared_exports
 from rebalance_ledger.exports.manifest import ExportError, check_unchanged, export_directory, load_manifest
-from rebalance_ledger.gate.evaluation import evaluate
-from rebalance_ledger.gate.policy import GATE_NAMES, Rules
-from rebalance_ledger.gate.quarantine import groups_at_fault, names
+from rebalance_ledger.gate.policy import GATE_NAMES
+from rebalance_ledger.progress import heartbeat, logged_to
 from rebalance_ledger.result_file import write_result
 from rebalance_ledger.settings import ClusterSettings, SettingsError, load_settings
 from rebalance_ledger.storage.location import InvalidLocationError, location_of
@@ -40,18 +37,16 @@ from rebalance_ledger.tables import (
     ROUTE_DIVERGENCE,
     SILVER_TABLES,
 )
-from rebalance_ledger.warehouse.baseline import newest_earlier_day
-from rebalance_ledger.warehouse.day_comparison import compare
+from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.identity import RunIdentity, code_version
-from rebalance_ledger.warehouse.inventory import inventory_of_tables
-from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.inventory import inventory_of_stage
+from rebalance_ledger.warehouse.layout import OFFSET_READINGS, Warehouse
 from rebalance_ledger.warehouse.staging import attempt, finish
 from spark_jobs.assignment.allocation import SPREAD_BOUNDS
 from spark_jobs.assignment.subscriptions import subscriptions
-from spark_jobs.baseline import COMPARED_TABLES, baseline_rows
+from spark_jobs.baseline import baseline_rows
 from spark_jobs.findings.explanations import with_roots
-from spark_jobs.gate_metrics import write_metrics, write_metrics_without_quarantined
 from spark_jobs.gold.assignment_churn import assignment_churn
 from spark_jobs.gold.assignment_fairness import assignment_fairness
 from spark_jobs.gold.broadcast_offset import broadcast_offset
@@ -62,20 +57,10 @@ from spark_jobs.gold.producer_spread import producer_spread
 from spark_jobs.gold.queue_assignment import allocated, queue_assignment, route_missing
 from spark_jobs.gold.queue_sharing import queue_sharing
 from spark_jobs.gold.route_divergence import route_divergence
-from spark_jobs.progress import LOGGER, heartbeat
 from spark_jobs.session import spark_session, suited_to, thread_pool, without_temp_views
-from spark_jobs.silver.offset_file_snapshots import (
-    LOOK_BACK_EXPORTS,
-    OFFSET_FILE_KIND,
-    READINGS,
-    readings,
-)
+from spark_jobs.silver.offset_file_snapshots import readings
 from spark_jobs.silver.reader import read_silver
-from spark_jobs.staging import (
-    write_table,
-    write_tables,
-    write_work,
-)
+from spark_jobs.staging import write_table, write_tables, write_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -83,6 +68,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from rebalance_ledger.exports.catalog import EarlierExport
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.tables import Table
@@ -99,7 +85,7 @@ def build(
     cluster: str,
     ds: date,
 ) -> RunIdentity:
-    """StagingArea one day: every silver table, the computed gold tables, the gate's measures, the record of the build.
+    """Stage one day: every silver table, the computed gold tables, and the record of what they were computed from.
 
     Raises:
         ExportError: the day has no sealed export, or it is not as it was sealed when all of it has been read.
@@ -107,16 +93,14 @@ def build(
     """
     directory = export_directory(exports, cluster, ds)
     manifest = load_manifest(directory, cluster=cluster, ds=ds)
-    looked_at = _exports_looked_at(exports, manifest)
-    earlier = tuple(export for export in looked_at or () if _has_offset_files(export.manifest))
+    looked_at = compared_exports(exports, manifest)
+    earlier = tuple(export for export in looked_at or () if export.has_offset_files)
     compared = newest_earlier_day(warehouse, cluster, ds, COMPARED_TABLES)
     identity = RunIdentity(
         manifest.sha256,
         settings.sha256,
         code_version(),
-        None
-        if looked_at is None
-        else tuple(f"{export.manifest.ds}={export.manifest.sha256}" for export in looked_at),
+        None if looked_at is None else tuple(export.reference for export in looked_at),
         compared.ds if compared else None,
         compared.content if compared else (),
     )
@@ -128,17 +112,11 @@ def build(
     ):
         before = baseline_rows(spark, compared) if compared else None
         _stage_day(spark, stage, directory, manifest, earlier, before, settings)
-        # Before the measures: a file that changes from here on is not what was measured.
-        inventory = inventory_of_tables(stage)
-        measures = write_metrics(stage, directory, manifest, earlier, compared, settings)
-        if settings.gate.quarantine_groups:
-            excluded_groups = _refused_groups(warehouse, manifest, stage, measures, settings)
-            if excluded_groups:
-                write_metrics_without_quarantined(
-                    stage, manifest, earlier, compared, settings, excluded_groups
-                )
         # If the export changed while it was read, the staged data is invalid.
         check_unchanged(directory, manifest)
+        if compared:
+            write_baseline(warehouse, stage, compared)
+        inventory = inventory_of_stage(stage)
         finish(warehouse, cluster, ds, stage, identity.build, inventory)
         write_result(run_id=identity.run_id, row_counts={table.name: table.row_count for table in inventory})
     return identity
@@ -177,7 +155,7 @@ def _stage_day(
             begun[table] = pool.submit(lambda: write_table(spark, stage, table, rows().withColumns(day)))
 
         shared = work("subscription", lambda: subscriptions(silver, before))
-        files_read = work(READINGS, lambda: readings(spark, silver, str(directory), manifest, earlier))
+        files_read = work(OFFSET_READINGS, lambda: readings(spark, silver, str(directory), manifest, earlier))
         begin(ROUTE_DIVERGENCE, lambda: route_divergence(silver))
         begin(PRODUCER_SPREAD, lambda: producer_spread(silver))
         begin(QUEUE_ASSIGNMENT, lambda: _queue_assignment(silver, shared(), settings))
@@ -223,42 +201,6 @@ def _queue_assignment(
     return owners.unionByName(route_missing(shared, silver["observed_owner"]))
 
 
-def _refused_groups(
-    warehouse: Warehouse,
-    manifest: Manifest,
-    stage: StagingArea,
-    measures: list[dict[str, Any]],
-    settings: ClusterSettings,
-) -> tuple[str, ...]:
-    """Return the groups that alone keep the day from being published, as the gate will find them; none if others do too."""
-    comparison = compare(
-        warehouse,
-        manifest.cluster,
-        manifest.ds,
-        stage,
-        day_over_day.COMPARED_TABLES,
-        day_over_day.STATEMENT,
-    )
-    compared = day_over_day.measures(comparison.rows) if comparison else []
-    evaluations = evaluate(
-        measures + compared,
-        Rules(settings.gate, manifest.ds),
-        baseline_ds=comparison.baseline_ds if comparison else None,
-    )
-    return names(groups_at_fault(evaluations) or [])
-
-
-def _has_offset_files(manifest: Manifest) -> bool:
-    return any(file.kind == OFFSET_FILE_KIND for file in manifest.files)
-
-
-def _exports_looked_at(exports: Location, manifest: Manifest) -> tuple[EarlierExport, ...] | None:
-    """Return the earlier exports in which files are looked for that the day's are compared with; None where the day has none."""
-    if not _has_offset_files(manifest):
-        return None
-    return earlier_exports(exports, manifest.cluster, manifest.ds, most=LOOK_BACK_EXPORTS)
-
-
 def main() -> int:
     """Run the job from the command line; return the exit code (0 done, 2 bad input)."""
     parser = argparse.ArgumentParser(description="Compute and stage one day of one cluster.")
@@ -268,11 +210,9 @@ def main() -> int:
     parser.add_argument("--warehouse", required=True)
     parser.add_argument("--settings", type=Path)
     given = parser.parse_args()
-    LOGGER.addHandler(logging.StreamHandler(sys.stdout))
-    LOGGER.setLevel(logging.INFO)
     try:
         clusters = load_settings(given.settings, GATE_NAMES).clusters if given.settings else {}
-        with heartbeat():
+        with logged_to(sys.stdout), heartbeat():
             spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
             build(
                 spark,

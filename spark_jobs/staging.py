@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.dataset as pads
 
+from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
-from spark_jobs.progress import logged
 from spark_jobs.session import read_parquet, spark_schema, thread_pool
 
 if TYPE_CHECKING:

@@ -27,6 +27,7 @@ from rebalance_ledger.cli.failures import failure_of
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql, show_tables
 from rebalance_ledger.pipeline import steps
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.printable import visible
 from rebalance_ledger.result_file import write_result
 from rebalance_ledger.secret_files import read_secret_files
@@ -758,8 +759,10 @@ def step(
             write_result(is_up_to_date=is_up_to_date(day))
         case StepName.GATE:
             from rebalance_ledger.gate.verdict import explain
+            from rebalance_ledger.progress import heartbeat, logged_to
 
-            verdict = steps.gate(day)
+            with logged_to(sys.stdout), heartbeat():
+                verdict = steps.gate(day)
             typer.echo(explain(verdict))
             write_result(verdict=verdict.verdict, page=verdict.data_docs_index)
         case StepName.PUBLISH:
@@ -814,8 +817,8 @@ def _print_output(output: Path | None, row_count: int) -> None:
         )
 
 
-def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> steps.Day:
-    return steps.Day(cluster, ds.date(), location_of(exports), Warehouse.at(warehouse), settings)
+def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> Day:
+    return Day(cluster, ds.date(), location_of(exports), Warehouse.at(warehouse), settings)
 
 
 def _folder(exports: str) -> Path:
@@ -843,9 +846,9 @@ def _warn_of_outdated_days(warehouse: Warehouse, cluster: str, exports: Location
         )
 
 
-def _build(day: steps.Day, log: Path) -> None:
+def _build(day: Day, log: Path) -> None:
     from rebalance_ledger.cli.build_progress import build_progress
-    from spark_jobs.progress import LOGGER, RECORD_COUNT
+    from rebalance_ledger.progress import LOGGER, RECORD_COUNT
 
     with build_progress(log, LOGGER, RECORD_COUNT):
         steps.build(day)

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rebalance_ledger.pipeline.backfill import DayOutcome
+    from rebalance_ledger.pipeline.day import Day
 
 
 def run_backfill(
-    any_days: Sequence[steps.Day],
+    any_days: Sequence[Day],
     first: date,
     last: date,
     *,

@@ -1,6 +1,6 @@
 """The terminal while a day is built: a progress bar; what Spark writes goes to a log file.
 
-What belongs here: the bar and the redirection of stderr. What does not: what the build reports (`spark_jobs.progress`).
+What belongs here: the bar and the redirection of stderr. What does not: what the build reports (`rebalance_ledger.progress`).
 """
 
 from __future__ import annotations

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from rebalance_ledger.pipeline.day import Day
 
-def run_day(day: steps.Day, console: Console, build: Callable[[], None], *, build_log: Path) -> None:
+
+def run_day(day: Day, console: Console, build: Callable[[], None], *, build_log: Path) -> None:
     """Verify, build, gate and publish one day, and write its report.
 
     Args:
@@ -55,7 +57,7 @@ def run_day(day: steps.Day, console: Console, build: Callable[[], None], *, buil
     console.print(f"Report: {page}", soft_wrap=True)
 
 
-def print_problems(day: steps.Day, console: Console) -> None:
+def print_problems(day: Day, console: Console) -> None:
     """Write the number of problems of the published day, and the command that lists them."""
     from rebalance_ledger.warehouse.query import query  # noqa: PLC0415  # duckdb takes time to import
 

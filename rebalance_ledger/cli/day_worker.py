@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import os
 import sys
 import traceback
@@ -23,8 +22,10 @@ from rich.console import Console
 from rebalance_ledger.cli.day_run import run_day
 from rebalance_ledger.cli.failures import CRASHED, failure_of
 from rebalance_ledger.pipeline import steps
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.day_workers import RECORD_MARK, DayResult
 from rebalance_ledger.printable import visible
+from rebalance_ledger.progress import logged_to
 from rebalance_ledger.storage.location import location_of
 from rebalance_ledger.warehouse.layout import Warehouse
 
@@ -55,11 +56,10 @@ def main() -> int:
     places: dict[str, Any] = json.loads(sys.argv[1])
     channel = _take_standard_output()
     console = Console(file=cast("IO[str]", Text(channel)), highlight=False, markup=False, width=_LINE_WIDTH)
-    _log_build()
-    with ExitStack() as applications:
-        build: Callable[[steps.Day], None] | None = None
+    with logged_to(sys.stderr), ExitStack() as applications:
+        build: Callable[[Day], None] | None = None
 
-        def build_day(day: steps.Day) -> None:
+        def build_day(day: Day) -> None:
             nonlocal build
             if build is None:  # A day without a usable export needs no JVM.
                 build = applications.enter_context(
@@ -68,7 +68,7 @@ def main() -> int:
             build(day)
 
         for request in _requests():
-            day = steps.Day(
+            day = Day(
                 request["cluster"],
                 date.fromisoformat(request["ds"]),
                 location_of(places["exports"]),
@@ -81,9 +81,7 @@ def main() -> int:
     return 0
 
 
-def _result_of(
-    day: steps.Day, console: Console, build_day: Callable[[steps.Day], None], log: Path
-) -> DayResult:
+def _result_of(day: Day, console: Console, build_day: Callable[[Day], None], log: Path) -> DayResult:
     try:
         run_day(day, console, lambda: build_day(day), build_log=log)
     except Exception as error:  # noqa: BLE001  # the worker tells every end of a day, and is replaced after a defect
@@ -101,14 +99,6 @@ def _take_standard_output() -> IO[str]:
     channel = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace", buffering=1)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return channel
-
-
-def _log_build() -> None:
-    from spark_jobs.progress import LOGGER  # noqa: PLC0415  # it imports the gate's statements
-
-    LOGGER.addHandler(logging.StreamHandler())
-    LOGGER.setLevel(logging.INFO)
-    LOGGER.propagate = False
 
 
 def _requests() -> Iterator[dict[str, str]]:

@@ -5,8 +5,10 @@ What belongs here: the search for exports. What does not: the comparison.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import date
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from rebalance_ledger.exports.contract import OFFSET_FILE_KIND
 from rebalance_ledger.exports.manifest import (
     ExportError,
     Manifest,
@@ -18,9 +20,12 @@ from rebalance_ledger.storage.location import ObjectPath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import date
 
     from rebalance_ledger.storage.location import Location
+
+
+LOOK_BACK_EXPORTS: Final = 3
+"""How many earlier exports are searched for a client's offset files: a host that did not land for longer has no earlier day."""
 
 
 class EarlierExport(NamedTuple):
@@ -28,6 +33,55 @@ class EarlierExport(NamedTuple):
 
     directory: Location
     manifest: Manifest
+
+    @property
+    def reference(self) -> str:
+        """The day, `=`, the manifest's SHA-256."""
+        return f"{self.manifest.ds}={self.manifest.sha256}"
+
+    @property
+    def has_offset_files(self) -> bool:
+        """Whether it holds offset files of broadcasting clients."""
+        return _has_offset_files(self.manifest)
+
+
+def compared_exports(exports: Location, manifest: Manifest) -> tuple[EarlierExport, ...] | None:
+    """Return the earlier exports in which offset files are searched that a day's are compared with; None if it has none.
+
+    Args:
+        exports: Folder of all clusters.
+        manifest: Manifest of the day's export.
+    """
+    if not _has_offset_files(manifest):
+        return None
+    return earlier_exports(exports, manifest.cluster, manifest.ds, most=LOOK_BACK_EXPORTS)
+
+
+def referenced_exports(
+    exports: Location, cluster: str, references: Iterable[str]
+) -> tuple[EarlierExport, ...]:
+    """Return the exports that a build was compared with, by their `reference`.
+
+    Args:
+        exports: Folder of all clusters.
+        cluster: Name of the cluster.
+        references: Days and hashes.
+
+    Raises:
+        ExportError: An export is gone, or has been replaced since.
+    """
+    found = []
+    for reference in references:
+        ds = date.fromisoformat(reference.partition("=")[0])
+        directory = export_directory(exports, cluster, ds)
+        export = EarlierExport(directory, load_manifest(directory, cluster=cluster, ds=ds))
+        if export.reference != reference:
+            raise ExportError(
+                f"{directory} is not the export that offset files were compared with",
+                ["its manifest has been replaced since: run the build of the day again."],
+            )
+        found.append(export)
+    return tuple(found)
 
 
 def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> tuple[EarlierExport, ...]:
@@ -65,6 +119,10 @@ def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> 
         if (manifest.cluster, manifest.ds) == (cluster, day):
             earlier.append(EarlierExport(directory, manifest))
     return tuple(earlier)
+
+
+def _has_offset_files(manifest: Manifest) -> bool:
+    return any(file.kind == OFFSET_FILE_KIND for file in manifest.files)
 
 
 def _folders(folder: Location) -> Iterable[Location]:

@@ -57,6 +57,9 @@ class Kind:
 
 _BROKER = ("broker", "broker_addr")
 
+OFFSET_FILE_KIND: Final = "offset_file"
+"""Name of the kind of the index of offset files."""
+
 KINDS: Final = (
     Kind(
         "nameserver_topic_list",
@@ -171,7 +174,7 @@ KINDS: Final = (
         "the producers of a producer group (`ProducerConnection`)",
     ),
     Kind(
-        "offset_file",
+        OFFSET_FILE_KIND,
         "offset_files_index.jsonl",
         ("moment", "host", "client_id", "group"),
         "progress file of a broadcasting client, or its `.bak`",

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import date
 
+    from rebalance_ledger.pipeline.day import Day
     from rebalance_ledger.pipeline.day_workers import DayWorker
-    from rebalance_ledger.pipeline.steps import Day
 
 _DONE, _CRASHED, _BAD_INPUT, _REFUSED = 0, 1, 2, 3
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from rebalance_ledger.pipeline.steps import Day
+    from rebalance_ledger.pipeline.day import Day
 
 RECORD_MARK: Final = "\x1e"
 """First character of a line that is a record and not text for a person, as in RFC 7464."""

@@ -1,7 +1,7 @@
 """What the gate judges of a staged day: all of it, or what remains without groups that alone would refuse it.
 
-What belongs here: putting measures of the stage and of two days together, and that choice. What does not: what is expected
-(`expectations`), what becomes of the day (`steps`).
+What belongs here: finding what the day was computed from, putting measures of the stage and of two days together, and that choice. What
+does not: what is expected (`expectations`), what becomes of the day (`steps`).
 """
 
 from __future__ import annotations
@@ -10,18 +10,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from expectations.suites import day_over_day
+from rebalance_ledger.exports.catalog import EarlierExport, referenced_exports
+from rebalance_ledger.exports.manifest import check_unchanged, export_directory, load_manifest
 from rebalance_ledger.gate.evaluation import evaluate, one_line
 from rebalance_ledger.gate.policy import Rules
 from rebalance_ledger.gate.quarantine import blocking, groups_at_fault, names
+from rebalance_ledger.pipeline.gate_metrics import Sources, gate_database_of, measure
+from rebalance_ledger.warehouse.baseline import read_baseline
 from rebalance_ledger.warehouse.day_comparison import compare
-from rebalance_ledger.warehouse.staging import read_measures, read_rest
+from rebalance_ledger.warehouse.errors import StagingError
+from rebalance_ledger.warehouse.records import BUILD_AGAIN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from datetime import date
 
-    from rebalance_ledger.settings import GateSettings
-    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
+    from expectations.measurement import GateDatabase
+    from rebalance_ledger.pipeline.day import Day
+    from rebalance_ledger.warehouse.layout import StagingArea
+    from rebalance_ledger.warehouse.staging import Build
 
 Row = dict[str, Any]
 
@@ -43,41 +50,80 @@ class GateInput:
     notes: tuple[str, ...] = ()
 
 
-def read_gate_input(
-    warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea, settings: GateSettings
-) -> GateInput:
-    """Return the metrics of the whole day, or, if the settings request it and the day then passes, without some groups.
+def measured_day(day: Day, stage: StagingArea, build: Build) -> GateInput:
+    """Measure a whole staged day, or, if the settings request it and the day then passes, what remains without some groups.
 
-    Groups are quarantined only if they alone refuse the day, the build has computed the metrics without them, and none of
-    those metrics refuses the day.
+    Args:
+        day: The day.
+        stage: Its stage, with the files that the build recorded.
+        build: What the stage was computed from.
 
     Raises:
+        ExportError: An export is gone, or is not the one that the day was computed from.
         QueryError: A published table cannot be read.
+        SettingsError: The settings file is wrong.
+        StagingError: The stage was computed with other settings, or from rows that are gone.
     """
+    sources = sources_of(day, stage, build)
+    with gate_database_of(stage, sources) as database:
+        measured = _whole_or_rest(day, stage, database)
+    # If the export changed while it was read, the numbers are invalid.
+    check_unchanged(sources.export.directory, sources.export.manifest)
+    return measured
 
-    def with_comparison(measures: list[Row], excluded_groups: Collection[str]) -> GateInput:
+
+def sources_of(day: Day, stage: StagingArea, build: Build) -> Sources:
+    """Return what a stage was computed from.
+
+    Raises:
+        ExportError: An export is gone, or has been replaced.
+        SettingsError: The settings file is wrong.
+        StagingError: The export or the settings are others now, or files of the earlier day are gone.
+    """
+    directory = export_directory(day.exports, day.cluster, day.ds)
+    manifest = load_manifest(directory, cluster=day.cluster, ds=day.ds)
+    settings = day.settings
+    for name, recorded, present in (
+        (f"the export at {directory}", build.manifest_sha256, manifest.sha256),
+        (f"the settings of {one_line(day.cluster)}", build.settings_sha256, settings.sha256),
+    ):
+        if recorded != present:
+            raise StagingError(f"The stage at {stage.root} does not fit {name}, now another: {BUILD_AGAIN}.")
+    earlier = referenced_exports(day.exports, day.cluster, build.compared_exports or ())
+    return Sources(
+        EarlierExport(directory, manifest),
+        [export for export in earlier if export.has_offset_files],
+        read_baseline(day.warehouse, stage, build),
+        settings,
+    )
+
+
+def _whole_or_rest(day: Day, stage: StagingArea, database: GateDatabase) -> GateInput:
+    """Return the metrics of the whole day, or those without the groups that alone refuse it.
+
+    Groups are quarantined only if none of the metrics without them refuses the day.
+    """
+    settings = day.settings.gate
+    rules = Rules(settings, day.ds)
+
+    def with_comparison(excluded_groups: Collection[str]) -> GateInput:
+        of_day = measure(database, stage, excluded_groups)
         comparison = compare(
-            warehouse,
-            cluster,
-            ds,
+            day.warehouse,
+            day.cluster,
+            day.ds,
             stage,
             day_over_day.COMPARED_TABLES,
             day_over_day.STATEMENT,
             excluded_groups,
         )
         if comparison is None:
-            return GateInput(measures, None)
-        return GateInput(measures + day_over_day.measures(comparison.rows), comparison.baseline_ds)
+            return GateInput(of_day, None)
+        return GateInput(of_day + day_over_day.measures(comparison.rows), comparison.baseline_ds)
 
-    whole = with_comparison(read_measures(stage), ())
+    whole = with_comparison(())
     if not settings.quarantine_groups:
         return whole
-    rules = Rules(settings, ds)
-
-    def refusing(day: GateInput) -> list[str]:
-        evaluations = evaluate(day.measures, rules, baseline_ds=day.baseline_ds)
-        return [evaluation.expectation.expectation_id for evaluation in blocking(evaluations)]
-
     at_fault = groups_at_fault(evaluate(whole.measures, rules, baseline_ds=whole.baseline_ds))
     if at_fault is None:
         return _noted(
@@ -87,20 +133,14 @@ def read_gate_input(
     if not at_fault:
         return whole
     groups = names(at_fault)
-    rest = read_rest(stage)
-    if rest is None or rest.excluded_groups != groups:
-        return _noted(
-            whole,
-            f"the day was not measured without {_join_names(groups)}, which alone refuse it under the current settings: build it again",
-        )
-    remaining = with_comparison(rest.measures, groups)
-    broken = refusing(remaining)
+    rest = with_comparison(groups)
+    broken = blocking(evaluate(rest.measures, rules, baseline_ds=rest.baseline_ds))
     if broken:
+        failed = ", ".join(evaluation.expectation.expectation_id for evaluation in broken)
         return _noted(
-            whole,
-            f"no group is left out, because without {_join_names(groups)} the day fails {', '.join(broken)}",
+            whole, f"no group is left out, because without {_join_names(groups)} the day fails {failed}"
         )
-    return GateInput(remaining.measures, remaining.baseline_ds, quarantined=tuple(at_fault))
+    return GateInput(rest.measures, rest.baseline_ds, quarantined=tuple(at_fault))
 
 
 def _noted(whole: GateInput, note: str) -> GateInput:

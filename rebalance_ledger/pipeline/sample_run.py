@@ -25,13 +25,13 @@ from airflow.sdk.listener import get_listener_manager
 from pluggy import HookimplMarker
 
 from rebalance_ledger.exports.manifest import ExportError, export_directory
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.outdated import is_up_to_date
 from rebalance_ledger.pipeline.processes import RunningElsewhereError, begin_run, end_children
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.progress import RECORD_COUNT
 from rebalance_ledger.settings import SettingsError, load_settings
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
-from spark_jobs.progress import RECORD_COUNT
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -52,7 +52,7 @@ Try next:
   .venv/bin/ledger sql "SELECT consumer_group, topic, strategy, max_over_mean FROM assignment_fairness
       WHERE ds = DATE '{ds}' AND is_effective ORDER BY max_over_mean DESC LIMIT 5"
   make airflow"""
-_BUILD_RECORD = re.compile(r"((?:silver|gold)\.\w+|metrics of the gate): (?:\d+ rows?, )?\d+\.\d s")
+_BUILD_RECORD = re.compile(r"((?:silver|gold)\.\w+): (?:\d+ rows?, )?\d+\.\d s")
 _REFRESH_INTERVAL_S = 1.0
 _SAVE_CURSOR, _RESTORE_CURSOR, _CLEAR_TO_END_OF_LINE = "\x1b7", "\x1b8", "\x1b[K"
 _hook = HookimplMarker("airflow")

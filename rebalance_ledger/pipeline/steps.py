@@ -12,19 +12,17 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import date
 
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.gate.verdict import Verdict
-    from rebalance_ledger.settings import ClusterSettings
-    from rebalance_ledger.storage.location import Location
+    from rebalance_ledger.pipeline.day import Day
     from rebalance_ledger.warehouse.layout import Warehouse
     from rebalance_ledger.warehouse.publish import Publication
 
@@ -45,40 +43,6 @@ class RefusedError(Exception):
 
 class SetUpMissingError(Exception):
     """Something that `make setup` makes is not there; `str()` is one sentence."""
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """One day of one cluster, and where to read and write.
-
-    Attributes:
-        cluster: the cluster's name.
-        ds: the UTC day on which the export was taken.
-        exports: where the exports are, `<exports>/<cluster>/<ds>/`.
-        warehouse: where the tables are.
-        settings_file: the settings file; None for a cluster of which nothing is configured.
-    """
-
-    cluster: str
-    ds: date
-    exports: Location
-    warehouse: Warehouse
-    settings_file: Path | None
-
-    @property
-    def settings(self) -> ClusterSettings:
-        """The settings of the cluster; empty where the file does not name it.
-
-        Raises:
-            SettingsError: the file is wrong.
-        """
-        from rebalance_ledger.settings import ClusterSettings, load_settings
-
-        if self.settings_file is None:
-            return ClusterSettings()
-        from rebalance_ledger.gate.policy import GATE_NAMES
-
-        return load_settings(self.settings_file, GATE_NAMES).clusters.get(self.cluster, ClusterSettings())
 
 
 def check_writable(warehouse: Warehouse) -> None:
@@ -184,28 +148,33 @@ def spark_application(name: str, export_size_bytes: int) -> Iterator[Callable[[D
 
 
 def gate(day: Day) -> Verdict:
-    """Judge the staged day.
+    """Measure the staged day, and judge it. A staged day can be judged any number of times, by other rules too.
 
     Raises:
+        ExportError: an export is gone, or is not the one that the day was computed from.
+        QueryError: a published table cannot be read.
         SettingsError: the settings file is wrong.
         StagingError: there is no whole stage, or its files are not those that the build wrote, or the day's approval is damaged.
         RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
     """
-    from rebalance_ledger.gate.judge import judge
     from rebalance_ledger.gate.verdict import explain
-    from rebalance_ledger.pipeline.gate_input import read_gate_input
+    from rebalance_ledger.pipeline.gate_input import measured_day
     from rebalance_ledger.warehouse.approvals import read_approval
     from rebalance_ledger.warehouse.errors import QueryError
     from rebalance_ledger.warehouse.pages import write_data_docs
     from rebalance_ledger.warehouse.publish import quarantine
     from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, read_build, write_verdict
 
-    settings = day.settings.gate
     stage = newest_stage(day.warehouse, day.cluster, day.ds)
-    run_id = read_build(stage).run_id
+    build_record = read_build(stage)
+    run_id = build_record.run_id
     check_inventory(stage)
     approval = read_approval(day.warehouse, day.cluster, day.ds, run_id)
-    judged = read_gate_input(day.warehouse, day.cluster, day.ds, stage, settings)
+    judged = measured_day(day, stage, build_record)
+    from rebalance_ledger.gate.judge import (
+        judge,  # Great Expectations must not take memory beside the database.
+    )
+
     with TemporaryDirectory(prefix="ledger-data-docs-") as folder:
         verdict = judge(
             judged.measures,
@@ -213,7 +182,7 @@ def gate(day: Day) -> Verdict:
             ds=day.ds,
             run_id=run_id,
             data_docs_dir=Path(folder),
-            settings=settings,
+            settings=day.settings.gate,
             baseline_ds=judged.baseline_ds,
             quarantined=judged.quarantined,
             approval=approval,

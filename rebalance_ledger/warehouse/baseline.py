@@ -1,14 +1,18 @@
 """The newest earlier published day, for comparisons.
 
-Belongs here: which day that is, what its tables hold by hash, and where its rows lie. Does not belong here: what is
-compared.
+Belongs here: which day that is, what its tables hold by hash, where its rows lie, and the record of it in a stage, so that
+the gate compares with the rows that the build compared with. Does not belong here: what is compared.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rebalance_ledger.warehouse.errors import NoWarehouseError
+from rebalance_ledger.tables import OWNERSHIP_DRIFT, QUARANTINED_GROUP, QUEUE_ASSIGNMENT
+from rebalance_ledger.tables.silver.consume_progress import CONSUME_PROGRESS
+from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
+from rebalance_ledger.warehouse.errors import NoWarehouseError, StagingError
+from rebalance_ledger.warehouse.records import BUILD_AGAIN, decoding, exists, read_record, write_record
 from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -16,7 +20,17 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import Warehouse
+    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
+    from rebalance_ledger.warehouse.staging import Build
+
+COMPARED_TABLES: Final[tuple[Table, ...]] = (
+    QUEUE_ASSIGNMENT,
+    CONSUMER_CONNECTION,
+    OWNERSHIP_DRIFT,
+    QUARANTINED_GROUP,
+    CONSUME_PROGRESS,
+)
+"""What a build reads of the earlier day; their hashes are in `publication.compared_content`."""
 
 
 class EarlierDay(NamedTuple):
@@ -66,3 +80,42 @@ def newest_earlier_day(
         tuple(f"{name}={content_hash}" for name, content_hash in hashes),
         {table: snapshot.published(table).file_uris([newest]) for table in read},
     )
+
+
+def write_baseline(warehouse: Warehouse, stage: StagingArea, earlier: EarlierDay) -> None:
+    """Record in a stage which files of the earlier day it was computed from, by their paths in the warehouse."""
+    root = f"{warehouse.root}/"
+    write_record(
+        stage.baseline,
+        {
+            table.qualified_name: [uri.removeprefix(root) for uri in uris]
+            for table, uris in earlier.files.items()
+        },
+    )
+
+
+def read_baseline(warehouse: Warehouse, stage: StagingArea, build: Build) -> EarlierDay | None:
+    """Return the earlier day that a stage was computed from, whatever was published since; None if there was none.
+
+    Raises:
+        StagingError: The record is missing or damaged, or `ledger maintain` has removed a file.
+    """
+    if build.baseline_ds is None:
+        return None
+    record = read_record(stage.baseline, BUILD_AGAIN)
+    if record is None:
+        raise StagingError(
+            f"The stage at {stage.root} has no record of the day that it was compared with, so another release computed it: "
+            f"{BUILD_AGAIN}."
+        )
+    with decoding(stage.baseline, BUILD_AGAIN):
+        files = {
+            table: tuple(f"{warehouse.root}/{path}" for path in record.texts(table.qualified_name))
+            for table in COMPARED_TABLES
+        }
+    for uri in (uri for uris in files.values() for uri in uris):
+        if not exists(uri):
+            raise StagingError(
+                f"{uri} is gone, with rows of {build.baseline_ds} that the stage at {stage.root} was compared with: {BUILD_AGAIN}."
+            )
+    return EarlierDay(build.baseline_ds, tuple(build.compared_content or ()), files)

@@ -1,6 +1,6 @@
 """The files of a stage and their hashes: what was judged is what is published.
 
-The build records every staged file before it measures the rows, the gate compares the files with that record and makes it
+The build records every staged file, the gate compares the files with that record before it measures them and makes it
 part of its verdict, and publication compares them once more. A hash of the bytes costs a tenth of what a hash of the rows
 costs, and equal bytes are equal rows.
 
@@ -22,10 +22,9 @@ import pyarrow.parquet as pq
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.errors import StagingError, one_line
-from rebalance_ledger.warehouse.records import exists
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rebalance_ledger.warehouse.layout import StagingArea
     from rebalance_ledger.warehouse.records import Record
@@ -57,10 +56,10 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class StagedTable:
-    """The files of one staged table, or of the measures of a stage.
+    """The files of one staged table, or of the offset files as the build read them.
 
     Attributes:
-        name: qualified name of the table, or the folder of the measures.
+        name: qualified name of the table, or the path of the folder below the stage.
         files: in the order of their names.
     """
 
@@ -94,25 +93,18 @@ class StagedTable:
         )
 
 
-def inventory_of_tables(stage: StagingArea) -> tuple[StagedTable, ...]:
-    """Return every staged table of a stage with its files.
+def inventory_of_stage(stage: StagingArea) -> tuple[StagedTable, ...]:
+    """Return all that is judged of a stage with its files: every staged table, and the offset files as the build read them.
 
     Raises:
         StagingError: a table is missing, or a file cannot be read as Parquet.
     """
-    return _inventory(
-        (table.qualified_name, stage.table(table)) for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
-    )
-
-
-def inventory_of_measures(stage: StagingArea) -> tuple[StagedTable, ...]:
-    """Return the measures of a stage, and those without the quarantined groups where there are any.
-
-    Raises:
-        StagingError: a file cannot be read as Parquet.
-    """
-    places = (stage.gate_metric, stage.gate_metric_without_quarantined)
-    return _inventory((place.rpartition("/")[2], place) for place in places if exists(place))
+    folders = {table.qualified_name: stage.table(table) for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
+    folders[stage.offset_readings.removeprefix(f"{stage.root}/")] = stage.offset_readings
+    with ThreadPoolExecutor(_READERS) as pool:
+        return tuple(
+            StagedTable(name, tuple(_staged_files(pool, folder))) for name, folder in folders.items()
+        )
 
 
 def refuse_changed(stage: StagingArea, recorded: Sequence[StagedTable]) -> None:
@@ -147,11 +139,6 @@ def _changes(pool: ThreadPoolExecutor, table: StagedTable, folder: str) -> Itera
     for name, sha256 in zip(names, hashes, strict=True):
         if sha256 != recorded[name].sha256:
             yield f"{table.name}/{name} has changed"
-
-
-def _inventory(folders: Iterable[tuple[str, str]]) -> tuple[StagedTable, ...]:
-    with ThreadPoolExecutor(_READERS) as pool:
-        return tuple(StagedTable(name, tuple(_staged_files(pool, folder))) for name, folder in folders)
 
 
 def _staged_files(pool: ThreadPoolExecutor, folder: str) -> Iterator[StagedFile]:

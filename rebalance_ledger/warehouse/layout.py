@@ -13,7 +13,7 @@ A warehouse is a folder or a place in an object store (`s3a://…`); this module
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from rebalance_ledger.storage.location import location_of
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rebalance_ledger.tables import Table
+
+
+OFFSET_READINGS: Final = "offset_reading"
+"""Name of the intermediate result with the offset files as the build read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +103,14 @@ class StagingArea:
         return f"{self.root}/intermediate/{name}"
 
     @property
-    def gate_metric(self) -> str:
-        """The numbers that the gate judges: expectation_id, observed, examples."""
-        return f"{self.root}/gate_metric"
+    def offset_readings(self) -> str:
+        """The offset files of broadcasting clients as the build read them; the gate reads them a second time."""
+        return self.work(OFFSET_READINGS)
 
     @property
-    def gate_metric_without_quarantined(self) -> str:
-        """The same of what remains without some groups; see `excluded_groups`."""
-        return f"{self.root}/gate_metric_without_quarantined"
-
-    @property
-    def excluded_groups(self) -> str:
-        """Which groups `gate_metric_without_quarantined` is without; a JSON file, there only if the rest was measured."""
-        return f"{self.root}/excluded_groups.json"
+    def baseline(self) -> str:
+        """The files of the earlier day that the build read; a JSON file, there only if there was such a day."""
+        return f"{self.root}/baseline.json"
 
     @property
     def gate_verdict(self) -> str:

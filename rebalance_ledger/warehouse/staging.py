@@ -23,17 +23,15 @@ import shutil
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
-from rebalance_ledger.warehouse.errors import StagingError, one_line
-from rebalance_ledger.warehouse.inventory import StagedTable, inventory_of_measures, refuse_changed
+from rebalance_ledger.warehouse.errors import StagingError
+from rebalance_ledger.warehouse.inventory import StagedTable, refuse_changed
 from rebalance_ledger.warehouse.records import (
     BUILD_AGAIN,
     GATE_AGAIN,
@@ -45,7 +43,7 @@ from rebalance_ledger.warehouse.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import date
 
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
@@ -92,18 +90,6 @@ class JudgedStage:
     inventory: tuple[StagedTable, ...]
 
 
-class Rest(NamedTuple):
-    """What was measured of a stage without some groups.
-
-    Attributes:
-        excluded_groups: the groups, sorted.
-        measures: as `read_measures` gives them of the whole stage.
-    """
-
-    excluded_groups: tuple[str, ...]
-    measures: list[dict[str, Any]]
-
-
 @contextmanager
 def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[StagingArea]:
     """A stage for one computation of a day, which no other computation touches.
@@ -139,12 +125,11 @@ def finish(
         warehouse: where the stage is.
         cluster: of the day.
         ds: the day.
-        stage: the stage, with its measures.
+        stage: the stage.
         build: what it was computed from.
-        staged: its tables as they were before they were measured (`inventory_of_tables`).
+        staged: its files (`inventory_of_stage`).
     """
-    inventory = (*staged, *inventory_of_measures(stage))
-    write_record(stage.inventory, {"tables": [table.document() for table in inventory]})
+    write_record(stage.inventory, {"tables": [table.document() for table in staged]})
     write_record(stage.build, asdict(build))
     write_record(f"{warehouse.attempts(cluster, ds)}/{_NEWEST}", {"attempt": stage.attempt})
 
@@ -201,39 +186,6 @@ def _read_inventory(stage: StagingArea) -> tuple[StagedTable, ...]:
         )
     with decoding(stage.inventory, BUILD_AGAIN):
         return tuple(StagedTable.of(table) for table in record.records("tables"))
-
-
-def read_measures(stage: StagingArea) -> list[dict[str, Any]]:
-    """Return the numbers that the gate judges, of a whole stage: expectation_id, observed, examples, offenders."""
-    return _read_rows(stage.gate_metric)
-
-
-def write_excluded_groups(stage: StagingArea, groups: Iterable[str]) -> None:
-    """Record without which groups a stage was measured again."""
-    write_record(stage.excluded_groups, {"consumer_groups": sorted(groups)})
-
-
-def read_rest(stage: StagingArea) -> Rest | None:
-    """What was measured of a stage without some groups; None where the whole of it alone was."""
-    record = read_record(stage.excluded_groups, BUILD_AGAIN)
-    if record is None:
-        return None
-    with decoding(stage.excluded_groups, BUILD_AGAIN):
-        groups = tuple(record.texts("consumer_groups"))
-    return Rest(groups, _read_rows(stage.gate_metric_without_quarantined))
-
-
-def _read_rows(place: str) -> list[dict[str, Any]]:
-    file_system, path = file_system_of(place)
-    try:
-        rows: list[dict[str, Any]] = (
-            pads.dataset(path, format="parquet", filesystem=file_system).to_table().to_pylist()
-        )
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise StagingError(
-            f"The measures at {place} cannot be read ({one_line(str(error))}): {BUILD_AGAIN}."
-        ) from error
-    return rows
 
 
 def write_verdict(

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from rebalance_ledger.exports.contract import KIND_BY_NAME
+from rebalance_ledger.exports.contract import KIND_BY_NAME, OFFSET_FILE_KIND
 from rebalance_ledger.rocketmq.offset_files.outcome import OUTCOME_NAMES, Offsets, Outcome
 from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
@@ -33,21 +33,14 @@ if TYPE_CHECKING:
     from rebalance_ledger.exports.catalog import EarlierExport
     from rebalance_ledger.exports.manifest import Manifest
 
-OFFSET_FILE_KIND: Final = "offset_file"
 FILES: Final = ("host", "client_id", "consumer_group")
 """Whose files they are: a pair of files, main and `.bak`, for each."""
-
-LOOK_BACK_EXPORTS: Final = 3
-"""How many earlier exports are searched for a client's files: a host that did not land for longer has no earlier day."""
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Larger files are not read. This is room for 150,000 queues."""
 
 MOST_KEPT_BYTES: Final = 256 * 1024
 """Larger files are not kept for the gate, which reads the others a second time."""
-
-READINGS: Final = "offset_reading"
-"""Name of the intermediate result."""
 
 SIDES: Final = ("main", "bak")
 

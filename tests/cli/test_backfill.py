@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from rebalance_ledger.pipeline.steps import Day
+    from rebalance_ledger.pipeline.day import Day
     from rebalance_ledger.warehouse.layout import Warehouse
 
 

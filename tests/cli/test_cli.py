@@ -7,29 +7,26 @@ import re
 import subprocess
 import sys
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from rebalance_ledger.cli.day_run import print_problems
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.steps import Day, SetUpMissingError
-from rebalance_ledger.tables import ALL_TABLES
-from rebalance_ledger.warehouse.arrow_schema import arrow_schema
-from rebalance_ledger.warehouse.inventory import inventory_of_tables
+from rebalance_ledger.pipeline.day import Day
+from rebalance_ledger.pipeline.steps import SetUpMissingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.query import query
-from rebalance_ledger.warehouse.staging import Build, finish, write_verdict
+from rebalance_ledger.warehouse.staging import write_verdict
 from tests.support.command_line import ledger
 from tests.support.computed_days import ROOT, asked, newest
 from tests.support.export_builder import ExportBuilder
+from tests.support.staging_fixtures import stage_day_of_export
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 CLUSTER, DS = "shop-test", date(2026, 11, 16)
 
@@ -380,19 +377,10 @@ def test_the_place_of_the_warehouse_may_stand_in_the_environment(
 
 
 @pytest.fixture
-def staged(tmp_path: Path) -> Day:
-    """A stage as the build leaves it, of no rows and no numbers."""
+def staged(sealed: Path, tmp_path: Path) -> Day:
+    """A stage of no rows as the build leaves it, of an export that has some."""
     day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
-    stage = day.warehouse.stage(CLUSTER, DS, "only")
-    numbers = pa.schema(
-        [("expectation_id", pa.string()), ("observed", pa.float64()), ("examples", pa.list_(pa.string()))]
-    )
-    parts = {stage.table(table): arrow_schema(table).empty_table() for table in ALL_TABLES}
-    for place, rows in {**parts, stage.gate_metric: numbers.empty_table()}.items():
-        Path(place).mkdir(parents=True)
-        pq.write_table(rows, f"{place}/part.parquet")
-        Path(place, "_SUCCESS").touch()
-    finish(day.warehouse, CLUSTER, DS, stage, Build("run-1", "m", "s", "c"), inventory_of_tables(stage))
+    stage_day_of_export(day.warehouse, sealed)
     return day
 
 
@@ -404,16 +392,18 @@ def stage_command(day: Day, name: str) -> int:
 def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
     staged: Day, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    capsys.readouterr()
+
     assert stage_command(staged, "gate") == 3
 
     told = capsys.readouterr()
-    assert told.out == ""
+    assert re.fullmatch(r"metrics of the gate: \d+\.\d s\n", told.out)
     assert told.err.startswith("The gate refused this day: ")
-    assert "gold.queue_assignment fails queue_assignment.one_owner" in told.err
+    assert "silver.topic_route fails " in told.err
     assert asked(
         staged.warehouse,
-        "SELECT count(*) > 0, bool_and(outcome IN ('failed', 'skipped')) FROM quarantine.gate_result",
-    ) == [(True, True)]
+        "SELECT bool_or(NOT is_success), count(DISTINCT run_id) FROM quarantine.gate_result",
+    ) == [(True, 1)]
     assert stage_command(staged, "publish") == 2
     assert "The gate refused the stage" in capsys.readouterr().err
 
@@ -436,6 +426,7 @@ def test_the_problems_of_a_day_are_those_of_its_cluster(
 
 def test_an_accepted_stage_is_published_once(staged: Day, capsys: pytest.CaptureFixture[str]) -> None:
     write_verdict(staged.warehouse, CLUSTER, DS, newest(staged), "passed", [])
+    capsys.readouterr()
 
     assert stage_command(staged, "publish") == 0
     assert capsys.readouterr().out.startswith("Published run run-1; ")

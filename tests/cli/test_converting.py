@@ -16,7 +16,7 @@ from rebalance_ledger.collectors.mqadmin_transcript import read_transcript
 from rebalance_ledger.collectors.offline import Sources, convert
 from rebalance_ledger.exports.writer import ExportWriter
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.command_line import ledger
 from tests.support.computed_days import ROOT, Row, compute, newest, staged_rows

@@ -17,9 +17,9 @@ from rebalance_ledger.cli.day_worker import Text
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
 from rebalance_ledger.exports.manifest import seal
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.day_workers import RECORD_MARK, DayWorker, WorkerLimits
 from rebalance_ledger.pipeline.processes import is_alive
-from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.conftest import SAMPLE_DAYS

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql.functions import lit
 
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.steps import Day, RefusedError
+from rebalance_ledger.pipeline.steps import RefusedError
 from rebalance_ledger.tables import TABLES_OF_GROUPS
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import judged_stage
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from rebalance_ledger.pipeline.day import Day
 
 # Slow: days are computed.
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly]

@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from expectations.measurement import GateDatabase, gate_database
 from expectations.suites.all_suites import EXPECTATIONS
 from expectations.suites.judged_columns import judges_by_column
 from expectations.suites.metrics import METRIC_STATEMENTS
-from rebalance_ledger.exports.catalog import earlier_exports
-from rebalance_ledger.exports.manifest import export_directory, load_manifest
+from rebalance_ledger.pipeline.gate_input import sources_of
+from rebalance_ledger.pipeline.gate_metrics import gate_database_of, show_tables
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-from rebalance_ledger.warehouse.baseline import newest_earlier_day
 from rebalance_ledger.warehouse.publish import staged_rows as staged_dataset
-from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
-from spark_jobs.baseline import COMPARED_TABLES
-from spark_jobs.gate_metrics import show_day, show_tables
-from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS
+from rebalance_ledger.warehouse.staging import read_build
 from tests.support.computed_days import newest, sample_day, staged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from expectations.measurement import GateDatabase
     from rebalance_ledger.tables import Column, Table
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
@@ -76,16 +72,9 @@ MOST_ROWS = 3
 class Judged:
     """A staged day in the database in which the gate measures it."""
 
-    def __init__(self, database: GateDatabase, warehouse: Warehouse) -> None:
-        day = sample_day(DAY, warehouse)
+    def __init__(self, database: GateDatabase, stage: StagingArea) -> None:
         self.database = database
-        self.stage: StagingArea = newest(day)
-        directory = export_directory(day.exports, day.cluster, day.ds)
-        earlier = earlier_exports(day.exports, day.cluster, DAY, most=LOOK_BACK_EXPORTS)
-        before = newest_earlier_day(warehouse, day.cluster, DAY, COMPARED_TABLES)
-        assert before is not None
-        assert before.ds == DAY_BEFORE
-        show_day(database, self.stage, load_manifest(directory), earlier, before, day.settings)
+        self.stage = stage
         show_tables(database, self.stage)
         for table in TABLES.values():
             database.show(f"staged_{table.name}", staged_dataset(self.stage, table))
@@ -152,8 +141,13 @@ def another(column: Column) -> str:
 
 @pytest.fixture(scope="module")
 def judged(sample_warehouse: Warehouse) -> Iterator[Judged]:
-    with gate_database(SANDBOX_CONFIG, [sample_warehouse.root]) as database:
-        yield Judged(database, sample_warehouse)
+    day = sample_day(DAY, sample_warehouse)
+    stage = newest(day)
+    sources = sources_of(day, stage, read_build(stage))
+    assert sources.before is not None
+    assert sources.before.ds == DAY_BEFORE
+    with gate_database_of(stage, sources) as database:
+        yield Judged(database, stage)
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from test_altered_columns import as_it_is, with_another_value
 
-from expectations.measurement import GateDatabase, gate_database
+from expectations.measurement import gate_database
 from expectations.suites import broadcast_sources
 from expectations.suites.metrics import METRIC_STATEMENTS
-from rebalance_ledger.exports.catalog import earlier_exports
-from rebalance_ledger.exports.manifest import export_directory, load_manifest
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
+from rebalance_ledger.pipeline.gate_input import sources_of
+from rebalance_ledger.pipeline.gate_metrics import OFFSET_FILES_QUERY, gate_database_of, show_tables
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import staged_rows
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
-from spark_jobs.gate_metrics import OFFSET_FILES_QUERY, show_day, show_tables
-from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS
+from rebalance_ledger.warehouse.staging import read_build
 from tests.spark_jobs.test_broadcast_offsets import day, earlier_day
 from tests.support.computed_days import compute, newest
 from tests.support.export_builder import DS
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
+
+    from expectations.measurement import GateDatabase
+    from rebalance_ledger.warehouse.layout import StagingArea
 
 pytestmark = pytest.mark.spark
 
@@ -94,16 +96,8 @@ GROUPS: Final[dict[str, str]] = {
 class ComputedDay:
     """A staged day in the database in which the gate measures it."""
 
-    def __init__(self, database: GateDatabase, spark: SparkSession, folder: Path) -> None:
-        earlier_day().seal(folder / "exports")
-        day().seal(folder / "exports")
-        computed = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
-        compute(spark, computed)
-        stage = newest(computed)
+    def __init__(self, database: GateDatabase, stage: StagingArea) -> None:
         self.database = database
-        manifest = load_manifest(export_directory(computed.exports, "shop-test", DS))
-        earlier = earlier_exports(folder / "exports", "shop-test", DS, most=LOOK_BACK_EXPORTS)
-        show_day(database, stage, manifest, earlier, None, computed.settings)
         show_tables(database, stage)
         for table in TABLES.values():
             database.show(f"staged_{table.name}", staged_rows(stage, table))
@@ -121,8 +115,13 @@ class ComputedDay:
 @pytest.fixture(scope="module")
 def computed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComputedDay]:
     folder = tmp_path_factory.mktemp("broadcast_sources")
-    with gate_database(SANDBOX_CONFIG, [str(folder)]) as database:
-        yield ComputedDay(database, spark, folder)
+    earlier_day().seal(folder / "exports")
+    day().seal(folder / "exports")
+    of_test = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
+    compute(spark, of_test)
+    stage = newest(of_test)
+    with gate_database_of(stage, sources_of(of_test, stage, read_build(stage))) as database:
+        yield ComputedDay(database, stage)
 
 
 @pytest.fixture(scope="module")

@@ -30,12 +30,18 @@ IN_THE_BUILD = [
     Strike(_WRITE, 18, "after"),
     Strike("spark_jobs.build:write_work", 2, "before"),
     Strike(_WRITE, _STAGED_TABLE_COUNT, "within"),
-    Strike("spark_jobs.build:write_metrics", 1, "before"),
-    Strike("spark_jobs.build:write_metrics", 1, "after"),
+    Strike("spark_jobs.build:inventory_of_stage", 1, "before"),
+    Strike("spark_jobs.build:inventory_of_stage", 1, "after"),
     Strike(_POINTER, 1, "after"),
     Strike(_POINTER, 2, "after"),
 ]
-IN_THE_GATE = [Strike(_POINTER, 1, "before"), Strike(_POINTER, 1, "after"), Strike(_POINTER, 2, "after")]
+IN_THE_GATE = [
+    Strike("rebalance_ledger.pipeline.gate_input:measure", 1, "before"),
+    Strike("rebalance_ledger.pipeline.gate_input:measure", 1, "after"),
+    Strike(_POINTER, 1, "before"),
+    Strike(_POINTER, 1, "after"),
+    Strike(_POINTER, 2, "after"),
+]
 AFTER_THE_PUBLICATION = [
     Strike("rebalance_ledger.warehouse.publish:_record", 1, "after"),
     Strike("rebalance_ledger.warehouse.commits:checkpoint_if_due", 2, "after"),

@@ -13,9 +13,10 @@ from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.maintenance import RetentionPolicy, maintain
 from rebalance_ledger.warehouse.pages import PageReader
 from tests.support.airflow_home import airflow_home
+from tests.support.export_builder import ExportBuilder
 from tests.support.published_sample import publish_shop_days
 from tests.support.served_pages import Request, Served, serve
-from tests.support.staging_fixtures import MONDAY, stage_measured_day
+from tests.support.staging_fixtures import MONDAY, stage_day_of_export
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,10 +31,19 @@ KILLED = -9
 
 
 @pytest.fixture
-def warehouse(in_store: str, tmp_path: Path) -> Warehouse:
+def export(tmp_path: Path) -> Path:
+    """The export of a day with one group."""
+    of_day = ExportBuilder("shop", MONDAY)
+    of_day.route("orders", {"a": 2})
+    of_day.group("g", ["orders"], ["c1"], "a")
+    return of_day.seal(tmp_path / "exports")
+
+
+@pytest.fixture
+def warehouse(in_store: str, tmp_path: Path, export: Path) -> Warehouse:
     """A warehouse in the store: a day that waits for the gate, and published days."""
     folder = tmp_path / "warehouse"
-    stage_measured_day(Warehouse.at(str(folder)), {"queue_assignment.one_owner": 2.0})
+    stage_day_of_export(Warehouse.at(str(folder)), export)
     publish_shop_days(folder)
     warehouse = Warehouse.at(f"{in_store}/{tmp_path.name}")
     for file in folder.rglob("*"):
@@ -67,9 +77,10 @@ def served(store: Store, warehouse: Warehouse, folder: Path, *requests: Request,
 
 @pytest.mark.parametrize("keys", ["connection", "files"])
 def test_airflow_serves_the_pages_of_the_store(
-    ledger: Ledger, store: Store, warehouse: Warehouse, tmp_path: Path, keys: str
+    ledger: Ledger, store: Store, warehouse: Warehouse, export: Path, tmp_path: Path, keys: str
 ) -> None:
-    refusal = ledger("step", "gate", *JUDGED, f"--warehouse={warehouse.root}", ends_with=3)
+    places = (f"--exports={export.parents[1]}", f"--warehouse={warehouse.root}")
+    refusal = ledger("step", "gate", *JUDGED, *places, ends_with=3)
     report = ledger("step", "report", *PUBLISHED, f"--warehouse={warehouse.root}")
     shown = ledger("gate", "show", *JUDGED, f"--warehouse={warehouse.root}")
     first_page = f"{warehouse.root}/data_docs/shop/{MONDAY}/index.html"
@@ -116,9 +127,9 @@ def test_airflow_serves_the_pages_of_the_store(
 
 
 def test_a_gate_that_is_killed_among_its_pages_leaves_no_first_page_and_the_next_gate_writes_all(
-    ledger: Ledger, warehouse: Warehouse
+    ledger: Ledger, warehouse: Warehouse, export: Path
 ) -> None:
-    gate = ("step", "gate", *JUDGED, f"--warehouse={warehouse.root}")
+    gate = ("step", "gate", *JUDGED, f"--exports={export.parents[1]}", f"--warehouse={warehouse.root}")
     reader = PageReader(warehouse.root)
     ledger(*gate, ends_with=3)
     whole = sorted(ObjectPath.of(warehouse.pages("shop", MONDAY)).files())

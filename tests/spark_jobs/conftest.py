@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.computed_days import compute
 from tests.support.edge_case_cluster import CLUSTER, OddCluster

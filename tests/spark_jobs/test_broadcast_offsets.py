@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.warehouse.identity import RunIdentity
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import read_build

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.computed_days import compute, newest, staged_rows
 from tests.support.export_builder import DS, ExportBuilder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.computed_days import asked, compute_and_publish
 from tools.simulated_cluster import Layout, Size, generate

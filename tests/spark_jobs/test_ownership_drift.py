@@ -8,7 +8,7 @@ import pytest
 
 from expectations.suites import thresholds
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from spark_jobs.gold import ownership_drift
 from tests.support.computed_days import compute, newest, staged_rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.computed_days import compute, compute_and_publish, newest, staged_rows

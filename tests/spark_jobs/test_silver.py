@@ -19,7 +19,7 @@ from tests.support.edge_case_cluster import OddCluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rebalance_ledger.pipeline.steps import Day
+    from rebalance_ledger.pipeline.day import Day
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from rebalance_ledger.pipeline import steps
 from tests.support.computed_days import newest, staged_rows
 
 if TYPE_CHECKING:
-    from rebalance_ledger.pipeline.steps import Day
+    from rebalance_ledger.pipeline.day import Day
     from rebalance_ledger.warehouse.layout import StagingArea
 
 pytestmark = pytest.mark.spark

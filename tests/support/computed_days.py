@@ -10,7 +10,7 @@ import pyarrow.dataset as pads
 from deltalake import DeltaTable
 
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.tables import ALL_TABLES
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.layout import Warehouse

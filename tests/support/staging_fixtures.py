@@ -10,13 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from expectations.suites.all_suites import EXPECTATIONS
+from rebalance_ledger.exports.manifest import load_manifest
+from rebalance_ledger.pipeline import gate_input
+from rebalance_ledger.pipeline.gate_input import GateInput
+from rebalance_ledger.settings import ClusterSettings
 from rebalance_ledger.tables import ALL_TABLES, COMPUTED_GOLD_TABLES, SILVER_TABLES, Table
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
-from rebalance_ledger.warehouse.inventory import inventory_of_tables
-from rebalance_ledger.warehouse.staging import Build, finish, newest_stage, read_build, write_verdict
+from rebalance_ledger.warehouse.inventory import inventory_of_stage
+from rebalance_ledger.warehouse.staging import Build, finish, read_build, write_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pytest
 
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
@@ -27,23 +33,14 @@ Row = dict[str, Any]
 
 _FILLED_IN: dict[str, Any] = {"string": "", "int": 0, "bigint": 0, "boolean": False, "array<string>": []}
 
-_SUBJECT = pa.struct(
+_OFFSET_READING = pa.schema(
     [
-        ("consumer_group", pa.string()),
-        ("topic", pa.string()),
-        ("broker_name", pa.string()),
-        ("amount", pa.float64()),
-        ("examples", pa.list_(pa.string())),
+        *((name, pa.string()) for name in ("host", "client_id", "consumer_group", "role")),
+        ("moment", pa.int32()),
+        *((name, pa.binary()) for name in ("main_content", "bak_content")),
     ]
 )
-_METRICS = pa.schema(
-    [
-        ("expectation_id", pa.string()),
-        ("observed", pa.float64()),
-        ("examples", pa.list_(pa.string())),
-        ("offenders", pa.list_(_SUBJECT)),
-    ]
-)
+"""What the gate reads of the offset files that the build has read."""
 
 
 def owner(queue_id: int, client_id: str | None) -> Row:
@@ -121,8 +118,9 @@ def stage_day(
     stage = warehouse.stage(cluster, ds, attempt)
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         write_staged(stage.table(table), table, cluster, ds, rows_of.get(table.name, []))
+    _write(stage.offset_readings, _OFFSET_READING.empty_table())
     usual = {"run_id": run_id, "manifest_sha256": "m", "settings_sha256": "s", "code_version": "c"}
-    finish(warehouse, cluster, ds, stage, Build(**usual | (build or {})), inventory_of_tables(stage))
+    finish(warehouse, cluster, ds, stage, Build(**usual | (build or {})), inventory_of_stage(stage))
     if verdict is None:
         Path(stage.gate_verdict).unlink(missing_ok=True)
     else:
@@ -130,12 +128,21 @@ def stage_day(
         write_verdict(warehouse, cluster, ds, stage, verdict, [result(run_id=run_id)], quarantined)
 
 
+def stage_day_of_export(warehouse: Warehouse, directory: Path, **rows_of: list[Row]) -> None:
+    """Stage a day for the gate, as if these rows had been computed from a sealed export."""
+    manifest = load_manifest(directory)
+    build = {"manifest_sha256": manifest.sha256, "settings_sha256": ClusterSettings().sha256}
+    stage_day(warehouse, manifest.ds, manifest.cluster, verdict=None, build=build, **rows_of)
+
+
 def stage_measured_day(
-    warehouse: Warehouse, violations: Mapping[str, float | None], run_id: str = "run-1"
+    monkeypatch: pytest.MonkeyPatch,
+    warehouse: Warehouse,
+    violations: Mapping[str, float | None],
+    run_id: str = "run-1",
 ) -> None:
-    """Stage Monday for the gate with these numbers of violations; None leaves an expectation unmeasured."""
+    """Stage Monday and let the gate find these numbers of violations; None leaves an expectation unmeasured."""
     stage_day(warehouse, MONDAY, run_id=run_id, verdict=None, attempt=run_id, queue_assignment=owners("c1"))
-    area = newest_stage(warehouse, "shop", MONDAY)
     numbers: dict[str, float | None] = {
         name: expectation.threshold_min or 0.0
         for name, expectation in EXPECTATIONS.items()
@@ -151,13 +158,12 @@ def stage_measured_day(
         for name, observed in numbers.items()
         if observed is not None
     ]
-    _write(area.gate_metric, pa.Table.from_pylist(rows, schema=_METRICS))
-    record_again(warehouse, "shop", MONDAY, area)
+    monkeypatch.setattr(gate_input, "measured_day", lambda *_: GateInput(rows, None))
 
 
 def record_again(warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea) -> None:
     """Record the files of a stage as they are now, as if the build had written them so."""
-    finish(warehouse, cluster, ds, stage, read_build(stage), inventory_of_tables(stage))
+    finish(warehouse, cluster, ds, stage, read_build(stage), inventory_of_stage(stage))
 
 
 def write_staged(place: str, table: Table, cluster: str, ds: date, rows: list[Row]) -> None:

@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql.functions import col, lit
 
 from rebalance_ledger.pipeline.backfill import NO_EXPORT, DayOutcome, backfill
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.outdated import stale_days
-from rebalance_ledger.pipeline.steps import Day
 from rebalance_ledger.warehouse.fingerprint import TableDay, fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from spark_jobs import build as build_module

@@ -38,9 +38,9 @@ def approve(warehouse: Warehouse, *options: str, name: str = "ana", reason: str 
 
 
 def test_an_approved_day_is_published_with_name_and_reason(
-    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
+    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
     assert day_command(warehouse, "step", "gate") == REFUSED
     assert day_command(warehouse, "step", "publish") == BAD_INPUT
 
@@ -64,8 +64,10 @@ def test_an_approved_day_is_published_with_name_and_reason(
     assert "Approved by ana: two racks, ticket 7 &lt;b&gt;." in text
 
 
-def test_the_same_computation_is_accepted_again_and_no_other(warehouse: Warehouse) -> None:
-    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
+def test_the_same_computation_is_accepted_again_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse
+) -> None:
+    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
     day_command(warehouse, "step", "gate")
     approve(warehouse)
     day_command(warehouse, "step", "gate")
@@ -76,17 +78,19 @@ def test_the_same_computation_is_accepted_again_and_no_other(warehouse: Warehous
     assert day_command(warehouse, "step", "publish") == 0
     assert asked(warehouse, "SELECT * FROM gate_result ORDER BY expectation_id") == published
 
-    stage_measured_day(warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
+    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
     assert day_command(warehouse, "step", "gate") == REFUSED
     assert asked(warehouse, "SELECT DISTINCT run_id FROM gate_result") == [("run-1",)]
 
 
-def test_what_fails_besides_the_approved_still_refuses_the_day(warehouse: Warehouse) -> None:
-    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
+def test_what_fails_besides_the_approved_still_refuses_the_day(
+    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse
+) -> None:
+    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
     day_command(warehouse, "step", "gate")
     approve(warehouse)
 
-    stage_measured_day(warehouse, {TWO_OWNERS: 2.0, STRANGER: 1.0})
+    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0, STRANGER: 1.0})
 
     assert day_command(warehouse, "step", "gate") == REFUSED
     assert asked(warehouse, "SELECT DISTINCT approved_by FROM quarantine.gate_result") == [(None,)]
@@ -106,13 +110,14 @@ def test_what_fails_besides_the_approved_still_refuses_the_day(warehouse: Wareho
     ],
 )
 def test_what_cannot_be_approved_is_a_sentence_and_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
     warehouse: Warehouse,
     capsys: pytest.CaptureFixture[str],
     violations: dict[str, float | None],
     options: tuple[str, ...],
     sentence: str,
 ) -> None:
-    stage_measured_day(warehouse, violations)
+    stage_measured_day(monkeypatch, warehouse, violations)
     day_command(warehouse, "step", "gate")
     capsys.readouterr()
 
@@ -132,18 +137,20 @@ def test_a_day_that_was_not_judged_cannot_be_approved(
 
 
 def test_a_computation_after_the_refusal_is_judged_first(
-    warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
+    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
     day_command(warehouse, "step", "gate")
-    stage_measured_day(warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
+    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
 
     assert approve(warehouse) == BAD_INPUT
     assert "was computed again after the refusal" in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_a_damaged_approval_is_a_sentence(warehouse: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
-    stage_measured_day(warehouse, {TWO_OWNERS: 2.0})
+def test_a_damaged_approval_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
     day_command(warehouse, "step", "gate")
     approve(warehouse)
     file = Path(warehouse.approval("shop", MONDAY))

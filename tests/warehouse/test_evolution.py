@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rebalance_ledger.exports.manifest import verify
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.tables import ALL_TABLES, FINDING, QUEUE_ASSIGNMENT, Column, Table
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse import publish as publish_module

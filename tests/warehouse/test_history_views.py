@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rebalance_ledger.exports.catalog import LOOK_BACK_EXPORTS
 from rebalance_ledger.tables import GATE_RESULT, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
 from rebalance_ledger.warehouse import commits
@@ -14,7 +15,6 @@ from rebalance_ledger.warehouse.baseline import newest_earlier_day
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.query import views
-from spark_jobs.silver.offset_file_snapshots import LOOK_BACK_EXPORTS
 from tests.support.command_line import ledger
 from tests.support.computed_days import asked
 from tests.support.staging_fixtures import held_queue, owner, stage_day

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.steps import Day
+from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.export_builder import ExportBuilder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from queue import SimpleQueue
 
-from spark_jobs.progress import LOGGER, heartbeat, logged
+from rebalance_ledger.progress import LOGGER, heartbeat, logged
 
 
 class Lines(logging.Handler):

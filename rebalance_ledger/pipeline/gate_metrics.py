@@ -1,7 +1,7 @@
-"""Measuring a staged day for the gate, over the files as they were written. No rows pass through Spark.
+"""Measuring a staged day for the gate: the files as they were written, beside what they were computed from.
 
-What belongs here: which rows the gate's statements are shown, and where their numbers are written. What does not: the statements
-(`expectations.suites`).
+What belongs here: which rows the gate's statements are shown. What does not: the statements (`expectations.suites`), and what follows from
+their numbers (`gate_input`).
 """
 
 from __future__ import annotations
@@ -10,45 +10,39 @@ import os
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
-from expectations.measurement import METRIC_SCHEMA, GateDatabase, gate_database
+from expectations.measurement import GateDatabase, gate_database
 from expectations.suites.configured_rule import CONFIGURED_RULE_SCHEMA, configured_rules
-from rebalance_ledger.exports.contract import KIND_BY_NAME
+from rebalance_ledger.exports.contract import KIND_BY_NAME, OFFSET_FILE_KIND
+from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import ObjectPath, is_object_store
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.baseline import COMPARED_TABLES
 from rebalance_ledger.warehouse.exclude_groups import without_groups
 from rebalance_ledger.warehouse.publish import staged_rows
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
-from rebalance_ledger.warehouse.staging import write_excluded_groups
-from spark_jobs.baseline import COMPARED_TABLES
-from spark_jobs.progress import logged
-from spark_jobs.silver.offset_file_snapshots import OFFSET_FILE_KIND, READINGS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from rebalance_ledger.exports.catalog import EarlierExport
-    from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.baseline import EarlierDay
     from rebalance_ledger.warehouse.layout import StagingArea
 
-EXPORT_LINES: Final = "export_line"
-"""Name of the intermediate result with the lines of the export's files of envelopes."""
-
 _LINE_SCHEMA: Final = pa.schema([("kind", pa.string()), ("value", pa.string())])
 _BATCH_BYTES: Final = 1024 * 1024
 """Text that a thread of the comparison with the export has at once; it needs about a hundred times as much memory."""
 _MEMORY_LIMIT: Final = "1200MB"
-"""Of the database; the driver's process has its own memory beside it."""
+"""Of the database; the process has its own memory beside it."""
 _MOST_THREADS: Final = 4
 """Of the database: its memory is shared by them."""
 OFFSET_FILES_QUERY: Final = """
@@ -57,64 +51,54 @@ FROM (SELECT *, unnest(['main', 'bak']) AS side, unnest([main_content, bak_conte
 WHERE content IS NOT NULL"""
 
 
-def write_metrics(
-    stage: StagingArea,
-    export_directory: Location,
-    manifest: Manifest,
-    earlier: Sequence[EarlierExport],
-    before: EarlierDay | None,
-    settings: ClusterSettings,
-) -> list[dict[str, Any]]:
-    """Measure the rows as they were written, write the numbers beside them, and return them.
+class Sources(NamedTuple):
+    """What a staged day was computed from, and is measured against.
 
-    Args:
-        stage: The staged day, with the intermediate results of its computation.
-        export_directory: The directory of its export.
-        manifest: The export's manifest.
+    Attributes:
+        export: The export of the day.
         earlier: The earlier exports whose offset files the day was compared with.
-        before: The earlier published day that the build read, if there is one.
+        before: The earlier published day that the build read; None if there was none.
         settings: The settings of the cluster.
+    """
+
+    export: EarlierExport
+    earlier: Sequence[EarlierExport]
+    before: EarlierDay | None
+    settings: ClusterSettings
+
+
+@contextmanager
+def gate_database_of(stage: StagingArea, sources: Sources) -> Iterator[GateDatabase]:
+    """Open a database that sees what the statements read beside the staged tables; `measure` shows it those.
+
+    It writes to a temporary folder what does not fit into its memory.
+    """
+    with TemporaryDirectory(prefix="rebalance-ledger-gate-") as folder:
+        lines = Path(folder, "export_line.parquet")
+        _write_lines(lines, sources.export)
+        config = {
+            **SANDBOX_CONFIG,
+            "temp_directory": folder,
+            "memory_limit": _MEMORY_LIMIT,
+            "threads": str(min(_MOST_THREADS, os.cpu_count() or 1)),
+        }
+        with gate_database(config, [folder, *_readable_folders(stage)]) as database:
+            database.show_files("export_line", [str(lines)])
+            _show_sources(database, stage, sources)
+            yield database
+
+
+def measure(
+    database: GateDatabase, stage: StagingArea, excluded_groups: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Measure a staged day without the rows of some groups.
 
     Returns:
         Rows of `expectations.measurement.METRIC_SCHEMA`.
     """
-    _write_lines(stage, export_directory, manifest)
-    with _database(stage) as database:
-        show_day(database, stage, manifest, earlier, before, settings)
-        return _measured(database, stage, (), stage.gate_metric)
-
-
-def write_metrics_without_quarantined(
-    stage: StagingArea,
-    manifest: Manifest,
-    earlier: Sequence[EarlierExport],
-    before: EarlierDay | None,
-    settings: ClusterSettings,
-    excluded_groups: Collection[str],
-) -> None:
-    """Measure the same rows once more as if some groups were not there, after `write_metrics`."""
-    with _database(stage) as database:
-        show_day(database, stage, manifest, earlier, before, settings)
-        _measured(database, stage, excluded_groups, stage.gate_metric_without_quarantined)
-    write_excluded_groups(stage, excluded_groups)
-
-
-@contextmanager
-def _database(stage: StagingArea) -> Iterator[GateDatabase]:
-    """Open a database that reads the stage, and writes to disk what does not fit into its memory."""
-    with (
-        TemporaryDirectory(prefix="rebalance-ledger-gate-") as folder,
-        gate_database(
-            {
-                **SANDBOX_CONFIG,
-                "temp_directory": folder,
-                "memory_limit": _MEMORY_LIMIT,
-                "threads": str(min(_MOST_THREADS, os.cpu_count() or 1)),
-            },
-            _readable_folders(stage),
-        ) as database,
-    ):
-        yield database
+    show_tables(database, stage, excluded_groups)
+    with logged("metrics of the gate"):
+        return database.metrics()
 
 
 def _readable_folders(stage: StagingArea) -> list[str]:
@@ -134,16 +118,6 @@ def _show_staged(database: GateDatabase, stage: StagingArea, name: str, rows: pa
         database.show(name, rows)
 
 
-def _measured(
-    database: GateDatabase, stage: StagingArea, excluded_groups: Collection[str], place: str
-) -> list[dict[str, Any]]:
-    show_tables(database, stage, excluded_groups)
-    rows = database.metrics(logged=logged)
-    with _writer(place, METRIC_SCHEMA) as writer:
-        writer.write_table(pa.Table.from_pylist(rows, schema=METRIC_SCHEMA))
-    return rows
-
-
 def show_tables(database: GateDatabase, stage: StagingArea, excluded_groups: Collection[str] = ()) -> None:
     """Show the staged tables without the rows of some groups."""
     groups = [{"consumer_group": group} for group in excluded_groups]
@@ -156,15 +130,8 @@ def show_tables(database: GateDatabase, stage: StagingArea, excluded_groups: Col
             _show_staged(database, stage, name, rows)
 
 
-def show_day(
-    database: GateDatabase,
-    stage: StagingArea,
-    manifest: Manifest,
-    earlier: Sequence[EarlierExport],
-    before: EarlierDay | None,
-    settings: ClusterSettings,
-) -> None:
-    """Show what the statements read beside the staged tables, after `write_metrics` has written the lines of the export."""
+def _show_sources(database: GateDatabase, stage: StagingArea, sources: Sources) -> None:
+    manifest, before = sources.export.manifest, sources.before
     for table in COMPARED_TABLES:
         schema = arrow_schema(table)
         files = before.files[table] if before else ()
@@ -189,14 +156,13 @@ def show_day(
             for file in manifest.envelope_files
         ],
     )
-    database.show_records("configured_rule", CONFIGURED_RULE_SCHEMA, configured_rules(settings))
-    _show_staged(database, stage, "export_line", _rows_of([stage.work(EXPORT_LINES)], _LINE_SCHEMA))
-    _show_offset_files(database, stage, earlier)
+    database.show_records("configured_rule", CONFIGURED_RULE_SCHEMA, configured_rules(sources.settings))
+    _show_offset_files(database, stage, sources.earlier)
 
 
 def _show_offset_files(database: GateDatabase, stage: StagingArea, earlier: Sequence[EarlierExport]) -> None:
     """Show the bytes of offset files, as the build read them, and the lines of the indexes of earlier exports."""
-    file_system, path = file_system_of(stage.work(READINGS))
+    file_system, path = file_system_of(stage.offset_readings)
     _show_staged(
         database, stage, "offset_reading", pads.dataset(path, format="parquet", filesystem=file_system)
     )
@@ -211,14 +177,6 @@ def _show_offset_files(database: GateDatabase, stage: StagingArea, earlier: Sequ
     database.show("earlier_index_line", pa.Table.from_pylist(lines, schema=schema))
 
 
-def _writer(folder: str, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open the one Parquet file of a folder."""
-    file_system, path = file_system_of(folder)
-    if not is_object_store(folder):
-        file_system.create_dir(path)
-    return pq.ParquetWriter(f"{path}/part-0.parquet", schema, filesystem=file_system)
-
-
 def _rows_of(places: Sequence[str], schema: pa.Schema) -> pads.Dataset:
     """Return the rows of Parquet files, or of a folder of them. Columns that a file does not have are null."""
     file_system, _ = file_system_of(places[0])
@@ -228,11 +186,11 @@ def _rows_of(places: Sequence[str], schema: pa.Schema) -> pads.Dataset:
     )
 
 
-def _write_lines(stage: StagingArea, export_directory: Location, manifest: Manifest) -> None:
+def _write_lines(place: Path, export: EarlierExport) -> None:
     """Write the lines of an export as Parquet: compressed, and read in batches."""
-    with _writer(stage.work(EXPORT_LINES), _LINE_SCHEMA) as writer:
-        for file in manifest.envelope_files:
-            for lines in _batches(_lines(export_directory / file.path)):
+    with pq.ParquetWriter(place, _LINE_SCHEMA) as writer:
+        for file in export.manifest.envelope_files:
+            for lines in _batches(_lines(export.directory / file.path)):
                 kinds = pa.array([file.kind] * len(lines), pa.string())
                 writer.write_batch(
                     pa.record_batch([kinds, pa.array(lines, pa.string())], schema=_LINE_SCHEMA)

@@ -1,4 +1,4 @@
-"""Progress of a build: one log record for each table and each of the gate's statements, and a heartbeat between them.
+"""Progress of a day: one log record for each table and for the gate's metrics, and a heartbeat between them.
 
 What belongs here: the logger, the form and the number of its records. What does not: how records are shown (`build.main`,
 `rebalance_ledger.cli.build_progress`).
@@ -11,9 +11,8 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
-from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 LOGGER: Final = logging.getLogger("rebalance_ledger.build")
 
-RECORD_COUNT: Final = len(SILVER_TABLES) + len(COMPUTED_GOLD_TABLES) + len(METRIC_STATEMENTS)
-"""Number of records of a day without quarantined groups; with them, each statement has a second record."""
+RECORD_COUNT: Final = len(SILVER_TABLES) + len(COMPUTED_GOLD_TABLES)
+"""Number of records of a build."""
 
 HEARTBEAT_INTERVAL_S: Final = 20.0
 
@@ -71,6 +70,19 @@ def logged(name: str) -> Iterator[Work]:
     rows = "" if work.row_count is None else f"{work.row_count} {'row' if work.row_count == 1 else 'rows'}, "
     LOGGER.info("%s: %s%.1f s", name, rows, time.monotonic() - begin)
     _registry.newest_record_s = time.monotonic()
+
+
+@contextmanager
+def logged_to(stream: IO[str]) -> Iterator[None]:
+    """Write the records to a stream, and to nothing else, for the time of the block."""
+    handler = logging.StreamHandler(stream)
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
 
 
 @contextmanager
