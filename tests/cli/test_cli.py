@@ -7,13 +7,14 @@ import re
 import subprocess
 import sys
 from datetime import date
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
 
 from rebalance_ledger.cli.day_run import print_problems
-from rebalance_ledger.pipeline import steps
+from rebalance_ledger.pipeline import gate_input, steps
 from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.steps import SetUpMissingError
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -26,7 +27,6 @@ from tests.support.staging_fixtures import stage_day_of_export
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 CLUSTER, DS = "shop-test", date(2026, 11, 16)
 
@@ -384,9 +384,9 @@ def staged(sealed: Path, tmp_path: Path) -> Day:
     return day
 
 
-def stage_command(day: Day, name: str) -> int:
+def stage_command(day: Day, name: str, *more: str) -> int:
     place = ("--cluster", day.cluster, "--ds", str(day.ds), "--warehouse", day.warehouse.root)
-    return ledger("step", name, *place, "--exports", str(day.exports))
+    return ledger("step", name, *place, "--exports", str(day.exports), *more)
 
 
 def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
@@ -406,6 +406,44 @@ def test_a_stage_that_the_gate_refuses_ends_with_3_and_the_reasons(
     ) == [(True, 1)]
     assert stage_command(staged, "publish") == 2
     assert "The gate refused the stage" in capsys.readouterr().err
+
+
+def test_a_stage_is_not_judged_by_another_export_or_other_strategy_settings_than_it_was_computed_from(
+    staged: Day, directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "ledger.yaml"
+    settings.write_text(f"clusters: {{{CLUSTER}: {{gate: {{quarantine_groups: true}}}}}}\n", encoding="utf-8")
+    assert stage_command(staged, "gate", f"--settings={settings}") == 3, "the gate's own part may change"
+    capsys.readouterr()
+    settings.write_text(
+        f"clusters: {{{CLUSTER}: {{groups: {{g: {{strategy: AVG_BY_CIRCLE}}}}}}}}\n", encoding="utf-8"
+    )
+    assert stage_command(staged, "gate", f"--settings={settings}") == 2
+    told = words(capsys.readouterr().err)
+    assert f"does not fit the settings of {CLUSTER}, now another: run the build of this day again." in told
+
+    change(directory)
+    assert ledger("exports", "seal", "--replace", str(directory)) == 0
+    capsys.readouterr()
+    assert stage_command(staged, "gate") == 2
+    told = words(capsys.readouterr().err)
+    assert f"does not fit the export at {directory}, now another: run the build of this day again." in told
+
+
+def test_an_export_that_changes_while_the_gate_reads_it_gives_no_verdict(
+    staged: Day, directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measure = gate_input.measure
+
+    def measure_while_it_changes(*of_day: Any) -> list[dict[str, Any]]:
+        change(directory)
+        return measure(*of_day)
+
+    monkeypatch.setattr(gate_input, "measure", measure_while_it_changes)
+
+    assert stage_command(staged, "gate") == 2
+    assert "nameserver_routes.jsonl" in capsys.readouterr().err
+    assert not Path(newest(staged).gate_verdict).exists()
 
 
 def test_the_problems_of_a_day_are_those_of_its_cluster(
