@@ -84,6 +84,7 @@ def cluster_ledger() -> None:
     )
     judged = GateOperator(
         task_id="gate",
+        execution_timeout=timedelta(hours=1),
         pool="ledger_build",
         weight_rule="absolute",
         priority_weight=2,

@@ -80,6 +80,7 @@ def queue_ledger_approval() -> None:
     gate = GateOperator(
         task_id="gate",
         cluster=CLUSTER,
+        execution_timeout=timedelta(hours=1),
         pool="ledger_build",
         weight_rule="absolute",
         priority_weight=2,

@@ -47,7 +47,7 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
         processes.close()
 
 
-@pytest.fixture(scope="module", params=["processes", "containers"])
+@pytest.fixture(scope="module", params=[pytest.param("processes", marks=pytest.mark.e2e), "containers"])
 def deployment(
     request: pytest.FixtureRequest,
     of_one_machine: list[str],  # first, so that it does not run beside what it is compared with

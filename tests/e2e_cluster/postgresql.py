@@ -1,18 +1,26 @@
-"""A PostgreSQL server on loopback, of the distribution's package, with a data folder that ends with the test."""
+"""A PostgreSQL server on loopback, of binaries that Maven Central has, with folders that end with the test."""
 
 from __future__ import annotations
 
+import io
 import os
+import platform
 import pwd
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from setup import system_packages
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from setup import java
+from setup.maven_jars import Pins
 from tests.real_cluster.processes import wait_until
 
 if TYPE_CHECKING:
@@ -21,7 +29,10 @@ if TYPE_CHECKING:
     from tests.real_cluster.processes import Processes, Started
 
 _START_SECONDS = 60
-_ACCOUNT = "postgres"  # of the package; the server will not run as root
+_ACCOUNT = "nobody"  # the server will not run as root
+_PINS: Final = Pins(Path(__file__).with_name("postgresql_jars.txt"))
+_SETS: Final = {"x86_64": "amd64", "aarch64": "arm64v8"}
+"""Processor -> the set of the pin file."""
 
 
 class PostgreSql:
@@ -37,7 +48,7 @@ class PostgreSql:
         self._folder = folder
         self._port = port
         self._user = _ACCOUNT if os.geteuid() == 0 else None
-        self._binaries = _binaries()
+        self._binaries = _unpacked(folder / "postgresql")
         secret = folder / "password"
         secret.write_text(password)
         if self._user:
@@ -56,16 +67,7 @@ class PostgreSql:
         ]
         subprocess.run(initdb, check=True, user=self._user, cwd=folder, stdout=subprocess.DEVNULL)
         self._server = self._started()
-        environment = {**os.environ, "PGPASSWORD": password}
-        create = [
-            self._binaries / "createdb",
-            "--host=127.0.0.1",
-            f"--port={port}",
-            "--username=airflow",
-            "--maintenance-db=postgres",
-            "airflow",
-        ]
-        wait_until(lambda: _complaint(create, environment), _START_SECONDS)
+        wait_until(lambda: _refusal_to_create_database(port, password), _START_SECONDS)
 
     @contextmanager
     def gone(self) -> Iterator[None]:
@@ -116,19 +118,24 @@ def postgresql(processes: Processes, port: int, password: str) -> Iterator[Postg
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _complaint(command: list[Path | str], environment: dict[str, str]) -> str | None:
-    answer = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
-    return answer.stderr.strip() if answer.returncode else None
+def _refusal_to_create_database(port: int, password: str) -> str | None:
+    """Create the database; return what the server says as long as it is not ready."""
+    server = make_conninfo(host="127.0.0.1", port=port, user="airflow", password=password, dbname="postgres")
+    try:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE airflow")
+    except psycopg.OperationalError as error:
+        return str(error)
+    return None
 
 
-def _binaries() -> Path:
-    """The folder of the newest server's programs; the distribution's package is installed if there is none."""
-    if not _installed():
-        system_packages.install(
-            "postgresql", why="Airflow's metadata is in PostgreSQL here, and there is none."
-        )
-    return _installed()[-1]
-
-
-def _installed() -> list[Path]:
-    return sorted(path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+def _unpacked(folder: Path) -> Path:
+    """Unpack the server into a folder, and return the folder of its programs."""
+    of_processor = _SETS[platform.machine()]
+    _PINS.ensure(java.ensure(), of_processor)
+    [jar] = _PINS.class_path(of_processor)
+    with zipfile.ZipFile(jar) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".txz")]
+        with tarfile.open(fileobj=io.BytesIO(archive.read(name))) as files:
+            files.extractall(folder, filter="data")
+    return folder / "bin"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import sys
 from typing import TYPE_CHECKING, Final
 
 import psutil
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
 
 TIMEOUT_S = 900
+RESTART_COUNT: Final = int(os.environ.get("LEDGER_TEST_RESTARTS", "2"))
 DAY = "2026-11-16"
 RUN = run_of(DAY)
 # Airflow takes five minutes to notice that a task is dead; the tests do not have to wait so long.
@@ -69,6 +72,46 @@ def test_a_day_that_is_computed_while_the_metadata_database_is_gone_is_published
             assert_published_once_and_as_without_airflow(project, tmp_path)
     finally:
         processes.close()
+
+
+def test_a_restart_under_load_costs_an_interrupted_build_one_try_and_nothing_else(tmp_path: Path) -> None:
+    """The next try waits for the heartbeats that are missing and for the delay between tries, a minute each."""
+    processes = Processes()
+    try:
+        for core in range(os.cpu_count() or 1):
+            (tmp_path / f"core-{core}").mkdir()
+            processes.start([sys.executable, "-c", "while True: pass"], tmp_path / f"core-{core}")
+        project = Project(tmp_path, **IMPATIENT)
+        interrupted = None
+        tries = []
+        for _ in range(RESTART_COUNT + 1):
+            with project.airflow() as server:
+                if interrupted is None:
+                    wait_until(project.api.knows_dag, 300)
+                    project.api.unpause()
+                else:
+                    tries.append(next_tries(project, interrupted))
+                    project.api.give_up(interrupted)
+                    wait_until(lambda: have_ended(descendants(server.pid, "spark_jobs/build.py")), TIMEOUT_S)
+                interrupted = project.api.trigger(DAY, force=True)
+                wait_for_the_computation(server)
+        assert tries == [{"verify_export": 1, "build": 2}] * RESTART_COUNT
+    finally:
+        processes.close()
+
+
+def next_tries(project: Project, run_id: str) -> dict[str, int]:
+    """The numbers of the tries of a run that was interrupted in its build, as soon as that is running again."""
+
+    def missing() -> str | None:
+        build = project.api.task(run_id, "build")
+        assert build["state"] not in {"failed", "success"}, project.api.why_failed(run_id)
+        is_again = build["state"] == "running" and build["try_number"] > 1
+        return None if is_again else f"the build is {build['state']} in try {build['try_number']}"
+
+    wait_until(missing, TIMEOUT_S)
+    started = (task for task in project.api.tasks(run_id) if task["state"] in {"success", "running"})
+    return {task["task_id"]: task["try_number"] for task in started}
 
 
 def scheduler_of(server: subprocess.Popen[str]) -> psutil.Process:

@@ -80,6 +80,10 @@ class AirflowApi:
         run_id: str = run["dag_run_id"]
         return run_id
 
+    def give_up(self, run_id: str) -> None:
+        """Mark a run as failed, which ends what it runs."""
+        self.ask("PATCH", f"dags/{DAG_ID}/dagRuns/{quote(run_id, safe='')}", {"state": "failed"})
+
     def announce_export(self, cluster: str, day: str) -> None:
         """Emit the event of a landed export, as an external collector does."""
         key = f"{cluster}|{day}"
