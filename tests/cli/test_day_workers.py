@@ -154,6 +154,14 @@ main()
 """
 
 
+def _name(process: psutil.Process) -> str:
+    """The name of a process; none if it has just ended."""
+    try:
+        return str(process.name())
+    except psutil.NoSuchProcess:
+        return ""
+
+
 @pytest.mark.spark
 def test_ctrl_c_ends_a_backfill_with_its_worker_and_jvm(tmp_path: Path) -> None:
     command = ("backfill", f"--cluster={CLUSTER}", f"--from={MONDAY}", f"--to={WEDNESDAY}")
@@ -162,7 +170,7 @@ def test_ctrl_c_ends_a_backfill_with_its_worker_and_jvm(tmp_path: Path) -> None:
         [sys.executable, "-c", _INTERRUPTIBLE, *command, *places], cwd=ROOT, stderr=subprocess.PIPE, text=True
     ) as process:
         family: list[psutil.Process] = []
-        while not any(child.name() == "java" for child in family):
+        while not any(_name(child) == "java" for child in family):
             assert process.poll() is None
             family = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGINT)
