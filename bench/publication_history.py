@@ -37,6 +37,7 @@ from rebalance_ledger.tables import (
 )
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.data_files import data_files
 from rebalance_ledger.warehouse.inventory import inventory_of_stage
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -230,7 +231,7 @@ def stage_rows(
         code_version="bench",
         baseline_ds=baseline_ds,
     )
-    finish(warehouse, cluster, ds, stage, build, inventory_of_stage(stage))
+    finish(warehouse, cluster, ds, stage, build, inventory_of_stage(stage, DayRows(cluster, ds)))
     write_verdict(warehouse, cluster, ds, stage, "passed", results)
 
 

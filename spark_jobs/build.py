@@ -38,6 +38,7 @@ from rebalance_ledger.tables import (
     SILVER_TABLES,
 )
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
+from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.identity import RunIdentity, code_version
 from rebalance_ledger.warehouse.inventory import inventory_of_stage
@@ -116,7 +117,7 @@ def build(
         check_unchanged(directory, manifest)
         if compared:
             write_baseline(warehouse, stage, compared)
-        inventory = inventory_of_stage(stage)
+        inventory = inventory_of_stage(stage, DayRows(cluster, ds))
         finish(warehouse, cluster, ds, stage, identity.build, inventory)
         write_result(run_id=identity.run_id, row_counts={table.name: table.row_count for table in inventory})
     return identity

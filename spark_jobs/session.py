@@ -62,6 +62,8 @@ def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")
+        # Staged files become those of the published tables, and Delta's timestamps are these.
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.execution.arrow.maxBytesPerBatch", _ARROW_BATCH)
         .config("spark.sql.broadcastTimeout", _BROADCAST_TIMEOUT_S)
     )

@@ -1,14 +1,17 @@
 """Writing a computed day to its stage.
 
-The stage is Parquet: it is written whole, read whole and thrown away, so a Delta log would only cost time (see
-docs/adr/0006). What readers see is Delta, and is written by `rebalance_ledger.warehouse.publish`.
+The stage is Parquet, so a Delta log would only cost time (see docs/adr/0006). Its files become those of the published Delta tables, which
+`rebalance_ledger.warehouse.publish` commits, so they are of sensible sizes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
 
 import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 
 from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.layout import StagingArea
+
+_MERGED_BYTES: Final = 16 * 1024 * 1024
 
 
 def write_tables(
@@ -42,10 +47,28 @@ def write_table(spark: SparkSession, stage: StagingArea, table: Table, rows: Dat
     columns = [column.name for column in table.all_columns]
     with logged(table.qualified_name) as work:
         rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
+        _merge_small_files(stage.table(table))
         file_system, path = file_system_of(stage.table(table))
         # From the footers of the files: no row is read.
         work.row_count = pads.dataset(path, format="parquet", filesystem=file_system).count_rows()
     return read_parquet(spark, spark_schema(table), stage.table(table))
+
+
+def _merge_small_files(folder: str) -> None:
+    """Write the rows of a folder into one file if there are few of them: each of Spark's tasks writes a file, however small."""
+    file_system, path = file_system_of(folder)
+    files = [
+        entry
+        for entry in file_system.get_file_info(pafs.FileSelector(path))
+        if entry.type == pafs.FileType.File and entry.extension == "parquet"
+    ]
+    if len(files) < 2 or sum(file.size for file in files) > _MERGED_BYTES:  # noqa: PLR2004  # one file is merged
+        return
+    places = [file.path for file in files]
+    rows = pads.dataset(places, format="parquet", filesystem=file_system).to_table()
+    pq.write_table(rows, f"{path}/part-merged-{uuid4()}.parquet", filesystem=file_system)
+    for place in places:
+        file_system.delete_file(place)
 
 
 def write_work(

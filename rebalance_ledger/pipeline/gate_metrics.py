@@ -26,8 +26,8 @@ from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES
 from rebalance_ledger.warehouse.exclude_groups import without_groups
-from rebalance_ledger.warehouse.publish import staged_rows
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
+from rebalance_ledger.warehouse.staged_files import staged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -39,7 +39,7 @@ class EarlierDay(NamedTuple):
     Attributes:
         ds: the day.
         content: for each table that was asked for, its qualified name, `=`, and the hash of the day's rows.
-        files: the Parquet files with the day's rows of each table; they do not hold cluster and ds.
+        files: the Parquet files with the day's rows of each table.
     """
 
     ds: date

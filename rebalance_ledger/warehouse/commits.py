@@ -46,6 +46,7 @@ from rebalance_ledger.warehouse.evolution import (
     refuse_other_types,
     written_schema,
 )
+from rebalance_ledger.warehouse.staged_files import StagedFiles, give_to_table, have_types_of, rows_of_files
 from rebalance_ledger.warehouse.state import State, definitions_hash, read_state, state_properties
 
 if TYPE_CHECKING:
@@ -163,7 +164,9 @@ class PublishedTables:
             rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
         return rows
 
-    def replace(self, table: Table, delta: DeltaTable | None, day: DayRows, rows: pads.Dataset) -> int:
+    def replace(
+        self, table: Table, delta: DeltaTable | None, day: DayRows, rows: pads.Dataset | StagedFiles
+    ) -> int:
         """Replace the day's rows in a table other than `publication`; return the new version."""
         place = self.warehouse.published(table)
         version = int(replace_day(delta, place, table, day, rows).version())
@@ -325,7 +328,7 @@ def replace_changed_tables(
     connection: duckdb.DuckDBPyConnection,
     tables: PublishedTables,
     day: DayRows,
-    rows_of: Mapping[Table, pads.Dataset],
+    rows_of: Mapping[Table, pads.Dataset | StagedFiles],
     ensure_held: EnsureHeld,
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Replace the day's rows in every table whose content differs.
@@ -340,7 +343,7 @@ def replace_changed_tables(
     changed: list[str] = []
     for table, rows in rows_of.items():
         name = table.qualified_name
-        content = content_of(connection, table, rows, day)
+        content = rows.content if isinstance(rows, StagedFiles) else content_of(connection, table, rows, day)
         previous_content = before.get(name)
         delta = None
         if previous_content is not None:
@@ -364,17 +367,19 @@ def replace_day(
     place: str,
     table: Table,
     day: DayRows,
-    rows: pads.Dataset,
+    rows: pads.Dataset | StagedFiles,
     properties: CommitProperties | None = None,
 ) -> DeltaTable:
     """Replace the day's rows in a Delta table and return the table at its new version.
+
+    Staged files become files of the table; other rows are written.
 
     Args:
         delta: The table at its newest version; None if it does not exist.
         place: Where it is, or is created.
         table: Its definition.
         day: The rows that are replaced.
-        rows: The day's rows from now on.
+        rows: The day's rows from now on. Files with other types than the table's are read and written.
         properties: What else the commit carries.
     """
     if delta is None:
@@ -387,6 +392,11 @@ def replace_day(
             description=description(table),
             storage_options=storage_options(place),
         )
+    if isinstance(rows, StagedFiles):
+        if have_types_of(rows, table):
+            _commit_files(delta, place, day, rows, properties)
+            return delta
+        rows = rows_of_files(rows, table)
     schema = written_schema(delta, table)
     write_deltalake(
         delta,
@@ -397,6 +407,30 @@ def replace_day(
         post_commithook_properties=NO_HOOKS,
     )
     return delta
+
+
+def _commit_files(
+    delta: DeltaTable, place: str, day: DayRows, files: StagedFiles, properties: CommitProperties | None
+) -> None:
+    """Replace the day's files in a table at its newest version; nobody else writes it, and delta-rs would not notice.
+
+    Raises:
+        OSError: A file cannot be read or written, or the day then has other files than these.
+    """
+    actions = give_to_table(files, place, day)
+    delta.create_write_transaction(
+        actions,
+        mode="overwrite",
+        schema=delta.schema(),
+        partition_by=PARTITION_COLUMNS,
+        partition_filters=[("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())],
+        commit_properties=properties,
+        post_commithook_properties=NO_HOOKS,
+    )
+    delta.update_incremental()
+    committed = {file.path for file in data_files(delta, PublishedDay(day.cluster, day.ds))}
+    if committed != {action.path for action in actions}:
+        raise OSError(f"{place} has other files of {day.cluster} {day.ds} than those that were committed")
 
 
 def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

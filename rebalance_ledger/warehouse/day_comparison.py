@@ -14,9 +14,9 @@ from rebalance_ledger.tables import QUARANTINED_GROUP
 from rebalance_ledger.warehouse.damage import naming_damage
 from rebalance_ledger.warehouse.errors import NoWarehouseError
 from rebalance_ledger.warehouse.exclude_groups import without_groups
-from rebalance_ledger.warehouse.publish import staged_rows
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from rebalance_ledger.warehouse.snapshot import Snapshot
+from rebalance_ledger.warehouse.staged_files import staged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -15,17 +15,22 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import duckdb
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.warehouse.content import content_of
 from rebalance_ledger.warehouse.errors import StagingError, one_line
+from rebalance_ledger.warehouse.staged_files import staged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.content import DayRows
     from rebalance_ledger.warehouse.layout import StagingArea
     from rebalance_ledger.warehouse.records import Record
 
@@ -61,10 +66,13 @@ class StagedTable:
     Attributes:
         name: qualified name of the table, or the path of the folder below the stage.
         files: in the order of their names.
+        content_hash: of the rows (`content.Content`); None for what is not published, for a table with rows of another day, and in records of
+            older releases.
     """
 
     name: str
     files: tuple[StagedFile, ...]
+    content_hash: str | None = None
 
     @property
     def row_count(self) -> int:
@@ -90,20 +98,28 @@ class StagedTable:
                 )
                 for file in record.records("files")
             ),
+            record.text_or_none("content_hash"),
         )
 
 
-def inventory_of_stage(stage: StagingArea) -> tuple[StagedTable, ...]:
+def inventory_of_stage(stage: StagingArea, day: DayRows) -> tuple[StagedTable, ...]:
     """Return all that is judged of a stage with its files: every staged table, and the offset files as the build read them.
 
     Raises:
         StagingError: a table is missing, or a file cannot be read as Parquet.
     """
-    folders = {table.qualified_name: stage.table(table) for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
-    folders[stage.offset_readings.removeprefix(f"{stage.root}/")] = stage.offset_readings
-    with ThreadPoolExecutor(_READERS) as pool:
-        return tuple(
-            StagedTable(name, tuple(_staged_files(pool, folder))) for name, folder in folders.items()
+    readings = stage.offset_readings.removeprefix(f"{stage.root}/")
+    with ThreadPoolExecutor(_READERS) as pool, duckdb.connect(":memory:") as connection:
+
+        def staged(table: Table) -> StagedTable:
+            files = tuple(_staged_files(pool, stage.table(table)))
+            content = content_of(connection, table, staged_rows(stage, table), day)
+            is_of_day = content.row_count == sum(file.row_count for file in files)
+            return StagedTable(table.qualified_name, files, content.content_hash if is_of_day else None)
+
+        return (
+            *map(staged, (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)),
+            StagedTable(readings, tuple(_staged_files(pool, stage.offset_readings))),
         )
 
 

@@ -10,27 +10,21 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow.dataset as pads
-import pyarrow.fs as pafs
 
-from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
 from rebalance_ledger.warehouse import commits
-from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.data_files import PublishedDay, data_files
-from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.evolution import bring_up_to_date
 from rebalance_ledger.warehouse.exclude_groups import without_groups
+from rebalance_ledger.warehouse.staged_files import staged_rows
 from rebalance_ledger.warehouse.staging import accepted_stage, remove_superseded
 
 if TYPE_CHECKING:
     from datetime import date
 
-    from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.commits import PublishedTables
-    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
-    from rebalance_ledger.warehouse.staging import JudgedStage
+    from rebalance_ledger.warehouse.layout import Warehouse
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +76,17 @@ def publish(warehouse: Warehouse, cluster: str, ds: date) -> Publication:
             table: commits.rows_of(table, cluster, ds, of_gate[table])
             if table in of_gate
             else without_groups(staged_rows(judged.stage, table), table, excluded_groups)
+            if excluded_groups
+            else judged.files(table)
             for table in commits.PUBLISHED_TABLES
         }
         versions, changed = commits.replace_changed_tables(connection, tables, day, rows, ensure_held)
-        if not excluded_groups:
-            _refuse_other_row_counts(judged, versions)
         _record(tables, day, {**asdict(judged.build), "gate_verdict": judged.verdict, "tables": versions})
         _leave_quarantine(warehouse, day)
         remove_superseded(warehouse, cluster, ds)
     return Publication(
         judged.build.run_id, judged.verdict, changed, sum(row["row_count"] for row in versions)
     )
-
-
-def _refuse_other_row_counts(judged: JudgedStage, versions: list[dict[str, Any]]) -> None:
-    """Refuse a day whose written row counts differ from the judged ones, before readers see it.
-
-    Raises:
-        StagingError: A table has another number of rows.
-    """
-    written = {version["table_name"]: version["row_count"] for version in versions}
-    for table in judged.inventory:
-        if table.name in written and written[table.name] != table.row_count:
-            raise StagingError(
-                f"{table.name} has {table.row_count} judged rows, and {written[table.name]} were read from the stage at "
-                f"{judged.stage.root}; nothing is published: run the build of this day again."
-            )
 
 
 def _record(tables: PublishedTables, day: DayRows, record: dict[str, Any]) -> None:
@@ -127,17 +106,3 @@ def _leave_quarantine(warehouse: Warehouse, day: DayRows) -> None:
     delta = commits.open_table(warehouse.quarantine(GATE_RESULT))
     if delta is not None and data_files(delta, PublishedDay(day.cluster, day.ds)):
         delta.delete(day.predicate)
-
-
-def staged_rows(stage: StagingArea, table: Table) -> pads.Dataset:
-    """Return the rows of a staged table, of all groups, with the columns `cluster` and `ds`.
-
-    Raises:
-        StagingError: The staged day has no such table.
-    """
-    file_system, path = file_system_of(stage.table(table))
-    if file_system.get_file_info(path).type == pafs.FileType.NotFound:
-        raise StagingError(
-            f"The stage at {stage.root} has no {table.qualified_name}, so another release computed it: run the build again."
-        )
-    return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)

@@ -54,6 +54,10 @@ class Record:
             raise RecordError(f"{name!r} is not a text")
         return value
 
+    def text_or_none(self, name: str) -> str | None:
+        """Return a text that is not empty; None for null or a missing field."""
+        return None if self._fields.get(name) is None else self.text(name)
+
     def count(self, name: str) -> int:
         """Return a whole number, 0 or more."""
         value = self._fields.get(name)

@@ -30,6 +30,7 @@ import pyarrow.fs as pafs
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.tables import GATE_RESULT, QUARANTINED_GROUP
+from rebalance_ledger.warehouse.content import Content
 from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.inventory import StagedTable, refuse_changed
 from rebalance_ledger.warehouse.records import (
@@ -41,11 +42,13 @@ from rebalance_ledger.warehouse.records import (
     read_record,
     write_record,
 )
+from rebalance_ledger.warehouse.staged_files import StagedFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import date
 
+    from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
 
 _NEWEST: Final = "newest.json"
@@ -88,6 +91,24 @@ class JudgedStage:
     results: list[dict[str, Any]]
     quarantined: list[dict[str, Any]]
     inventory: tuple[StagedTable, ...]
+
+    def files(self, table: Table) -> StagedFiles:
+        """Return the judged files of a table that have rows.
+
+        Raises:
+            StagingError: The inventory does not have the table, or not its content.
+        """
+        for staged in self.inventory:
+            if staged.name == table.qualified_name and staged.content_hash is not None:
+                folder = self.stage.table(table)
+                return StagedFiles(
+                    tuple(f"{folder}/{file.name}" for file in staged.files if file.row_count),
+                    Content(staged.row_count, staged.content_hash),
+                )
+        raise StagingError(
+            f"The inventory of the stage at {self.stage.root} lacks the content of {table.qualified_name}: another release computed it, "
+            f"or it has rows of another day; {BUILD_AGAIN}."
+        )
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from expectations.suites.metrics import METRIC_STATEMENTS
 from rebalance_ledger.pipeline.gate_input import sources_of
 from rebalance_ledger.pipeline.gate_metrics import gate_database_of, show_tables
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-from rebalance_ledger.warehouse.publish import staged_rows as staged_dataset
+from rebalance_ledger.warehouse.staged_files import staged_rows as staged_dataset
 from rebalance_ledger.warehouse.staging import read_build
 from tests.support.computed_days import newest, sample_day, staged_rows
 

@@ -23,8 +23,8 @@ from rebalance_ledger.pipeline.gate_input import sources_of
 from rebalance_ledger.pipeline.gate_metrics import OFFSET_FILES_QUERY, gate_database_of, show_tables
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.layout import Warehouse
-from rebalance_ledger.warehouse.publish import staged_rows
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
+from rebalance_ledger.warehouse.staged_files import staged_rows
 from rebalance_ledger.warehouse.staging import read_build
 from tests.spark_jobs.test_broadcast_offsets import day, earlier_day
 from tests.support.computed_days import compute, newest

@@ -95,19 +95,24 @@ def test_a_restart_under_load_costs_an_interrupted_build_one_try_and_nothing_els
                     wait_until(lambda: have_ended(descendants(server.pid, "spark_jobs/build.py")), TIMEOUT_S)
                 interrupted = project.api.trigger(DAY, force=True)
                 wait_for_the_computation(server)
-        assert tries == [{"verify_export": 1, "build": 2}] * RESTART_COUNT
+        assert len(tries) == RESTART_COUNT
+        assert all(of_run["verify_export"] == 1 and of_run["build"] <= 2 for of_run in tries), tries
+        assert any(of_run["build"] == 2 for of_run in tries), tries
     finally:
         processes.close()
 
 
 def next_tries(project: Project, run_id: str) -> dict[str, int]:
-    """The numbers of the tries of a run that was interrupted in its build, as soon as that is running again."""
+    """The numbers of the tries of a run that was interrupted in its build, as soon as that is running again.
+
+    A build that has ended before its scheduler did needs no other try.
+    """
 
     def missing() -> str | None:
         build = project.api.task(run_id, "build")
-        assert build["state"] not in {"failed", "success"}, project.api.why_failed(run_id)
+        assert build["state"] != "failed", project.api.why_failed(run_id)
         is_again = build["state"] == "running" and build["try_number"] > 1
-        return None if is_again else f"the build is {build['state']} in try {build['try_number']}"
+        return None if is_again or build["state"] == "success" else f"the build is {build['state']}"
 
     wait_until(missing, TIMEOUT_S)
     started = (task for task in project.api.tasks(run_id) if task["state"] in {"success", "running"})

@@ -57,7 +57,7 @@ def strikes_in_the_publication(days: Days) -> list[Strike]:
     return [
         *(Strike(_REPLACE, nth, "before") for nth in range(1, table_count + 2, 5)),
         *(
-            Strike("rebalance_ledger.warehouse.commits:_checked_batches", nth, "within")
+            Strike("rebalance_ledger.warehouse.commits:give_to_table", nth, "after")
             for nth in range(2, table_count, 7)
         ),
         *(Strike(_REPLACE, nth, "after") for nth in (3, table_count)),

@@ -16,6 +16,7 @@ from rebalance_ledger.pipeline.gate_input import GateInput
 from rebalance_ledger.settings import ClusterSettings
 from rebalance_ledger.tables import ALL_TABLES, COMPUTED_GOLD_TABLES, SILVER_TABLES, Table
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.content import DayRows
 from rebalance_ledger.warehouse.inventory import inventory_of_stage
 from rebalance_ledger.warehouse.staging import Build, finish, read_build, write_verdict
 
@@ -120,7 +121,14 @@ def stage_day(
         write_staged(stage.table(table), table, cluster, ds, rows_of.get(table.name, []))
     _write(stage.offset_readings, _OFFSET_READING.empty_table())
     usual = {"run_id": run_id, "manifest_sha256": "m", "settings_sha256": "s", "code_version": "c"}
-    finish(warehouse, cluster, ds, stage, Build(**usual | (build or {})), inventory_of_stage(stage))
+    finish(
+        warehouse,
+        cluster,
+        ds,
+        stage,
+        Build(**usual | (build or {})),
+        inventory_of_stage(stage, DayRows(cluster, ds)),
+    )
     if verdict is None:
         Path(stage.gate_verdict).unlink(missing_ok=True)
     else:
@@ -163,7 +171,7 @@ def stage_measured_day(
 
 def record_again(warehouse: Warehouse, cluster: str, ds: date, stage: StagingArea) -> None:
     """Record the files of a stage as they are now, as if the build had written them so."""
-    finish(warehouse, cluster, ds, stage, read_build(stage), inventory_of_stage(stage))
+    finish(warehouse, cluster, ds, stage, read_build(stage), inventory_of_stage(stage, DayRows(cluster, ds)))
 
 
 def write_staged(place: str, table: Table, cluster: str, ds: date, rows: list[Row]) -> None:

@@ -102,7 +102,7 @@ def test_what_a_killed_publisher_left_goes_and_is_never_seen(warehouse: Warehous
     before = contents(warehouse)
     place = warehouse.published(QUEUE_ASSIGNMENT)
     write_deltalake(place, DeltaTable(place).to_pyarrow_table().slice(0, 1), mode="append")
-    Path(place, "cluster=shop", "ds=2026-11-16", "part-of-a-killed-one.parquet").write_bytes(b"half")
+    Path(place, "data", "part-of-a-killed-one.parquet").write_bytes(b"half")
 
     maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True)
 

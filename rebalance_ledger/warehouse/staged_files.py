@@ -1,0 +1,240 @@
+"""The Parquet files of a staged table: reading them, and giving them to the published table without a copy.
+
+A commit that names files is checked by nobody (docs/adr/0026), so all that it says is read from the files here. What belongs here: files, their
+footers and statistics. What does not: which files were judged (`inventory`), and the commit (`commits`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
+
+from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.storage.location import is_object_store
+from rebalance_ledger.warehouse.arrow_schema import arrow_schema
+from rebalance_ledger.warehouse.errors import StagingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.content import Content, DayRows
+    from rebalance_ledger.warehouse.layout import StagingArea
+
+_FOLDER: Final = "data"
+"""Below the published table; neutral names, so that no cluster's name is in a path."""
+_LONGEST_TEXT: Final = 32
+"""Characters of a text in the statistics. A longer one would have to be cut, and is left out."""
+_LINKERS: Final = 4
+"""Files that are linked or copied at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFiles:
+    """The rows of a staged table as its files.
+
+    Attributes:
+        places: The files that have rows.
+        content: Content of the rows.
+    """
+
+    places: tuple[str, ...]
+    content: Content
+
+
+def staged_rows(stage: StagingArea, table: Table) -> pads.Dataset:
+    """Return the rows of a staged table, of all groups, with the columns `cluster` and `ds`.
+
+    Raises:
+        StagingError: The staged day has no such table.
+    """
+    file_system, path = file_system_of(stage.table(table))
+    if file_system.get_file_info(path).type == pafs.FileType.NotFound:
+        raise StagingError(
+            f"The stage at {stage.root} has no {table.qualified_name}, so another release computed it: run the build again."
+        )
+    return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)
+
+
+def rows_of_files(files: StagedFiles, table: Table) -> pads.Dataset:
+    """Return the rows of files, with the columns `cluster` and `ds`."""
+    schema = arrow_schema(table)
+    if not files.places:
+        return pads.dataset(schema.empty_table())
+    file_system, _ = file_system_of(files.places[0])
+    paths = [file_system_of(place)[1] for place in files.places]
+    return pads.dataset(paths, schema=schema, format="parquet", filesystem=file_system)
+
+
+def have_types_of(files: StagedFiles, table: Table) -> bool:
+    """Return whether files have the columns of a table in its types, so that they can be its own."""
+    wanted = {field.name: field.type for field in arrow_schema(table)}
+    for place in files.places:
+        file_system, path = file_system_of(place)
+        found = {field.name: field.type for field in pq.read_schema(path, filesystem=file_system)}
+        if found.keys() != wanted.keys() or not all(
+            _is_same_type(found[name], wanted[name]) for name in wanted
+        ):
+            return False
+    return True
+
+
+def _is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Compare types; whether an element may be null is no part of a file's rows."""
+    if pa.types.is_list(found) and pa.types.is_list(wanted):
+        return _is_same_type(found.value_type, wanted.value_type)
+    if pa.types.is_struct(found) and pa.types.is_struct(wanted):
+        return [field.name for field in found] == [field.name for field in wanted] and all(
+            _is_same_type(one.type, other.type) for one, other in zip(found, wanted, strict=True)
+        )
+    return bool(found == wanted)
+
+
+def give_to_table(files: StagedFiles, table_place: str, day: DayRows) -> list[AddAction]:
+    """Give files a second name below a published table, where no reader sees them before a commit names them.
+
+    A file on a disk is linked, and made read-only, because it is the same file from then on; in an object store the store copies it.
+
+    Returns:
+        What a commit says of each file. Paths are below the table, and not URL-encoded.
+
+    Raises:
+        OSError: A file cannot be read or written.
+        StagingError: The files have another number of rows than was judged.
+    """
+    file_system, root = file_system_of(table_place)
+    names = [f"{_FOLDER}/part-{number:05}-{uuid4()}.parquet" for number in range(len(files.places))]
+    if files.places and not is_object_store(table_place):
+        Path(root, _FOLDER).mkdir(parents=True, exist_ok=True)
+
+    def give(place: str, name: str) -> tuple[AddAction, int]:
+        _, source = file_system_of(place)
+        target = f"{root}/{name}"
+        if is_object_store(table_place):
+            file_system.copy_file(source, target)
+        else:
+            _link(Path(source), Path(target))
+        metadata = pq.read_metadata(target, filesystem=file_system)
+        info = file_system.get_file_info(target)
+        action = AddAction(
+            path=name,
+            size=info.size,
+            partition_values={"cluster": day.cluster, "ds": day.ds.isoformat()},
+            modification_time=int(info.mtime.timestamp() * 1000),
+            data_change=True,
+            stats=statistics(metadata),
+        )
+        return action, metadata.num_rows
+
+    with ThreadPoolExecutor(_LINKERS) as pool:
+        given = list(pool.map(give, files.places, names))
+    row_count = sum(rows for _, rows in given)
+    if row_count != files.content.row_count:
+        raise StagingError(
+            f"{table_place} would get {row_count} rows of {day.cluster} {day.ds}, and {files.content.row_count} were judged; nothing "
+            "is published: run the build of this day again."
+        )
+    if files.places and not is_object_store(table_place):
+        _synchronize(Path(root, _FOLDER))
+    return [action for action, _ in given]
+
+
+def _link(source: Path, target: Path) -> None:
+    """Link a file, or copy it where that is another disk or one without links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+    with suppress(PermissionError):  # of a file that another user has staged
+        target.chmod(stat.S_IMODE(target.stat().st_mode) & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _synchronize(folder: Path) -> None:
+    """Write the names in a folder to the disk, before a commit names them."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def statistics(metadata: pq.FileMetaData) -> str:
+    """Return Delta's statistics of a file, as JSON: what its footer has of columns that are neither lists nor structs.
+
+    A column of which a bound would not be exact has none; so have floating-point numbers, because a footer's bounds leave out NaN. Bounds of instants are in milliseconds, the lower rounded down and the upper up
+    (Delta protocol, per-file statistics).
+    """
+    lowest: dict[str, Any] = {}
+    highest: dict[str, Any] = {}
+    null_counts: dict[str, int] = {}
+    for column in range(metadata.num_columns):
+        name = metadata.schema.column(column).path
+        chunks = [metadata.row_group(group).column(column) for group in range(metadata.num_row_groups)]
+        of_chunks = [chunk.statistics for chunk in chunks]
+        if "." in name or any(of_chunk is None or not of_chunk.has_null_count for of_chunk in of_chunks):
+            continue
+        null_counts[name] = sum(of_chunk.null_count for of_chunk in of_chunks)
+        with_values = [
+            of_chunk
+            for chunk, of_chunk in zip(chunks, of_chunks, strict=True)
+            if of_chunk.null_count < chunk.num_values
+        ]
+        bounds = _bounds(with_values) if all(of_chunk.has_min_max for of_chunk in with_values) else None
+        if bounds is not None:
+            lowest[name], highest[name] = bounds
+    return json.dumps(
+        {
+            "numRecords": metadata.num_rows,
+            "minValues": lowest,
+            "maxValues": highest,
+            "nullCount": null_counts,
+        }
+    )
+
+
+def _bounds(of_chunks: Sequence[pq.Statistics]) -> tuple[Any, Any] | None:
+    """Return the least and the greatest value as JSON has them; None if there is none, or not exactly."""
+    if not of_chunks:
+        return None
+    least, greatest = _extreme(of_chunks)
+    match least, greatest:
+        case (bool(), _):
+            return None
+        case (int(), int()):
+            return least, greatest
+        case (str(), str()):
+            return (least, greatest) if max(len(least), len(greatest)) <= _LONGEST_TEXT else None
+        case (datetime(), datetime()):
+            return _instant(least), _instant(greatest + timedelta(microseconds=999))
+        case (date(), date()):
+            return least.isoformat(), greatest.isoformat()
+        case _:
+            return None
+
+
+def _extreme(of_chunks: Iterable[pq.Statistics]) -> tuple[Any, Any]:
+    bounds = [(of_chunk.min, of_chunk.max) for of_chunk in of_chunks]
+
+    def order(value: Any) -> Any:  # noqa: ANN401  # of any column
+        return value.encode(errors="surrogatepass") if isinstance(value, str) else value
+
+    return min((low for low, _ in bounds), key=order), max((high for _, high in bounds), key=order)
+
+
+def _instant(value: datetime) -> str:
+    return f"{value:%Y-%m-%dT%H:%M:%S}.{value.microsecond // 1000:03}Z"
