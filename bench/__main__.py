@@ -17,6 +17,7 @@ from bench import (
     day_report,
     large_cluster,
     offset_files,
+    publication,
     publication_history,
     whole_group,
 )
@@ -34,6 +35,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Measurement]]]] = {
     "large_cluster": large_cluster.measure,
     "offset_files": offset_files.measure,
     "backfill": backfill.measure,
+    "publication": publication.measure,
     "publication_history": publication_history.measure,
     "day_report": day_report.measure,
 }

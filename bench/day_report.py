@@ -1,4 +1,4 @@
-"""(i) The report of a full-size day, its seconds and bytes, and the explanation of one of its groups.
+"""(j) The report of a full-size day, its seconds and bytes, and the explanation of one of its groups.
 
 The published tables that the report reads are made without Spark: the queues of a simulated cluster (`tools.simulated_cluster`), with
 owners in the order of the queues, on two days. Every tenth group has problems, so that the page is as full as it may get. `publish`

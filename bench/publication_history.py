@@ -53,7 +53,8 @@ CLUSTER_COUNT: Final = 50
 DAY_COUNT: Final = 365
 
 _FIRST_DAY: Final = date(2025, 11, 17)
-_NEW_CLUSTER: Final = "new"
+CLUSTER: Final = "new"
+"""Of the days that are published."""
 _ROW_COUNT: Final = 2
 _REPETITION_COUNT: Final = 3
 _WITH_FILES: Final = (PUBLICATION, QUEUE_ASSIGNMENT, FINDING)
@@ -96,11 +97,11 @@ def measure(*, cluster_count: int = CLUSTER_COUNT, day_count: int = DAY_COUNT) -
         with_history, without_history = [], []
         for number in range(_REPETITION_COUNT):
             new = Warehouse.at(f"{folder}/new-{number}")
-            stage_day(new, _NEW_CLUSTER, _FIRST_DAY, [QUEUE_ASSIGNMENT], _ROW_COUNT)
-            without_history.append(_publish(new, _FIRST_DAY))
+            stage_day(new, CLUSTER, _FIRST_DAY, [QUEUE_ASSIGNMENT], _ROW_COUNT)
+            without_history.append(publish_alone(new, _FIRST_DAY))
             ds = _FIRST_DAY + timedelta(days=day_count + number)
-            stage_day(old, _NEW_CLUSTER, ds, [QUEUE_ASSIGNMENT], _ROW_COUNT)
-            with_history.append(_publish(old, ds))
+            stage_day(old, CLUSTER, ds, [QUEUE_ASSIGNMENT], _ROW_COUNT)
+            with_history.append(publish_alone(old, ds))
         answers = {
             name: tuple(
                 _run(["ledger", "sql", "--warehouse", old.root, text])[0] for _ in range(_REPETITION_COUNT)
@@ -198,8 +199,8 @@ def stage_day(warehouse: Warehouse, cluster: str, ds: date, filled: Sequence[Tab
     rows_of = {}
     for table in filled:
         schema = arrow_schema(table)
-        rows_of[table] = pa.Table.from_pylist([_row(schema, cluster, ds)] * row_count, schema=schema)
-    result = _row(arrow_schema(GATE_RESULT), cluster, ds)
+        rows_of[table] = pa.Table.from_pylist([values_of(schema, cluster, ds)] * row_count, schema=schema)
+    result = values_of(arrow_schema(GATE_RESULT), cluster, ds)
     stage_rows(
         warehouse,
         cluster,
@@ -235,7 +236,7 @@ def stage_rows(
     write_verdict(warehouse, cluster, ds, stage, "passed", results)
 
 
-def _row(schema: pa.Schema, cluster: str, ds: date) -> dict[str, Any]:
+def values_of(schema: pa.Schema, cluster: str, ds: date) -> dict[str, Any]:
     """Return a row with the least value in every column that may not be null."""
     row = {field.name: None if field.nullable else _least(field.type) for field in schema}
     return row | {"cluster": cluster, "ds": ds}
@@ -249,13 +250,13 @@ def _least(kind: pa.DataType) -> object:
     return False if pa.types.is_boolean(kind) else 0
 
 
-def _publish(warehouse: Warehouse, ds: date) -> Usage:
+def publish_alone(warehouse: Warehouse, ds: date) -> Usage:
     """Publish a staged day in a process of its own, which says what it took: a child's peak of memory counts its parent's."""
     program = (
         "import time; from datetime import date; from pathlib import Path; "
         "from rebalance_ledger.warehouse.publish import publish; "
         "from rebalance_ledger.warehouse.layout import Warehouse; "
-        f"publish(Warehouse.at({warehouse.root!r}), {_NEW_CLUSTER!r}, date.fromisoformat('{ds}')); "
+        f"publish(Warehouse.at({warehouse.root!r}), {CLUSTER!r}, date.fromisoformat('{ds}')); "
         "print(time.process_time(), Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
     )
     seconds, output = _run(["python", "-c", program])

@@ -7,7 +7,6 @@ import sys
 from itertools import count
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -21,10 +20,12 @@ from tests.support.command_line import ledger
 from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, stage_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    import pyarrow.dataset as pads
+    from deltalake.transaction import AddAction
+
+    from rebalance_ledger.warehouse.content import DayRows
+    from rebalance_ledger.warehouse.staged_files import StagedFiles
 
 pytestmark = pytest.mark.faults
 
@@ -48,21 +49,19 @@ def content(warehouse: Warehouse) -> list[TableDay]:
 
 
 def put_in_between(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, row_file: Path) -> None:
-    """Let somebody add a row to Tuesday's assignment while ours are being written there, before they are committed."""
+    """Let somebody add a row to Tuesday's assignment, once, when our files are there and not yet committed."""
     place = warehouse.published(QUEUE_ASSIGNMENT)
-    original = commits._checked_batches
+    original = commits.give_to_table
     calls = count()
 
-    def interrupted(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        for batch in original(rows, schema):
-            if "queue_id" in schema.names and "strategy" in schema.names and next(calls) == 0:
-                # A process of its own: delta-rs cannot begin a commit from within the reading for another.
-                one_row = pa.Table.from_batches([batch.slice(0, 1)])
-                pq.write_table(one_row, row_file)
-                subprocess.run([sys.executable, "-c", _APPEND, row_file, place], check=True)
-            yield batch
+    def interrupted(files: StagedFiles, table_place: str, day: DayRows) -> list[AddAction]:
+        actions = original(files, table_place, day)
+        if table_place == place and next(calls) == 0:
+            pq.write_table(pq.read_table(files.places[0]).slice(0, 1), row_file)
+            subprocess.run([sys.executable, "-c", _APPEND, row_file, place], check=True)
+        return actions
 
-    monkeypatch.setattr(commits, "_checked_batches", interrupted)
+    monkeypatch.setattr(commits, "give_to_table", interrupted)
 
 
 def test_a_commit_in_between_is_a_sentence_and_the_next_run_ends_right(
@@ -78,7 +77,7 @@ def test_a_commit_in_between_is_a_sentence_and_the_next_run_ends_right(
 
     assert ledger(*words) == 1
 
-    assert DeltaTable(warehouse.published(QUEUE_ASSIGNMENT)).version() == version + 1
+    assert DeltaTable(warehouse.published(QUEUE_ASSIGNMENT)).version() == version + 2
     told = capsys.readouterr().err
     assert f"{warehouse.root} cannot be written: " in told
     assert "Readers see what they saw before; correct that and run the same command again." in told
