@@ -252,15 +252,21 @@ def _least(kind: pa.DataType) -> object:
 
 def publish_alone(warehouse: Warehouse, ds: date) -> Usage:
     """Publish a staged day in a process of its own, which says what it took: a child's peak of memory counts its parent's."""
+    words = [
+        "ledger",
+        "step",
+        "publish",
+        f"--cluster={CLUSTER}",
+        f"--ds={ds}",
+        f"--warehouse={warehouse.root}",
+    ]
     program = (
-        "import time; from datetime import date; from pathlib import Path; "
-        "from rebalance_ledger.warehouse.publish import publish; "
-        "from rebalance_ledger.warehouse.layout import Warehouse; "
-        f"publish(Warehouse.at({warehouse.root!r}), {CLUSTER!r}, date.fromisoformat('{ds}')); "
-        "print(time.process_time(), Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])"
+        "import atexit, sys, time; from pathlib import Path; from rebalance_ledger.cli.console import main; "
+        "atexit.register(lambda: print(time.process_time(), Path('/proc/self/status').read_text().split('VmHWM:')[1].split()[0])); "
+        f"sys.argv = {words!r}; main()"
     )
     seconds, output = _run(["python", "-c", program])
-    cpu_seconds, peak_kib = output.split()
+    cpu_seconds, peak_kib = output.splitlines()[-1].split()
     return Usage(seconds, float(cpu_seconds), int(peak_kib) * _BYTES_PER_KIB)
 
 

@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-_READING: Final = frozenset(
-    {"ask", "explain", "freshness", "metrics", "sql", "summary", "tables", "--version", "--help"}
+_WITHOUT_DATA_FRAMES: Final = frozenset(
+    {
+        *("ask", "explain", "fingerprint", "freshness", "maintain", "metrics", "report", "rollback"),
+        *("sql", "summary", "tables", "verify", "--version", "--help"),
+    }
 )
-"""Commands that read published tables and hand rows to nobody as a data frame."""
+"""Commands that read or write published tables and hand rows to nobody as a data frame."""
+_STEPS_WITHOUT_DATA_FRAMES: Final = frozenset({"publish", "report", "verify"})
 
 
 class _WithoutPandas:
@@ -33,13 +37,14 @@ class _WithoutPandas:
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         if name == "pandas":
-            raise ModuleNotFoundError("pandas is not imported by commands that read tables", name=name)
+            raise ModuleNotFoundError("pandas is not imported by commands without data frames", name=name)
         return None
 
 
 def main() -> None:
     """Run the command line of this process."""
-    if len(sys.argv) > 1 and sys.argv[1] in _READING:
+    command, step = (*sys.argv[1:3], "", "")[:2]
+    if command in _WITHOUT_DATA_FRAMES or (command == "step" and step in _STEPS_WITHOUT_DATA_FRAMES):
         sys.meta_path.insert(0, _WithoutPandas())
     from rebalance_ledger.cli.app import main as run  # noqa: PLC0415 - after the hook
 

@@ -19,8 +19,10 @@ from rebalance_ledger.cli.result_formats import TERMINAL_ROW_LIMIT, write_table
 from rebalance_ledger.cli.sql import OutputFormat, run_sql, show_tables
 from rebalance_ledger.tables import ALL_TABLES
 from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.query import query
 from tests.support.published_sample import Publisher
+from tests.support.staging_fixtures import MONDAY, owners, stage_day
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -231,6 +233,18 @@ class TestTable:
         assert text.splitlines()[-1] == f"{TERMINAL_ROW_LIMIT} rows"
 
 
+def without_pandas(*words: str) -> str:
+    """Run a command to its end; what it wrote, and at last whether pandas was loaded."""
+    program = (
+        "import atexit, sys; atexit.register(lambda: print('pandas' in sys.modules)); sys.argv[0] = 'ledger'; "
+        "from rebalance_ledger.cli.console import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
 class TestProcess:
     def test_importing_the_command_imports_no_engine(self) -> None:
         program = "import sys, rebalance_ledger.cli.sql; print([m for m in ('duckdb', 'pyarrow', 'deltalake', 'pandas', 'pyspark') if m in sys.modules])"
@@ -245,23 +259,28 @@ class TestProcess:
     def test_a_command_that_reads_tables_works_without_pandas(
         self, shop_warehouse: str, tmp_path: Path, name: str
     ) -> None:
-        program = (
-            "import atexit, sys; atexit.register(lambda: print('pandas' in sys.modules)); sys.argv[0] = 'ledger'; "
-            "from rebalance_ledger.cli.console import main; main()"
-        )
         output = tmp_path / name
-        command = ["sql", "--warehouse", shop_warehouse, "--output", str(output), "FROM finding LIMIT 2"]
 
-        done = subprocess.run(
-            [sys.executable, "-c", program, *command],
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            check=True,
+        written = without_pandas(
+            "sql", "--warehouse", shop_warehouse, "--output", str(output), "FROM finding LIMIT 2"
         )
 
-        assert done.stdout == "False\n"
+        assert written == "False\n"
         assert duckdb.sql(f"FROM '{output}'").fetchall()
+
+    def test_a_day_is_published_verified_and_maintained_without_pandas(self, tmp_path: Path) -> None:
+        warehouse = Warehouse.at(str(tmp_path / "warehouse"))
+        stage_day(warehouse, MONDAY, queue_assignment=owners("c1"))
+        day = ("--cluster=shop", f"--ds={MONDAY}", f"--warehouse={warehouse.root}")
+
+        assert without_pandas("step", "publish", *day).endswith("\nFalse\n")
+
+        for command in (
+            ("fingerprint", "--cluster=shop"),
+            ("verify",),
+            ("maintain", "--apply"),
+        ):
+            assert without_pandas(*command, f"--warehouse={warehouse.root}").endswith("False\n")
 
     def test_a_reader_that_leaves_early_is_no_error(self, shop_warehouse: str) -> None:
         program = (
