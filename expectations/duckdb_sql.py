@@ -82,12 +82,13 @@ def duckdb_sql(statement: str) -> str:
     tree = parse_one(statement, read="spark")
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()
-    # Inner expressions first: their translation is part of the outer one.
+    # Inner expressions first: their translation is part of the outer one. Nothing is copied that has one place only: sqlglot's builders copy
+    # by default, and a query in which others are nested would be copied once for each level.
     for node in reversed(list(tree.walk())):
         translated = _translated(node)
         if translated is not node:
             node.replace(translated)
-    return tree.sql(dialect="duckdb")
+    return tree.sql(dialect="duckdb", copy=False)
 
 
 def json_structure(ddl: str) -> str:
@@ -314,7 +315,7 @@ def _select(node: exp.Expr) -> exp.Expr:
         return node
     relation, name = source.this, source.this.alias_or_name
     for lateral in laterals:
-        relation = _with_elements(relation, lateral).subquery(name or None)
+        relation = _with_elements(relation, lateral).subquery(name or None, copy=False)
     source.set("this", relation)
     node.set("laterals", [])
     return node
@@ -325,20 +326,20 @@ def _with_elements(relation: exp.Expr, lateral: exp.Lateral) -> exp.Select:
     generator, names = lateral.this, [column.name for column in lateral.args["alias"].columns]
     elements = _call("unnest", generator.this)
     if isinstance(generator, exp.Inline):
-        rows = exp.select("*", exp.alias_(elements, _ELEMENT)).from_(relation)
+        rows = exp.select("*", exp.alias_(elements, _ELEMENT, copy=False)).from_(relation, copy=False)
         fields = (
             exp.alias_(_call("struct_extract_at", exp.column(_ELEMENT), exp.Literal.number(place)), name)
             for place, name in enumerate(names, 1)
         )
         return exp.select(exp.Star(except_=[exp.to_identifier(_ELEMENT)]), *fields).from_(
-            rows.subquery(_ELEMENT)
+            rows.subquery(_ELEMENT, copy=False), copy=False
         )
     places = []
     if isinstance(generator, exp.Posexplode):
         place, *names = names
         places = [exp.alias_(_call("unnest", _call("range", _call("len", generator.this.copy()))), place)]
     [name] = names
-    return exp.select("*", *places, exp.alias_(elements, name)).from_(relation)
+    return exp.select("*", *places, exp.alias_(elements, name, copy=False)).from_(relation, copy=False)
 
 
 def _lateral(node: exp.Expr) -> exp.Expr:
