@@ -109,16 +109,21 @@ def inventory_of_stage(stage: StagingArea, day: DayRows) -> tuple[StagedTable, .
         StagingError: a table is missing, or a file cannot be read as Parquet.
     """
     readings = stage.offset_readings.removeprefix(f"{stage.root}/")
-    with ThreadPoolExecutor(_READERS) as pool, duckdb.connect(":memory:") as connection:
+    with (
+        duckdb.connect(":memory:") as connection,
+        ThreadPoolExecutor(_READERS) as pool,
+        ThreadPoolExecutor(_READERS) as pool_of_tables,
+    ):
 
         def staged(table: Table) -> StagedTable:
             files = tuple(_staged_files(pool, stage.table(table)))
-            content = content_of(connection, table, staged_rows(stage, table), day)
+            with connection.cursor() as cursor:
+                content = content_of(cursor, table, staged_rows(stage, table), day)
             is_of_day = content.row_count == sum(file.row_count for file in files)
             return StagedTable(table.qualified_name, files, content.content_hash if is_of_day else None)
 
         return (
-            *map(staged, (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)),
+            *pool_of_tables.map(staged, (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)),
             StagedTable(readings, tuple(_staged_files(pool, stage.offset_readings))),
         )
 
