@@ -28,6 +28,7 @@ from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import is_object_store
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.errors import StagingError
+from rebalance_ledger.warehouse.evolution import PARTITION_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -176,14 +177,17 @@ def _synchronize(folder: Path) -> None:
 def statistics(metadata: pq.FileMetaData) -> str:
     """Return Delta's statistics of a file, as JSON: what its footer has of columns that are neither lists nor structs.
 
-    A column of which a bound would not be exact has none; so have floating-point numbers, because a footer's bounds leave out NaN. Bounds of instants are in milliseconds, the lower rounded down and the upper up
-    (Delta protocol, per-file statistics).
+    Columns of the partition are left out. A column of which a bound would not be exact has no bounds; so have floating-point numbers,
+    because a footer's bounds leave out NaN. Bounds of instants are in milliseconds, the lower rounded down and the upper up (Delta
+    protocol, per-file statistics).
     """
     lowest: dict[str, Any] = {}
     highest: dict[str, Any] = {}
     null_counts: dict[str, int] = {}
     for column in range(metadata.num_columns):
         name = metadata.schema.column(column).path
+        if name in PARTITION_COLUMNS:
+            continue
         chunks = [metadata.row_group(group).column(column) for group in range(metadata.num_row_groups)]
         of_chunks = [chunk.statistics for chunk in chunks]
         if "." in name or any(of_chunk is None or not of_chunk.has_null_count for of_chunk in of_chunks):
