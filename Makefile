@@ -10,9 +10,9 @@ IN_ENVIRONMENT := setup/in-environment
 # The tests of `make test`, as pytest's marks say it.
 QUICK := not e2e and not e2e_cluster and not faults and not differential
 # The part of `make e2e` that continuous integration runs, in two halves that may run side by side. A checkout runs one Airflow
-# at a time, so tests that start it are in one half; the others in it make the halves equally long.
+# at a time, so tests that start it are in one half.
 E2E_CI := e2e and not every_release and not nightly
-OF_AIRFLOW := $(addprefix tests/,e2e/test_through_airflow.py e2e/test_asset_flow.py e2e/test_collector.py e2e_cluster/test_cluster.py faults/test_killed_runs.py)
+OF_AIRFLOW := $(addprefix tests/,e2e/test_through_airflow.py e2e/test_asset_flow.py e2e/test_collector.py e2e_cluster/test_cluster.py)
 # Everything that ruff and mypy look at, beside the packages that pyproject.toml names.
 TYPED_BESIDE := bench dags deploy setup tools
 COMPOSE := docker compose
