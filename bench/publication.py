@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bench.publication_history import CLUSTER, publish_alone, stage_rows, values_of
 from bench.report import Measurement
-from rebalance_ledger.tables import GATE_RESULT, OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT
+from rebalance_ledger.tables import OWNERSHIP_DRIFT, QUEUE_ASSIGNMENT
 from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.layout import Warehouse
 
@@ -87,14 +87,7 @@ def measure() -> list[Measurement]:
 
 def _stage(warehouse: Warehouse, row_count: int) -> None:
     rows_of = {table: _rows(table, row_count) for table in (QUEUE_ASSIGNMENT, OWNERSHIP_DRIFT)}
-    result = values_of(arrow_schema(GATE_RESULT), CLUSTER, _DS)
-    stage_rows(
-        warehouse,
-        CLUSTER,
-        _DS,
-        rows_of,
-        [{column.name: result[column.name] for column in GATE_RESULT.columns}],
-    )
+    stage_rows(warehouse, CLUSTER, _DS, rows_of)
 
 
 def _rows(table: Table, row_count: int) -> pa.Table:

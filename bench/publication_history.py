@@ -200,14 +200,7 @@ def stage_day(warehouse: Warehouse, cluster: str, ds: date, filled: Sequence[Tab
     for table in filled:
         schema = arrow_schema(table)
         rows_of[table] = pa.Table.from_pylist([values_of(schema, cluster, ds)] * row_count, schema=schema)
-    result = values_of(arrow_schema(GATE_RESULT), cluster, ds)
-    stage_rows(
-        warehouse,
-        cluster,
-        ds,
-        rows_of,
-        [{column.name: result[column.name] for column in GATE_RESULT.columns}],
-    )
+    stage_rows(warehouse, cluster, ds, rows_of)
 
 
 def stage_rows(
@@ -215,10 +208,13 @@ def stage_rows(
     cluster: str,
     ds: date,
     rows_of: Mapping[Table, pa.Table],
-    results: list[dict[str, Any]],
+    results: list[dict[str, Any]] | None = None,
     baseline_ds: date | None = None,
 ) -> None:
-    """Stage an accepted day with these rows of tables and these of `gate_result`."""
+    """Stage an accepted day with these rows of tables and these of `gate_result`, by default one."""
+    if results is None:
+        values = values_of(arrow_schema(GATE_RESULT), cluster, ds)
+        results = [{column.name: values[column.name] for column in GATE_RESULT.columns}]
     stage = warehouse.stage(cluster, ds, "only")
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         Path(stage.table(table)).mkdir(parents=True)

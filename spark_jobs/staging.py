@@ -62,7 +62,7 @@ def _merge_small_files(folder: str) -> None:
         for entry in file_system.get_file_info(pafs.FileSelector(path))
         if entry.type == pafs.FileType.File and entry.extension == "parquet"
     ]
-    if len(files) < 2 or sum(file.size for file in files) > _MERGED_BYTES:  # noqa: PLR2004  # one file is merged
+    if len(files) <= 1 or sum(file.size for file in files) > _MERGED_BYTES:
         return
     places = [file.path for file in files]
     rows = pads.dataset(places, format="parquet", filesystem=file_system).to_table()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from expectations.measurement import GateDatabase
     from rebalance_ledger.pipeline.day import Day
+    from rebalance_ledger.settings import ClusterSettings, GateSettings
     from rebalance_ledger.warehouse.layout import StagingArea
     from rebalance_ledger.warehouse.staging import Build
 
@@ -50,39 +51,37 @@ class GateInput:
     notes: tuple[str, ...] = ()
 
 
-def measured_day(day: Day, stage: StagingArea, build: Build) -> GateInput:
+def measured_day(day: Day, settings: ClusterSettings, stage: StagingArea, build: Build) -> GateInput:
     """Measure a whole staged day, or, if the settings request it and the day then passes, what remains without some groups.
 
     Args:
         day: The day.
+        settings: The settings of its cluster.
         stage: Its stage, with the files that the build recorded.
         build: What the stage was computed from.
 
     Raises:
         ExportError: An export is gone, or is not the one that the day was computed from.
         QueryError: A published table cannot be read.
-        SettingsError: The settings file is wrong.
         StagingError: The stage was computed with other settings, or from rows that are gone.
     """
-    sources = sources_of(day, stage, build)
+    sources = sources_of(day, settings, stage, build)
     with gate_database_of(stage, sources) as database:
-        measured = _whole_or_rest(day, stage, database)
+        measured = _whole_or_rest(day, settings.gate, stage, database)
     # If the export changed while it was read, the numbers are invalid.
     check_unchanged(sources.export.directory, sources.export.manifest)
     return measured
 
 
-def sources_of(day: Day, stage: StagingArea, build: Build) -> Sources:
+def sources_of(day: Day, settings: ClusterSettings, stage: StagingArea, build: Build) -> Sources:
     """Return what a stage was computed from.
 
     Raises:
         ExportError: An export is gone, or has been replaced.
-        SettingsError: The settings file is wrong.
         StagingError: The export or the settings are others now, or files of the earlier day are gone.
     """
     directory = export_directory(day.exports, day.cluster, day.ds)
     manifest = load_manifest(directory, cluster=day.cluster, ds=day.ds)
-    settings = day.settings
     for name, recorded, present in (
         (f"the export at {directory}", build.manifest_sha256, manifest.sha256),
         (f"the settings of {one_line(day.cluster)}", build.settings_sha256, settings.sha256),
@@ -98,12 +97,11 @@ def sources_of(day: Day, stage: StagingArea, build: Build) -> Sources:
     )
 
 
-def _whole_or_rest(day: Day, stage: StagingArea, database: GateDatabase) -> GateInput:
+def _whole_or_rest(day: Day, settings: GateSettings, stage: StagingArea, database: GateDatabase) -> GateInput:
     """Return the metrics of the whole day, or those without the groups that alone refuse it.
 
     Groups are quarantined only if none of the metrics without them refuses the day.
     """
-    settings = day.settings.gate
     rules = Rules(settings, day.ds)
 
     def with_comparison(excluded_groups: Collection[str]) -> GateInput:

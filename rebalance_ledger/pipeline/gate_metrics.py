@@ -23,11 +23,10 @@ from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
 from rebalance_ledger.storage.location import ObjectPath, is_object_store
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-from rebalance_ledger.warehouse.arrow_schema import arrow_schema
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES
 from rebalance_ledger.warehouse.exclude_groups import without_groups
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
-from rebalance_ledger.warehouse.staged_files import staged_rows
+from rebalance_ledger.warehouse.staged_files import rows_of_files, staged_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -133,9 +132,7 @@ def show_tables(database: GateDatabase, stage: StagingArea, excluded_groups: Col
 def _show_sources(database: GateDatabase, stage: StagingArea, sources: Sources) -> None:
     manifest, before = sources.export.manifest, sources.before
     for table in COMPARED_TABLES:
-        schema = arrow_schema(table)
-        files = before.files[table] if before else ()
-        rows = schema.empty_table() if not files else _rows_of(files, schema)
+        rows = rows_of_files(before.files[table] if before else (), table)
         database.show(f"baseline_{table.name}", rows)
     run = {
         "cluster": manifest.cluster,
@@ -175,15 +172,6 @@ def _show_offset_files(database: GateDatabase, stage: StagingArea, earlier: Sequ
     ]
     schema = pa.schema([("ds", pa.date32()), ("value", pa.string())])
     database.show("earlier_index_line", pa.Table.from_pylist(lines, schema=schema))
-
-
-def _rows_of(places: Sequence[str], schema: pa.Schema) -> pads.Dataset:
-    """Return the rows of Parquet files, or of a folder of them. Columns that a file does not have are null."""
-    file_system, _ = file_system_of(places[0])
-    paths = [file_system_of(place)[1] for place in places]
-    return pads.dataset(
-        paths[0] if len(paths) == 1 else paths, schema=schema, format="parquet", filesystem=file_system
-    )
 
 
 def _write_lines(place: Path, export: EarlierExport) -> None:

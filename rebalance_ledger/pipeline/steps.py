@@ -165,15 +165,15 @@ def gate(day: Day) -> Verdict:
     from rebalance_ledger.warehouse.publish import quarantine
     from rebalance_ledger.warehouse.staging import check_inventory, newest_stage, read_build, write_verdict
 
+    settings = day.settings
     stage = newest_stage(day.warehouse, day.cluster, day.ds)
     build_record = read_build(stage)
     run_id = build_record.run_id
     check_inventory(stage)
     approval = read_approval(day.warehouse, day.cluster, day.ds, run_id)
-    judged = measured_day(day, stage, build_record)
-    from rebalance_ledger.gate.judge import (
-        judge,  # Great Expectations must not take memory beside the database.
-    )
+    judged = measured_day(day, settings, stage, build_record)
+    # Not before: Great Expectations must not take memory beside the database.
+    from rebalance_ledger.gate.judge import judge
 
     with TemporaryDirectory(prefix="ledger-data-docs-") as folder:
         verdict = judge(
@@ -182,7 +182,7 @@ def gate(day: Day) -> Verdict:
             ds=day.ds,
             run_id=run_id,
             data_docs_dir=Path(folder),
-            settings=day.settings.gate,
+            settings=settings.gate,
             baseline_ds=judged.baseline_ds,
             quarantined=judged.quarantined,
             approval=approval,

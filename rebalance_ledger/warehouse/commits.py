@@ -46,7 +46,13 @@ from rebalance_ledger.warehouse.evolution import (
     refuse_other_types,
     written_schema,
 )
-from rebalance_ledger.warehouse.staged_files import StagedFiles, give_to_table, have_types_of, rows_of_files
+from rebalance_ledger.warehouse.staged_files import (
+    StagedFiles,
+    footers_of,
+    give_to_table,
+    have_types_of,
+    rows_of_files,
+)
 from rebalance_ledger.warehouse.state import State, definitions_hash, read_state, state_properties
 
 if TYPE_CHECKING:
@@ -54,6 +60,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from deltalake import CommitProperties
+    from deltalake.transaction import AddAction
 
     from rebalance_ledger.tables import Table
     from rebalance_ledger.warehouse.layout import Warehouse
@@ -393,10 +400,12 @@ def replace_day(
             storage_options=storage_options(place),
         )
     if isinstance(rows, StagedFiles):
-        if have_types_of(rows, table):
-            _commit_files(delta, place, day, rows, properties)
+        footers = footers_of(rows, place, day)
+        if have_types_of(footers, table):
+            actions = give_to_table(rows, footers, place, day)
+            _commit_files(delta, place, day, actions, properties)
             return delta
-        rows = rows_of_files(rows, table)
+        rows = rows_of_files(rows.places, table)
     schema = written_schema(delta, table)
     write_deltalake(
         delta,
@@ -410,14 +419,17 @@ def replace_day(
 
 
 def _commit_files(
-    delta: DeltaTable, place: str, day: DayRows, files: StagedFiles, properties: CommitProperties | None
+    delta: DeltaTable,
+    place: str,
+    day: DayRows,
+    actions: list[AddAction],
+    properties: CommitProperties | None,
 ) -> None:
     """Replace the day's files in a table at its newest version; nobody else writes it, and delta-rs would not notice.
 
     Raises:
-        OSError: A file cannot be read or written, or the day then has other files than these.
+        OSError: The day then has other files than these.
     """
-    actions = give_to_table(files, place, day)
     delta.create_write_transaction(
         actions,
         mode="overwrite",

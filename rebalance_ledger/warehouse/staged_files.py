@@ -41,8 +41,8 @@ _FOLDER: Final = "data"
 """Below the published table; neutral names, so that no cluster's name is in a path."""
 _LONGEST_TEXT: Final = 32
 """Characters of a text in the statistics. A longer one would have to be cut, and is left out."""
-_LINKERS: Final = 4
-"""Files that are linked or copied at a time."""
+_AT_A_TIME: Final = 4
+"""Files that are read, linked or copied at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +72,44 @@ def staged_rows(stage: StagingArea, table: Table) -> pads.Dataset:
     return pads.dataset(path, schema=arrow_schema(table), format="parquet", filesystem=file_system)
 
 
-def rows_of_files(files: StagedFiles, table: Table) -> pads.Dataset:
-    """Return the rows of files, with the columns `cluster` and `ds`."""
+def rows_of_files(places: Sequence[str], table: Table) -> pads.Dataset:
+    """Return the rows of files, with the columns `cluster` and `ds`; columns that a file does not have are null."""
     schema = arrow_schema(table)
-    if not files.places:
+    if not places:
         return pads.dataset(schema.empty_table())
-    file_system, _ = file_system_of(files.places[0])
-    paths = [file_system_of(place)[1] for place in files.places]
+    file_system, _ = file_system_of(places[0])
+    paths = [file_system_of(place)[1] for place in places]
     return pads.dataset(paths, schema=schema, format="parquet", filesystem=file_system)
 
 
-def have_types_of(files: StagedFiles, table: Table) -> bool:
+def footers_of(files: StagedFiles, table_place: str, day: DayRows) -> list[pq.FileMetaData]:
+    """Read the footers of files.
+
+    Raises:
+        OSError: A file cannot be read.
+        StagingError: The files have another number of rows than was judged.
+    """
+
+    def footer(place: str) -> pq.FileMetaData:
+        file_system, path = file_system_of(place)
+        return pq.read_metadata(path, filesystem=file_system)
+
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        footers = list(pool.map(footer, files.places))
+    row_count = sum(footer.num_rows for footer in footers)
+    if row_count != files.content.row_count:
+        raise StagingError(
+            f"{table_place} would get {row_count} rows of {day.cluster} {day.ds}, and {files.content.row_count} were judged; nothing "
+            "is published: run the build of this day again."
+        )
+    return footers
+
+
+def have_types_of(footers: Iterable[pq.FileMetaData], table: Table) -> bool:
     """Return whether files have the columns of a table in its types, so that they can be its own."""
     wanted = {field.name: field.type for field in arrow_schema(table)}
-    for place in files.places:
-        file_system, path = file_system_of(place)
-        found = {field.name: field.type for field in pq.read_schema(path, filesystem=file_system)}
+    for footer in footers:
+        found = {field.name: field.type for field in footer.schema.to_arrow_schema()}
         if found.keys() != wanted.keys() or not all(
             _is_same_type(found[name], wanted[name]) for name in wanted
         ):
@@ -106,53 +128,55 @@ def _is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(found == wanted)
 
 
-def give_to_table(files: StagedFiles, table_place: str, day: DayRows) -> list[AddAction]:
+def give_to_table(
+    files: StagedFiles, footers: Sequence[pq.FileMetaData], table_place: str, day: DayRows
+) -> list[AddAction]:
     """Give files a second name below a published table, where no reader sees them before a commit names them.
 
     A file on a disk is linked, and made read-only, because it is the same file from then on; in an object store the store copies it.
+
+    Args:
+        files: The files.
+        footers: Their footers, in the same order.
+        table_place: Where the published table is.
+        day: The day of the rows.
 
     Returns:
         What a commit says of each file. Paths are below the table, and not URL-encoded.
 
     Raises:
         OSError: A file cannot be read or written.
-        StagingError: The files have another number of rows than was judged.
     """
+    if not files.places:
+        return []
     file_system, root = file_system_of(table_place)
-    names = [f"{_FOLDER}/part-{number:05}-{uuid4()}.parquet" for number in range(len(files.places))]
-    if files.places and not is_object_store(table_place):
-        Path(root, _FOLDER).mkdir(parents=True, exist_ok=True)
+    folder = None if is_object_store(table_place) else Path(root, _FOLDER)
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
 
-    def give(place: str, name: str) -> tuple[AddAction, int]:
+    def give(place: str, footer: pq.FileMetaData) -> AddAction:
+        name = f"{_FOLDER}/part-{uuid4()}.parquet"
         _, source = file_system_of(place)
         target = f"{root}/{name}"
-        if is_object_store(table_place):
-            file_system.copy_file(source, target)
-        else:
+        if folder:
             _link(Path(source), Path(target))
-        metadata = pq.read_metadata(target, filesystem=file_system)
+        else:
+            file_system.copy_file(source, target)
         info = file_system.get_file_info(target)
-        action = AddAction(
+        return AddAction(
             path=name,
             size=info.size,
             partition_values={"cluster": day.cluster, "ds": day.ds.isoformat()},
             modification_time=int(info.mtime.timestamp() * 1000),
             data_change=True,
-            stats=statistics(metadata),
+            stats=statistics(footer),
         )
-        return action, metadata.num_rows
 
-    with ThreadPoolExecutor(_LINKERS) as pool:
-        given = list(pool.map(give, files.places, names))
-    row_count = sum(rows for _, rows in given)
-    if row_count != files.content.row_count:
-        raise StagingError(
-            f"{table_place} would get {row_count} rows of {day.cluster} {day.ds}, and {files.content.row_count} were judged; nothing "
-            "is published: run the build of this day again."
-        )
-    if files.places and not is_object_store(table_place):
-        _synchronize(Path(root, _FOLDER))
-    return [action for action, _ in given]
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        actions = list(pool.map(give, files.places, footers))
+    if folder:
+        _synchronize(folder)
+    return actions
 
 
 def _link(source: Path, target: Path) -> None:

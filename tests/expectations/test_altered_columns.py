@@ -143,7 +143,7 @@ def another(column: Column) -> str:
 def judged(sample_warehouse: Warehouse) -> Iterator[Judged]:
     day = sample_day(DAY, sample_warehouse)
     stage = newest(day)
-    sources = sources_of(day, stage, read_build(stage))
+    sources = sources_of(day, day.settings, stage, read_build(stage))
     assert sources.before is not None
     assert sources.before.ds == DAY_BEFORE
     with gate_database_of(stage, sources) as database:

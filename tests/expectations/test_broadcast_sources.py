@@ -120,7 +120,7 @@ def computed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
     of_test = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
     compute(spark, of_test)
     stage = newest(of_test)
-    with gate_database_of(stage, sources_of(of_test, stage, read_build(stage))) as database:
+    with gate_database_of(stage, sources_of(of_test, of_test.settings, stage, read_build(stage))) as database:
         yield ComputedDay(database, stage)
 
 

@@ -20,6 +20,7 @@ from tests.support.command_line import ledger
 from tests.support.staging_fixtures import MONDAY, TUESDAY, owners, stage_day
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from deltalake.transaction import AddAction
@@ -54,8 +55,10 @@ def put_in_between(monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, row_fi
     original = commits.give_to_table
     calls = count()
 
-    def interrupted(files: StagedFiles, table_place: str, day: DayRows) -> list[AddAction]:
-        actions = original(files, table_place, day)
+    def interrupted(
+        files: StagedFiles, footers: Sequence[pq.FileMetaData], table_place: str, day: DayRows
+    ) -> list[AddAction]:
+        actions = original(files, footers, table_place, day)
         if table_place == place and next(calls) == 0:
             pq.write_table(pq.read_table(files.places[0]).slice(0, 1), row_file)
             subprocess.run([sys.executable, "-c", _APPEND, row_file, place], check=True)
