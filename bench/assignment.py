@@ -158,10 +158,12 @@ def _pairs(
     job_table, copy_table = str(folder / "job"), str(folder / "copy")
     figures: dict[str, list[float]] = {"job_seconds": [], "copy_seconds": []}
     for _ in range(repetitions):
-        rows = queue_assignment(allocated(spark.read.parquet(str(folder / "subscription")), settings))
-        whole = rows.withColumns({"cluster": F.lit("generated"), "ds": F.lit(_DAY)})
+        subscription = spark.read.parquet(str(folder / "subscription")).select(
+            F.lit("generated").alias("cluster"), F.lit(_DAY).alias("ds"), "*"
+        )
+        rows = queue_assignment(allocated(subscription, settings))
         columns = [column.name for column in QUEUE_ASSIGNMENT.all_columns]
-        figures["job_seconds"].append(_seconds_to_write(whole.select(*columns), job_table))
+        figures["job_seconds"].append(_seconds_to_write(rows.select(*columns), job_table))
         peaks = _peaks()
         if is_copied:
             copied = spark.read.format("delta").load(job_table)

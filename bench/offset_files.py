@@ -109,21 +109,22 @@ def _read(folder: Path) -> dict[str, float]:
     # A JVM's libraries must not count as memory of landing.
     from rebalance_ledger.warehouse.layout import StagingArea  # noqa: PLC0415
     from spark_jobs.session import spark_session  # noqa: PLC0415
+    from spark_jobs.silver.day_export import DayExport  # noqa: PLC0415
     from spark_jobs.silver.offset_file_snapshots import readings  # noqa: PLC0415
     from spark_jobs.silver.reader import read_silver  # noqa: PLC0415
 
     directory = export_directory(folder / "exports", _CLUSTER, _DS)
-    manifest = load_manifest(directory)
+    day = DayExport(directory, load_manifest(directory))
     spark = spark_session("bench: offset files")
-    silver = read_silver(spark, str(directory), manifest, StagingArea(str(folder), "stage"))
+    silver = read_silver(spark, [day], {day.key: StagingArea(str(folder), "stage")})
     index = str(folder / "index.parquet")
     silver["offset_file"].write.parquet(index)
     silver["offset_file"] = spark.read.parquet(index)
     start = time.perf_counter()
-    readings(spark, silver, str(directory), manifest, ()).write.parquet(str(folder / "reading.parquet"))
+    readings(spark, silver, [day]).write.parquet(str(folder / "reading.parquet"))
     seconds = time.perf_counter() - start
     read = spark.read.parquet(str(folder / "reading.parquet")).where("start_outcome = 'stored'").count()
-    wanted = sum(not file.holds_envelopes for file in manifest.files) // len(_FILES_OF_CLIENT)
+    wanted = sum(not file.holds_envelopes for file in day.manifest.files) // len(_FILES_OF_CLIENT)
     if read != wanted:
         raise RuntimeError(f"{read:,} clients' files were read instead of {wanted:,}.")
     spark.stop()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +16,8 @@ if __name__ == "__main__":
     # spark-submit puts this file's folder on the path, not the project's.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from pyspark.sql import functions as F
-
 from rebalance_ledger.exports.catalog import compared_exports
-from rebalance_ledger.exports.manifest import ExportError, check_unchanged, export_directory, load_manifest
+from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
 from rebalance_ledger.gate.policy import GATE_NAMES
 from rebalance_ledger.progress import heartbeat, logged_to
 from rebalance_ledger.result_file import write_result
@@ -37,16 +36,13 @@ from rebalance_ledger.tables import (
     ROUTE_DIVERGENCE,
     SILVER_TABLES,
 )
-from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
-from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, EarlierDay, newest_earlier_day
 from rebalance_ledger.warehouse.errors import QueryError
-from rebalance_ledger.warehouse.identity import RunIdentity, code_version
-from rebalance_ledger.warehouse.inventory import inventory_of_stage
-from rebalance_ledger.warehouse.layout import OFFSET_READINGS, Warehouse
-from rebalance_ledger.warehouse.staging import attempt, finish
+from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import attempt
 from spark_jobs.assignment.allocation import SPREAD_BOUNDS
 from spark_jobs.assignment.subscriptions import subscriptions
-from spark_jobs.baseline import baseline_rows
+from spark_jobs.baseline import BaselineRows
 from spark_jobs.findings.explanations import with_roots
 from spark_jobs.gold.assignment_churn import assignment_churn
 from spark_jobs.gold.assignment_fairness import assignment_fairness
@@ -59,22 +55,21 @@ from spark_jobs.gold.queue_assignment import allocated, queue_assignment, route_
 from spark_jobs.gold.queue_sharing import queue_sharing
 from spark_jobs.gold.route_divergence import route_divergence
 from spark_jobs.session import spark_session, suited_to, thread_pool, without_temp_views
+from spark_jobs.silver.day_export import DayExport
 from spark_jobs.silver.offset_file_snapshots import readings
 from spark_jobs.silver.reader import read_silver
-from spark_jobs.staging import write_table, write_tables, write_work
+from spark_jobs.staged_day import StagedDay
+from spark_jobs.staging import write_readings, write_table, write_tables, write_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from concurrent.futures import Future
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from rebalance_ledger.exports.catalog import EarlierExport
-    from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import StagingArea
-    from spark_jobs.baseline import BaselineRows
+    from rebalance_ledger.warehouse.identity import RunIdentity
 
 
 def build(
@@ -92,71 +87,109 @@ def build(
         ExportError: the day has no sealed export, or it is not as it was sealed when all of it has been read.
         QueryError: the earlier published day cannot be read.
     """
-    directory = export_directory(exports, cluster, ds)
-    manifest = load_manifest(directory, cluster=cluster, ds=ds)
-    looked_at = compared_exports(exports, manifest)
-    earlier = tuple(export for export in looked_at or () if export.has_offset_files)
-    compared = newest_earlier_day(warehouse, cluster, ds, COMPARED_TABLES)
-    identity = RunIdentity(
-        manifest.sha256,
-        settings.sha256,
-        code_version(),
-        None if looked_at is None else tuple(export.reference for export in looked_at),
-        compared.ds if compared else None,
-        compared.content if compared else (),
-    )
-    export_bytes = sum(file.size_bytes for file in manifest.files)
-    with (
-        attempt(warehouse, cluster, ds) as stage,
-        suited_to(spark, export_bytes),
-        without_temp_views(spark),
-    ):
-        before = baseline_rows(spark, compared) if compared else None
-        _stage_day(spark, stage, directory, manifest, earlier, before, settings)
-        # If the export changed while it was read, the staged data is invalid.
-        check_unchanged(directory, manifest)
-        if compared:
-            write_baseline(warehouse, stage, compared)
-        inventory = inventory_of_stage(stage, DayRows(cluster, ds))
-        finish(warehouse, cluster, ds, stage, identity.build, inventory)
-        write_result(run_id=identity.run_id, row_counts={table.name: table.row_count for table in inventory})
-    return identity
+    with build_days(
+        spark, exports=exports, warehouse=warehouse, settings=settings, days=[(cluster, ds)]
+    ) as staged:
+        return staged[cluster, ds].finish()
 
 
-def _stage_day(
+@contextmanager
+def build_days(
     spark: SparkSession,
-    stage: StagingArea,
-    directory: Location,
-    manifest: Manifest,
-    earlier: tuple[EarlierExport, ...],
-    before: BaselineRows | None,
+    *,
+    exports: Location,
+    warehouse: Warehouse,
     settings: ClusterSettings,
+    days: Iterable[tuple[str, date]],
+) -> Iterator[dict[tuple[str, date], StagedDay]]:
+    """Compute some days side by side, each as it is computed alone.
+
+    A day is compared with the newest earlier one: of those that are published, and of those that are computed with it.
+
+    Args:
+        spark: the session.
+        exports: folder of all clusters.
+        warehouse: where the stages are.
+        settings: those of every cluster that is named.
+        days: cluster and ds of each day.
+
+    Yields:
+        The days, in order, whose stages are not whole before `finish`. Stages are locked as long as the block.
+
+    Raises:
+        ExportError: a day has no sealed export.
+        QueryError: an earlier published day cannot be read.
+    """
+    with ExitStack() as attempts:
+        staged: dict[tuple[str, date], StagedDay] = {}
+        for cluster, ds in sorted(days):
+            directory = export_directory(exports, cluster, ds)
+            manifest = load_manifest(directory, cluster=cluster, ds=ds)
+            looked_at = compared_exports(exports, manifest)
+            earlier = tuple(export for export in looked_at or () if export.has_offset_files)
+            staged[cluster, ds] = StagedDay(
+                warehouse,
+                attempts.enter_context(attempt(warehouse, cluster, ds)),
+                DayExport(directory, manifest, earlier),
+                settings_sha256=settings.sha256,
+                looked_at=looked_at,
+                baseline=_baseline(warehouse, cluster, ds, staged),
+            )
+        export_bytes = sum(file.size_bytes for day in staged.values() for file in day.export.manifest.files)
+        with suited_to(spark, export_bytes), without_temp_views(spark):
+            _stage_days(spark, staged, settings)
+        yield staged
+
+
+def _baseline(
+    warehouse: Warehouse, cluster: str, ds: date, earlier: Mapping[tuple[str, date], StagedDay]
+) -> EarlierDay | StagedDay | None:
+    """Return the newest earlier day of a cluster: published, or one of `earlier`, whose last day is the newest."""
+    published = newest_earlier_day(warehouse, cluster, ds, COMPARED_TABLES)
+    computed = [day for (of_cluster, _), day in earlier.items() if of_cluster == cluster]
+    if computed and (published is None or published.ds <= computed[-1].export.manifest.ds):
+        return computed[-1]
+    return published
+
+
+def _stage_days(
+    spark: SparkSession, days: Mapping[tuple[str, date], StagedDay], settings: ClusterSettings
 ) -> None:
-    """Compute and write every table of a stage.
+    """Compute and write every table of the days' stages.
 
     Planning takes one core and most of a small day, so tables are computed side by side: each waits for those that it
     reads, which are begun before it.
     """
-    day = {"cluster": F.lit(manifest.cluster), "ds": F.lit(manifest.ds)}
-    silver = write_tables(spark, stage, SILVER_TABLES, read_silver(spark, str(directory), manifest, stage))
+    exports = [day.export for day in days.values()]
+    stages = {key: day.stage for key, day in days.items()}
+    silver = write_tables(spark, stages, SILVER_TABLES, read_silver(spark, exports, stages))
     begun: dict[Table, Future[DataFrame]] = {}
 
     def gold(table: Table) -> DataFrame:
         return begun[table].result()
 
+    before = BaselineRows(
+        spark,
+        {key: day.baseline for key, day in days.items() if isinstance(day.baseline, EarlierDay)},
+        {
+            key: day.baseline.export.manifest.ds
+            for key, day in days.items()
+            if isinstance(day.baseline, StagedDay)
+        },
+        lambda table: gold(table) if table in begun else silver[table.name],
+    )
     # Findings have threads of their own: most of them need few tables, and are planned while the others are computed.
     with thread_pool(spark) as pool, thread_pool(spark) as pool_of_findings:
 
-        def work(
-            name: str, rows: Callable[[], DataFrame], threads: ThreadPoolExecutor = pool
-        ) -> Callable[[], DataFrame]:
-            return threads.submit(lambda: write_work(spark, stage, name, rows())).result
-
         def begin(table: Table, rows: Callable[[], DataFrame]) -> None:
-            begun[table] = pool.submit(lambda: write_table(spark, stage, table, rows().withColumns(day)))
+            begun[table] = pool.submit(lambda: write_table(spark, stages, table, rows()))
 
-        shared = work("subscription", lambda: subscriptions(silver, before))
-        files_read = work(OFFSET_READINGS, lambda: readings(spark, silver, str(directory), manifest, earlier))
+        shared = pool.submit(
+            lambda: write_work(spark, stages, "subscription", subscriptions(silver, before))
+        ).result
+        files_read = pool.submit(
+            lambda: write_readings(spark, stages, readings(spark, silver, exports))
+        ).result
         begin(ROUTE_DIVERGENCE, lambda: route_divergence(silver))
         begin(PRODUCER_SPREAD, lambda: producer_spread(silver))
         begin(QUEUE_ASSIGNMENT, lambda: _queue_assignment(silver, shared(), settings))
@@ -189,7 +222,9 @@ def _stage_day(
                 before,
             ),
         )
-        findings = work("finding", lambda: finding(silver, shared(), gold), pool_of_findings)
+        findings = pool_of_findings.submit(
+            lambda: write_work(spark, stages, "finding", finding(silver, shared(), gold, before))
+        ).result
         begin(FINDING, lambda: with_roots(findings()))
     for written in begun.values():
         written.result()

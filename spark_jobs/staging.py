@@ -1,35 +1,46 @@
-"""Writing a computed day to its stage.
+"""Writing computed days to their stages.
 
-The stage is Parquet, so a Delta log would only cost time (see docs/adr/0006). Its files become those of the published Delta tables, which
-`rebalance_ledger.warehouse.publish` commits, so they are of sensible sizes.
+A stage is Parquet, so a Delta log would only cost time (see docs/adr/0006). Its files become those of the published Delta tables, which
+`rebalance_ledger.warehouse.publish` commits, so they are of sensible sizes. The rows of many days are written at once, and each
+day's files go to its own stage.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import uuid4
 
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
+from rebalance_ledger.warehouse.layout import OFFSET_READINGS, StagingArea
+from spark_jobs.day_key import DAY
 from spark_jobs.session import read_parquet, spark_schema, thread_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import StagingArea
+
+DayStages: TypeAlias = Mapping[tuple[str, date], StagingArea]
+"""The stage of each day that is computed, by its cluster and ds."""
 
 _MERGED_BYTES: Final = 16 * 1024 * 1024
+_DAY_NUMBER: Final = "day_number"
 
 
 def write_tables(
-    spark: SparkSession, stage: StagingArea, tables: Iterable[Table], rows: Mapping[str, DataFrame]
+    spark: SparkSession, stages: DayStages, tables: Iterable[Table], rows: Mapping[str, DataFrame]
 ) -> dict[str, DataFrame]:
     """Write some staged tables and return them as they were written.
 
@@ -37,51 +48,98 @@ def write_tables(
     """
     with thread_pool(spark) as pool:
         written = {
-            table.name: pool.submit(write_table, spark, stage, table, rows[table.name]) for table in tables
+            table.name: pool.submit(write_table, spark, stages, table, rows[table.name]) for table in tables
         }
         return {name: done.result() for name, done in written.items()}
 
 
-def write_table(spark: SparkSession, stage: StagingArea, table: Table, rows: DataFrame) -> DataFrame:
+def write_table(spark: SparkSession, stages: DayStages, table: Table, rows: DataFrame) -> DataFrame:
     """Write one staged table and return it as it was written."""
     columns = [column.name for column in table.all_columns]
     with logged(table.qualified_name) as work:
-        rows.select(*columns).write.mode("overwrite").parquet(stage.table(table))
-        _merge_small_files(stage.table(table))
-        file_system, path = file_system_of(stage.table(table))
+        _write_by_day(stages, rows.select(*columns), lambda stage: stage.table(table))
         # From the footers of the files: no row is read.
-        work.row_count = pads.dataset(path, format="parquet", filesystem=file_system).count_rows()
-    return read_parquet(spark, spark_schema(table), stage.table(table))
+        work.row_count = sum(_row_count(stage.table(table)) for stage in stages.values())
+    return read_parquet(spark, spark_schema(table), *(stage.table(table) for stage in stages.values()))
 
 
-def _merge_small_files(folder: str) -> None:
-    """Write the rows of a folder into one file if there are few of them: each of Spark's tasks writes a file, however small."""
-    file_system, path = file_system_of(folder)
-    files = [
-        entry
-        for entry in file_system.get_file_info(pafs.FileSelector(path))
-        if entry.type == pafs.FileType.File and entry.extension == "parquet"
-    ]
-    if len(files) <= 1 or sum(file.size for file in files) > _MERGED_BYTES:
-        return
-    places = [file.path for file in files]
-    rows = pads.dataset(places, format="parquet", filesystem=file_system).to_table()
-    pq.write_table(rows, f"{path}/part-merged-{uuid4()}.parquet", filesystem=file_system)
-    for place in places:
-        file_system.delete_file(place)
+def write_readings(spark: SparkSession, stages: DayStages, rows: DataFrame) -> DataFrame:
+    """Write the offset files as they were read, which the gate reads too, and return them as they were written."""
+    with logged(OFFSET_READINGS):
+        _write_by_day(stages, rows, lambda stage: stage.offset_readings)
+    return read_parquet(spark, rows.schema, *(stage.offset_readings for stage in stages.values()))
 
 
 def write_work(
-    spark: SparkSession, stage: StagingArea, name: str, rows: DataFrame, *, folder_by: str | None = None
+    spark: SparkSession, stages: DayStages, name: str, rows: DataFrame, *, folder_by: str | None = None
 ) -> DataFrame:
     """Write an intermediate result that several steps read, and return it as it was written.
 
     Args:
         spark: the session.
-        stage: where to.
+        stages: those of the days; the result of all of them goes to the first.
         name: of the result.
         rows: its rows.
         folder_by: a column of few values: who asks for one of them reads its rows alone.
     """
-    rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(stage.work(name))
-    return read_parquet(spark, rows.schema, stage.work(name))
+    folder = _first(stages).work(name)
+    rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(folder)
+    return read_parquet(spark, rows.schema, folder)
+
+
+def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[StagingArea], str]) -> None:
+    """Write rows to the stages of their days, of each day in one file if they are few."""
+    if len(stages) == 1:
+        folder = folder_of(_first(stages))
+        rows.write.mode("overwrite").parquet(folder)
+        _move_files(folder, folder, rows.schema)
+        return
+    days = F.array(
+        *(F.struct(F.lit(cluster).alias(DAY[0]), F.lit(ds).alias(DAY[1])) for cluster, ds in stages)
+    )
+    number = F.array_position(days, F.struct(*DAY))
+    written = f"{_first(stages).work('by_day')}/{uuid4()}"
+    rows.withColumn(_DAY_NUMBER, number).write.partitionBy(_DAY_NUMBER).parquet(written)
+    if _files_in(f"{written}/{_DAY_NUMBER}=0"):
+        raise RuntimeError(f"{written} has rows of a day that is not computed.")
+    for position, stage in enumerate(stages.values(), start=1):
+        _move_files(f"{written}/{_DAY_NUMBER}={position}", folder_of(stage), rows.schema)
+
+
+def _move_files(source: str, target: str, schema: StructType) -> None:
+    """Move the data files of a folder to another one, or the same, as one file if they are small: each of Spark's tasks writes a file, however small."""
+    files = _files_in(source)
+    file_system, folder = file_system_of(target)
+    file_system.create_dir(folder)
+    if not files:
+        pq.write_table(
+            to_arrow_schema(schema).empty_table(), f"{folder}/part-empty.parquet", filesystem=file_system
+        )
+    elif len(files) > 1 and sum(file.size for file in files) <= _MERGED_BYTES:
+        rows = pads.dataset(
+            [file.path for file in files], format="parquet", filesystem=file_system
+        ).to_table()
+        pq.write_table(rows, f"{folder}/part-merged-{uuid4()}.parquet", filesystem=file_system)
+        for file in files:
+            file_system.delete_file(file.path)
+    elif source != target:
+        for file in files:
+            file_system.move(file.path, f"{folder}/{file.base_name}")
+
+
+def _files_in(folder: str) -> list[pafs.FileInfo]:
+    file_system, path = file_system_of(folder)
+    return [
+        entry
+        for entry in file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+        if entry.type == pafs.FileType.File and entry.extension == "parquet"
+    ]
+
+
+def _row_count(folder: str) -> int:
+    file_system, path = file_system_of(folder)
+    return int(pads.dataset(path, format="parquet", filesystem=file_system).count_rows())
+
+
+def _first(stages: DayStages) -> StagingArea:
+    return next(iter(stages.values()))

@@ -65,7 +65,7 @@ def run_backfill(
                 last,
                 is_reversed=is_reversed,
                 is_published_skipped=is_published_skipped,
-                run=lambda one, why: run_in_worker(worker, one, why),
+                run=lambda one, why, ahead: run_in_worker(worker, one, why, ahead),
             )
     for outcome in outcomes:
         name = f"{outcome.cluster}  " if len(any_days) > 1 else ""

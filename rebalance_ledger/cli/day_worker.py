@@ -11,7 +11,9 @@ import os
 import sys
 import traceback
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -30,7 +32,7 @@ from rebalance_ledger.storage.location import location_of
 from rebalance_ledger.warehouse.layout import Warehouse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 _LINE_WIDTH: Final = 200
@@ -57,33 +59,37 @@ def main() -> int:
     channel = _take_standard_output()
     console = Console(file=cast("IO[str]", Text(channel)), highlight=False, markup=False, width=_LINE_WIDTH)
     with logged_to(sys.stderr), ExitStack() as applications:
-        build: Callable[[Day], None] | None = None
+        build: Callable[[Day, Sequence[Day]], None] | None = None
 
-        def build_day(day: Day) -> None:
+        def build_day(day: Day, ahead: Sequence[Day]) -> None:
             nonlocal build
             if build is None:  # A day without a usable export needs no JVM.
                 build = applications.enter_context(
-                    steps.spark_application("rebalance-ledger backfill", steps.export_bytes(day))
+                    steps.spark_application("rebalance-ledger backfill", day, steps.export_bytes(day))
                 )
-            build(day)
+            build(day, ahead)
 
+        any_day = Day(
+            "",
+            date.min,
+            location_of(places["exports"]),
+            Warehouse.at(places["warehouse"]),
+            Path(places["settings"]) if places["settings"] else None,
+        )
         for request in _requests():
-            day = Day(
-                request["cluster"],
-                date.fromisoformat(request["ds"]),
-                location_of(places["exports"]),
-                Warehouse.at(places["warehouse"]),
-                Path(places["settings"]) if places["settings"] else None,
+            day, *ahead = (
+                replace(any_day, cluster=cluster, ds=date.fromisoformat(ds))
+                for cluster, ds in request["days"]
             )
-            result = _result_of(day, console, build_day, Path(places["log"]))
+            result = _result_of(day, console, partial(build_day, day, ahead), Path(places["log"]))
             channel.write(f"{RECORD_MARK}{json.dumps(result._asdict())}\n")
             channel.flush()
     return 0
 
 
-def _result_of(day: Day, console: Console, build_day: Callable[[Day], None], log: Path) -> DayResult:
+def _result_of(day: Day, console: Console, build: Callable[[], None], log: Path) -> DayResult:
     try:
-        run_day(day, console, lambda: build_day(day), build_log=log)
+        run_day(day, console, build, build_log=log)
     except Exception as error:  # noqa: BLE001  # the worker tells every end of a day, and is replaced after a defect
         failure = failure_of(error)
         if failure is None:
@@ -101,9 +107,9 @@ def _take_standard_output() -> IO[str]:
     return channel
 
 
-def _requests() -> Iterator[dict[str, str]]:
+def _requests() -> Iterator[dict[str, Any]]:
     """Yield the requests. If their sender dies, the process ends at once, in the middle of a day too: a day can be run again."""
-    requests: SimpleQueue[dict[str, str] | None] = SimpleQueue()
+    requests: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
     is_idle = True
 
     def receive() -> None:

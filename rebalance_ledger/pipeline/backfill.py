@@ -12,13 +12,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, export_directory
-from rebalance_ledger.pipeline.outdated import is_up_to_date, stale_days
+from rebalance_ledger.pipeline import outdated
 from rebalance_ledger.pipeline.steps import export_bytes
 from rebalance_ledger.printable import visible
 from rebalance_ledger.warehouse.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import date
 
     from rebalance_ledger.pipeline.day import Day
@@ -69,7 +69,7 @@ def backfill(
     last: date,
     *,
     is_reversed: bool,
-    run: Callable[[Day, str], DayOutcome],
+    run: Callable[[Day, str, Iterable[Day]], DayOutcome],
     is_published_skipped: bool = False,
 ) -> Iterator[DayOutcome]:
     """Run each day of a range that has an export, then each later day that depends on what has changed.
@@ -83,22 +83,31 @@ def backfill(
         first: the first day.
         last: the last day, included.
         is_reversed: whether to begin with the last.
-        run: computes a day, given why.
+        run: computes a day, given why, and the later days that are run next.
         is_published_skipped: Whether days that are published and up to date are not run.
 
     Yields:
         One outcome for each run, as it ends, and for each day of the range without an export.
     """
     days = [replace(any_day, ds=first + timedelta(days=number)) for number in range((last - first).days + 1)]
+    if is_reversed:
+        days.reverse()
+
+    def is_up_to_date(day: Day) -> bool:
+        return is_published_skipped and _is_up_to_date(day)
+
     failed = set()
-    for day in reversed(days) if is_reversed else days:
+    for position, day in enumerate(days, start=1):
         if not _has_export(day):
             yield DayOutcome(day.cluster, day.ds, ASKED_FOR, NO_EXPORT, _DONE, "")
             continue
-        if is_published_skipped and _is_up_to_date(day):
+        if is_up_to_date(day):
             yield DayOutcome(day.cluster, day.ds, ASKED_FOR, UP_TO_DATE, _DONE, "")
             continue
-        outcome = run(day, ASKED_FOR)
+        # A day that is run before the day before it is not compared with that one.
+        later = () if is_reversed else days[position:]
+        ahead = (each for each in later if _has_export(each) and not is_up_to_date(each))
+        outcome = run(day, ASKED_FOR, ahead)
         if outcome.exit_code != _DONE:
             failed.add(day.ds)
         yield outcome
@@ -107,16 +116,18 @@ def backfill(
         # Computing a day again can put a later one out of date and none that is earlier.
         due = [
             stale
-            for stale in stale_days(any_day.warehouse, any_day.cluster, any_day.exports)
+            for stale in outdated.stale_days(any_day.warehouse, any_day.cluster, any_day.exports)
             if stale.ds > settled and stale.ds not in failed
         ]
         if not due:
             return
         settled, why = due[0].ds, ", ".join(due[0].reasons)
-        day = replace(any_day, ds=settled)
+        day, *later = (replace(any_day, ds=stale.ds) for stale in due)
         # What was published of an export that is gone stays as it is, and marked.
         yield (
-            run(day, why) if _has_export(day) else DayOutcome(day.cluster, settled, why, NO_EXPORT, _DONE, "")
+            run(day, why, filter(_has_export, later))
+            if _has_export(day)
+            else DayOutcome(day.cluster, settled, why, NO_EXPORT, _DONE, "")
         )
 
 
@@ -126,7 +137,7 @@ def _has_export(day: Day) -> bool:
 
 def _is_up_to_date(day: Day) -> bool:
     try:
-        return is_up_to_date(day)
+        return outdated.is_up_to_date(day)
     except (ExportError, QueryError):
         return False  # The run says what is wrong.
 
@@ -139,10 +150,10 @@ def exit_code_of(outcomes: list[DayOutcome]) -> int:
     return next(code for code in _WORST_FIRST if code in codes)
 
 
-def run_in_worker(worker: DayWorker, day: Day, why: str) -> DayOutcome:
+def run_in_worker(worker: DayWorker, day: Day, why: str, ahead: Iterable[Day]) -> DayOutcome:
     """Run one day in a worker; progress goes to standard error."""
     write_progress(f"{day.cluster} {day.ds} ({why})")
-    result = worker.run(day, _export_bytes(day))
+    result = worker.run(day, _export_bytes(day), ((later, _export_bytes(later)) for later in ahead))
     if result.reason:
         write_progress(f"  {result.reason}")
     reason = " ".join(line.strip() for line in result.reason.splitlines()[:_REASON_LINES])

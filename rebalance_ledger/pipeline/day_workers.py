@@ -1,8 +1,8 @@
 """Processes that run days one after another in one Spark application each, and how they are asked for a day.
 
-A worker is started with one JSON document as its argument, reads one request a line from standard input, `{"cluster": …, "ds": …}`, and
-writes to standard output what a person reads, and after each day one line that begins with `RECORD_MARK`: the day's `DayResult` as
-JSON. It ends when its standard input ends, which also happens when the process that asks is killed.
+A worker is started with one JSON document as its argument, reads one request a line from standard input, `{"days": [[cluster, ds], …]}`: the
+day to run, and those that will follow, which are computed side by side with it. It writes to standard output what a person reads, and
+after each day one line that begins with `RECORD_MARK`: the day's `DayResult` as JSON. It ends when its standard input ends, which also happens when the process that asks is killed.
 
 Belongs here: the life of workers, and their limits. Does not belong here: what a worker does with a day
 (`rebalance_ledger.cli.day_worker`), and which days there are (`rebalance_ledger.pipeline.backfill`).
@@ -23,7 +23,8 @@ from rebalance_ledger.driver_options import driver_options
 from rebalance_ledger.pipeline.processes import end_in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import date
     from types import TracebackType
     from typing import Self
 
@@ -37,6 +38,9 @@ DAY_LIMIT: Final = 60
 
 BYTE_LIMIT: Final = 1_000_000_000
 """Bytes of export that one worker reads, at least one day's: a large day leaves a JVM that is as large as its heap allows."""
+
+SIDE_BY_SIDE_BYTES: Final = 20_000_000
+"""Bytes of export of the days that are computed side by side: larger days cost their rows, and not their plans."""
 
 CRASHED: Final = 1
 
@@ -95,6 +99,7 @@ class DayWorker:
         self._day_count = 0
         self._export_bytes = 0
         self._driver_options: dict[str, str] = {}
+        self._computed: set[tuple[str, date]] = set()
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -115,12 +120,13 @@ class DayWorker:
         """The process id of the worker; None if there is none."""
         return None if self._process is None else self._process.pid
 
-    def run(self, day: Day, export_bytes: int) -> DayResult:
+    def run(self, day: Day, export_bytes: int, ahead: Iterable[tuple[Day, int]] = ()) -> DayResult:
         """Run one day. A large export and a small one have workers of their own, since their JVMs start with other options.
 
         Args:
             day: The day.
             export_bytes: Size of its export; 0 if it has none that can be read.
+            ahead: The days that are run next, in order, with the size of their exports.
         """
         options = driver_options(export_bytes)
         if self._day_count and (
@@ -130,23 +136,40 @@ class DayWorker:
         ):
             self._end(is_urgent=False)
         self._driver_options = options
-        is_first = self._day_count == 0
-        result = self._ask(day)
+        is_computed = (day.cluster, day.ds) in self._computed
+        beside = [] if is_computed else list(self._beside(export_bytes, ahead))
+        self._computed |= {(each.cluster, each.ds) for each in beside}
+        is_alone = self._day_count == 0 and not beside
+        result = self._ask(day, beside)
         self._day_count += 1
         self._export_bytes += export_bytes
         if result.exit_code == CRASHED:
             self._end(is_urgent=True)
-            if not is_first:
+            if not is_alone:
                 self._write_line(f"The worker failed ({result.reason}); a new one computes the day again.")
                 return self.run(day, export_bytes)
         return result
 
-    def _ask(self, day: Day) -> DayResult:
+    def _beside(self, export_bytes: int, ahead: Iterable[tuple[Day, int]]) -> Iterator[Day]:
+        """Yield the days that this worker computes side by side with one."""
+        count, total_bytes = self._day_count + 1, export_bytes
+        for day, size_bytes in ahead:
+            count, total_bytes = count + 1, total_bytes + size_bytes
+            if (
+                count > self._limits.days
+                or total_bytes > SIDE_BY_SIDE_BYTES
+                or self._export_bytes + total_bytes > self._limits.export_bytes
+            ):
+                return
+            yield day
+
+    def _ask(self, day: Day, beside: Sequence[Day]) -> DayResult:
         process = self._process or self._start()
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("The worker was started without pipes.")
         try:
-            process.stdin.write(json.dumps({"cluster": day.cluster, "ds": day.ds.isoformat()}) + "\n")
+            days = [(each.cluster, each.ds.isoformat()) for each in (day, *beside)]
+            process.stdin.write(json.dumps({"days": days}) + "\n")
             process.stdin.flush()
         except BrokenPipeError:
             return self._death(process)
@@ -189,6 +212,7 @@ class DayWorker:
     def _end(self, *, is_urgent: bool) -> None:
         process, self._process = self._process, None
         self._day_count = self._export_bytes = 0
+        self._computed.clear()
         if process is None:
             return
         if is_urgent:

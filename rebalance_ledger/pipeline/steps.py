@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.gate.verdict import Verdict
@@ -105,44 +105,44 @@ def build(day: Day) -> None:
         SetUpMissingError: there is no Spark configuration.
     """
     _ = day.settings  # A wrong file must not cost the start of a JVM.
-    with spark_application(f"rebalance-ledger {day.cluster} {day.ds}", export_bytes(day)) as build_day:
-        build_day(day)
+    with spark_application(f"rebalance-ledger {day.cluster} {day.ds}", day, export_bytes(day)) as build_day:
+        build_day(day, ())
 
 
 @contextmanager
-def spark_application(name: str, export_size_bytes: int) -> Iterator[Callable[[Day], None]]:
-    """Run a Spark application in this process that computes and stages days one after another.
+def spark_application(
+    name: str, any_day: Day, export_size_bytes: int
+) -> Iterator[Callable[[Day, Sequence[Day]], None]]:
+    """Run a Spark application in this process that computes and stages days.
 
     A day that fails leaves the application as it was.
 
     Args:
         name: Name of the application in the Spark UI.
+        any_day: Where the days are read and written; its cluster and ds do not matter.
         export_size_bytes: Size of the export for which the JVM is started.
 
     Yields:
-        A function that computes and stages one day; it raises what `build` raises.
+        A function that computes and stages one day, given the days that will follow, which are computed side by side with it; it raises what
+        `build` raises.
 
     Raises:
         SetUpMissingError: There is no Spark configuration.
     """
     _use_project_spark()
-    from spark_jobs.build import build as build_day
     from spark_jobs.session import spark_session
+    from spark_jobs.side_by_side import SideBySide
 
     spark = spark_session(name, export_size_bytes)
-
-    def build_one(day: Day) -> None:
-        build_day(
-            spark,
-            exports=day.exports,
-            warehouse=day.warehouse,
-            settings=day.settings,
-            cluster=day.cluster,
-            ds=day.ds,
-        )
-
     try:
-        yield build_one
+        with SideBySide(spark, any_day.exports, any_day.warehouse) as days:
+
+            def build_one(day: Day, ahead: Sequence[Day]) -> None:
+                settings = day.settings
+                alike = [(each.cluster, each.ds) for each in ahead if each.settings == settings]
+                days.build((day.cluster, day.ds), settings, alike)
+
+            yield build_one
     finally:
         spark.stop()
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from spark_jobs.day_key import DAY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,7 +25,8 @@ CLIENT_MODE: Final = "CLIENT"
 """The broker does not know the question (before 5.0.0), so its clients divide for themselves."""
 
 _REQUEST_CODE_NOT_SUPPORTED: Final = 3
-_OF_TOPIC: Final = ("consumer_group", "topic")
+_OF_TOPIC: Final = (*DAY, "consumer_group", "topic")
+_OF_BROKER: Final = (*DAY, "broker_name")
 
 
 def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: DataFrame) -> DataFrame:
@@ -31,24 +34,24 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
 
     Args:
         silver: the silver tables by name.
-        pairs: consumer_group and topic.
+        pairs: `DAY`, consumer_group and topic.
         routes: see `subscriptions.routes`.
 
     Returns:
-        consumer_group, topic; request_state: `known`, `differ` (the brokers of the route answer differently), `unknown` (a broker's
+        `DAY`; consumer_group, topic; request_state: `known`, `differ` (the brokers of the route answer differently), `unknown` (a broker's
         modes or settings were not read); request_mode, request_mode_source, pop_share_count and is_server_off, null unless known.
     """
     asking = (
         silver["consumer_client"]
-        .select("consumer_group", "is_client_rebalance")
-        .union(silver["client_process"].select("consumer_group", "is_client_rebalance"))
+        .select(*DAY, "consumer_group", "is_client_rebalance")
+        .union(silver["client_process"].select(*DAY, "consumer_group", "is_client_rebalance"))
         .where("not is_client_rebalance")
-        .select("consumer_group")
+        .select(*DAY, "consumer_group")
         .distinct()
     )
     requested = (
-        pairs.join(F.broadcast(asking), "consumer_group", "left_semi")
-        .join(routes.where("route_state = 'known'").select("topic", "brokers"), "topic")
+        pairs.join(F.broadcast(asking), [*DAY, "consumer_group"], "left_semi")
+        .join(routes.where("route_state = 'known'").select(*DAY, "topic", "brokers"), [*DAY, "topic"])
         .select(*_OF_TOPIC, F.explode("brokers.broker_name").alias("broker_name"))
     )
     entries = silver["message_request_mode"].select(
@@ -56,7 +59,7 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
     )
     of_broker = (
         requested.join(entries, [*_OF_TOPIC, "broker_name"], "left")
-        .join(F.broadcast(_brokers(silver)), "broker_name", "left")
+        .join(F.broadcast(_brokers(silver)), list(_OF_BROKER), "left")
         .select(*_OF_TOPIC, _answer().alias("answer"))
     )
     answers = F.collect_set("answer")
@@ -90,7 +93,7 @@ def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
 
     settings = (
         silver["broker_setting"]
-        .groupBy("broker_name")
+        .groupBy(*_OF_BROKER)
         .agg(
             F.upper(value("defaultMessageRequestMode")).alias("default_mode"),
             value("defaultPopShareQueueNum").try_cast("int").alias("default_share"),
@@ -100,7 +103,7 @@ def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
     records = (
         silver["export_record"]
         .where("kind = 'broker_message_request_mode'")
-        .groupBy("broker_name")
+        .groupBy(*_OF_BROKER)
         .agg(
             F.max(F.col("state") == "payload").alias("are_entries_read"),
             F.max(F.coalesce(F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED, F.lit(col=False))).alias(
@@ -108,7 +111,7 @@ def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
             ),
         )
     )
-    return settings.join(records, "broker_name", "full")
+    return settings.join(records, list(_OF_BROKER), "full")
 
 
 def _answer() -> Column:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from spark_jobs.day_key import DAY
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -20,7 +22,7 @@ def java_order(column: Column) -> Column:
 
 
 def elected_routes(topic_route: DataFrame, queue_count: str, *beside: str) -> DataFrame:
-    """One row per topic: the answer that is taken.
+    """One row per topic of a day: the answer that is taken.
 
     Args:
         topic_route: rows of `silver.topic_route`, perhaps with more columns.
@@ -28,7 +30,7 @@ def elected_routes(topic_route: DataFrame, queue_count: str, *beside: str) -> Da
         beside: columns that come along from the smallest address that gives the answer; they have no vote.
 
     Returns:
-        topic; brokers array<struct<key, broker_name, queue_count, beside…>> in Java order; answer_count, the number
+        `DAY`; topic; brokers array<struct<key, broker_name, queue_count, beside…>> in Java order; answer_count, the number
         of different answers.
     """
     broker = F.struct(
@@ -38,10 +40,10 @@ def elected_routes(topic_route: DataFrame, queue_count: str, *beside: str) -> Da
         *beside,
     )
     answers = (
-        topic_route.groupBy("topic", "nameserver")
+        topic_route.groupBy(*DAY, "topic", "nameserver")
         .agg(F.array_sort(F.collect_list(broker)).alias("brokers"))
         .withColumn("ballot", F.transform("brokers", _vote))
-        .groupBy("topic")
+        .groupBy(*DAY, "topic")
         .agg(F.array_sort(F.collect_list(F.struct("nameserver", "ballot", "brokers"))).alias("answers"))
     )
     ballots = F.array_distinct(F.transform("answers", lambda answer: answer["ballot"]))
@@ -60,6 +62,7 @@ def elected_routes(topic_route: DataFrame, queue_count: str, *beside: str) -> Da
         )
 
     return answers.select(
+        *DAY,
         "topic",
         F.array_min(F.transform(ballots, counted))["brokers"].alias("brokers"),
         F.size(ballots).alias("answer_count"),

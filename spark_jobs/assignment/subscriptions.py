@@ -1,4 +1,4 @@
-"""One row per (group, topic): the queues to share, the members who share them, and how each member says it does.
+"""One row per (group, topic) of a day: the queues to share, the members who share them, and how each member says it does.
 
 This is the input of every allocation. All of it is facts of silver, put together as a client would see them:
 
@@ -15,7 +15,9 @@ This is the input of every allocation. All of it is facts of silver, put togethe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -25,6 +27,7 @@ from spark_jobs.assignment.allocation import SERVER_OFF
 from spark_jobs.assignment.presence import absence, is_users_group
 from spark_jobs.assignment.request_modes import BROKER_STRATEGIES, CLIENT_MODE, POP_MODE, request_modes
 from spark_jobs.assignment.routes import elected_routes, java_order
+from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +35,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from spark_jobs.baseline import BaselineRows
+
+_OF_GROUP: Final = (*DAY, "consumer_group")
+_OF_LIST: Final = (*_OF_GROUP, "list_id")
+_OF_CLIENT: Final = (*_OF_GROUP, "client_id")
+_AT_BROKER: Final = (*_OF_GROUP, "broker_name")
+_SUBSCRIPTION: Final = (*_OF_GROUP, "topic")
 
 _MEMBER_EVIDENCE = (
     "connection_count",
@@ -63,7 +72,7 @@ def _java_sorted(names: Column) -> Column:
 def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Return the route that a client gets for each topic.
 
-    Columns: topic; route_state (`known`, `none`: the name servers that answered know no route, `unknown`: none could be
+    Columns: `DAY`; topic; route_state (`known`, `none`: the name servers that answered know no route, `unknown`: none could be
     asked); brokers array<struct<key, broker_name, queue_count>> in Java order, with queue_count 0 where nothing may be
     read; queue_set_count (different queue sets among the name servers).
     """
@@ -74,19 +83,19 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
     route_requests = (
         silver["export_record"]
         .where("kind = 'nameserver_route'")
-        .groupBy("topic")
+        .groupBy(*DAY, "topic")
         .agg(F.max(is_answer).alias("was_answered"))
     )
     state = (
         F.when(F.col("brokers").isNotNull(), "known").when(F.col("was_answered"), "none").otherwise("unknown")
     )
-    return route_requests.join(known, "topic", "left").select(
-        "topic", state.alias("route_state"), "brokers", F.col("answer_count").alias("queue_set_count")
+    return route_requests.join(known, [*DAY, "topic"], "left").select(
+        *DAY, "topic", state.alias("route_state"), "brokers", F.col("answer_count").alias("queue_set_count")
     )
 
 
 def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the distinct (consumer_group, topic) pairs.
+    """Return the distinct pairs of a group and a topic: `DAY`; consumer_group, topic.
 
     What brokers, proxies and clients say of subscriptions; for a group without any, the topics in which it has progress or a
     client holds queues. A group that the export names, and of which no answer says any of that nor that it is offline, has
@@ -94,7 +103,7 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     """
 
     def pairs(table: str, *, is_subscribed: bool) -> DataFrame:
-        return silver[table].select("consumer_group", "topic", F.lit(is_subscribed).alias("is_subscribed"))
+        return silver[table].select(*_SUBSCRIPTION, F.lit(is_subscribed).alias("is_subscribed"))
 
     named_pairs = (
         pairs("subscription", is_subscribed=True)
@@ -104,35 +113,32 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
         .union(pairs("observed_owner", is_subscribed=False))
         .union(pairs("process_owner", is_subscribed=False))
         .where(is_users_group())
-        .groupBy("consumer_group", "topic")
+        .groupBy(*_SUBSCRIPTION)
         .agg(F.max("is_subscribed").alias("is_subscribed"))
     )
-    has_subscription = F.max("is_subscribed").over(Window.partitionBy("consumer_group"))
+    has_subscription = F.max("is_subscribed").over(Window.partitionBy(*_OF_GROUP))
     described = (
         named_pairs.withColumn("has_subscription", has_subscription)
         .where("is_subscribed or not has_subscription")
-        .select("consumer_group", "topic")
+        .select(*_SUBSCRIPTION)
     )
-    unheard = _unheard_groups(silver).join(
-        named_pairs.select("consumer_group"), "consumer_group", "left_anti"
-    )
+    unheard = _unheard_groups(silver).join(named_pairs.select(*_OF_GROUP), list(_OF_GROUP), "left_anti")
     return described.union(
-        unheard.select("consumer_group", F.concat(F.lit(_RETRY_PREFIX), "consumer_group").alias("topic"))
+        unheard.select(*_OF_GROUP, F.concat(F.lit(_RETRY_PREFIX), "consumer_group").alias("topic"))
     )
 
 
 def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the groups that brokers' configurations, failed questions and retry topics name and that may be online: consumer_group.
+    """Return the groups that brokers' configurations, failed questions and retry topics name and that may be online: `DAY`; consumer_group.
 
     A group of which every broker that has it answered that it is offline is none of them: it exists and is not used.
     """
-    of_broker = ["consumer_group", "broker_name"]
-    answers = silver["group_presence"].select(*of_broker, "state")
-    configured = silver["subscription_group"].select(*of_broker).distinct()
+    answers = silver["group_presence"].select(*_AT_BROKER, "state")
+    configured = silver["subscription_group"].select(*_AT_BROKER).distinct()
     by_broker = (
-        configured.join(answers, of_broker, "full")
+        configured.join(answers, list(_AT_BROKER), "full")
         .where(is_users_group())
-        .groupBy("consumer_group")
+        .groupBy(*_OF_GROUP)
         .agg(F.max(~F.col("state").eqNullSafe("offline")).alias("may_be_online"))
     )
     failed = silver["export_record"].where(
@@ -142,50 +148,49 @@ def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
     read = (
         silver["export_record"]
         .where("kind = 'broker_subscription_group' and state = 'payload'")
-        .select("broker_name")
+        .select(*DAY, "broker_name")
         .distinct()
     )
     retried = (
         silver["topic_config"]
-        .select("topic", "broker_name")
-        .union(silver["topic_route"].where("is_in_route").select("topic", "broker_name"))
+        .select(*DAY, "topic", "broker_name")
+        .union(silver["topic_route"].where("is_in_route").select(*DAY, "topic", "broker_name"))
         .where(F.col("topic").startswith(_RETRY_PREFIX))
-        .join(F.broadcast(read), "broker_name", "left_anti")
-        .select(F.substring("topic", len(_RETRY_PREFIX) + 1, 1_000_000).alias("consumer_group"))
+        .join(F.broadcast(read), [*DAY, "broker_name"], "left_anti")
+        .select(*DAY, F.substring("topic", len(_RETRY_PREFIX) + 1, 1_000_000).alias("consumer_group"))
     )
     # `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>` are retry topics of POP.
+    named = by_broker.select(
+        *(F.col(name).alias(f"named_{name}") for name in DAY), F.col("consumer_group").alias("group")
+    )
+    is_same_day = reduce(and_, (F.col(name) == F.col(f"named_{name}") for name in DAY))
     of_pop = F.col("consumer_group").startswith(F.concat("group", F.lit("_"))) | F.col(
         "consumer_group"
     ).startswith(F.concat("group", F.lit("+")))
     groups = (
-        failed.select("consumer_group")
+        failed.select(*_OF_GROUP)
         .union(retried)
         .where(is_users_group())
         .distinct()
-        .join(by_broker, "consumer_group", "left_anti")
-        .join(
-            F.broadcast(by_broker.select(F.col("consumer_group").alias("group"))),
-            of_pop,
-            "left_anti",
-        )
+        .join(by_broker, list(_OF_GROUP), "left_anti")
+        .join(F.broadcast(named), is_same_day & of_pop, "left_anti")
     )
-    return by_broker.where("may_be_online").select("consumer_group").union(groups)
+    return by_broker.where("may_be_online").select(*_OF_GROUP).union(groups)
 
 
 def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
     """How each broker sees each group, one row per group.
 
-    Columns: consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count, fault_count>>. A
+    Columns: `DAY`; consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count, fault_count>>. A
     list_id stands for one list of members, duplicates included; it is null where the broker does not have the group online.
     fault_count: what is known of the members and contradicts the list, see `_fault_counts`.
     One more view is that of all proxies, if one has the group online.
     """
     views = (
         _member_ids_by_broker(silver)
-        .join(_fault_counts(silver), ["consumer_group", "list_id"], "left")
+        .join(_fault_counts(silver), list(_OF_LIST), "left")
         .select(
-            "consumer_group",
-            "broker_name",
+            *_AT_BROKER,
             "list_id",
             F.size("member_ids").alias("member_count"),
             "fault_count",
@@ -194,16 +199,16 @@ def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
     at_proxies = (
         silver["proxy_presence"]
         .where("state = 'online'")
-        .groupBy("consumer_group")
+        .groupBy(*_OF_GROUP)
         .agg(F.lit("online").alias("state"), F.max("message_model").alias("message_model"))
         .withColumn("broker_name", F.lit(_PROXIES))
     )
     return (
         silver["group_presence"]
-        .select("consumer_group", "broker_name", "state", "message_model")
+        .select(*_AT_BROKER, "state", "message_model")
         .unionByName(at_proxies)
-        .join(views, ["consumer_group", "broker_name"], "left")
-        .groupBy("consumer_group")
+        .join(views, list(_AT_BROKER), "left")
+        .groupBy(*_OF_GROUP)
         .agg(
             F.array_sort(
                 F.collect_list(
@@ -219,14 +224,14 @@ def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
 def _member_ids_by_broker(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Return the ids that each broker lists, and under the name `_PROXIES` those that proxies list."""
     of_proxies = silver["proxy_connection"].select(
-        "consumer_group", F.lit(_PROXIES).alias("broker_name"), "client_id"
+        *_OF_GROUP, F.lit(_PROXIES).alias("broker_name"), "client_id"
     )
     ids = (
         silver["consumer_connection"]
-        .select("consumer_group", "broker_name", "client_id")
+        .select(*_AT_BROKER, "client_id")
         # Proxies tell each other of their clients, so that several list the same connection.
         .unionByName(of_proxies.distinct())
-        .groupBy("consumer_group", "broker_name")
+        .groupBy(*_AT_BROKER)
         .agg(_java_sorted(F.collect_list("client_id")).alias("member_ids"))
     )
     return ids.withColumn("list_id", F.xxhash64("member_ids"))
@@ -235,7 +240,7 @@ def _member_ids_by_broker(silver: Mapping[str, DataFrame]) -> DataFrame:
 def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Return the different member lists of each group, with what each member says of itself.
 
-    Columns: consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
+    Columns: `DAY`; consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
     client_language, client_version, topics, is_client_rebalance, is_orderly, client_state, client_age_ms, connection_count,
     least_connection_count, process_count, reports_queues, is_assigned_by_hand>, where strategy is RocketMQ's name, or the Java class where it has none, or null
     for a member that could not be asked; topics are the member's own subscriptions or null; client_state is `online`
@@ -244,7 +249,6 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
     this id that answered when they were asked themselves. reports_queues is false for a client whose answer does not say what it
     holds, is_assigned_by_hand true for one whose application chooses its queues: neither shares by a strategy.
     """
-    of_list = ["consumer_group", "list_id"]
     member = F.struct(
         "slot",
         "client_id",
@@ -264,43 +268,41 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
     return (
         _slots(silver)
-        .join(_self_descriptions(silver), ["consumer_group", "client_id"], "left")
-        .groupBy(*of_list)
+        .join(_self_descriptions(silver), list(_OF_CLIENT), "left")
+        .groupBy(*_OF_LIST)
         .agg(F.array_sort(F.collect_list(member)).alias("members"))
     )
 
 
 def _slots(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Return the slots of each list of members: one row for each connection, with how often the lists have its id."""
-    of_list = ["consumer_group", "list_id"]
     return (
         _member_ids_by_broker(silver)
-        .groupBy(*of_list)
+        .groupBy(*_OF_LIST)
         .agg(F.first("member_ids").alias("member_ids"))
-        .select(*of_list, F.posexplode("member_ids").alias("slot", "client_id"))
+        .select(*_OF_LIST, F.posexplode("member_ids").alias("slot", "client_id"))
         .withColumn(
-            "connection_count", F.count("*").over(Window.partitionBy(*of_list, "client_id")).cast("int")
+            "connection_count", F.count("*").over(Window.partitionBy(*_OF_LIST, "client_id")).cast("int")
         )
         .withColumn(
             "least_connection_count",
-            F.min("connection_count").over(Window.partitionBy("consumer_group", "client_id")),
+            F.min("connection_count").over(Window.partitionBy(*_OF_CLIENT)),
         )
     )
 
 
 def _fault_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return what contradicts each list of members: consumer_group, list_id, fault_count.
+    """Return what contradicts each list of members: `DAY`; consumer_group, list_id, fault_count.
 
     A slot is a fault whose id a broker says is not connected, or that is one more connection of an id than it has processes: as
     many as answered when they were asked themselves, else as another list has. So is a member that answered and is not listed.
     """
-    of_client = ["consumer_group", "client_id"]
-    clients = _self_descriptions(silver).select(*of_client, "client_state", "process_count")
+    clients = _self_descriptions(silver).select(*_OF_CLIENT, "client_state", "process_count")
     lists = (
         _slots(silver)
-        .select(*of_client, "list_id", "connection_count", "least_connection_count")
+        .select(*_OF_CLIENT, "list_id", "connection_count", "least_connection_count")
         .distinct()
-        .join(clients, of_client, "left")
+        .join(clients, list(_OF_CLIENT), "left")
     )
     process_count = F.when(F.col("process_count") > 0, F.col("process_count")).otherwise(
         F.col("least_connection_count")
@@ -308,29 +310,26 @@ def _fault_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
     faults = F.when(F.col("client_state").eqNullSafe("offline"), F.col("connection_count")).otherwise(
         F.greatest(F.col("connection_count") - process_count, F.lit(0))
     )
-    counts = lists.groupBy("consumer_group", "list_id").agg(
+    counts = lists.groupBy(*_OF_LIST).agg(
         F.sum(faults).alias("faults"), F.count_if(F.col("client_state") == "online").alias("listed_count")
     )
     answered = (
-        clients.where("client_state = 'online'")
-        .groupBy("consumer_group")
-        .agg(F.count("*").alias("answered_count"))
+        clients.where("client_state = 'online'").groupBy(*_OF_GROUP).agg(F.count("*").alias("answered_count"))
     )
     missing = F.coalesce("answered_count", F.lit(0)) - F.col("listed_count")
-    return counts.join(answered, "consumer_group", "left").select(
-        "consumer_group", "list_id", (F.col("faults") + missing).cast("int").alias("fault_count")
+    return counts.join(answered, list(_OF_GROUP), "left").select(
+        *_OF_LIST, (F.col("faults") + missing).cast("int").alias("fault_count")
     )
 
 
 def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     """One row per (group, client): its own answers, through a broker or directly, and what brokers report."""
-    of_client = ["consumer_group", "client_id"]
 
     def description(table: str, *, is_process: bool) -> DataFrame:
         is_by_hand = (F.col("consume_type") == "CONSUME_ACTIVELY") & (F.col("subscription_count") == 0)
         is_free = F.coalesce(~F.col("reports_queues") | is_by_hand, F.lit(col=False))
         return silver[table].select(
-            *of_client,
+            *_OF_CLIENT,
             "state",
             # A consumer that pulls what its application chooses has a strategy set, and never asks it.
             F.when(~is_free, F.coalesce("strategy", "strategy_class")).alias("strategy"),
@@ -345,11 +344,11 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
 
     def connections(table: str) -> DataFrame:
         return silver[table].select(
-            *of_client, "client_language", F.col("client_version").alias("connected_version")
+            *_OF_CLIENT, "client_language", F.col("client_version").alias("connected_version")
         )
 
     connected = connections("consumer_connection").union(connections("proxy_connection"))
-    subscribed = silver["client_subscription"].select(*of_client, "topic")
+    subscribed = silver["client_subscription"].select(*_OF_CLIENT, "topic")
     topics = F.collect_set("topic")
     is_online = F.col("state") == "online"
     return (
@@ -357,7 +356,7 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
         .unionByName(description("client_process", is_process=True))
         .unionByName(connected, allowMissingColumns=True)
         .unionByName(subscribed, allowMissingColumns=True)
-        .groupBy(*of_client)
+        .groupBy(*_OF_CLIENT)
         .agg(
             F.max("strategy").alias("strategy"),
             F.max("client_language").alias("client_language"),
@@ -377,12 +376,12 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows | None) -> DataFrame:
-    """Return the input of every allocation, one row per (group, topic); `before` is the baseline day, if there is one.
+def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows) -> DataFrame:
+    """Return the input of every allocation, one row per (group, topic) of a day; `before` has the days' baselines.
 
-    Columns: consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
-    `broadcasting`, `offline`, `unknown`); group_state_reason (why it is unknown); is_absent_since_baseline (see
-    `presence.absence`), baseline_ds; member_list_count (different lists among the brokers that were asked);
+    Columns: `DAY`; consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
+    `broadcasting`, `offline`, `unknown`); group_state_reason (why it is unknown); is_unmoved_since_baseline (see
+    `presence.absence`), baseline_ds, null without a baseline; member_list_count (different lists among the brokers that were asked);
     request_state, request_mode, request_mode_source, pop_share_count, is_server_off (see `request_modes`); may_have_hidden_members (see
     `presence.absence`); division_reason (why no
     owner can be named whatever the strategies are, or null); proxied_ids: members that proxies alone list and that read the topic;
@@ -392,12 +391,11 @@ def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows | None) 
     """
     shared = (
         group_topics(silver)
-        .join(group_views(silver), "consumer_group", "left")
-        .join(routes(silver), "topic", "left")
-        .join(
-            request_modes(silver, group_topics(silver), routes(silver)), ["consumer_group", "topic"], "left"
-        )
-        .join(absence(silver, before), "consumer_group", "left")
+        .join(group_views(silver), list(_OF_GROUP), "left")
+        .join(routes(silver), [*DAY, "topic"], "left")
+        .join(request_modes(silver, group_topics(silver), routes(silver)), list(_SUBSCRIPTION), "left")
+        .join(absence(silver, before), list(_OF_GROUP), "left")
+        .join(F.broadcast(before.days), list(DAY), "left")
         .withColumn("views", _views_of_route())
         .withColumn("group_state_reason", _unknown_reason())
     )
@@ -416,8 +414,7 @@ def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows | None) 
         )
 
     chosen = shared.select(
-        "consumer_group",
-        "topic",
+        *_SUBSCRIPTION,
         F.coalesce("route_state", F.lit("unknown")).alias("route_state"),
         "brokers",
         "queue_set_count",
@@ -428,14 +425,14 @@ def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows | None) 
         "is_server_off",
         _group_state().alias("group_state"),
         F.when(_group_state() == "unknown", F.col("group_state_reason")).alias("group_state_reason"),
-        F.coalesce("is_absent_since_baseline", F.lit(col=False)).alias("is_absent_since_baseline"),
-        F.lit(before.ds if before else None).cast("date").alias("baseline_ds"),
+        F.coalesce("is_unmoved_since_baseline", F.lit(col=False)).alias("is_unmoved_since_baseline"),
+        "baseline_ds",
         F.coalesce(F.size(list_ids), F.lit(0)).alias("member_list_count"),
         F.coalesce("may_have_hidden_members", F.lit(col=False)).alias("may_have_hidden_members"),
         F.array_min(F.transform(list_ids, ballot))["list_id"].alias("list_id"),
         (F.array_min(F.transform(list_ids, ballot))["broker_name"] == _PROXIES).alias("is_list_of_proxies"),
     )
-    members = chosen.join(member_lists(silver), ["consumer_group", "list_id"], "left").withColumn(
+    members = chosen.join(member_lists(silver), list(_OF_LIST), "left").withColumn(
         "member_ids", F.transform("members", lambda member: member["client_id"])
     )
     proxied = F.filter(
@@ -443,7 +440,7 @@ def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows | None) 
         lambda client_id: ~(is_grpc_id(client_id) & _is_plain_retry()),
     )
     return (
-        members.join(_proxied(silver), ["consumer_group", "topic"], "left")
+        members.join(_proxied(silver), list(_SUBSCRIPTION), "left")
         .withColumn("proxied_ids", F.when(F.col("group_state") == "online", proxied).otherwise(_no_ids()))
         .withColumn("variants", F.transform("members", _variant))
         .withColumn("division_reason", _division_reason())
@@ -556,11 +553,11 @@ def _proxied(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Return the members of each group that proxies list (proxied_ids), for the topics to which proxies say that it subscribes."""
     ids = (
         silver["proxy_connection"]
-        .groupBy("consumer_group")
+        .groupBy(*_OF_GROUP)
         .agg(_java_sorted(F.collect_set("client_id")).alias("proxied_ids"))
     )
-    topics = silver["proxy_subscription"].select("consumer_group", "topic").distinct()
-    return topics.join(ids, "consumer_group")
+    topics = silver["proxy_subscription"].select(*_SUBSCRIPTION).distinct()
+    return topics.join(ids, list(_OF_GROUP))
 
 
 def _views_of_route() -> Column:

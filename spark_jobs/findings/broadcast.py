@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import (
     collect_findings,
     counted,
@@ -30,7 +31,7 @@ def of_offset_files(files: DataFrame) -> DataFrame:
         .where("state not in ('ok', 'unknown')")
         # Both are the same trouble to a person.
         .withColumn("state", F.when(F.col("state") == "missing", "empty").otherwise(F.col("state")))
-        .groupBy("consumer_group", "client_id", "state")
+        .groupBy(*DAY, "consumer_group", "client_id", "state")
         .agg(
             F.collect_set(host).alias("hosts"),
             F.collect_set("reason").alias("reasons"),
@@ -113,7 +114,7 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
     before = F.greatest("previous_offset", "highest_earlier_offset")
     problems = (
         offsets.where("state in ('behind_min', 'ahead_of_max', 'regressed', 'stale')")
-        .groupBy("consumer_group", "topic", "client_id", "state")
+        .groupBy(*DAY, "consumer_group", "topic", "client_id", "state")
         .agg(
             F.count("*").alias("count"),
             F.collect_set(queue).alias("queues"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import collect_findings, counted, finding_when, first_n
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def of_changes(churn: DataFrame) -> DataFrame:
     """Return the groups whose strategy is another one than on the earlier day."""
     problems = (
         churn.where("is_effective and baseline_effective_strategy <> strategy")
-        .groupBy("consumer_group", "baseline_effective_strategy", "strategy")
+        .groupBy(*DAY, "consumer_group", "baseline_effective_strategy", "strategy")
         .agg(
             F.max("baseline_ds").cast("string").alias("baseline_ds"),
             F.collect_set("topic").alias("topics"),
@@ -24,7 +25,7 @@ def of_changes(churn: DataFrame) -> DataFrame:
             F.sum("observed_moved_queue_count").cast("int").alias("moved"),
         )
         # One finding for a group, also where its topics have changed in different ways.
-        .groupBy("consumer_group")
+        .groupBy(*DAY, "consumer_group")
         .agg(
             F.array_sort(
                 F.collect_set(

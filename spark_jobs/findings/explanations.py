@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from rebalance_ledger.tables import FINDING
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import CAUSE_SOURCES
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ EVEN_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A finding of `kind` explains those of `explained` that have the same `same`, where `when` holds.
+    """A finding of `kind` explains those of `explained` on its day that have the same `same`, where `when` holds.
 
     Attributes:
         kind: the kind that explains.
@@ -138,17 +139,17 @@ def finding_id() -> Column:
 
 
 def with_roots(rows: DataFrame) -> DataFrame:
-    """Return the table's own columns: ids added, and severities moved from what is explained to the roots.
+    """Return the table's columns, `DAY` first: ids added, and severities moved from what is explained to the roots.
 
     Args:
         rows: Findings of `collect_findings`. They are read several times.
     """
     known = rows.withColumn("finding_id", finding_id())
     parents = _parents(known)
-    placed = _with_root(known.join(F.broadcast(parents), "finding_id", "left"), parents)
+    placed = _with_root(known.join(F.broadcast(parents), [*DAY, "finding_id"], "left"), parents)
     worst = (
         placed.where("root_finding_id is not null")
-        .groupBy(F.col("root_finding_id").alias("finding_id"))
+        .groupBy(*DAY, F.col("root_finding_id").alias("finding_id"))
         .agg(F.min(_rank()).alias("rank_below"))
     )
     rank = F.least(_rank(), "rank_below")
@@ -156,9 +157,9 @@ def with_roots(rows: DataFrame) -> DataFrame:
         F.element_at(F.array(*map(F.lit, _SEVERITIES)), rank)
     )
     return (
-        placed.join(F.broadcast(worst), "finding_id", "left")
+        placed.join(F.broadcast(worst), [*DAY, "finding_id"], "left")
         .withColumn("severity", severity)
-        .select(*(column.name for column in FINDING.columns))
+        .select(*(column.name for column in FINDING.all_columns))
     )
 
 
@@ -174,10 +175,10 @@ def _with_root(rows: DataFrame, parents: DataFrame) -> DataFrame:
 
     def step(placed: DataFrame, _: int) -> DataFrame:
         above = parents.select(
-            F.col("finding_id").alias("root_finding_id"), F.col("parent_finding_id").alias("above")
+            *DAY, F.col("finding_id").alias("root_finding_id"), F.col("parent_finding_id").alias("above")
         )
         return (
-            placed.join(F.broadcast(above), "root_finding_id", "left")
+            placed.join(F.broadcast(above), [*DAY, "root_finding_id"], "left")
             .withColumn("root_finding_id", F.coalesce("above", "root_finding_id"))
             .drop("above")
         )
@@ -186,18 +187,18 @@ def _with_root(rows: DataFrame, parents: DataFrame) -> DataFrame:
 
 
 def _parents(rows: DataFrame) -> DataFrame:
-    """Return the findings that another one explains: finding_id, parent_finding_id."""
+    """Return the findings that another one of their day explains: `DAY`, finding_id, parent_finding_id."""
     offered = (
-        rows.select(F.explode(_offered_keys()).alias("key"), _preference().alias("offer"))
-        .groupBy("key")
+        rows.select(*DAY, F.explode(_offered_keys()).alias("key"), _preference().alias("offer"))
+        .groupBy(*DAY, "key")
         .agg(F.min("offer")["finding_id"].alias("parent_finding_id"))
     )
-    wanted = rows.select("finding_id", F.posexplode(_wanted_keys()).alias("place", "key"))
+    wanted = rows.select(*DAY, "finding_id", F.posexplode(_wanted_keys()).alias("place", "key"))
     return (
-        wanted.join(F.broadcast(offered), "key")
+        wanted.join(F.broadcast(offered), [*DAY, "key"])
         # The first of the findings with a shared cause finds itself.
         .where(F.col("parent_finding_id") != F.col("finding_id"))
-        .groupBy("finding_id")
+        .groupBy(*DAY, "finding_id")
         .agg(F.min(F.struct("place", "parent_finding_id"))["parent_finding_id"].alias("parent_finding_id"))
     )
 

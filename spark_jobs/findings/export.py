@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from rebalance_ledger.collectors.permissions import RESOURCES
 from rebalance_ledger.exports.contract import NOT_ASKED
 from rebalance_ledger.exports.payloads import CODES_THAT_ANSWER, NOT_ONLINE
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import (
     SUBJECT,
     advice_for,
@@ -42,7 +43,7 @@ _KINDS_OF_FILES = ("broker_file",)
 def failed_questions(records: DataFrame) -> DataFrame:
     """Return the lines whose source failed, with their cause; questions that a failure answers are left out.
 
-    Columns: those of `silver.export_record`, likely_cause (`permission_denied`, `connection_failed`, `timed_out`, null).
+    Columns: those of `silver.export_record`, `DAY` among them; likely_cause (`permission_denied`, `connection_failed`, `timed_out`, null).
     """
     is_too_old = F.col("kind").isin(*_NOT_KNOWN_TO_ALL) & (F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED)
     is_answer = (
@@ -60,18 +61,18 @@ def failed_questions(records: DataFrame) -> DataFrame:
 
 
 def unreachable_brokers(records: DataFrame) -> DataFrame:
-    """Return the brokers that refused connections or were given up, and answered nothing after that: broker_name, is_unreachable (true)."""
+    """Return the brokers that refused connections or were given up, and answered nothing after that: `DAY`, broker_name, is_unreachable (true)."""
     is_answer = (F.col("state") != "error") | F.col("error_code").isNotNull()
     return (
         records.where("broker_name is not null")
         .where(~F.col("kind").isin(*_KINDS_OF_FILES))
-        .groupBy("broker_name")
+        .groupBy(*DAY, "broker_name")
         .agg(
             F.max(F.when(_is_unconnected(), F.col("captured_at"))).alias("refused_at"),
             F.max(F.when(is_answer, F.col("captured_at"))).alias("answered_at"),
         )
         .where("refused_at >= coalesce(answered_at, refused_at)")
-        .select("broker_name", F.lit(col=True).alias("is_unreachable"))
+        .select(*DAY, "broker_name", F.lit(col=True).alias("is_unreachable"))
     )
 
 
@@ -83,10 +84,10 @@ def _is_unconnected() -> Column:
 
 def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
     """What came and could not be read, by subject."""
-    of_line = ["file", "line_number"]
+    of_line = [*DAY, "file", "line_number"]
     problems = (
         rejected.join(records.select(*of_line, *SUBJECT), of_line, "left")
-        .groupBy(*SUBJECT)
+        .groupBy(*DAY, *SUBJECT)
         .agg(
             F.count("*").alias("count"),
             F.collect_set("kind").alias("kinds"),
@@ -118,7 +119,7 @@ def of_repeated_records(records: DataFrame) -> DataFrame:
     says = F.when(F.col("is_repeat"), " says the same as line ").otherwise(" says otherwise than line ")
     problems = (
         records.where("counted_line is not null")
-        .groupBy(*SUBJECT)
+        .groupBy(*DAY, *SUBJECT)
         .agg(
             F.count("*").alias("count"),
             F.collect_set("kind").alias("kinds"),
@@ -174,7 +175,7 @@ def of_failed_sources(records: DataFrame) -> DataFrame:
     problems = (
         failed_questions(records)
         .where(~is_of_silent_member)
-        .groupBy("broker_name", "likely_cause")
+        .groupBy(*DAY, "broker_name", "likely_cause")
         .agg(
             F.count("*").alias("count"),
             F.collect_set("kind").alias("kinds"),

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F
 
 from rebalance_ledger.tables import FINDING
 from rebalance_ledger.tables.finding_advice import ADVICE, ADVICE_BY_CAUSE
+from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
-"""The columns that identify the subject of a finding."""
+"""The columns that identify the subject of a finding, within a cluster's day."""
 
 CAUSE_SOURCES: Final = "cause_sources"
 """A column beside those of `finding`, which is not published: see the head of this module."""
@@ -39,12 +40,17 @@ _CASE_COLUMNS: Final = tuple(
 
 
 def collect_findings(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFrame:
-    """Return the findings that the cases see in each row; `subject` names the columns that say whom they are about."""
+    """Return the findings that the cases see in each row; `subject` names the columns that say whom they are about.
+
+    Columns: `DAY`; those of `finding` but the ids; cause_sources.
+    """
     absent = {name: F.lit(None).cast("string") for name in SUBJECT if name not in subject}
     return (
-        rows.select(*subject, F.inline(F.array_compact(F.array(*cases))))
+        rows.select(*DAY, *subject, F.inline(F.array_compact(F.array(*cases))))
         .withColumns(absent)
-        .select(*(column.name for column in FINDING.columns if column.name not in ID_COLUMNS), CAUSE_SOURCES)
+        .select(
+            *DAY, *(column.name for column in FINDING.columns if column.name not in ID_COLUMNS), CAUSE_SOURCES
+        )
     )
 
 

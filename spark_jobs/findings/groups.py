@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.tables import QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.finding_advice import (
     ADVICE,
     ASK_PROXIES,
@@ -14,6 +15,7 @@ from rebalance_ledger.tables.finding_advice import (
     DELETE_GROUP,
 )
 from spark_jobs.assignment.members import ids_where, repeated_ids, shared_client_ids, unsubscribed_ids
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.export import failed_questions
 from spark_jobs.findings.finding_builder import (
     collect_findings,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
+
+    from spark_jobs.baseline import BaselineRows
 
 _MEANING_OF_REASON: Final[Mapping[str, str]] = {
     "broker_not_asked": "a broker could not be asked",
@@ -47,12 +51,12 @@ def _meaning_of_reason(reason: Column) -> Column:
     return F.coalesce(F.try_element_at(meanings, reason), reason)
 
 
-def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
+def of_groups(subscriptions: DataFrame, records: DataFrame, before: BaselineRows) -> DataFrame:
     """What the members of a group say, and what brokers say of them."""
     failed = failed_questions(records).where("kind in ('consumer_connection', 'consumer_running_info')")
     is_of_broker = F.col("kind") == "consumer_connection"
     is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
-    failures = failed.groupBy("consumer_group").agg(
+    failures = failed.groupBy(*DAY, "consumer_group").agg(
         F.collect_set(F.when(is_of_broker, F.struct("broker_name", "likely_cause"))).alias("silent_sources"),
         F.bool_and(is_of_broker | is_refused).alias("is_refused"),
         F.min(F.when(is_of_broker, F.col("error_message"))).alias("message"),
@@ -67,19 +71,23 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
     # Topic by topic: a group that pops one topic pulls its retry topic by its own strategy, and that is no mixture.
     mixed = F.when((F.size(strategies) > 1) & F.col("division_reason").isNull(), strategies)
     groups = (
-        subscriptions.groupBy("consumer_group")
+        subscriptions.groupBy(*DAY, "consumer_group")
         .agg(
             F.array_sort(F.array_distinct(F.flatten(F.collect_set(mixed)))).alias("strategies"),
             F.collect_set("group_state").alias("states"),
             F.array_sort(F.collect_set("group_state_reason")).alias("reasons"),
-            F.max("is_absent_since_baseline").alias("is_absent_since_baseline"),
+            F.max("is_unmoved_since_baseline").alias("is_unmoved_since_baseline"),
             F.max("baseline_ds").alias("baseline_ds"),
             F.max("member_list_count").alias("list_count"),
             F.array_distinct(F.flatten(F.collect_set("member_ids"))).alias("members"),
             F.array_distinct(F.flatten(F.collect_set(unasked))).alias("unasked"),
             F.count("*").alias("topic_count"),
         )
-        .join(failures, "consumer_group", "left")
+        .join(failures, [*DAY, "consumer_group"], "left")
+        .join(_was_offline(before), [*DAY, "consumer_group"], "left")
+    )
+    is_absent_since_baseline = F.coalesce("was_offline", F.lit(col=False)) & F.col(
+        "is_unmoved_since_baseline"
     )
     has_unknown = F.array_contains("states", "unknown")
     is_broadcasting = F.array_contains("states", "broadcasting")
@@ -105,7 +113,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
                 counted(F.col("topic_count"), "topic", "topics"),
                 ".",
                 F.when(
-                    F.col("is_absent_since_baseline"),
+                    is_absent_since_baseline,
                     F.concat(
                         F.lit(" It was offline on "),
                         text("baseline_ds"),
@@ -115,7 +123,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
             ),
             # Two proofs, of two days: what one day shows may be a deployment.
             advice=F.when(
-                F.col("is_absent_since_baseline"),
+                is_absent_since_baseline,
                 DELETE_GROUP,
             ).otherwise(ADVICE["group_offline"]),
             topic_count=F.col("topic_count"),
@@ -179,15 +187,26 @@ def of_groups(subscriptions: DataFrame, records: DataFrame) -> DataFrame:
     )
 
 
+def _was_offline(before: BaselineRows) -> DataFrame:
+    """Return the groups of the baseline day. Columns: `DAY`; consumer_group; was_offline: the ledger called it offline on that day."""
+    is_called_offline = F.count_if(F.col("reason") == "group_offline") > 0
+    return (
+        before.rows(QUEUE_ASSIGNMENT)
+        .groupBy(*DAY, "consumer_group")
+        .agg((is_called_offline & (F.count_if("is_effective") == 0)).alias("was_offline"))
+    )
+
+
 def of_members(subscriptions: DataFrame) -> DataFrame:
     """Client ids that several processes share, or may share."""
     online = subscriptions.where("group_state in ('online', 'broadcasting')")
     problems = (
-        online.select("consumer_group", "group_state", F.inline(shared_client_ids()))
+        online.select(*DAY, "consumer_group", "group_state", F.inline(shared_client_ids()))
         .unionByName(
-            online.select("consumer_group", "group_state", F.inline(repeated_ids())), allowMissingColumns=True
+            online.select(*DAY, "consumer_group", "group_state", F.inline(repeated_ids())),
+            allowMissingColumns=True,
         )
-        .groupBy("consumer_group", "client_id")
+        .groupBy(*DAY, "consumer_group", "client_id")
         .agg(
             F.max("process_count").alias("process_count"),
             F.max("connection_count").alias("connection_count"),
@@ -227,7 +246,7 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
 
 def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -> DataFrame:
     """What members of one group subscribe to differently; brokers keep one subscription for a group."""
-    of_topic = ["consumer_group", "topic"]
+    of_topic = [*DAY, "consumer_group", "topic"]
     expressions = (
         client_subscription.groupBy(*of_topic)
         .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))

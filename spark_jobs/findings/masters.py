@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import collect_findings, counted, finding_when, first_n, join_first_n
 
 if TYPE_CHECKING:
@@ -18,16 +19,16 @@ _BY_ACTING: Final = ("config_perm", "config_write_queues")
 
 
 def masterless(brokers: DataFrame) -> DataFrame:
-    """Return the brokers of which no name server lists a master, only slaves: broker_name, slaves array<string>."""
+    """Return the brokers of which no name server lists a master, only slaves: `DAY`, broker_name, slaves array<string>."""
     slave = F.concat(F.lit("id "), F.col("broker_id").cast("string"), F.lit(" at "), F.col("broker_addr"))
     return (
-        brokers.groupBy("broker_name")
+        brokers.groupBy(*DAY, "broker_name")
         .agg(
             F.min("broker_id").alias("least_id"),
             F.array_sort(F.collect_set(slave)).alias("slaves"),
         )
         .where(F.col("least_id") != _MASTER_ID)
-        .select("broker_name", "slaves")
+        .select(*DAY, "broker_name", "slaves")
     )
 
 
@@ -39,8 +40,10 @@ def follows_from_no_master(differences: Column, is_masterless: Column) -> Column
 
 def of_masters(brokers: DataFrame, divergence: DataFrame) -> DataFrame:
     """Return the brokers without a master, with the topics that have queues on them."""
-    topics = divergence.where("is_routed").groupBy("broker_name").agg(F.collect_set("topic").alias("topics"))
-    problems = masterless(brokers).join(topics, "broker_name", "left")
+    topics = (
+        divergence.where("is_routed").groupBy(*DAY, "broker_name").agg(F.collect_set("topic").alias("topics"))
+    )
+    problems = masterless(brokers).join(topics, [*DAY, "broker_name"], "left")
     count = F.coalesce(F.size("topics"), F.lit(0))
     return collect_findings(
         problems,

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from rebalance_ledger.tables.finding_advice import GIVE_STRATEGY
 from spark_jobs.assignment.allocation import MIXED
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import (
     advice_for,
     collect_findings,
@@ -37,7 +38,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
     wrong = drift.where(F.col("state").isin("unowned", "multiple_owners", "unexpected_owner") & is_news)
     problems = (
         _with_waiting_messages(wrong, progress, offsets)
-        .groupBy("consumer_group", "topic", "state", "likely_cause")
+        .groupBy(*DAY, "consumer_group", "topic", "state", "likely_cause")
         .agg(
             F.count("*").alias("count"),
             F.collect_set(queue).alias("queues"),
@@ -151,9 +152,10 @@ def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: Data
 
     Where the group never committed, all that the broker keeps. Null where the offsets are not known.
     """
-    key = ["consumer_group", "topic", "broker_name", "queue_id"]
+    queue = [*DAY, "topic", "broker_name", "queue_id"]
+    key = [*queue, "consumer_group"]
     known = queues.join(progress.select(*key, "broker_offset", "consumer_offset"), key, "left").join(
-        offsets.select(*key[1:], "min_offset", "max_offset"), key[1:], "left"
+        offsets.select(*queue, "min_offset", "max_offset"), queue, "left"
     )
     committed = F.when(F.col("consumer_offset") >= 0, F.col("consumer_offset"))
     # greatest() skips nulls: a commit below the oldest message says no more than that message.
@@ -185,7 +187,7 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
             # Several strategies in one group have a finding of their own.
             | ((F.col("expected_reason") == "member_strategy_unknown") & (F.col("strategy") != MIXED))
         )
-        .groupBy("consumer_group", "expected_reason")
+        .groupBy(*DAY, "consumer_group", "expected_reason")
         .agg(
             F.max("strategy").alias("strategy"),
             F.count("*").alias("count"),

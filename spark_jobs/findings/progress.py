@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from spark_jobs.assignment.presence import is_users_group
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import (
     collect_findings,
     counted,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 STALLED_AFTER_MS: Final = 600_000
 """How long messages wait, and a client consumes nothing, before that is a finding; clocks differ by less."""
 
-_OF_CLIENT: Final = ("consumer_group", "client_id")
+_OF_CLIENT: Final = (*DAY, "consumer_group", "client_id")
 
 
 def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
@@ -50,18 +51,18 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
     clients = pushes.select(*_OF_CLIENT, F.col("captured_at").alias("asked_at"))
     offsets = silver["queue_offset"].select(
-        "topic", "broker_name", "queue_id", "max_offset", F.col("last_stored_at").alias("stored_at")
+        *DAY, "topic", "broker_name", "queue_id", "max_offset", F.col("last_stored_at").alias("stored_at")
     )
     waiting = F.col("max_offset") - F.col("commit_offset")
     stalled = (
         held.join(clients, list(_OF_CLIENT))
         .join(pulled, list(_OF_CLIENT))
-        .join(offsets, ["topic", "broker_name", "queue_id"])
+        .join(offsets, [*DAY, "topic", "broker_name", "queue_id"])
         .where((F.col("commit_offset") >= 0) & (waiting > 0))
         .where(_age_ms("last_consumed_at", "client_now") >= STALLED_AFTER_MS)
         .where(_age_ms("stored_at", "asked_at") >= STALLED_AFTER_MS)
     )
-    problems = stalled.groupBy("consumer_group", "topic").agg(
+    problems = stalled.groupBy(*DAY, "consumer_group", "topic").agg(
         F.count_distinct("broker_name", "queue_id").cast("int").alias("count"),
         F.sum(waiting).alias("waiting"),
         F.collect_set(queue_name()).alias("queues"),
@@ -96,7 +97,7 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Return the FIFO queues whose first message was handed out again, and is neither acknowledged nor committed while others wait behind it."""
-    queue = ("consumer_group", "topic", "broker_name", "queue_id")
+    queue = (*DAY, "consumer_group", "topic", "broker_name", "queue_id")
     progress = silver["consume_progress"].select(*queue, "broker_offset", "consumer_offset")
     # The end of the queue is one beyond its last message.
     waiting = F.try_subtract(F.col("broker_offset"), F.col("last_offset")) - 1
@@ -106,7 +107,7 @@ def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
         .join(progress, list(queue))
         .where((F.col("consumer_offset") <= F.col("head_offset")) & (waiting > 0))
     )
-    problems = blocked.groupBy("consumer_group", "topic").agg(
+    problems = blocked.groupBy(*DAY, "consumer_group", "topic").agg(
         F.count("*").cast("int").alias("count"),
         F.try_sum(waiting).alias("waiting"),
         F.max("redelivery_count").alias("redeliveries"),

@@ -10,6 +10,7 @@ from spark_jobs.assignment.allocation import SERVER_OFF
 from spark_jobs.assignment.members import ids_where
 from spark_jobs.assignment.request_modes import BROKER_STRATEGIES
 from spark_jobs.assignment.subscriptions import is_grpc_id
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.finding_builder import collect_findings, counted, finding_when, first_n, join_first_n
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def of_request_modes(subscriptions: DataFrame) -> DataFrame:
     )
     asking = ids_where(lambda member: member["is_broker_assigned"])
     problems = subscriptions.where("group_state = 'online' and not startswith(topic, '%RETRY%')").select(
+        *DAY,
         "consumer_group",
         "topic",
         "request_state",

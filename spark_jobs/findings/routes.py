@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from spark_jobs.day_key import DAY
 from spark_jobs.findings.export import unreachable_brokers
 from spark_jobs.findings.finding_builder import (
     collect_findings,
@@ -28,8 +29,8 @@ def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) ->
     is_lost = F.coalesce("is_unreachable", F.lit(col=False))
     lost = (
         drift.where("route_state = 'none' and not is_routed")
-        .join(unreachable_brokers(records), "broker_name", "left")
-        .groupBy("topic")
+        .join(unreachable_brokers(records), [*DAY, "broker_name"], "left")
+        .groupBy(*DAY, "topic")
         .agg(F.when(F.bool_and(is_lost), F.collect_set("broker_name")).alias("lost_brokers"))
     )
     # A 5.x client whose broker lets it pull also subscribes to the retry topics of popping (`updateMessageQueueAssignment`),
@@ -37,9 +38,9 @@ def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) ->
     is_of_popping = F.col("topic").startswith("%RETRY%") & (
         F.col("topic") != F.concat(F.lit("%RETRY%"), "consumer_group")
     )
-    topics = subscriptions.where((F.col("route_state") == "none") & ~is_of_popping).groupBy("topic")
+    topics = subscriptions.where((F.col("route_state") == "none") & ~is_of_popping).groupBy(*DAY, "topic")
     return collect_findings(
-        topics.agg(F.collect_set("consumer_group").alias("groups")).join(lost, "topic", "left"),
+        topics.agg(F.collect_set("consumer_group").alias("groups")).join(lost, [*DAY, "topic"], "left"),
         ("topic",),
         finding_when(
             "route_missing",
@@ -68,7 +69,7 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
     )
     problems = (
         divergence.where((F.col("state") == "differs") & (F.col("is_read_affected") | has_other_order))
-        .groupBy("topic")
+        .groupBy(*DAY, "topic")
         .agg(
             F.collect_set(F.when(F.col("is_read_affected"), F.col("broker_name"))).alias("brokers"),
             F.collect_set(F.when(F.col("is_read_affected"), queues)).alias("queues"),
@@ -122,7 +123,7 @@ def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
     confs = F.concat_ws(" ", "nameserver", "order_topic_conf")
     problems = (
         topic_route.where("order_topic_conf <> '' and publish_queue_count is null")
-        .groupBy("topic")
+        .groupBy(*DAY, "topic")
         .agg(F.collect_set(confs).alias("confs"))
     )
     return collect_findings(
@@ -170,13 +171,13 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
         "address": F.concat_ws(" ", "nameserver", F.concat_ws(",", "broker_addrs")),
         "config": F.array_join("differences", ", "),
     }
-    no_master = masterless(brokers).select("broker_name", F.lit(col=True).alias("is_masterless"))
+    no_master = masterless(brokers).select(*DAY, "broker_name", F.lit(col=True).alias("is_masterless"))
     is_masterless = F.coalesce("is_masterless", F.lit(col=False))
     problems = (
         divergence.where("state = 'differs'")
-        .join(no_master, "broker_name", "left")
+        .join(no_master, [*DAY, "broker_name"], "left")
         .withColumn("follows_from_no_master", follows_from_no_master(F.col("differences"), is_masterless))
-        .groupBy("broker_name")
+        .groupBy(*DAY, "broker_name")
         .agg(
             *(
                 F.collect_set(F.when(is_seen, F.col("topic"))).alias(f"{kind}_topics")
@@ -187,7 +188,7 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
                 for kind, value in values.items()
             ),
         )
-        .join(unreachable_brokers(records), "broker_name", "left")
+        .join(unreachable_brokers(records), [*DAY, "broker_name"], "left")
     )
 
     def of(name: str, kind: str, says: str, cause_sources: Column | None = None) -> Column:

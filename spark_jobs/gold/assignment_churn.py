@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from rebalance_ledger.tables import OWNERSHIP_DRIFT, QUARANTINED_GROUP, QUEUE_ASSIGNMENT
+from rebalance_ledger.tables.silver.consumer_connection import CONSUMER_CONNECTION
 from spark_jobs.assignment.allocation import BROADCASTING, UNDETERMINED_REASONS
+from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
 _OWNERLESS_UNDETERMINED: Final = (*UNDETERMINED_REASONS, "strategy_failed")
 """Reasons that leave open who owns the queue."""
 
-_OF_LINE: Final = ("consumer_group", "topic", "line")
+_GROUP: Final = (*DAY, "consumer_group")
+_SUBSCRIPTION: Final = (*_GROUP, "topic")
+_OF_LINE: Final = (*_SUBSCRIPTION, "line")
 """A line is what is compared from day to day: a strategy, or '' for whatever is effective."""
 
 _NUMBERS: Final = (
@@ -44,37 +49,28 @@ def assignment_churn(
     fairness: DataFrame,
     connections: DataFrame,
     drift: DataFrame,
-    before: BaselineRows | None,
+    before: BaselineRows,
 ) -> DataFrame:
-    """Return the table's own columns.
+    """Return `DAY` and the table's own columns.
 
     Args:
-        assignments: `queue_assignment` of the day.
-        fairness: `assignment_fairness`' own columns, whose rows are this table's.
-        connections: `consumer_connection` of the day.
-        drift: `ownership_drift` of the day.
-        before: the newest earlier published day; None if there is none.
+        assignments: `queue_assignment` of the days.
+        fairness: `assignment_fairness`, whose rows are this table's.
+        connections: `consumer_connection` of the days.
+        drift: `ownership_drift` of the days.
+        before: the newest earlier published day of each day.
     """
-    shown = fairness.select("consumer_group", "topic", "strategy", "strategy_source", "is_effective")
-    if before is None:
-        return shown.select(
-            "*",
-            F.lit(None).cast("date").alias("baseline_ds"),
-            F.lit("no_baseline").alias("state"),
-            F.lit(None).cast("string").alias("baseline_strategy"),
-            *(F.lit(None).cast("int").alias(name) for name in _NUMBERS),
-            F.lit(None).cast("array<string>").alias("changes"),
-            *(F.lit(None).cast(kind).alias(name) for name, kind in _OBSERVED.items()),
-        )
-    queues = _queues(assignments, before.rows["queue_assignment"])
-    members = _members(connections, before.rows["consumer_connection"])
+    shown = fairness.select(*_SUBSCRIPTION, "strategy", "strategy_source", "is_effective")
+    queues = _queues(assignments, before.rows(QUEUE_ASSIGNMENT))
+    members = _members(connections, before.rows(CONSUMER_CONNECTION))
     joined = (
         shown.withColumn("line", _line())
         .join(_counts(queues), list(_OF_LINE), "left")
         .join(_kept(queues, members), list(_OF_LINE), "left")
-        .join(_clients(members), "consumer_group", "left")
-        .join(_left_out(before.rows["quarantined_group"]), "consumer_group", "left")
-        .join(_observed(drift, before.rows["ownership_drift"]), ["consumer_group", "topic"], "left")
+        .join(_clients(members), list(_GROUP), "left")
+        .join(_left_out(before.rows(QUARANTINED_GROUP)), list(_GROUP), "left")
+        .join(_observed(drift, before.rows(OWNERSHIP_DRIFT)), list(_SUBSCRIPTION), "left")
+        .join(F.broadcast(before.days), list(DAY), "left")
         .withColumn("state", _state())
     )
     is_exclusive = (
@@ -92,12 +88,11 @@ def assignment_churn(
     )
     is_compared = F.col("state") == "compared"
     return numbers.select(
-        "consumer_group",
-        "topic",
+        *_SUBSCRIPTION,
         "strategy",
         "strategy_source",
         "is_effective",
-        F.lit(before.ds).alias("baseline_ds"),
+        "baseline_ds",
         "state",
         F.when(is_compared, F.col("baseline_strategy")).alias("baseline_strategy"),
         *(F.when(is_compared, F.col(name)).cast("int").alias(name) for name in _NUMBERS),
@@ -140,8 +135,7 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
             F.col("reason").isin(*_OWNERLESS_UNDETERMINED, "route_missing"), F.lit(col=False)
         )
         return day.select(
-            "consumer_group",
-            "topic",
+            *_SUBSCRIPTION,
             line.alias("line"),
             "strategy",
             "broker_name",
@@ -162,7 +156,7 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
 
     return (
         # Every further grouping is within a group and topic, so the rows are moved once.
-        both.repartition("consumer_group", "topic")
+        both.repartition(*_SUBSCRIPTION)
         .groupBy(*_OF_LINE, "broker_name", "queue_id")
         .agg(
             F.bool_or(is_now).alias("is_now"),
@@ -186,8 +180,7 @@ def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
         is_seen = (F.size("observed_client_ids") > 0) & (F.col("unasked_client_count") == 0)
         is_observed = (F.col("state") != "unknown") | F.coalesce(is_seen, F.lit(col=False))
         return day.select(
-            "consumer_group",
-            "topic",
+            *_SUBSCRIPTION,
             "broker_name",
             "queue_id",
             "strategy",
@@ -202,14 +195,14 @@ def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
     return (
         rows(now, is_now=True)
         .unionByName(rows(before, is_now=False))
-        .groupBy("consumer_group", "topic", "broker_name", "queue_id")
+        .groupBy(*_SUBSCRIPTION, "broker_name", "queue_id")
         .agg(
             of(is_now, "owners").alias("owners"),
             of(~is_now, "owners").alias("baseline_owners"),
             of(~is_now, "strategy").alias("baseline_effective_strategy"),
             F.bool_or(~is_now).alias("is_before"),
         )
-        .groupBy("consumer_group", "topic")
+        .groupBy(*_SUBSCRIPTION)
         .agg(
             F.max("baseline_effective_strategy").alias("baseline_effective_strategy"),
             F.count_if(F.col("owners").isNotNull() & F.col("baseline_owners").isNotNull()).alias(
@@ -257,7 +250,7 @@ def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
             F.count_if(F.col("is_now")).cast("int").alias("load"),
             F.count_if(~F.col("is_now")).cast("int").alias("load_before"),
         )
-        .join(members.where("is_member"), ["consumer_group", "client_id"], "left")
+        .join(members.where("is_member"), [*_GROUP, "client_id"], "left")
     )
     is_still_there = F.col("is_member").isNotNull() | (F.col("load") > 0)
     return loads.groupBy(*_OF_LINE).agg(
@@ -269,16 +262,16 @@ def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
 
 def _members(now: DataFrame, before: DataFrame) -> DataFrame:
     """One row per group and client id that a broker has or had a connection of."""
-    rows = now.select("consumer_group", "client_id", F.lit(col=True).alias("is_now")).unionByName(
-        before.select("consumer_group", "client_id", F.lit(col=False).alias("is_now"))
+    rows = now.select(*_GROUP, "client_id", F.lit(col=True).alias("is_now")).unionByName(
+        before.select(*_GROUP, "client_id", F.lit(col=False).alias("is_now"))
     )
-    return rows.groupBy("consumer_group", "client_id").agg(
+    return rows.groupBy(*_GROUP, "client_id").agg(
         F.bool_or("is_now").alias("is_member"), F.bool_or(~F.col("is_now")).alias("was_member")
     )
 
 
 def _clients(members: DataFrame) -> DataFrame:
-    return members.groupBy("consumer_group").agg(
+    return members.groupBy(*_GROUP).agg(
         F.count_if(F.col("is_member") & ~F.col("was_member")).alias("joined_client_count"),
         F.count_if(F.col("was_member") & ~F.col("is_member")).alias("left_client_count"),
     )
@@ -286,12 +279,13 @@ def _clients(members: DataFrame) -> DataFrame:
 
 def _left_out(quarantined: DataFrame) -> DataFrame:
     """Return the groups that the earlier day was published without: nobody knows what they had."""
-    return quarantined.select("consumer_group", F.lit(col=True).alias("is_left_out_before")).distinct()
+    return quarantined.select(*_GROUP, F.lit(col=True).alias("is_left_out_before")).distinct()
 
 
 def _state() -> Column:
     return (
-        F.when(F.coalesce("queue_count", F.lit(0)) == 0, "unknown_now")
+        F.when(F.col("baseline_ds").isNull(), "no_baseline")
+        .when(F.coalesce("queue_count", F.lit(0)) == 0, "unknown_now")
         .when(~F.col("is_known"), "unknown_now")
         .when(F.col("is_left_out_before"), "unknown_on_baseline")
         .when(F.col("baseline_queue_count") == 0, "absent_on_baseline")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from spark_jobs.assignment.allocation import NOT_IN_ROUTE, UNDETERMINED_REASONS
+from spark_jobs.day_key import DAY
 from spark_jobs.gold.queue_assignment import effective_strategy
 
 if TYPE_CHECKING:
@@ -14,16 +15,17 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-_OF_STRATEGY = ("consumer_group", "topic", "strategy")
+_SUBSCRIPTION: Final = (*DAY, "consumer_group", "topic")
+_OF_STRATEGY: Final = (*_SUBSCRIPTION, "strategy")
 
 
 def assignment_fairness(
     assignments: DataFrame, subscriptions: DataFrame, spread_bounds: Mapping[str, int]
 ) -> DataFrame:
-    """Return the table's own columns.
+    """Return `DAY` and the table's own columns.
 
     Args:
-        assignments: `queue_assignment`'s own columns.
+        assignments: `DAY` and `queue_assignment`'s own columns.
         subscriptions: see `subscriptions.subscriptions`.
         spread_bounds: strategy -> the most by which two of its clients may differ, for those that promise a bound.
     """
@@ -33,10 +35,10 @@ def assignment_fairness(
     spread = _per_client(assignments)
     queues = _per_queue(assignments)
     of_group = subscriptions.select(
-        "consumer_group", "topic", "group_state", "group_state_reason", *_member_counts(), _queue_count()
+        *_SUBSCRIPTION, "group_state", "group_state_reason", *_member_counts(), _queue_count()
     )
     joined = (
-        shown.join(of_group, ["consumer_group", "topic"])
+        shown.join(of_group, list(_SUBSCRIPTION))
         .join(spread, list(_OF_STRATEGY), "left")
         .join(queues, list(_OF_STRATEGY), "left")
     )
@@ -84,11 +86,10 @@ def assignment_fairness(
 
 
 def _strategies_of_pairs(assignments: DataFrame, subscriptions: DataFrame) -> DataFrame:
-    """Return the strategies shown for each (group, topic); one at least, so that no topic is left out."""
+    """Return the strategies shown for each (group, topic) of a day; one at least, so that no topic is left out."""
     shown = assignments.select(*_OF_STRATEGY, "strategy_source", "is_effective").distinct()
-    without_queues = subscriptions.join(shown, ["consumer_group", "topic"], "left_anti").select(
-        "consumer_group",
-        "topic",
+    without_queues = subscriptions.join(shown, list(_SUBSCRIPTION), "left_anti").select(
+        *_SUBSCRIPTION,
         F.coalesce(effective_strategy(), F.lit("UNKNOWN")).alias("strategy"),
         F.lit("observed").alias("strategy_source"),
         effective_strategy().isNotNull().alias("is_effective"),

@@ -23,6 +23,7 @@ from rebalance_ledger.rocketmq.consume_from import (
 )
 from rebalance_ledger.rocketmq.versions import DEFAULT_VERSION
 from spark_jobs.assignment.subscriptions import routes
+from spark_jobs.day_key import DAY
 from spark_jobs.silver.offset_file_snapshots import FILES
 from strategies import UnknownNameError
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _QUEUE: Final = ("topic", "broker_name", "queue_id")
-_CLIENT: Final = ("consumer_group", "client_id")
+_CLIENT: Final = (*DAY, "consumer_group", "client_id")
 _EARLIER: Final = ("highest_earlier_offset", "previous_offset")
 _RETRY_PREFIX: Final = "%RETRY%"
 
@@ -46,12 +47,12 @@ _RESTART_DDL: Final = "struct<offset: bigint, reason: string, skipped: bigint, r
 def broadcast_offset(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, readings: DataFrame, files: DataFrame
 ) -> DataFrame:
-    """Return the table's own columns.
+    """Return `DAY` and the table's own columns.
 
     Args:
         silver: the silver tables by name.
         subscriptions: see `subscriptions.subscriptions`.
-        readings: see `offset_readings.readings`.
+        readings: see `offset_file_snapshots.readings`.
         files: `broadcast_offset_file`.
     """
 
@@ -70,16 +71,21 @@ def broadcast_offset(
     queues = (
         _queues(readings, files, subscriptions)
         .join(_of_files(files, readings), list(FILES))
-        .join(_settings(silver["group_presence"]), "consumer_group", "left")
+        .join(_settings(silver["group_presence"]), [*DAY, "consumer_group"], "left")
         .join(
             silver["queue_offset"].select(
-                *_QUEUE, "min_offset", "max_offset", "last_stored_at", F.col("captured_at").alias("asked_at")
+                *DAY,
+                *_QUEUE,
+                "min_offset",
+                "max_offset",
+                "last_stored_at",
+                F.col("captured_at").alias("asked_at"),
             ),
-            list(_QUEUE),
+            [*DAY, *_QUEUE],
             "left",
         )
         .join(silver["memory_offset"].select(*_CLIENT, *_QUEUE, "memory_offset"), [*_CLIENT, *_QUEUE], "left")
-        .join(routes(silver).select("topic", "route_state", "brokers"), "topic", "left")
+        .join(routes(silver).select(*DAY, "topic", "route_state", "brokers"), [*DAY, "topic"], "left")
         .withColumn("is_routed", _is_routed())
         .withColumn("is_newer", F.coalesce(F.col("modified_at") > F.col("asked_at"), F.lit(col=False)))
         .withColumn("reached", F.greatest("stored_offset", "memory_offset", *_EARLIER))
@@ -149,9 +155,10 @@ def _queues(readings: DataFrame, files: DataFrame, subscriptions: DataFrame) -> 
     subscribed = (
         subscriptions.where("group_state = 'broadcasting' and route_state = 'known'")
         .where(~F.startswith("topic", F.lit(_RETRY_PREFIX)))
-        .select("consumer_group", "topic", F.explode("brokers").alias("broker"))
+        .select(*DAY, "consumer_group", "topic", F.explode("brokers").alias("broker"))
         .where("broker.queue_count > 0")
         .select(
+            *DAY,
             "consumer_group",
             "topic",
             "broker.broker_name",
@@ -161,7 +168,7 @@ def _queues(readings: DataFrame, files: DataFrame, subscriptions: DataFrame) -> 
     expected = (
         files.where(~F.col("state").isin("unknown", *UNUSED_FILE_STATES))
         .select(*FILES)
-        .join(subscribed, "consumer_group")
+        .join(subscribed, [*DAY, "consumer_group"])
         .withColumn("is_expected", F.lit(col=True))
     )
     sources = expected
@@ -213,7 +220,7 @@ def _settings(group_presence: DataFrame) -> DataFrame:
     """What a group's clients do with queues of which nothing is stored, as brokers that have it online say."""
     return (
         group_presence.where("state = 'online'")
-        .groupBy("consumer_group")
+        .groupBy(*DAY, "consumer_group")
         .agg(
             F.max("consume_from_where").alias("consume_from_where"),
             F.max("consume_type").alias("consume_type"),

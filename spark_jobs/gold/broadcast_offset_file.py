@@ -1,7 +1,7 @@
 """`gold.broadcast_offset_file`: in which state each broadcasting client's offset files are.
 
 What belongs here: which state, and what is evidence of it. What does not: what a client reads in the files
-(`offset_readings`), single queues (`broadcast_offset`). `docs/broadcast-offsets.md` is this module in prose.
+(`offset_file_snapshots`), single queues (`broadcast_offset`). `docs/broadcast-offsets.md` is this module in prose.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from spark_jobs.assignment.presence import is_users_group
+from spark_jobs.day_key import DAY
 from spark_jobs.silver.offset_file_snapshots import FILES
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ ORPHAN_AFTER_MS: Final = 7 * 24 * 3_600_000
 _PROCESS_BOUND_ID: Final = r"^[^@]*@\d+(#\d+)?(@|$)"
 """The ids of `ClientConfig.changeInstanceNameToPID`: a pid up to 4.8.0, `pid#nanoTime` since. The next process has another."""
 
-_CLIENT: Final = ("consumer_group", "client_id")
+_GROUP: Final = (*DAY, "consumer_group")
+_CLIENT: Final = (*_GROUP, "client_id")
+_HOST: Final = (*DAY, "host")
 
 _OF_SNAPSHOT: Final = (
     "reason",
@@ -51,22 +54,22 @@ _OF_SNAPSHOT: Final = (
 def broadcast_offset_file(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, readings: DataFrame
 ) -> DataFrame:
-    """Return the table's own columns.
+    """Return `DAY` and the table's own columns.
 
     Args:
         silver: the silver tables by name.
         subscriptions: see `subscriptions.subscriptions`.
-        readings: see `offset_readings.readings`.
+        readings: see `offset_file_snapshots.readings`.
     """
     members = _members(silver)
-    hosts = silver["offset_file"].where("state = 'landed'").select("host").distinct()
+    hosts = silver["offset_file"].where("state = 'landed'").select(*_HOST).distinct()
     groups = _groups(silver, subscriptions)
     snapshots = _seen(readings).join(_landed(silver["offset_file"]), list(FILES), "full_outer")
     described = (
         _with_hostless(snapshots, _broadcasting(members, groups), hosts)
         .join(members, list(_CLIENT), "left")
-        .join(groups, "consumer_group", "left")
-        .join(hosts.withColumn("is_host_landed", F.lit(col=True)), "host", "left")
+        .join(groups, list(_GROUP), "left")
+        .join(hosts.withColumn("is_host_landed", F.lit(col=True)), list(_HOST), "left")
         .withColumn("is_host_landed", F.coalesce("is_host_landed", F.lit(col=False)))
         .where(is_users_group())
         .withColumns(_presence())
@@ -95,7 +98,7 @@ def broadcast_offset_file(
         "is_online",
         "process_count",
         "host_count",
-        F.col("previous.ds").alias("previous_ds"),
+        F.col("previous.snapshot_ds").alias("previous_ds"),
         F.col("previous.start_outcome").alias("previous_start_outcome"),
         F.greatest("previous.main_modified_at", "previous.bak_modified_at").alias("previous_modified_at"),
     )
@@ -103,7 +106,7 @@ def broadcast_offset_file(
 
 def _seen(readings: DataFrame) -> DataFrame:
     """One row per pair of files that was read: newest and previous snapshot, and how the others of the day looked."""
-    row = F.struct("moment", "captured_at", "ds", *_OF_SNAPSHOT)
+    row = F.struct("moment", "captured_at", "snapshot_ds", *_OF_SNAPSHOT)
 
     def of(role: str, value: Column) -> Column:
         return F.when(F.col("role") == role, value)
@@ -161,29 +164,29 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _groups(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFrame:
-    """What is known of each group: message_model, is_known (whether the brokers' lists of members can be trusted)."""
-    states = subscriptions.groupBy("consumer_group").agg(
+    """What is known of each group: `DAY`, consumer_group, message_model, is_known (whether the brokers' lists of members can be trusted)."""
+    states = subscriptions.groupBy(*_GROUP).agg(
         F.bool_or(F.col("group_state") != "unknown").alias("is_known_by_route")
     )
     is_online = F.col("state") == "online"
     models = (
         silver["group_presence"]
-        .groupBy("consumer_group")
+        .groupBy(*_GROUP)
         .agg(
             # One member that broadcasts has files, whatever the others do.
             F.min(F.when(is_online, F.col("message_model"))).alias("message_model"),
             F.bool_and(F.col("state") != "unknown").alias("is_known_by_all"),
         )
     )
-    return models.join(states, "consumer_group", "full_outer").select(
-        "consumer_group",
+    return models.join(states, list(_GROUP), "full_outer").select(
+        *_GROUP,
         "message_model",
         F.coalesce("is_known_by_route", "is_known_by_all").alias("is_known"),
     )
 
 
 def _broadcasting(members: DataFrame, groups: DataFrame) -> DataFrame:
-    return members.join(groups.where("message_model = 'BROADCASTING'"), "consumer_group", "left_semi")
+    return members.join(groups.where("message_model = 'BROADCASTING'"), list(_GROUP), "left_semi")
 
 
 def _with_hostless(seen: DataFrame, members: DataFrame, hosts: DataFrame) -> DataFrame:
@@ -191,7 +194,8 @@ def _with_hostless(seen: DataFrame, members: DataFrame, hosts: DataFrame) -> Dat
     without = members.join(seen.select(*_CLIENT).distinct(), list(_CLIENT), "left_anti").select(
         *_CLIENT, F.split("client_id", "@")[0].alias("address")
     )
-    placed = without.join(hosts, F.col("address") == F.col("host"), "left").select(*FILES)
+    by_address = hosts.select(*_HOST, F.col("host").alias("address"))
+    placed = without.join(by_address, [*DAY, "address"], "left").select(*FILES)
     return seen.unionByName(placed, allowMissingColumns=True)
 
 

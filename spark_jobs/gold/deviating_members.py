@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as F
 
+from spark_jobs.day_key import DAY
 from strategies import MessageQueue, RocketMQError, UnknownNameError, get_strategy
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-_SUBSCRIPTION: Final = ("consumer_group", "topic")
+_SUBSCRIPTION: Final = (*DAY, "consumer_group", "topic")
 
 _STRATEGIES: Final = ("MACHINE_ROOM", "CONSISTENT_HASH")
 """Those with parameters of which few values are likely, so that they can be tried."""
@@ -52,19 +53,20 @@ Queue = tuple[str, int]
 """Broker name and queue id."""
 
 _EXPLAINED_DDL: Final = (
-    "consumer_group string, topic string, deviation struct<client_id: string, parameters: string>"
+    "cluster string, ds date, consumer_group string, topic string, "
+    "deviation struct<client_id: string, parameters: string>"
 )
 
 
 def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: DataFrame) -> DataFrame:
     """Return the members that share by other parameters.
 
-    Columns: consumer_group, topic, deviation struct<client_id, parameters>.
+    Columns: `DAY`, consumer_group, topic, deviation struct<client_id, parameters>.
 
     Args:
         subscriptions: see `subscriptions.subscriptions`.
         assignments: `queue_assignment`.
-        held: consumer_group, topic, broker_name, queue_id, holder_id: who has which queue.
+        held: `DAY`, consumer_group, topic, broker_name, queue_id, holder_id: who has which queue.
     """
     queue = F.struct("broker_name", "queue_id")
     chosen = assignments.where(F.col("is_effective") & F.col("strategy").isin(*_STRATEGIES)).where(
@@ -137,6 +139,8 @@ def _explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the members of each batch whose tables other parameters explain, in the columns of `_EXPLAINED_DDL`."""
     schema = pa.schema(
         [
+            ("cluster", pa.string()),
+            ("ds", pa.date32()),
             ("consumer_group", pa.string()),
             ("topic", pa.string()),
             ("deviation", pa.struct([("client_id", pa.string()), ("parameters", pa.string())])),

@@ -40,10 +40,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from rebalance_ledger.tables import Table
+    from spark_jobs.baseline import BaselineRows
 
 
 def finding(
-    silver: Mapping[str, DataFrame], subscriptions: DataFrame, gold: Callable[[Table], DataFrame]
+    silver: Mapping[str, DataFrame],
+    subscriptions: DataFrame,
+    gold: Callable[[Table], DataFrame],
+    before: BaselineRows,
 ) -> DataFrame:
     """Every finding by itself, as `findings.finding_builder.collect_findings` gives it; `findings.explanations.with_roots` completes the table.
 
@@ -53,9 +57,9 @@ def finding(
         silver: the silver tables by name.
         subscriptions: see `subscriptions.subscriptions`.
         gold: returns a gold table but this one, and waits until it is computed.
+        before: the rows of the days that the days are compared with.
     """
     kinds: tuple[Callable[[], DataFrame], ...] = (
-        lambda: of_groups(subscriptions, silver["export_record"]),
         lambda: of_members(subscriptions),
         lambda: of_request_modes(subscriptions),
         lambda: of_subscriptions(subscriptions, silver["client_subscription"]),
@@ -69,6 +73,7 @@ def finding(
         lambda: of_divergent_brokers(gold(ROUTE_DIVERGENCE), silver["broker"], silver["export_record"]),
         lambda: of_masters(silver["broker"], gold(ROUTE_DIVERGENCE)),
         lambda: of_offset_files(gold(BROADCAST_OFFSET_FILE)),
+        lambda: of_groups(subscriptions, silver["export_record"], before),
         lambda: of_shares(gold(ASSIGNMENT_FAIRNESS)),
         lambda: of_broadcast_offsets(gold(BROADCAST_OFFSET)),
         lambda: of_queues(gold(OWNERSHIP_DRIFT), silver["consume_progress"], silver["queue_offset"]),

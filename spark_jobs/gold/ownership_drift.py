@@ -27,6 +27,7 @@ from spark_jobs.assignment.members import (
     unsubscribed_ids,
 )
 from spark_jobs.assignment.presence import is_users_group
+from spark_jobs.day_key import DAY
 from spark_jobs.gold.deviating_members import deviating_members
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 REBALANCE_GRACE_MS: Final = 60_000
 """Three rounds of `RebalanceService` (20 s): after a start a client may need two, and the others one more."""
 
-_QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
-_SUBSCRIPTION = ("consumer_group", "topic")
+_QUEUE = (*DAY, "consumer_group", "topic", "broker_name", "queue_id")
+_SUBSCRIPTION = (*DAY, "consumer_group", "topic")
 
 _CANNOT_TELL = (
     "members_unknown",
@@ -72,13 +73,13 @@ def ownership_drift(
     gold: Mapping[str, DataFrame],
     settings: ClusterSettings | None = None,
 ) -> DataFrame:
-    """Return the table's own columns.
+    """Return `DAY` and the table's own columns.
 
     Args:
         silver: the silver tables by name.
         subscriptions: see `subscriptions.subscriptions`.
         gold: `queue_assignment`, `queue_sharing` and `route_divergence`.
-        settings: those of the cluster, for the groups of which single members have other parameters.
+        settings: those of the batch, for the groups of which single members have other parameters.
     """
     holders = held(silver)
     queues = (
@@ -191,10 +192,10 @@ def held(silver: Mapping[str, DataFrame]) -> DataFrame:
         )
 
     processes = silver["client_process"].where("state = 'online'")
-    answered = processes.select("consumer_group", F.col("client_id").alias("holder_id")).distinct()
+    answered = processes.select(*DAY, "consumer_group", F.col("client_id").alias("holder_id")).distinct()
     through_brokers = rows("observed_owner", is_process=False)
     return through_brokers.join(
-        F.broadcast(answered), ["consumer_group", "holder_id"], "left_anti"
+        F.broadcast(answered), [*DAY, "consumer_group", "holder_id"], "left_anti"
     ).unionByName(rows("process_owner", is_process=True))
 
 
@@ -210,7 +211,7 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
     )
     divergent = (
         divergence.where("is_read_affected")
-        .groupBy("topic")
+        .groupBy(*DAY, "topic")
         .agg(F.count_distinct("broker_name").cast("int").alias("divergent_broker_count"))
     )
     is_readable = F.exists("brokers", lambda broker: broker["queue_count"] > 0)
@@ -246,7 +247,7 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
         youngest.alias("newest_client_age_ms"),
     )
     return of_group_and_topic.join(pops, list(_SUBSCRIPTION), "left").join(
-        F.broadcast(divergent), "topic", "left"
+        F.broadcast(divergent), [*DAY, "topic"], "left"
     )
 
 

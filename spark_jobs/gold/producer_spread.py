@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from rebalance_ledger.rocketmq.routes import PERM_WRITE
 from rebalance_ledger.rocketmq.system_topics import OWN_TOPIC_PREFIXES, REPLY_TOPIC_SUFFIX, SYSTEM_TOPICS
 from spark_jobs.assignment.routes import elected_routes
+from spark_jobs.day_key import DAY
 from strategies.batch import offsets
 from strategies.producer import spread_batch
 
@@ -37,13 +38,14 @@ _SPREAD_DDL: Final = f"array<struct<{','.join(f'{name}:double' for name in _SPRE
 
 
 def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the table's own columns, from `topic_route` and `broker`."""
+    """Return `DAY` and the table's own columns, from `topic_route` and `broker`."""
 
     @F.arrow_udf(_SPREAD_DDL)  # type: ignore[attr-defined,untyped-decorator]  # PySpark 4.1 exports it without a type
     def spreads(place_counts: pa.Array, run_counts: pa.Array) -> pa.Array:
         return spread_lists(place_counts, run_counts)
 
     routed = _topics_of_applications(silver["topic_route"], silver["broker"]).select(
+        *DAY,
         "topic",
         "nameserver",
         "broker_name",
@@ -74,6 +76,7 @@ def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
     live_count = F.size(F.filter("reasons", lambda reason: reason.isNull()))
     by_broker = lists.select(
+        *DAY,
         "topic",
         "is_static",
         live_count.alias("live_count"),
@@ -86,17 +89,18 @@ def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
 def _topics_of_applications(topic_route: DataFrame, broker: DataFrame) -> DataFrame:
     """Without the topics that RocketMQ keeps for itself: brokers write them, or nobody."""
     own_names = broker.select(
+        *DAY,
         F.explode(
             F.array(
                 "broker_name",
                 "broker_cluster_name",
                 F.concat("broker_cluster_name", F.lit(REPLY_TOPIC_SUFFIX)),
             )
-        ).alias("topic")
+        ).alias("topic"),
     ).distinct()
     is_own = reduce(or_, (F.startswith("topic", F.lit(prefix)) for prefix in OWN_TOPIC_PREFIXES))
     return topic_route.where(~is_own & ~F.col("topic").isin(*sorted(SYSTEM_TOPICS))).join(
-        F.broadcast(own_names), "topic", "left_anti"
+        F.broadcast(own_names), [*DAY, "topic"], "left_anti"
     )
 
 
@@ -134,6 +138,7 @@ def _rows(by_broker: DataFrame) -> DataFrame:
     )
     # A logical broker is no broker where producers do not go by it.
     return by_broker.where(~F.col("is_logical") | (count > 0)).select(
+        *DAY,
         "topic",
         "broker_name",
         source.alias("publish_source"),

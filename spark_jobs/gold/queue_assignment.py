@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa  # noqa: TC002 - Spark reads the types of an Arrow function at run time
 from pyspark.sql import functions as F
@@ -17,18 +17,22 @@ from spark_jobs.assignment.allocation import (
     allocate_batch,
 )
 from spark_jobs.assignment.strategy_settings import StrategySettings
+from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from rebalance_ledger.settings import ClusterSettings
 
+_SUBSCRIPTION: Final = (*DAY, "consumer_group", "topic")
+
 
 def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
     """Return the subscriptions with a readable queue, with `result` (see `allocation.RESULT_TYPE`) beside them.
 
     Only counts and names cross into Python, once each; what comes back are small integers. A group's rows stand together,
-    so that what its clients hash to is computed once for all of its topics.
+    so that what its clients hash to is computed once for all of its topics. No row depends on another, so a batch may hold
+    those of several days.
     """
     configured = StrategySettings.of(settings)
 
@@ -53,17 +57,16 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
     return (
         subscriptions.where("route_state = 'known'")
         .where(F.exists("brokers", lambda broker: broker["queue_count"] > 0))
-        .sortWithinPartitions("consumer_group", "topic")
+        .sortWithinPartitions(*_SUBSCRIPTION)
         # An optimizer that takes the function for cheap would run it once to filter and once more for its result.
         .withColumn("result", result.asNondeterministic()(request))
     )
 
 
 def queue_assignment(allocations: DataFrame) -> DataFrame:
-    """Return the table's own columns, from `allocated`: one row per queue, strategy and owner."""
+    """Return `DAY` and the table's own columns, from `allocated`: one row per queue, strategy and owner."""
     by_strategy = allocations.select(
-        "consumer_group",
-        "topic",
+        *_SUBSCRIPTION,
         "member_ids",
         F.col("variants.connection_count").alias("connection_counts"),
         F.concat("brokers.broker_name", "result.extra_brokers").alias("broker_names"),
@@ -77,8 +80,7 @@ def queue_assignment(allocations: DataFrame) -> DataFrame:
     is_owned = F.col("owner") >= 0
     reasons = F.array(*(F.lit(reason) for reason in REASONS))
     return by_owner.select(
-        "consumer_group",
-        "topic",
+        *_SUBSCRIPTION,
         F.get("broker_names", F.get("queue_brokers", queue)).alias("broker_name"),
         F.get("queue_ids", queue).alias("queue_id"),
         "share.strategy",
@@ -109,7 +111,7 @@ def effective_strategy() -> Column:
 
 
 def route_missing(subscriptions: DataFrame, observed_owners: DataFrame) -> DataFrame:
-    """Return the table's own columns for topics without a readable queue.
+    """Return `DAY` and the table's own columns for topics without a readable queue.
 
     A client whose queue set is unknown or empty keeps what it holds (`RebalanceImpl.rebalanceByTopic`, every version:
     null changes nothing, an empty set makes the strategy throw or, from 5.5.0, counts as null).
@@ -118,18 +120,15 @@ def route_missing(subscriptions: DataFrame, observed_owners: DataFrame) -> DataF
         (F.col("route_state") == "known") & ~F.exists("brokers", lambda broker: broker["queue_count"] > 0)
     )
     frozen = subscriptions.where(is_unreadable & F.col("group_state").isin("online", "broadcasting")).select(
-        "consumer_group", "topic", effective_strategy().alias("strategy"), "member_ids"
+        *_SUBSCRIPTION, effective_strategy().alias("strategy"), "member_ids"
     )
-    held = observed_owners.where("not is_pop").select(
-        "consumer_group", "topic", "broker_name", "queue_id", "client_id"
-    )
+    held = observed_owners.where("not is_pop").select(*_SUBSCRIPTION, "broker_name", "queue_id", "client_id")
     connections = F.size(F.filter("member_ids", lambda member: member == F.col("client_id")))
     return (
         frozen.where("strategy is not null")
-        .join(held, ["consumer_group", "topic"])
+        .join(held, list(_SUBSCRIPTION))
         .select(
-            "consumer_group",
-            "topic",
+            *_SUBSCRIPTION,
             "broker_name",
             "queue_id",
             "strategy",

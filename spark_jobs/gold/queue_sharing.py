@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs.assignment.members import ids_where
 from spark_jobs.assignment.subscriptions import is_grpc_id
+from spark_jobs.day_key import DAY
 from spark_jobs.gold.ownership_drift import ANY_QUEUE, held
 from strategies import MessageQueue
 from strategies.sharing import expected_readers
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-_QUEUE: Final = ("consumer_group", "topic", "broker_name", "queue_id")
-_SUBSCRIPTION: Final = ("consumer_group", "topic")
+_QUEUE: Final = (*DAY, "consumer_group", "topic", "broker_name", "queue_id")
+_SUBSCRIPTION: Final = (*DAY, "consumer_group", "topic")
 _READERS_DDL: Final = "array<struct<broker_name: string, queue_id: int, expected_reader_ids: array<string>>>"
 
 
 def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFrame:
-    """Return the table's own columns; `subscriptions` as `subscriptions.subscriptions` gives them."""
+    """Return `DAY` and the table's own columns; `subscriptions` as `subscriptions.subscriptions` gives them."""
     holders = held(silver).where("not is_released")
     popped = (
         holders.where("is_pop")
@@ -215,12 +216,13 @@ def _retry_backlog(progress: DataFrame) -> DataFrame:
         ).alias("retry_topic"),
     )
     waiting = progress.where("consumer_offset >= 0").select(
+        *DAY,
         "consumer_group",
         F.col("topic").alias("retry_topic"),
         (F.col("broker_offset") - F.col("consumer_offset")).alias("waiting"),
     )
     return (
-        names.join(waiting, ["consumer_group", "retry_topic"])
+        names.join(waiting, [*DAY, "consumer_group", "retry_topic"])
         .groupBy(*_SUBSCRIPTION)
         .agg(F.sum("waiting").alias("retry_backlog_count"))
     )

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from spark_jobs.day_key import DAY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
+
+_TOPIC: Final = (*DAY, "topic")
+_BROKER: Final = (*DAY, "broker_name")
 
 _NO_TOPIC_ROUTE: Final = 17
 """`ResponseCode.TOPIC_NOT_EXIST`: an answer too, it says that the name server sends nobody there."""
@@ -40,18 +45,18 @@ _AGAINST_CONFIG: Final = {
 
 
 def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the table's own columns, from the silver tables."""
+    """Return `DAY` and the table's own columns, from the silver tables."""
     answers = (
         _brokers_of_topics(silver)
-        .join(_asked(silver["export_record"]), "topic")
-        .join(F.broadcast(_addresses(silver["broker"])), "broker_name", "left")
-        .join(F.broadcast(_brokers_with_configs(silver["export_record"])), "broker_name", "left")
+        .join(_asked(silver["export_record"]), list(_TOPIC))
+        .join(F.broadcast(_addresses(silver["broker"])), list(_BROKER), "left")
+        .join(F.broadcast(_brokers_with_configs(silver["export_record"])), list(_BROKER), "left")
         .withColumns(_between_nameservers())
     )
     of_nameserver = answers.select("*", F.explode("asked").alias("at")).withColumns(_of_this_nameserver())
     compared = of_nameserver.withColumn("differences", _differences())
     return compared.select(
-        "topic",
+        *_TOPIC,
         "broker_name",
         F.col("at.nameserver").alias("nameserver"),
         F.when(~F.col("at.is_answer"), "unknown")
@@ -75,12 +80,12 @@ def _brokers_of_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     route = (
         silver["topic_route"]
         .where("is_in_route")
-        .select("topic", "broker_name", F.struct("nameserver", *_OF_ROUTE).alias("route"))
+        .select(*_TOPIC, "broker_name", F.struct("nameserver", *_OF_ROUTE).alias("route"))
     )
-    config = silver["topic_config"].select("topic", "broker_name", F.struct(*_OF_CONFIG).alias("config"))
+    config = silver["topic_config"].select(*_TOPIC, "broker_name", F.struct(*_OF_CONFIG).alias("config"))
     return (
         route.unionByName(config, allowMissingColumns=True)
-        .groupBy("topic", "broker_name")
+        .groupBy(*_TOPIC, "broker_name")
         .agg(F.collect_list("route").alias("routes"), F.max("config").alias("config"))
     )
 
@@ -90,10 +95,10 @@ def _asked(records: DataFrame) -> DataFrame:
     is_answer = (F.col("state") == "payload") | (F.col("error_code").eqNullSafe(_NO_TOPIC_ROUTE))
     by_nameserver = (
         records.where("kind = 'nameserver_route' and topic is not null")
-        .groupBy("topic", "nameserver")
+        .groupBy(*_TOPIC, "nameserver")
         .agg(F.max(is_answer).alias("is_answer"))
     )
-    return by_nameserver.groupBy("topic").agg(
+    return by_nameserver.groupBy(*_TOPIC).agg(
         F.array_sort(F.collect_list(F.struct("nameserver", "is_answer"))).alias("asked"),
         F.collect_set(F.when(F.col("is_answer"), F.col("nameserver"))).alias("answered"),
     )
@@ -103,16 +108,16 @@ def _addresses(brokers: DataFrame) -> DataFrame:
     """One row per broker: by_nameserver array<struct<nameserver, addresses>> from the cluster infos."""
     address = F.concat_ws("=", "broker_id", "broker_addr")
     return (
-        brokers.groupBy("broker_name", "nameserver")
+        brokers.groupBy(*_BROKER, "nameserver")
         .agg(F.array_sort(F.collect_set(address)).alias("addresses"))
-        .groupBy("broker_name")
+        .groupBy(*_BROKER)
         .agg(F.collect_list(F.struct("nameserver", "addresses")).alias("addresses_by_nameserver"))
     )
 
 
 def _brokers_with_configs(records: DataFrame) -> DataFrame:
     configs = records.where("kind = 'broker_topic_config' and state = 'payload'")
-    return configs.select("broker_name", F.lit(col=True).alias("is_config_known")).distinct()
+    return configs.select(*_BROKER, F.lit(col=True).alias("is_config_known")).distinct()
 
 
 def _between_nameservers() -> dict[str, Column]:

@@ -1,6 +1,6 @@
-"""Reading the offset files that an export and the earlier ones hold: a row for each snapshot of each client's files.
+"""Reading the offset files that exports and the ones before them hold: a row for each snapshot of each client's files.
 
-The index of the export knows every path, size and hash, so nothing is listed: rows of the index are spread over tasks, and
+The index of an export knows every path, size and hash, so nothing is listed: rows of the index are spread over tasks, and
 each task opens its files itself. That is one request per file on an object store and one `open` on a disk, and both
 grow with the number of files alone. What belongs here: which files are read, by which client's rules. What does not: the
 rules (`rebalance_ledger.rocketmq.offset_files`), what is made of the answers (`broadcast_offset_file`, `broadcast_offset`).
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from rebalance_ledger.rocketmq.offset_files.outcome import OUTCOME_NAMES, Offset
 from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
 from rebalance_ledger.storage.location import ObjectPath, location_of
+from spark_jobs.day_key import DAY
 from spark_jobs.session import literal_path
 
 if TYPE_CHECKING:
@@ -30,11 +32,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, SparkSession
 
-    from rebalance_ledger.exports.catalog import EarlierExport
-    from rebalance_ledger.exports.manifest import Manifest
+    from spark_jobs.silver.day_export import DayExport
 
-FILES: Final = ("host", "client_id", "consumer_group")
-"""Whose files they are: a pair of files, main and `.bak`, for each."""
+FILES: Final = (*DAY, "host", "client_id", "consumer_group")
+"""Of which day, and whose files they are: a pair of files, main and `.bak`, for each."""
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Larger files are not read. This is room for 150,000 queues."""
@@ -90,46 +91,41 @@ class ChangedFileError(Exception):
     """A sealed file is not what was sealed; `str()` is one sentence."""
 
 
-def readings(
-    spark: SparkSession,
-    silver: Mapping[str, DataFrame],
-    directory: str,
-    manifest: Manifest,
-    earlier: Sequence[EarlierExport],
-) -> DataFrame:
-    """Return a row for each snapshot of the day, and one for the newest earlier day that has the same client's files.
+def readings(spark: SparkSession, silver: Mapping[str, DataFrame], days: Sequence[DayExport]) -> DataFrame:
+    """Return a row for each snapshot of each day, and one for the newest earlier export that has the same client's files.
 
-    Columns: `FILES`; role (`newest`, `earlier_moment`, `previous`), ds, moment, captured_at; of `main` and `bak` path,
-    sha256, size_bytes, modified_at; client_language, client_version, client_version_source; and what reading gave: start_outcome, start_from, reason, main_state, bak_state, entry counts as in
+    Columns: `FILES`, `DAY` among them; role (`newest`, `earlier_moment`, `previous`); snapshot_ds, the day of the export that
+    has the snapshot, and directory, where that is; moment, captured_at; of `main` and `bak` path, sha256, size_bytes, modified_at; client_language, client_version, client_version_source; and what reading gave: start_outcome, start_from, reason, main_state, bak_state, entry counts as in
     `broadcast_offset_file`; entries, the stored offsets; the content of the files up to `MOST_KEPT_BYTES`.
 
     Args:
         spark: the session.
-        silver: the silver tables by name.
-        directory: the directory of the export, as a path or URI.
-        manifest: its manifest.
-        earlier: earlier exports with an index of offset files, the newest first.
+        silver: the silver tables by name, with the rows of these days.
+        days: the exports of the days.
     """
-    today = _snapshots(_today(silver["offset_file"], directory, manifest.ds)).withColumn(
-        "role",
-        F.when(F.col("moment") == F.max("moment").over(Window.partitionBy(*FILES)), "newest").otherwise(
-            "earlier_moment"
-        ),
-    )
-    snapshots = today
-    for export in earlier:
-        index = _index(spark, str(export.directory), export.manifest.ds)
-        snapshots = snapshots.unionByName(_snapshots(index).withColumn("role", F.lit("previous")))
-    rank = F.row_number().over(
-        Window.partitionBy(*FILES, "role").orderBy(F.col("ds").desc(), F.col("moment").desc())
+    files = _today(spark, silver["offset_file"], days)
+    if any(day.earlier for day in days):
+        files = files.unionByName(_earlier(spark, days))
+    is_previous = F.col("snapshot_ds") < F.col("ds")
+    newest_first = Window.partitionBy(*FILES, is_previous).orderBy(
+        F.col("snapshot_ds").desc(), F.col("moment").desc()
     )
     wanted = (
-        snapshots.withColumn("rank", rank if earlier else F.lit(1))
-        .where((F.col("role") != "previous") | (F.col("rank") == 1))
+        _snapshots(files)
+        .withColumn("rank", F.row_number().over(newest_first))
+        .where(~is_previous | (F.col("rank") == 1))
+        .withColumn(
+            "role",
+            F.when(is_previous, "previous").when(F.col("rank") == 1, "newest").otherwise("earlier_moment"),
+        )
         .drop("rank")
     )
-    manifests = (manifest, *(export.manifest for export in earlier[:1]))
-    file_count = sum(file.kind == OFFSET_FILE_KIND for each in manifests for file in each.files)
+    manifests = [
+        manifest
+        for day in days
+        for manifest in (day.manifest, *(export.manifest for export in day.earlier[:1]))
+    ]
+    file_count = sum(file.kind == OFFSET_FILE_KIND for manifest in manifests for file in manifest.files)
     described = _with_clients(wanted, silver).repartition(max(1, math.ceil(file_count / _FILES_PER_TASK)))
     schema = StructType([*described.schema.fields, *_struct(_READ_DDL).fields])
     return described.mapInArrow(_read_batches, schema)
@@ -142,11 +138,18 @@ def _struct(ddl: str) -> StructType:
     return struct
 
 
-def _today(offset_file: DataFrame, directory: str, ds: date) -> DataFrame:
-    return offset_file.where("state = 'landed'").select(
-        F.lit(directory).alias("directory"),
-        F.lit(ds).alias("ds"),
+def _today(spark: SparkSession, offset_file: DataFrame, days: Sequence[DayExport]) -> DataFrame:
+    """Return the files that landed on the days themselves, with the directories of their exports."""
+    landed = offset_file.where("state = 'landed'")
+    if len(days) == 1:
+        placed = landed.withColumn("directory", F.lit(str(days[0].directory)))
+    else:
+        directories = [(*day.key, str(day.directory)) for day in days]
+        placed = landed.join(F.broadcast(_directories(spark, directories)), list(DAY))
+    return placed.select(
         *FILES,
+        "directory",
+        F.col("ds").alias("snapshot_ds"),
         "moment",
         "captured_at",
         "path",
@@ -156,19 +159,34 @@ def _today(offset_file: DataFrame, directory: str, ds: date) -> DataFrame:
     )
 
 
-def _index(spark: SparkSession, directory: str, ds: date) -> DataFrame:
-    """Return the same of an earlier export. Its lines were judged when it was sealed, so the JVM may read them."""
+def _earlier(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
+    """Return the same of the earlier exports, for each day that looks back at them.
+
+    An index is read once, however many days look back at it. Its lines were judged when it was sealed, so the JVM may read them.
+    """
+    ds_by_directory = {str(export.directory): export.manifest.ds for day in days for export in day.earlier}
+    lines = reduce(
+        DataFrame.union,
+        (
+            _index_lines(spark, directory).select(
+                F.lit(directory).alias("directory"), F.lit(ds).alias("snapshot_ds"), "value"
+            )
+            for directory, ds in ds_by_directory.items()
+        ),
+    )
+    looked_back_at = [(*day.key, str(export.directory)) for day in days for export in day.earlier]
     return (
-        _index_lines(spark, directory)
-        .select(F.from_json("value", _INDEX_DDL).alias("line"))
-        .select("line.*")
+        lines.select("directory", "snapshot_ds", F.from_json("value", _INDEX_DDL).alias("line"))
+        .select("directory", "snapshot_ds", "line.*")
         .where("sha256 is not null")
+        .join(F.broadcast(_directories(spark, looked_back_at)), "directory")
         .select(
-            F.lit(directory).alias("directory"),
-            F.lit(ds).alias("ds"),
+            *DAY,
             "host",
             "client_id",
             F.col("group").alias("consumer_group"),
+            "directory",
+            "snapshot_ds",
             "moment",
             "captured_at",
             "path",
@@ -177,6 +195,10 @@ def _index(spark: SparkSession, directory: str, ds: date) -> DataFrame:
             "sha256",
         )
     )
+
+
+def _directories(spark: SparkSession, rows: Sequence[tuple[str, date, str]]) -> DataFrame:
+    return spark.createDataFrame(rows, "cluster string, ds date, directory string")
 
 
 def _index_lines(spark: SparkSession, directory: str) -> DataFrame:
@@ -196,7 +218,7 @@ def _snapshots(files: DataFrame) -> DataFrame:
         return F.max(F.when(name == file_name, file))
 
     taken = (
-        files.groupBy("directory", "ds", *FILES, "moment")
+        files.groupBy(*FILES, "directory", "snapshot_ds", "moment")
         .agg(
             F.max("captured_at").alias("captured_at"),
             named("offsets.json").alias("java_main"),
@@ -214,9 +236,9 @@ def _snapshots(files: DataFrame) -> DataFrame:
         .withColumn("bak", F.when(F.col("is_go"), F.col("go_bak")).otherwise(F.col("java_bak")))
     )
     return taken.select(
-        "directory",
-        "ds",
         *FILES,
+        "directory",
+        "snapshot_ds",
         "moment",
         "captured_at",
         "is_go",
@@ -230,7 +252,8 @@ def _snapshots(files: DataFrame) -> DataFrame:
 
 def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> DataFrame:
     """With the release whose reader counts."""
-    of_client = ["consumer_group", "client_id"]
+    of_group = [*DAY, "consumer_group"]
+    of_client = [*of_group, "client_id"]
     reports = (
         silver["consumer_connection"]
         .select(*of_client, "client_language", "client_version", F.lit(0).alias("is_own"))
@@ -245,12 +268,12 @@ def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> Data
         F.max("client_language").alias("own_language"),
         F.max_by("client_version", F.when(has_release, F.struct("is_own", "release"))).alias("own_version"),
     )
-    groups = reports.groupBy("consumer_group").agg(
+    groups = reports.groupBy(*of_group).agg(
         F.max_by("client_version", F.when(has_release, F.col("release"))).alias("group_version")
     )
     return (
         snapshots.join(clients, of_client, "left")
-        .join(groups, "consumer_group", "left")
+        .join(groups, of_group, "left")
         .withColumn(
             "client_language",
             F.when(F.col("is_go"), "GO").otherwise(F.coalesce("own_language", F.lit(DEFAULT_LANGUAGE))),

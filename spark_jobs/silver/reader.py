@@ -1,4 +1,4 @@
-"""From the files of an export to the silver tables.
+"""From the files of exports to the silver tables.
 
 Each line is parsed once, in parallel, by `topology`; this module moves lines in and typed rows out. What is parsed goes to
 disk, a folder for each table: an export is larger than memory, and every table reads its own part (docs/adr/0018).
@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -29,23 +30,27 @@ from rebalance_ledger.exports.redaction import redact_envelope, redact_text, red
 from rebalance_ledger.tables import OFFSET_FILE, SILVER_TABLES
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
+from spark_jobs.day_key import DAY
 from spark_jobs.session import literal_path, setting_bytes, spark_schema
 from spark_jobs.staging import write_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import date
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from rebalance_ledger.exports.contract import Envelope
-    from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.layout import StagingArea
+    from spark_jobs.silver.day_export import DayExport
+    from spark_jobs.staging import DayStages
 
-_LINE = ("file_name", "line_number")
-_FACT_SCHEMA = "table_name string, file_name string, line_number long, row string, question long, answer long"
+_LINE = (*DAY, "file_name", "line_number")
+_FACT_SCHEMA = "cluster string, ds date, table_name string, file_name string, line_number long, row string, question long, answer long"
 _ARROW_FACT_SCHEMA = pa.schema(
     [
+        ("cluster", pa.string()),
+        ("ds", pa.date32()),
         ("table_name", pa.string()),
         ("file_name", pa.string()),
         ("line_number", pa.int64()),
@@ -62,6 +67,15 @@ _MOST_NAMED_LINES = 5
 _HASH_BYTES = 8
 
 
+class _Line(NamedTuple):
+    """Which line of which day's export it is."""
+
+    cluster: str
+    ds: date
+    file: str
+    line_number: int
+
+
 class _Contradiction(NamedTuple):
     """Why a line counts for nothing, and whether it stands for all that contradict each other."""
 
@@ -69,46 +83,43 @@ class _Contradiction(NamedTuple):
     is_first: bool
 
 
-def read_silver(
-    spark: SparkSession, export_directory: str, manifest: Manifest, stage: StagingArea
-) -> dict[str, DataFrame]:
-    """Return the silver tables of one export, by name. The export is read by now; the tables are not computed yet.
+def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStages) -> dict[str, DataFrame]:
+    """Return the silver tables of some days, by name. Their exports are read by now; the tables are not computed yet.
 
     Args:
         spark: the session.
-        export_directory: the directory of the export, as a path or URI that Spark can read.
-        manifest: its verified manifest.
-        stage: where the parsed lines are put, for as long as the tables are read.
+        days: the exports, with their verified manifests.
+        stages: where the parsed lines are put, for as long as the tables are read.
     """
-    lines = _read_lines(spark, export_directory, manifest)
-    kinds = _kind_by_file(manifest)
+    lines = _read_lines(spark, days)
+    kinds = {(*day.key, file): kind for day in days for file, kind in _kind_by_file(day).items()}
     facts_of_lines = lines.mapInArrow(_parse_batches(kinds), _FACT_SCHEMA)
-    parsed = write_work(spark, stage, "parsed_line", facts_of_lines, folder_by="table_name")
+    parsed = write_work(spark, stages, "parsed_line", facts_of_lines, folder_by="table_name")
     if not _has_repeats(parsed):
-        return {table.name: _typed(parsed, table, manifest) for table in SILVER_TABLES}
-    repeats = write_work(spark, stage, "repeated_line", _repeated_lines(parsed))
+        return {table.name: _typed(parsed, table) for table in SILVER_TABLES}
+    repeats = write_work(spark, stages, "repeated_line", _repeated_lines(parsed))
     contradictions = _contradictions(repeats)
     if contradictions:
         # Read once more: what has become of these lines depends on the others.
         parse = _parse_batches(kinds, contradictions)
         read = lines.mapInArrow(parse, _FACT_SCHEMA)
-        unreadable = write_work(spark, stage, "contradicting_line", read, folder_by="table_name")
+        unreadable = write_work(spark, stages, "contradicting_line", read, folder_by="table_name")
         of_lines = _without(parsed, repeats.where("is_contradicted")).unionByName(unreadable)
         counted = _without(parsed, repeats.where("not counts")).unionByName(unreadable)
     else:
         of_lines = parsed
         counted = _without(parsed, repeats.where("not counts"))
     return {
-        table.name: _typed(of_lines if table in _OF_LINES else counted, table, manifest)
+        table.name: _typed(of_lines if table in _OF_LINES else counted, table)
         for table in SILVER_TABLES
         if table is not EXPORT_RECORD
-    } | {EXPORT_RECORD.name: _with_counted_lines(_typed(of_lines, EXPORT_RECORD, manifest), repeats)}
+    } | {EXPORT_RECORD.name: _with_counted_lines(_typed(of_lines, EXPORT_RECORD), repeats)}
 
 
 def _has_repeats(parsed: DataFrame) -> bool:
-    """Return whether any two lines answer the same question. Eight bytes for each line come here."""
+    """Return whether any two lines of a day answer the same question. A number for each line comes here."""
     questions = parsed.where((F.col("table_name") == EXPORT_RECORD.name) & F.col("question").isNotNull())
-    hashes = questions.select("question").toArrow().column("question")
+    hashes = questions.select(F.xxhash64(*DAY, "question").alias("question")).toArrow().column("question")
     return len(hashes.unique()) < len(hashes)
 
 
@@ -124,12 +135,13 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
         parsed: lines as `_parse_batches` gives them.
 
     Returns:
-        Columns file_name, line_number, counts, is_contradicted, differing_lines (those that contradict each other, where it is
+        Columns `DAY`, file_name, line_number, counts, is_contradicted, differing_lines (those that contradict each other, where it is
         contradicted), is_of_best_address, counted_line and is_repeat as in `export_record`.
     """
     records = _rows_of(
         parsed.withColumn("broker_addr", F.get_json_object("row", "$.broker_addr")),
         EXPORT_RECORD,
+        *DAY,
         "broker_addr",
         "question",
         "answer",
@@ -141,8 +153,8 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
         | F.coalesce(F.col("error_code").isin(*CODES_THAT_ANSWER), F.lit(col=False))
         | F.coalesce(F.col("error_message").contains(NOT_ONLINE), F.lit(col=False))
     )
-    of_question = Window.partitionBy("question")
-    at_address = Window.partitionBy("question", "broker_addr")
+    of_question = Window.partitionBy(*DAY, "question")
+    at_address = Window.partitionBy(*DAY, "question", "broker_addr")
     address_rank = F.dense_rank().over(
         of_question.orderBy(F.desc("is_answered"), F.desc("answer_count"), "broker_addr")
     )
@@ -160,7 +172,8 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
     first_line = -F.col("best.order")
     return (
         records.withColumn(
-            "answer_count", F.count_if(is_payload).over(Window.partitionBy("broker_name", "broker_addr"))
+            "answer_count",
+            F.count_if(is_payload).over(Window.partitionBy(*DAY, "broker_name", "broker_addr")),
         )
         .where("question is not null")
         .withColumn("line_count", F.count("*").over(of_question))
@@ -180,6 +193,7 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
             "counted_line", F.when(~is_contradicted & (F.col("line_number") != first_line), first_line)
         )
         .select(
+            *DAY,
             F.col("file").alias("file_name"),
             "line_number",
             "differing_lines",
@@ -196,11 +210,11 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
     )
 
 
-def _contradictions(repeats: DataFrame) -> dict[tuple[str, int], _Contradiction]:
-    """File and line number of each line that counts for nothing because another one contradicts it."""
+def _contradictions(repeats: DataFrame) -> dict[_Line, _Contradiction]:
+    """Return each line that counts for nothing because another one contradicts it."""
     rows = repeats.where("is_contradicted").collect()
     return {
-        (row["file_name"], row["line_number"]): _Contradiction(
+        _Line(*(row[name] for name in _LINE)): _Contradiction(
             _reason_of_contradiction(row["differing_lines"]),
             is_first=row["is_of_best_address"] and row["line_number"] == row["differing_lines"][0],
         )
@@ -220,48 +234,58 @@ def _without(parsed: DataFrame, lines: DataFrame) -> DataFrame:
 
 def _with_counted_lines(records: DataFrame, repeats: DataFrame) -> DataFrame:
     """Return the rows of `export_record` with the lines that count instead of some."""
-    known = repeats.select(F.col("file_name").alias("file"), "line_number", "counted_line", "is_repeat")
+    known = repeats.select(*DAY, F.col("file_name").alias("file"), "line_number", "counted_line", "is_repeat")
     columns = records.columns
     return (
         records.drop("counted_line", "is_repeat")
-        .join(F.broadcast(known), ["file", "line_number"], "left")
+        .join(F.broadcast(known), [*DAY, "file", "line_number"], "left")
         .select(*columns)
     )
 
 
-def _kind_by_file(manifest: Manifest) -> dict[str, str]:
-    return {file.path: file.kind for file in manifest.envelope_files}
+def _kind_by_file(day: DayExport) -> dict[str, str]:
+    return {file.path: file.kind for file in day.manifest.envelope_files}
 
 
-def _read_lines(spark: SparkSession, export_directory: str, manifest: Manifest) -> DataFrame:
-    """Columns `file`, `block_start`, `first_line_number`, `value`: lines in file order within each block."""
-    paths = [literal_path(f"{export_directory}/{file}") for file in _kind_by_file(manifest)]
+def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
+    """Columns `DAY`, `file`, `block_start`, `first_line_number`, `value`: lines in file order within each block."""
+    lines = reduce(DataFrame.unionByName, (_lines_of(spark, day) for day in days))
+    # A file larger than a split is read in blocks; a block's first line number is the count of lines before it.
+    largest_bytes = max((file.size_bytes for day in days for file in day.manifest.envelope_files), default=0)
+    if largest_bytes <= _never_split_bytes(spark):
+        return lines.withColumn("first_line_number", F.lit(1).cast("long"))
+    blocks = lines.groupBy(*DAY, "file", "block_start").count().collect()
+    counts: dict[tuple[str, date, str], dict[int, int]] = defaultdict(dict)
+    for block in blocks:
+        counts[block["cluster"], block["ds"], block["file"]][block["block_start"]] = block["count"]
+    first_lines = [
+        (*file, start, 1 + sum(count for other, count in by_start.items() if other < start))
+        for file, by_start in counts.items()
+        for start in by_start
+    ]
+    numbered = spark.createDataFrame(
+        first_lines, "cluster string, ds date, file string, block_start long, first_line_number long"
+    )
+    return lines.join(F.broadcast(numbered), [*DAY, "file", "block_start"]).select(
+        *lines.columns, "first_line_number"
+    )
+
+
+def _lines_of(spark: SparkSession, day: DayExport) -> DataFrame:
+    """Columns `DAY`, `file`, `block_start`, `value` of one export."""
+    paths = [literal_path(f"{day.directory}/{file}") for file in _kind_by_file(day)]
+    cluster, ds = day.key
     # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
-    lines = (
+    return (
         spark.read.option("lineSep", "\n")
         .text(paths)
         .select(
+            F.lit(cluster).alias("cluster"),
+            F.lit(ds).alias("ds"),
             F.col("_metadata.file_name").alias("file"),
             F.col("_metadata.file_block_start").alias("block_start"),
             "value",
         )
-    )
-    # A file larger than a split is read in blocks; a block's first line number is the count of lines before it.
-    largest_bytes = max((file.size_bytes for file in manifest.envelope_files), default=0)
-    if largest_bytes <= _never_split_bytes(spark):
-        return lines.withColumn("first_line_number", F.lit(1).cast("long"))
-    blocks = lines.groupBy("file", "block_start").count().collect()
-    counts: dict[str, dict[int, int]] = defaultdict(dict)
-    for block in blocks:
-        counts[block["file"]][block["block_start"]] = block["count"]
-    first_lines = [
-        (file, start, 1 + sum(count for other, count in by_start.items() if other < start))
-        for file, by_start in counts.items()
-        for start in by_start
-    ]
-    numbered = spark.createDataFrame(first_lines, "file string, block_start long, first_line_number long")
-    return lines.join(F.broadcast(numbered), ["file", "block_start"]).select(
-        *lines.columns, "first_line_number"
     )
 
 
@@ -272,7 +296,7 @@ def _never_split_bytes(spark: SparkSession) -> int:
 
 
 def _parse_batches(
-    kind_by_file: dict[str, str], contradictions: Mapping[tuple[str, int], _Contradiction] | None = None
+    kinds: Mapping[tuple[str, date, str], str], contradictions: Mapping[_Line, _Contradiction] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Yield the function that Spark runs on the lines: Arrow batches in, rows of `_FACT_SCHEMA` out.
 
@@ -280,27 +304,31 @@ def _parse_batches(
     `question` and `answer` are hashes of what was asked and of what came, in rows of `export_record` alone.
 
     Args:
-        kind_by_file: the kind of each file's lines.
+        kinds: the kind of the lines of each day's files.
         contradictions: the lines that are read, as unreadable ones; None for all lines as they are.
     """
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lines_seen: dict[tuple[str, int], int] = defaultdict(int)
+        lines_seen: dict[tuple[str, date, str, int], int] = defaultdict(int)
         for batch in batches:
-            found: list[tuple[str, str, int, str, int | None, int | None]] = []
+            found: list[tuple[str, date, str, str, int, str, int | None, int | None]] = []
             columns = (
                 batch.column(name).to_pylist()
-                for name in ("file", "block_start", "first_line_number", "value")
+                for name in (*DAY, "file", "block_start", "first_line_number", "value")
             )
-            for file, block_start, first_line_number, text in zip(*columns, strict=True):
-                line_number = first_line_number + lines_seen[file, block_start]
-                lines_seen[file, block_start] += 1
-                contradiction = contradictions.get((file, line_number)) if contradictions else None
+            for cluster, ds, file, block_start, first_line_number, text in zip(*columns, strict=True):
+                block = cluster, ds, file, block_start
+                line_number = first_line_number + lines_seen[block]
+                lines_seen[block] += 1
+                line = _Line(cluster, ds, file, line_number)
+                contradiction = contradictions.get(line) if contradictions else None
                 if contradictions and contradiction is None:
                     continue
-                for name, row in _rows_of_line(file, kind_by_file[file], line_number, text, contradiction):
+                kind = kinds[cluster, ds, file]
+                for name, row in _rows_of_line(file, kind, line_number, text, contradiction):
                     hashes = row.pop("question", None), row.pop("answer", None)
-                    found.append((name, file, line_number, json.dumps(row, ensure_ascii=False), *hashes))
+                    fact = json.dumps(row, ensure_ascii=False)
+                    found.append((cluster, ds, name, file, line_number, fact, *hashes))
             columns_of_facts = zip(*found, strict=True) if found else [[]] * len(_ARROW_FACT_SCHEMA)
             yield pa.RecordBatch.from_arrays(
                 [
@@ -391,17 +419,14 @@ def _hash(*parts: object) -> int:
     return int.from_bytes(digest, signed=True)
 
 
-def _typed(parsed: DataFrame, table: Table, manifest: Manifest) -> DataFrame:
+def _typed(parsed: DataFrame, table: Table) -> DataFrame:
     """Return the rows of one table with the table's own schema, from its folder alone."""
-    columns = [column.name for column in spark_schema(table).fields[2:]]
-    return _rows_of(parsed, table).select(
-        F.lit(manifest.cluster).alias("cluster"), F.lit(manifest.ds).alias("ds"), *columns
-    )
+    return _rows_of(parsed, table, *DAY)
 
 
 def _rows_of(parsed: DataFrame, table: Table, *beside: str) -> DataFrame:
-    """Return the columns of one table but cluster and ds, and columns beside them that only parsed lines have."""
-    row_schema = StructType(spark_schema(table).fields[2:])
+    """Return columns that parsed lines have, and after them those of one table but cluster and ds."""
+    row_schema = StructType(spark_schema(table).fields[len(DAY) :])
     # FAILFAST: a row that does not fit its schema is a bug of ours and must not become a row of nulls.
     row = F.from_json("row", row_schema, {"mode": "FAILFAST"}).alias("row")
     own = [name for name in beside if name not in row_schema.fieldNames()]

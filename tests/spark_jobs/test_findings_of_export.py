@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 POP_MODES = "broker_message_request_mode"
-
+DAY_OF_LINES = ("shop", date(2026, 11, 16))
 
 COLUMNS = (
-    "broker_name string, kind string, state string, error_code int, error_type string, error_message string, "
+    "cluster string, ds date, broker_name string, kind string, state string, error_code int, error_type string, error_message string, "
     "nameserver string, consumer_group string"
 )
 CONNECT = "org.apache.rocketmq.remoting.exception.RemotingConnectException"
@@ -27,7 +28,7 @@ BROKER = "org.apache.rocketmq.client.exception.MQBrokerException"
 
 def failed(spark: SparkSession, *lines: tuple[Any, ...]) -> dict[tuple[str | None, str | None], Row]:
     """Broker and cause -> the finding. A line: broker, kind, state, error code, type and message, perhaps a name server."""
-    rows = [line + (None,) * (8 - len(line)) for line in lines]
+    rows = [DAY_OF_LINES + line + (None,) * (8 - len(line)) for line in lines]
     found = of_failed_sources(spark.createDataFrame(rows, COLUMNS)).collect()
     return {(row["broker_name"], row["likely_cause"]): row for row in found}
 

@@ -15,6 +15,7 @@ from rebalance_ledger.exports.payloads import facts
 from rebalance_ledger.rocketmq.routes import BrokerData, QueueData, Route, publish_queues
 from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.tables.silver.topic_route import TOPIC_ROUTE
+from spark_jobs.day_key import DAY
 from spark_jobs.gold.producer_spread import producer_spread
 from spark_jobs.session import spark_schema
 from strategies.producer import QueueSelector
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 CLUSTER = "shop"
+DS = date(2026, 11, 16)
 
 
 def route(queue_datas: Iterable[QueueData], without_master: Iterable[str] = (), **fields: Any) -> Row:
@@ -123,7 +125,7 @@ CASES: dict[str, list[Row]] = {
 
 def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
     schema = spark_schema(table)
-    day = {"cluster": CLUSTER, "ds": date(2026, 11, 16)}
+    day = {"cluster": CLUSTER, "ds": DS}
     whole = [day | dict(row) for row in rows]
     return spark.createDataFrame(
         [tuple(row.get(name) for name in schema.fieldNames()) for row in whole], schema
@@ -173,6 +175,8 @@ def column(rows: dict[str, Row], name: str) -> dict[str, Any]:
 
 def test_an_even_topic(spread: dict[str, dict[str, Row]]) -> None:
     assert spread["even"]["a"] == {
+        "cluster": CLUSTER,
+        "ds": DS,
         "topic": "even",
         "broker_name": "a",
         "publish_source": "route",
@@ -291,7 +295,7 @@ def test_an_order_configuration_that_cannot_be_read_leaves_all_unknown(
 ) -> None:
     for row in spread["ordered-badly"].values():
         given = {name for name, value in row.items() if value is not None}
-        assert given == {"topic", "broker_name", "publish_source", "publish_list_count", "reason"}
+        assert given == {*DAY, "topic", "broker_name", "publish_source", "publish_list_count", "reason"}
         assert (row["publish_source"], row["reason"]) == ("order_configuration", "bad_order_configuration")
 
 

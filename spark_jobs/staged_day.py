@@ -1,0 +1,113 @@
+"""A day whose rows are in its stage, and how the stage becomes whole.
+
+A day may have been computed beside the day that it is compared with, as if that one were published already. So its stage becomes whole only
+when the warehouse shows that day with the rows that it was compared with: the gate may have refused it, or accepted it without a group.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rebalance_ledger.exports.manifest import check_unchanged
+from rebalance_ledger.result_file import write_result
+from rebalance_ledger.tables import QUARANTINED_GROUP
+from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
+from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.identity import RunIdentity, code_version
+from rebalance_ledger.warehouse.inventory import inventory_of_stage
+from rebalance_ledger.warehouse.staging import finish
+
+if TYPE_CHECKING:
+    from rebalance_ledger.exports.catalog import EarlierExport
+    from rebalance_ledger.warehouse.baseline import EarlierDay
+    from rebalance_ledger.warehouse.inventory import StagedTable
+    from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
+    from spark_jobs.silver.day_export import DayExport
+
+_NO_ROWS = "0"
+"""Content hash of a table without rows."""
+
+
+class OtherBaselineError(Exception):
+    """The newest earlier published day is not what the day was compared with; compute it again."""
+
+
+class StagedDay:
+    """A day of which every row is written, and the stage is not whole yet."""
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        stage: StagingArea,
+        export: DayExport,
+        *,
+        settings_sha256: str,
+        looked_at: tuple[EarlierExport, ...] | None,
+        baseline: EarlierDay | StagedDay | None,
+    ) -> None:
+        """Record what the day is computed from.
+
+        Args:
+            warehouse: Where the stage is.
+            stage: The stage.
+            export: The day's export.
+            settings_sha256: SHA-256 of the cluster's settings.
+            looked_at: Earlier exports in which offset files are looked for; None for a day without offset files.
+            baseline: The earlier day that it is compared with: a published one, or one that is computed with it; None if there is none.
+        """
+        self.stage = stage
+        self.export = export
+        self.baseline = baseline
+        self.settings_sha256 = settings_sha256
+        self._warehouse = warehouse
+        self._looked_at = looked_at
+
+    @cached_property
+    def inventory(self) -> tuple[StagedTable, ...]:
+        """The files of the stage."""
+        return inventory_of_stage(self.stage, DayRows(*self.export.key))
+
+    def finish(self) -> RunIdentity:
+        """Make the stage whole, and the day's newest.
+
+        Raises:
+            ExportError: The export is not as it was sealed.
+            OtherBaselineError: The newest earlier published day is not what this one was compared with.
+            QueryError: The earlier published day cannot be read.
+        """
+        cluster, ds = self.export.key
+        # If the export changed while it was read, the staged data is invalid.
+        check_unchanged(self.export.directory, self.export.manifest)
+        baseline = self._published_baseline()
+        identity = RunIdentity(
+            self.export.manifest.sha256,
+            self.settings_sha256,
+            code_version(),
+            None if self._looked_at is None else tuple(export.reference for export in self._looked_at),
+            baseline.ds if baseline else None,
+            baseline.content if baseline else (),
+        )
+        if baseline:
+            write_baseline(self._warehouse, self.stage, baseline)
+        finish(self._warehouse, cluster, ds, self.stage, identity.build, self.inventory)
+        row_counts = {table.name: table.row_count for table in self.inventory}
+        write_result(run_id=identity.run_id, row_counts=row_counts)
+        return identity
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        """Return `EarlierDay.content` of this day, if it is published without leaving a group out."""
+        hashes = {table.name: table.content_hash for table in self.inventory} | {
+            QUARANTINED_GROUP.qualified_name: _NO_ROWS
+        }
+        return tuple(f"{table.qualified_name}={hashes[table.qualified_name]}" for table in COMPARED_TABLES)
+
+    def _published_baseline(self) -> EarlierDay | None:
+        if not isinstance(self.baseline, StagedDay):
+            return self.baseline
+        published = newest_earlier_day(self._warehouse, *self.export.key, COMPARED_TABLES)
+        _, baseline_ds = self.baseline.export.key
+        if published is None or (published.ds, published.content) != (baseline_ds, self.baseline.content):
+            raise OtherBaselineError
+        return published
