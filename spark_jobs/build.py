@@ -135,8 +135,8 @@ def build_days(
                 looked_at=looked_at,
                 baseline=_baseline(warehouse, cluster, ds, staged),
             )
-        export_bytes = sum(file.size_bytes for day in staged.values() for file in day.export.manifest.files)
-        with suited_to(spark, export_bytes), without_temp_views(spark):
+        largest_bytes = max(day.export.size_bytes for day in staged.values())
+        with suited_to(spark, largest_bytes), without_temp_views(spark):
             _stage_days(spark, staged, settings)
         yield staged
 

@@ -6,11 +6,11 @@ in which order they are gated and published.
 
 from __future__ import annotations
 
-import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.exports.manifest import ExportError, export_directory, verify
+from rebalance_ledger.progress import LOGGER
 from spark_jobs.build import build, build_days
 from spark_jobs.staged_day import OtherBaselineError
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.layout import Warehouse
     from spark_jobs.staged_day import StagedDay
-
-_LOG = logging.getLogger(__name__)
 
 
 class SideBySide:
@@ -79,9 +77,9 @@ class SideBySide:
                 try:
                     staged.finish()
                 except OtherBaselineError:
-                    _LOG.info("The day before was published otherwise than it was staged: computed again")
+                    LOGGER.info("The day before was published otherwise than it was staged: computed again")
                 except ExportError as error:
-                    _LOG.info("%s: computed again", error)
+                    LOGGER.info("%s: computed again", error)
                 else:
                     return
         elif self._compute([day, *self._usable(ahead)], settings):
@@ -124,7 +122,7 @@ class SideBySide:
                     days=days,
                 )
             )
-        except Exception:
-            _LOG.exception("%d days could not be computed side by side: each is computed alone", len(days))
+        except Exception:  # noqa: BLE001  # whatever it is, each day alone may have none of it
+            LOGGER.exception("%d days could not be computed side by side: each is computed alone", len(days))
             return False
         return True

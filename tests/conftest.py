@@ -85,16 +85,15 @@ def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
     from tests.support.computed_days import compute_and_publish, sample_day
 
     warehouse = Warehouse.at(str(tmp_path_factory.mktemp("sample") / "warehouse"))
-    for ds in SAMPLE_DAYS:
-        compute_and_publish(spark, sample_day(ds, warehouse))
+    compute_and_publish(spark, *(sample_day(ds, warehouse) for ds in SAMPLE_DAYS))
     return warehouse
 
 
 @pytest.fixture(scope="session")
 def three_days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
     """The days of `three_days`, computed and published in order; tests only read it."""
-    from tests.support.three_days import DAYS, MONDAY, THURSDAY, ThreeDays
+    from tests.support.three_days import DAYS, ThreeDays
 
     computed = ThreeDays.below(tmp_path_factory.mktemp("three-days"), spark)
-    assert computed.backfill(MONDAY, THURSDAY) == list(DAYS)
+    computed.run(*DAYS)
     return computed

@@ -39,10 +39,11 @@ DAY_LIMIT: Final = 60
 BYTE_LIMIT: Final = 1_000_000_000
 """Bytes of export that one worker reads, at least one day's: a large day leaves a JVM that is as large as its heap allows."""
 
-SIDE_BY_SIDE_BYTES: Final = 20_000_000
-"""Bytes of export of the days that are computed side by side: larger days cost their rows, and not their plans."""
+SIDE_BY_SIDE_BYTES: Final = 80_000_000
+"""Bytes of export of the days that are computed side by side: more than that cost their rows, and not their plans."""
 
 CRASHED: Final = 1
+_BAD_INPUT: Final = 2
 
 _MODULE: Final = "rebalance_ledger.cli.day_worker"
 _ROOT: Final = Path(__file__).resolve().parents[2]
@@ -140,9 +141,15 @@ class DayWorker:
         beside = [] if is_computed else list(self._beside(export_bytes, ahead))
         self._computed |= {(each.cluster, each.ds) for each in beside}
         is_alone = self._day_count == 0 and not beside
+        if beside:
+            self._write_line(
+                f"{len(beside) + 1} days are computed side by side, to {beside[-1].cluster} {beside[-1].ds}."
+            )
         result = self._ask(day, beside)
         self._day_count += 1
         self._export_bytes += export_bytes
+        if result.exit_code == _BAD_INPUT:
+            self._computed.clear()  # It may have failed before anything was computed.
         if result.exit_code == CRASHED:
             self._end(is_urgent=True)
             if not is_alone:

@@ -29,3 +29,8 @@ class DayExport(NamedTuple):
     def key(self) -> tuple[str, date]:
         """The values of `DAY`."""
         return self.manifest.cluster, self.manifest.ds
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of all files of the export."""
+        return sum(file.size_bytes for file in self.manifest.files)

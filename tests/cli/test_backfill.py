@@ -14,6 +14,7 @@ from tests.support.computed_days import SAMPLE_EXPORTS, SETTINGS_FILE
 from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -75,7 +76,8 @@ def test_a_refused_day_in_the_middle_is_no_baseline_and_the_days_after_it_are_co
     own = ThreeDays.below(tmp_path, spark)
     refused = []
 
-    def run(day: Day, why: str) -> DayOutcome:
+    def run(day: Day, why: str, ahead: Iterable[Day]) -> DayOutcome:
+        del ahead
         try:
             if day.ds == TUESDAY and not refused:
                 own.run_without_quarantine(day.ds)

@@ -18,7 +18,12 @@ from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
 from rebalance_ledger.exports.manifest import seal
 from rebalance_ledger.pipeline.day import Day
-from rebalance_ledger.pipeline.day_workers import RECORD_MARK, DayWorker, WorkerLimits
+from rebalance_ledger.pipeline.day_workers import (
+    RECORD_MARK,
+    SIDE_BY_SIDE_BYTES,
+    DayWorker,
+    WorkerLimits,
+)
 from rebalance_ledger.pipeline.processes import is_alive
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
@@ -70,6 +75,14 @@ def spoil(export: Path) -> None:
         file.write(b"{}\n")
 
 
+def land_again(export: Path) -> None:
+    """Seal an export anew, with one line more."""
+    routes = export / "nameserver_routes.jsonl"
+    lines = routes.read_bytes().splitlines(keepends=True)
+    routes.write_bytes(b"".join([*lines, lines[-1]]))
+    seal(export, replace=True)
+
+
 @pytest.mark.spark
 def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_are_published_as_alone(
     tmp_path: Path, sample_warehouse: Warehouse
@@ -115,8 +128,7 @@ def test_a_day_that_changes_while_it_is_read_fails_alone_and_a_worker_is_replace
             while batch.log.read_text().count("silver.broker: ") < 2:
                 assert worker.pid is not None
                 assert is_alive(psutil.Process(worker.pid))
-            spoil(changed)
-            seal(changed, replace=True)
+            land_again(changed)
 
     with DayWorker(batch.day(MONDAY), batch.log, change_the_second, WorkerLimits(days=2)) as worker:
         monday = worker.run(batch.day(MONDAY), 0)
@@ -211,6 +223,33 @@ def test_a_worker_is_replaced_at_its_limits(
             assert worker.run(batch.day(ds), size).exit_code == 2
             pids.append(worker.pid)
     assert pids[0] == pids[1] != pids[2]
+
+
+@pytest.mark.parametrize(
+    ("limits", "sizes", "last"),
+    [
+        (WorkerLimits(), (1, 1, 1), WEDNESDAY),
+        (WorkerLimits(days=2), (1, 1, 1), TUESDAY),
+        (WorkerLimits(), (1, SIDE_BY_SIDE_BYTES - 1, 1), TUESDAY),
+        (WorkerLimits(export_bytes=2), (1, 1, 1), TUESDAY),
+        (WorkerLimits(), (SIDE_BY_SIDE_BYTES, 1, 1), None),
+    ],
+    ids=["all", "days", "bytes side by side", "bytes", "a day of that size"],
+)
+def test_days_are_announced_as_far_as_they_are_computed_side_by_side(
+    tmp_path: Path, limits: WorkerLimits, sizes: tuple[int, ...], last: date | None
+) -> None:
+    batch = Batch(tmp_path)
+    spoil(batch.exports / CLUSTER / str(MONDAY))
+    (_, first_bytes), *ahead = [(batch.day(ds), size) for ds, size in zip(SAMPLE_DAYS, sizes, strict=True)]
+    with DayWorker(batch.day(MONDAY), batch.log, batch.lines.append, limits) as worker:
+        assert worker.run(batch.day(MONDAY), first_bytes, ahead).exit_code == 2
+    announced = [line for line in batch.lines if "side by side" in line]
+    if last is None:
+        assert announced == []
+    else:
+        count = SAMPLE_DAYS.index(last) + 1
+        assert announced == [f"{count} days are computed side by side, to {CLUSTER} {last}."]
 
 
 def test_a_name_from_a_cluster_does_not_pass_for_a_record() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Finding = dict[str, Any]
+
+DAY = date(2026, 11, 16)
 
 
 def test_the_gate_has_the_same_list() -> None:
@@ -79,16 +82,28 @@ def finding(kind: str, severity: str | None = None, **values: Any) -> Finding:
 
 
 def placed(spark: SparkSession, *findings: Finding) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Kind and subject -> severity, and the kinds and subjects of the parent and the root."""
-    names = [column.name for column in FINDING.columns if column.name not in ID_COLUMNS] + [CAUSE_SOURCES]
-    types = {column.name: column.type for column in FINDING.columns} | {CAUSE_SOURCES: CAUSE_SOURCES_TYPE}
+    """Kind and subject -> severity, and the kinds and subjects of the parent and the root.
+
+    Beside the day of the findings is one without the first of them, which explains nothing there.
+    """
+    names = [column.name for column in FINDING.all_columns if column.name not in ID_COLUMNS] + [CAUSE_SOURCES]
+    types = {column.name: column.type for column in FINDING.all_columns} | {CAUSE_SOURCES: CAUSE_SOURCES_TYPE}
+    of_days = [{**given, "cluster": "c", "ds": DAY} for given in findings] + [
+        {**given, "cluster": "c", "ds": DAY + timedelta(days=1)} for given in findings[1:]
+    ]
     rows = spark.createDataFrame(
-        [tuple(given.get(name) for name in names) for given in findings],
+        [tuple(given.get(name) for name in names) for given in of_days],
         ", ".join(f"{name} {types[name]}" for name in names),
     )
     table = with_roots(rows)
-    assert table.columns == [column.name for column in FINDING.columns]
-    result = [row.asDict() for row in table.collect()]
+    assert table.columns == [column.name for column in FINDING.all_columns]
+    everything = [row.asDict() for row in table.collect()]
+    result = [row for row in everything if row["ds"] == DAY]
+    ids_beside = {row["finding_id"] for row in everything if row["ds"] != DAY}
+    assert len(ids_beside) == len(findings) - 1
+    assert ids_beside >= {
+        row[name] for row in everything if row["ds"] != DAY for name in ID_COLUMNS if row[name] is not None
+    }
     subject = ("kind", "consumer_group", "topic", "broker_name", "client_id")
     names_by_id = {
         row["finding_id"]: tuple(row[name] for name in subject if row[name])

@@ -47,11 +47,17 @@ def compute(spark: SparkSession, day: Day) -> None:
     )
 
 
-def compute_and_publish(spark: SparkSession, day: Day) -> None:
-    """A whole run."""
-    compute(spark, day)
-    steps.gate(day)
-    steps.publish(day)
+def compute_and_publish(spark: SparkSession, *days: Day) -> None:
+    """A whole run of days of one warehouse and settings, in order, computed side by side."""
+    from spark_jobs.side_by_side import SideBySide
+
+    with SideBySide(spark, days[0].exports, days[0].warehouse) as builder:
+        for position, day in enumerate(days, start=1):
+            steps.verify(day)
+            ahead = [(later.cluster, later.ds) for later in days[position:]]
+            builder.build((day.cluster, day.ds), day.settings, ahead)
+            steps.gate(day)
+            steps.publish(day)
 
 
 def staged_rows(stage: StagingArea, table: str) -> list[Row]:

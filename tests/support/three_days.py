@@ -26,7 +26,7 @@ from tests.support.computed_days import compute_and_publish
 from tests.support.export_builder import ExportBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -50,11 +50,11 @@ _READERS_OF_STOCK: Final[Mapping[date, Mapping[str, Sequence[str]]]] = {
 }
 
 
-def sealed(exports: Path, **members_of: Sequence[str]) -> Path:
-    """Seal the exports anew, with other members of the groups where they are given by the day's name."""
-    shutil.rmtree(exports / CLUSTER, ignore_errors=True)
+def sealed(exports: Path, *, cluster: str = CLUSTER, **members_of: Sequence[str]) -> Path:
+    """Seal the exports of a cluster anew, with other members of the groups where they are given by the day's name."""
+    shutil.rmtree(exports / cluster, ignore_errors=True)
     for ds in DAYS:
-        export = ExportBuilder(CLUSTER, ds)
+        export = ExportBuilder(cluster, ds)
         export.route("orders", {"a": 4})
         for group in GROUPS:
             export.group(group, ["orders"], members_of.get(f"{ds:%A}", _MEMBERS[ds]), "a")
@@ -79,11 +79,12 @@ def _write_changing(export: ExportBuilder, *, is_changed: bool) -> None:
 
 
 def with_a_second_owner(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
-    """`queue_assignment` with the fault."""
+    """`queue_assignment` with the fault, which is Tuesday's."""
 
     def faulty(*arguments: Any) -> DataFrame:
         rows = original(*arguments)
-        first_queue = rows.where((col("consumer_group") == BAD) & (col("queue_id") == 0))
+        is_faulty = (col("ds") == TUESDAY) & (col("consumer_group") == BAD) & (col("queue_id") == 0)
+        first_queue = rows.where(is_faulty)
         return rows.unionByName(first_queue.withColumn("client_id", lit("stranger")))
 
     return faulty
@@ -109,14 +110,13 @@ class ThreeDays:
     def day(self, ds: date) -> Day:
         return Day(CLUSTER, ds, self.exports, self.warehouse, self.settings_file)
 
-    def run(self, ds: date) -> None:
-        """Compute and publish a day, by code that has the fault on Tuesday."""
+    def run(self, *days: date) -> None:
+        """Compute days side by side and publish them in order, by code that has the fault."""
         with pytest.MonkeyPatch.context() as patch:
-            if ds == TUESDAY:
-                patch.setattr(
-                    build_module, "queue_assignment", with_a_second_owner(build_module.queue_assignment)
-                )
-            compute_and_publish(self.spark, self.day(ds))
+            patch.setattr(
+                build_module, "queue_assignment", with_a_second_owner(build_module.queue_assignment)
+            )
+            compute_and_publish(self.spark, *map(self.day, days))
 
     def run_without_quarantine(self, ds: date) -> None:
         """Compute and publish a day by settings that quarantine no group, so that the gate refuses Tuesday."""
@@ -125,9 +125,10 @@ class ThreeDays:
         replace(self, settings_file=strict).run(ds)
 
     def backfill(self, first: date, last: date, *, is_reversed: bool = False) -> list[date]:
-        """Run some days as `ledger backfill` does, and return those that were run, in that order."""
+        """Run some days in the order of `ledger backfill`, each computed alone, and return those that were run, in that order."""
 
-        def run(day: Day, why: str) -> DayOutcome:
+        def run(day: Day, why: str, ahead: Iterable[Day]) -> DayOutcome:
+            del ahead
             self.run(day.ds)
             return DayOutcome(day.cluster, day.ds, why, "published", 0, "")
 

@@ -1,0 +1,92 @@
+"""Days that are computed side by side do not touch one another, and none is published as compared with a day that readers do not see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rebalance_ledger.exports.manifest import ExportError
+from rebalance_ledger.settings import ClusterSettings
+from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.warehouse.staging import newest_stage, read_build
+from spark_jobs import side_by_side
+from spark_jobs.side_by_side import SideBySide
+from tests.support.computed_days import staged_rows
+from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from pyspark.sql import SparkSession
+
+    from tests.support.computed_days import Row
+
+OTHER = 'it\'s -- "other" %2F*\\'
+"""A second cluster, with a name that is nothing but a name in a path, a pattern or a statement."""
+
+
+@pytest.fixture(scope="module")
+def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
+    """The three days, of which the last is damaged, and those of another cluster."""
+    computed = ThreeDays.below(tmp_path_factory.mktemp("side-by-side"), spark)
+    sealed(computed.exports, cluster=OTHER)
+    with (computed.exports / CLUSTER / str(THURSDAY) / "nameserver_routes.jsonl").open("ab") as file:
+        file.write(b"{}\n")
+    return computed
+
+
+def rows_of(days: ThreeDays, cluster: str, ds: date) -> dict[str, list[Row]]:
+    """All staged rows of a day without its cluster, in any one order."""
+    stage = newest_stage(days.warehouse, cluster, ds)
+    assert {row["cluster"] for row in staged_rows(stage, "export_record")} == {cluster}
+    return {
+        table.name: sorted(({**row, "cluster": ""} for row in staged_rows(stage, table.name)), key=str)
+        for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)
+    }
+
+
+@pytest.mark.spark
+def test_a_day_is_the_same_beside_others_and_is_computed_again_if_its_baseline_is_not_published(
+    days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone: list[date] = []
+    build = side_by_side.build
+    monkeypatch.setattr(
+        side_by_side, "build", lambda *given, ds, **named: (alone.append(ds), build(*given, ds=ds, **named))
+    )
+    settings = ClusterSettings()
+    with SideBySide(spark, days.exports, days.warehouse) as builder:
+        ahead = [(CLUSTER, TUESDAY), (CLUSTER, THURSDAY), (OTHER, MONDAY)]
+        builder.build((CLUSTER, MONDAY), settings, ahead)
+        builder.build((OTHER, MONDAY), settings)
+        assert alone == []
+
+        assert rows_of(days, OTHER, MONDAY) == rows_of(days, CLUSTER, MONDAY)
+
+        # Monday is staged, and not published.
+        builder.build((CLUSTER, TUESDAY), settings)
+        assert alone == [TUESDAY]
+        assert read_build(newest_stage(days.warehouse, CLUSTER, TUESDAY)).baseline_ds is None
+        states = {row["state"] for row in rows_of(days, CLUSTER, TUESDAY)["assignment_churn"]}
+        assert states == {"no_baseline"}
+
+        with pytest.raises(ExportError, match="nameserver_routes"):
+            builder.build((CLUSTER, THURSDAY), settings)
+
+
+def test_days_that_cannot_be_computed_side_by_side_are_computed_alone(
+    days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone: list[date] = []
+    monkeypatch.setattr(side_by_side, "build", lambda *_, ds, **__: alone.append(ds))
+
+    def without_memory(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(side_by_side, "build_days", without_memory)
+    with SideBySide(spark, days.exports, days.warehouse) as builder:
+        builder.build((CLUSTER, MONDAY), ClusterSettings(), [(CLUSTER, TUESDAY)])
+        builder.build((CLUSTER, TUESDAY), ClusterSettings())
+
+    assert alone == [MONDAY, TUESDAY]
