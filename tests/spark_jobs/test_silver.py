@@ -12,6 +12,7 @@ import pytest
 from rebalance_ledger.exports.contract import KIND_BY_NAME
 from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.warehouse.layout import StagingArea
+from spark_jobs.silver.day_export import DayExport
 from spark_jobs.silver.reader import read_silver
 from tests.support.computed_days import newest, staged_rows
 from tests.support.edge_case_cluster import OddCluster
@@ -319,8 +320,9 @@ def test_an_export_is_read_once_and_never_held_in_memory_whatever_its_size(
     landed = export_directory(staged_odd_day.exports, staged_odd_day.cluster, staged_odd_day.ds)
     read = shutil.copytree(landed, tmp_path / "export")
     parts = StagingArea(str(tmp_path), "parts")
+    day = DayExport(read, load_manifest(read))
 
-    silver = read_silver(spark, str(read), load_manifest(read), parts)
+    silver = read_silver(spark, [day], {day.key: parts})
     shutil.rmtree(read)
     for part in Path(parts.work("parsed_line")).rglob("*.parquet"):
         # The records are asked which lines count where a broker was asked at two addresses.
@@ -343,7 +345,8 @@ def test_lines_have_the_same_numbers_when_files_are_read_in_many_parts(
     spark.conf.set(names[1], "0b")
     try:
         parts = StagingArea(str(tmp_path), "parts")
-        silver = read_silver(spark, str(directory), load_manifest(directory), parts)
+        export = DayExport(directory, load_manifest(directory))
+        silver = read_silver(spark, [export], {export.key: parts})
         read = [row.asDict() for row in silver["export_record"].collect()]
     finally:
         for name, value in before.items():
