@@ -108,20 +108,17 @@ class SideBySide:
 
     def _compute(self, days: list[tuple[str, date]], settings: ClusterSettings) -> bool:
         """Compute several days; return whether they are staged."""
-        self._staged.clear()
-        self._open.close()
         if len(days) == 1:
             return False
+        computing = build_days(
+            self._spark,
+            exports=self._exports,
+            warehouse=self._warehouse,
+            settings=settings,
+            days=days,
+        )
         try:
-            self._staged = self._open.enter_context(
-                build_days(
-                    self._spark,
-                    exports=self._exports,
-                    warehouse=self._warehouse,
-                    settings=settings,
-                    days=days,
-                )
-            )
+            self._staged |= self._open.enter_context(computing)
         except Exception:  # noqa: BLE001  # whatever it is, each day alone may have none of it
             LOGGER.exception("%d days could not be computed side by side: each is computed alone", len(days))
             return False

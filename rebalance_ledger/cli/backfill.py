@@ -7,6 +7,7 @@ What belongs here: what a person reads. What does not: which days run (`rebalanc
 from __future__ import annotations
 
 import time
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import typer
@@ -18,6 +19,7 @@ from rebalance_ledger.pipeline.backfill import (
     NO_EXPORT,
     PUBLISHED,
     backfill,
+    days_to_run,
     exit_code_of,
     run_in_worker,
     write_progress,
@@ -26,7 +28,7 @@ from rebalance_ledger.pipeline.day_workers import DayWorker
 from rebalance_ledger.result_file import write_result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import date
 
     from rebalance_ledger.pipeline.backfill import DayOutcome
@@ -50,22 +52,33 @@ def run_backfill(
         is_reversed: Whether to begin with the last.
         is_published_skipped: Whether days that are published and up to date are skipped.
     """
-    for day in any_days:
-        _ = day.settings  # A wrong file would fail every day alike.
+    settings = [day.settings for day in any_days]  # A wrong file would fail every day alike.
     steps.check_writable(any_days[0].warehouse)
     begin = time.monotonic()
     outcomes: list[DayOutcome] = []
     log = log_file(any_days[0].cluster, first, program="backfill")
     log.unlink(missing_ok=True)
+
+    def days_of_next_clusters(position: int) -> Iterator[Day]:
+        """Yield the days that follow those of a cluster, as far as they can be computed with them."""
+        for other, of_other in zip(any_days[position + 1 :], settings[position + 1 :], strict=True):
+            if is_reversed or of_other != settings[position]:
+                return
+            yield from days_to_run(other, first, last, is_published_skipped=is_published_skipped)
+
     with DayWorker(any_days[0], log, lambda line: write_progress(f"  {line}")) as worker:
-        for day in any_days:
+        for position, day in enumerate(any_days):
+
+            def run(one: Day, why: str, ahead: Iterable[Day], position: int = position) -> DayOutcome:
+                return run_in_worker(worker, one, why, chain(ahead, days_of_next_clusters(position)))
+
             outcomes += backfill(
                 day,
                 first,
                 last,
                 is_reversed=is_reversed,
                 is_published_skipped=is_published_skipped,
-                run=lambda one, why, ahead: run_in_worker(worker, one, why, ahead),
+                run=run,
             )
     for outcome in outcomes:
         name = f"{outcome.cluster}  " if len(any_days) > 1 else ""

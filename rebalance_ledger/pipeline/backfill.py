@@ -89,25 +89,19 @@ def backfill(
     Yields:
         One outcome for each run, as it ends, and for each day of the range without an export.
     """
-    days = [replace(any_day, ds=first + timedelta(days=number)) for number in range((last - first).days + 1)]
-    if is_reversed:
-        days.reverse()
-
-    def is_up_to_date(day: Day) -> bool:
-        return is_published_skipped and _is_up_to_date(day)
-
     failed = set()
-    for position, day in enumerate(days, start=1):
+    days = _days(any_day, first, last)
+    for day in reversed(days) if is_reversed else days:
         if not _has_export(day):
             yield DayOutcome(day.cluster, day.ds, ASKED_FOR, NO_EXPORT, _DONE, "")
             continue
-        if is_up_to_date(day):
+        if is_published_skipped and _is_up_to_date(day):
             yield DayOutcome(day.cluster, day.ds, ASKED_FOR, UP_TO_DATE, _DONE, "")
             continue
         # A day that is run before the day before it is not compared with that one.
-        later = () if is_reversed else days[position:]
-        ahead = (each for each in later if _has_export(each) and not is_up_to_date(each))
-        outcome = run(day, ASKED_FOR, ahead)
+        next_day = day.ds + timedelta(days=1)
+        ahead = days_to_run(any_day, next_day, last, is_published_skipped=is_published_skipped)
+        outcome = run(day, ASKED_FOR, () if is_reversed else ahead)
         if outcome.exit_code != _DONE:
             failed.add(day.ds)
         yield outcome
@@ -129,6 +123,19 @@ def backfill(
             if _has_export(day)
             else DayOutcome(day.cluster, settled, why, NO_EXPORT, _DONE, "")
         )
+
+
+def days_to_run(
+    any_day: Day, first: date, last: date, *, is_published_skipped: bool = False
+) -> Iterator[Day]:
+    """Yield the days of a range that have an export, in order; those that are published and up to date only if they are not skipped."""
+    for day in _days(any_day, first, last):
+        if _has_export(day) and not (is_published_skipped and _is_up_to_date(day)):
+            yield day
+
+
+def _days(any_day: Day, first: date, last: date) -> list[Day]:
+    return [replace(any_day, ds=first + timedelta(days=number)) for number in range((last - first).days + 1)]
 
 
 def _has_export(day: Day) -> bool:

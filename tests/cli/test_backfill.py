@@ -139,7 +139,7 @@ def test_a_day_that_fails_does_not_stop_the_others_and_each_is_told_with_its_rea
         assert "nameserver_routes.jsonl" in told[str(ds)]
 
 
-def test_several_clusters_are_run_one_after_another_and_named(
+def test_several_clusters_are_computed_side_by_side_and_named(
     exports: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spoiled = exports / CLUSTER / str(THURSDAY) / "nameserver_routes.jsonl"
@@ -155,11 +155,12 @@ def test_several_clusters_are_run_one_after_another_and_named(
         f"--warehouse={tmp_path / 'warehouse'}",
     )
 
-    lines = capfd.readouterr().out.splitlines()
+    written = capfd.readouterr()
     assert code == 2
-    assert [line.split("  ")[:3] for line in lines] == [
+    assert [line.split("  ")[:3] for line in written.out.splitlines()] == [
         [cluster, str(THURSDAY), "bad input"] for cluster in (CLUSTER, "other")
     ]
+    assert f"2 days are computed side by side, to other {THURSDAY}.\n" in written.err
 
 
 @pytest.mark.spark
