@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import date
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -31,7 +32,7 @@ from tests.conftest import SAMPLE_DAYS
 from tests.support.computed_days import ROOT, SAMPLE_EXPORTS, SETTINGS_FILE
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
@@ -61,8 +62,8 @@ class Batch:
     def day(self, ds: date) -> Day:
         return Day(CLUSTER, ds, self.exports, self.warehouse, SETTINGS_FILE)
 
-    def run(self, ds: date) -> int:
-        return self.worker.run(self.day(ds), 0).exit_code
+    def run(self, ds: date, ahead: Sequence[date] = ()) -> int:
+        return self.worker.run(self.day(ds), 0, [(self.day(later), 0) for later in ahead]).exit_code
 
     @property
     def tables(self) -> list[TableDay]:
@@ -93,7 +94,7 @@ def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_are_published_as_
 
     with batch.worker as worker:
         assert batch.run(SUNDAY) == 2
-        assert batch.run(MONDAY) == 0
+        assert batch.run(MONDAY, ahead=[TUESDAY]) == 0
         first_pid = worker.pid
         assert first_pid is not None
         jvms = psutil.Process(first_pid).children(recursive=True)
@@ -108,6 +109,9 @@ def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_are_published_as_
     assert not any(map(is_alive, jvms))
     alone = fingerprint(sample_warehouse.root, CLUSTER)
     assert batch.tables == [table for table in alone if table.ds in {MONDAY, TUESDAY}]
+    # The killed worker had computed Tuesday too; nothing of that stays.
+    attempts = [path for path in Path(batch.warehouse.attempts(CLUSTER, TUESDAY)).iterdir() if path.is_dir()]
+    assert len(attempts) == 1
 
 
 @pytest.mark.e2e

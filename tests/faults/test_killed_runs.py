@@ -30,8 +30,8 @@ IN_THE_BUILD = [
     Strike(_WRITE, 18, "after"),
     Strike("spark_jobs.build:write_work", 2, "before"),
     Strike(_WRITE, _STAGED_TABLE_COUNT, "within"),
-    Strike("spark_jobs.build:inventory_of_stage", 1, "before"),
-    Strike("spark_jobs.build:inventory_of_stage", 1, "after"),
+    Strike("spark_jobs.staged_day:inventory_of_stage", 1, "before"),
+    Strike("spark_jobs.staged_day:inventory_of_stage", 1, "after"),
     Strike(_POINTER, 1, "after"),
     Strike(_POINTER, 2, "after"),
 ]

@@ -57,7 +57,7 @@ def test_an_old_day_beside_todays_changes_neither(days: Days, tmp_path: Path) ->
     "strike",
     [
         Strike(_WRITE, 12, "after", "stop"),
-        Strike("spark_jobs.build:finish", 1, "before", "stop"),
+        Strike("spark_jobs.staged_day:finish", 1, "before", "stop"),
         Strike("rebalance_ledger.pipeline.steps:publish", 1, "before", "stop"),
     ],
     ids=str,
@@ -85,7 +85,7 @@ def test_a_zombie_with_an_input_that_is_no_longer_the_days_publishes_nothing(
 ) -> None:
     ledger = days.monday.copied_to(tmp_path)
     old = ledger.with_another_tuesday(tmp_path)
-    zombie = old.start("run", strike=Strike("spark_jobs.build:check_unchanged", 1, "before", "stop"))
+    zombie = old.start("run", strike=Strike("spark_jobs.staged_day:check_unchanged", 1, "before", "stop"))
     wait_until(is_stopped(zombie), TIMEOUT_S)
     # The export is landed again, and the day is run from that one.
     landed = old.exports / CLUSTER / str(TUESDAY)

@@ -78,7 +78,8 @@ def prepare(strike: Strike) -> None:
         elif strike.moment == "within" and inspect.isgeneratorfunction(original):
             return generator(*arguments)
         elif strike.moment == "within":
-            _, stage, table, _ = arguments
+            _, stages, table, _ = arguments
+            (stage,) = stages.values()
             threading.Thread(target=_when_written, args=(stage.table(table), strike), daemon=True).start()
         answer = original(*arguments, **named)
         if strike.moment == "after":
