@@ -37,7 +37,7 @@ _SAMPLE: Final = _ROOT / "samples" / "exports" / CLUSTER / "2026-11-16"
 _SETTINGS: Final = _ROOT / "conf" / "ledger.yaml"
 
 
-def measure(*, day_count: int = 10, repetitions: int = 1) -> list[Measurement]:
+def measure(*, day_count: int = 60, repetitions: int = 1) -> list[Measurement]:
     """Time a backfill and a single run, in turns.
 
     Args:
@@ -69,6 +69,7 @@ def measure(*, day_count: int = 10, repetitions: int = 1) -> list[Measurement]:
             baseline=f"{day_count} times ledger run of one",
             seconds=tuple(together),
             baseline_seconds=tuple(seconds * day_count for seconds in alone),
+            bar=0.12,
             note="One day alone is run once and its time multiplied.",
             extra={"day_count": day_count},
         )

@@ -1,6 +1,6 @@
 """Validation and rendering of an expectation in Great Expectations.
 
-What belongs here: the expectation class for a number that Spark measured, and its text in Data Docs. What does not: the list
+What belongs here: the expectation class for a measured number, and its text in Data Docs. What does not: the list
 of expectations (`suites`) and the verdict (`gate`).
 
 Names in examples come from clusters: a client id may be any text. Data Docs do not escape templates, but they escape
@@ -41,7 +41,7 @@ _ON_FAILURE: Final = {
 
 # Great Expectations ships no types, so mypy treats its classes and decorators as Any.
 class ExpectMeasureToBeBetween(ExpectColumnMaxToBeBetween):  # type: ignore[misc]
-    """Expect the single value of a column, a number measured in Spark, to be in a range.
+    """Expect the single value of a column, a number measured of the staged day, to be in a range.
 
     A null or a missing column fails. The class changes only the text of its parent: Data Docs show the sentence of the
     expectation and its examples instead of "maximum value must be …".

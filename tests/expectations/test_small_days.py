@@ -1,0 +1,35 @@
+"""A small day is measured by statements as they are written, and comes to the same numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rebalance_ledger.pipeline import gate_metrics
+from rebalance_ledger.pipeline.gate_input import sources_of
+from rebalance_ledger.pipeline.gate_metrics import gate_database_of, measure
+from rebalance_ledger.warehouse.staging import read_build
+from tests.conftest import SAMPLE_DAYS
+from tests.support.computed_days import newest, sample_day
+
+if TYPE_CHECKING:
+    from rebalance_ledger.warehouse.layout import Warehouse
+
+
+@pytest.mark.spark
+def test_statements_give_the_same_numbers_with_and_without_an_optimizer(
+    sample_warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = sample_day(SAMPLE_DAYS[-1], sample_warehouse)
+    stage = newest(day)
+    sources = sources_of(day, day.settings, stage, read_build(stage))
+    metrics = []
+    for small_export_bytes in (0, 1_000_000_000):
+        monkeypatch.setattr(gate_metrics, "_SMALL_EXPORT_BYTES", small_export_bytes)
+        with gate_database_of(stage, sources) as database:
+            metrics.append(sorted(measure(database, stage), key=lambda row: str(row["expectation_id"])))
+
+    as_written, optimized = metrics[1], metrics[0]
+    assert as_written == optimized
+    assert len(optimized) > 200
