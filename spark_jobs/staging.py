@@ -15,8 +15,6 @@ from uuid import uuid4
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from rebalance_ledger.progress import logged
 from rebalance_ledger.storage.engines import file_system_of
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from rebalance_ledger.tables import Table
 
@@ -36,7 +33,6 @@ DayStages: TypeAlias = Mapping[tuple[str, date], StagingArea]
 """The stage of each day that is computed, by its cluster and ds."""
 
 _MERGED_BYTES: Final = 16 * 1024 * 1024
-_DAY_NUMBER: Final = "day_number"
 
 
 def write_tables(
@@ -88,52 +84,47 @@ def write_work(
 
 
 def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[StagingArea], str]) -> None:
-    """Write rows to the stages of their days, of each day in one file if they are few."""
+    """Write rows to the stages of their days, of each day in one file if they are few.
+
+    Raises:
+        RuntimeError: A row is of another day.
+    """
     if len(stages) == 1:
         folder = folder_of(_first(stages))
         rows.write.mode("overwrite").parquet(folder)
-        _move_files(folder, folder, rows.schema)
+        _merge_small_files(folder)
         return
-    days = F.array(
-        *(F.struct(F.lit(cluster).alias(DAY[0]), F.lit(ds).alias(DAY[1])) for cluster, ds in stages)
-    )
-    number = F.array_position(days, F.struct(*DAY))
+    # Spark would take longer to write a small file for each day than to compute the rows.
     written = f"{_first(stages).work('by_day')}/{uuid4()}"
-    rows.withColumn(_DAY_NUMBER, number).write.partitionBy(_DAY_NUMBER).parquet(written)
-    if _files_in(f"{written}/{_DAY_NUMBER}=0"):
+    rows.write.parquet(written)
+    file_system, path = file_system_of(written)
+    table = pads.dataset(path, format="parquet", filesystem=file_system).to_table()
+    row_count = 0
+    for (cluster, ds), stage in stages.items():
+        of_day = table.filter((pads.field(DAY[0]) == cluster) & (pads.field(DAY[1]) == ds))
+        row_count += of_day.num_rows
+        file_system, folder = file_system_of(folder_of(stage))
+        file_system.create_dir(folder)
+        pq.write_table(of_day, f"{folder}/part-{uuid4()}.parquet", filesystem=file_system)
+    if row_count != table.num_rows:
         raise RuntimeError(f"{written} has rows of a day that is not computed.")
-    for position, stage in enumerate(stages.values(), start=1):
-        _move_files(f"{written}/{_DAY_NUMBER}={position}", folder_of(stage), rows.schema)
 
 
-def _move_files(source: str, target: str, schema: StructType) -> None:
-    """Move the data files of a folder to another one, or the same, as one file if they are small: each of Spark's tasks writes a file, however small."""
-    files = _files_in(source)
-    file_system, folder = file_system_of(target)
-    file_system.create_dir(folder)
-    if not files:
-        pq.write_table(
-            to_arrow_schema(schema).empty_table(), f"{folder}/part-empty.parquet", filesystem=file_system
-        )
-    elif len(files) > 1 and sum(file.size for file in files) <= _MERGED_BYTES:
-        rows = pads.dataset(
-            [file.path for file in files], format="parquet", filesystem=file_system
-        ).to_table()
-        pq.write_table(rows, f"{folder}/part-merged-{uuid4()}.parquet", filesystem=file_system)
-        for file in files:
-            file_system.delete_file(file.path)
-    elif source != target:
-        for file in files:
-            file_system.move(file.path, f"{folder}/{file.base_name}")
-
-
-def _files_in(folder: str) -> list[pafs.FileInfo]:
+def _merge_small_files(folder: str) -> None:
+    """Write the rows of a folder into one file if there are few of them: each of Spark's tasks writes a file, however small."""
     file_system, path = file_system_of(folder)
-    return [
+    files = [
         entry
-        for entry in file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+        for entry in file_system.get_file_info(pafs.FileSelector(path))
         if entry.type == pafs.FileType.File and entry.extension == "parquet"
     ]
+    if len(files) <= 1 or sum(file.size for file in files) > _MERGED_BYTES:
+        return
+    places = [file.path for file in files]
+    rows = pads.dataset(places, format="parquet", filesystem=file_system).to_table()
+    pq.write_table(rows, f"{path}/part-merged-{uuid4()}.parquet", filesystem=file_system)
+    for place in places:
+        file_system.delete_file(place)
 
 
 def _row_count(folder: str) -> int:
