@@ -1,13 +1,15 @@
 """Building days one after another in one application, and those that will follow side by side with the first.
 
-Belongs here: which days are computed together, and what happens to the others if that fails. Does not belong here: computing them (`build`), and
+Belongs here: which days are computed together, and which of them if that fails. Does not belong here: computing them (`build`), and
 in which order they are gated and published.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from datetime import date
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rebalance_ledger.exports.manifest import ExportError, export_directory, verify
 from rebalance_ledger.progress import LOGGER
@@ -15,8 +17,7 @@ from spark_jobs.build import build, build_days
 from spark_jobs.staged_day import OtherBaselineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import date
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -28,10 +29,17 @@ if TYPE_CHECKING:
     from spark_jobs.staged_day import StagedDay
 
 
+DayKey: TypeAlias = tuple[str, date]
+"""Cluster and ds."""
+
+_MOST_DAYS: Final = 60
+
+
 class SideBySide:
     """Builds the days of one warehouse. Days that are announced are computed with the day that is asked for, and wait in their stages.
 
     Each is as if it was computed alone: one that is compared with another day in the end, or whose export is another now, is computed again.
+    If days cannot be computed together, half of them are tried, and so on: the day that is the cause fails alone.
     """
 
     def __init__(self, spark: SparkSession, exports: Location, warehouse: Warehouse) -> None:
@@ -40,7 +48,11 @@ class SideBySide:
         self._exports = exports
         self._warehouse = warehouse
         self._open = ExitStack()
-        self._staged: dict[tuple[str, date], StagedDay] = {}
+        self._staged: dict[DayKey, StagedDay] = {}
+        self._announced: list[DayKey] = []
+        self._settings: ClusterSettings | None = None
+        # The days of a batch that failed, as long as they are not computed: one of them at least is the cause.
+        self._suspects: set[DayKey] = set()
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -57,34 +69,36 @@ class SideBySide:
         self._staged.clear()
         self._open.close()
 
-    def build(
-        self, day: tuple[str, date], settings: ClusterSettings, ahead: Iterable[tuple[str, date]] = ()
-    ) -> None:
+    def build(self, day: DayKey, settings: ClusterSettings, ahead: Iterable[DayKey] = ()) -> None:
         """Stage a day.
 
         Args:
             day: Cluster and ds.
             settings: Those of the cluster.
-            ahead: Days that will be asked for next; their clusters have the same settings.
+            ahead: Days that will be asked for next, unless they were announced before; their clusters have the same settings.
 
         Raises:
             ExportError: The day has no sealed export, or it is not as it was sealed when all of it has been read.
             QueryError: The earlier published day cannot be read.
         """
+        announced = list(ahead)
+        if announced or settings != self._settings:
+            self._announced, self._settings = announced, settings
         staged = self._staged.pop(day, None)
-        if staged is not None:
-            if staged.settings_sha256 == settings.sha256:
-                try:
-                    staged.finish()
-                except OtherBaselineError:
-                    LOGGER.info("The day before was published otherwise than it was staged: computed again")
-                except ExportError as error:
-                    LOGGER.info("%s: computed again", error)
-                else:
-                    return
-        elif self._compute([day, *self._usable(ahead)], settings):
-            self._staged.pop(day).finish()
-            return
+        if staged is None:
+            staged = self._compute_with_others(day, settings)
+            if staged is not None:
+                staged.finish()
+                return
+        elif staged.settings_sha256 == settings.sha256:
+            try:
+                staged.finish()
+            except OtherBaselineError:
+                LOGGER.info("The day before was published otherwise than it was staged: computed again")
+            except ExportError as error:
+                LOGGER.info("%s: computed again", error)
+            else:
+                return
         cluster, ds = day
         build(
             self._spark,
@@ -95,31 +109,39 @@ class SideBySide:
             ds=ds,
         )
 
-    def _usable(self, days: Iterable[tuple[str, date]]) -> list[tuple[str, date]]:
-        """Return the days with a whole export: a bad one must fail its own day alone."""
-        usable = []
-        for cluster, ds in days:
+    def _compute_with_others(self, day: DayKey, settings: ClusterSettings) -> StagedDay | None:
+        """Compute a day and as many of the announced ones as can be; None if it cannot be computed with any of them."""
+        self._announced = [other for other in self._announced if other != day]
+        while True:
+            most_days = len(self._suspects) // 2 if day in self._suspects else _MOST_DAYS
+            days = [day, *islice(self._usable(), max(0, most_days - 1))]
+            if len(days) == 1:
+                self._suspects.discard(day)
+                return None
+            try:
+                staged = self._open.enter_context(
+                    build_days(
+                        self._spark,
+                        exports=self._exports,
+                        warehouse=self._warehouse,
+                        settings=settings,
+                        days=days,
+                    )
+                )
+            except Exception:  # noqa: BLE001  # whatever it is, most of the days may have none of it
+                LOGGER.exception("%d days could not be computed side by side", len(days))
+                self._suspects = set(days)
+                continue
+            self._suspects -= staged.keys()
+            self._announced = [other for other in self._announced if other not in staged]
+            self._staged |= staged
+            return self._staged.pop(day)
+
+    def _usable(self) -> Iterator[DayKey]:
+        """Yield the announced days with a whole export: a bad one must fail its own day alone."""
+        for cluster, ds in self._announced:
             try:
                 verify(export_directory(self._exports, cluster, ds), cluster=cluster, ds=ds)
             except ExportError:
                 continue
-            usable.append((cluster, ds))
-        return usable
-
-    def _compute(self, days: list[tuple[str, date]], settings: ClusterSettings) -> bool:
-        """Compute several days; return whether they are staged."""
-        if len(days) == 1:
-            return False
-        computing = build_days(
-            self._spark,
-            exports=self._exports,
-            warehouse=self._warehouse,
-            settings=settings,
-            days=days,
-        )
-        try:
-            self._staged |= self._open.enter_context(computing)
-        except Exception:  # noqa: BLE001  # whatever it is, each day alone may have none of it
-            LOGGER.exception("%d days could not be computed side by side: each is computed alone", len(days))
-            return False
-        return True
+            yield cluster, ds

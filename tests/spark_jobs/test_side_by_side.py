@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from rebalance_ledger.exports.manifest import ExportError
-from rebalance_ledger.settings import ClusterSettings
+from rebalance_ledger.settings import ClusterSettings, GateSettings
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
 from rebalance_ledger.warehouse.staging import newest_stage, read_build
 from spark_jobs import side_by_side
@@ -16,10 +18,11 @@ from tests.support.computed_days import staged_rows
 from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
 if TYPE_CHECKING:
-    from datetime import date
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
+    from spark_jobs.side_by_side import DayKey
     from tests.support.computed_days import Row
 
 OTHER = 'it\'s -- "other" %2F*\\'
@@ -75,7 +78,45 @@ def test_a_day_is_the_same_beside_others_and_is_computed_again_if_its_baseline_i
             builder.build((CLUSTER, THURSDAY), settings)
 
 
-def test_days_that_cannot_be_computed_side_by_side_are_computed_alone(
+class Staged(NamedTuple):
+    """A day that needs no Spark."""
+
+    settings_sha256: str
+
+    def finish(self) -> None:
+        pass
+
+
+def test_a_day_that_none_can_be_computed_with_costs_the_others_little(
+    days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone: list[int] = []
+    together: list[list[int]] = []
+    poison, day_count = 11, 24
+
+    @contextmanager
+    def build_days(*_: object, days: list[DayKey], **__: object) -> Iterator[dict[DayKey, Staged]]:
+        together.append([ds.day for _, ds in days])
+        if poison in together[-1]:
+            raise MemoryError
+        yield {day: Staged(ClusterSettings().sha256) for day in days}
+
+    monkeypatch.setattr(side_by_side, "build_days", build_days)
+    monkeypatch.setattr(side_by_side, "build", lambda *_, ds, **__: alone.append(ds.day))
+    monkeypatch.setattr(side_by_side, "verify", lambda *_, **__: None)
+    october = [(CLUSTER, date(2026, 10, day)) for day in range(1, day_count + 1)]
+    with SideBySide(spark, days.exports, days.warehouse) as builder:
+        for position, day in enumerate(october):
+            builder.build(day, ClusterSettings(), october[1:] if position == 0 else ())
+
+    computed = [day for batch in together if poison not in batch for day in batch]
+    assert sorted([*computed, *alone]) == list(range(1, day_count + 1))
+    assert poison in alone
+    assert len(alone) <= 3
+    assert len(together) <= 1 + day_count.bit_length()
+
+
+def test_days_of_other_settings_are_not_computed_together(
     days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone: list[date] = []
@@ -87,6 +128,8 @@ def test_days_that_cannot_be_computed_side_by_side_are_computed_alone(
     monkeypatch.setattr(side_by_side, "build_days", without_memory)
     with SideBySide(spark, days.exports, days.warehouse) as builder:
         builder.build((CLUSTER, MONDAY), ClusterSettings(), [(CLUSTER, TUESDAY)])
-        builder.build((CLUSTER, TUESDAY), ClusterSettings())
+        monkeypatch.delattr(side_by_side, "build_days")  # Nobody may ask for it.
+        other = ClusterSettings(gate=GateSettings(quarantine_groups=True))
+        builder.build((CLUSTER, TUESDAY), other)
 
     assert alone == [MONDAY, TUESDAY]
