@@ -53,17 +53,17 @@ def write_table(spark: SparkSession, stages: DayStages, table: Table, rows: Data
     """Write one staged table and return it as it was written."""
     columns = [column.name for column in table.all_columns]
     with logged(table.qualified_name) as work:
-        _write_by_day(stages, rows.select(*columns), lambda stage: stage.table(table))
+        folder = _write_by_day(stages, rows.select(*columns), lambda stage: stage.table(table))
         # From the footers of the files: no row is read.
         work.row_count = sum(_row_count(stage.table(table)) for stage in stages.values())
-    return read_parquet(spark, spark_schema(table), *(stage.table(table) for stage in stages.values()))
+    return read_parquet(spark, spark_schema(table), folder)
 
 
 def write_readings(spark: SparkSession, stages: DayStages, rows: DataFrame) -> DataFrame:
     """Write the offset files as they were read, which the gate reads too, and return them as they were written."""
     with logged(OFFSET_READINGS):
-        _write_by_day(stages, rows, lambda stage: stage.offset_readings)
-    return read_parquet(spark, rows.schema, *(stage.offset_readings for stage in stages.values()))
+        folder = _write_by_day(stages, rows, lambda stage: stage.offset_readings)
+    return read_parquet(spark, rows.schema, folder)
 
 
 def write_work(
@@ -83,8 +83,11 @@ def write_work(
     return read_parquet(spark, rows.schema, folder)
 
 
-def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[StagingArea], str]) -> None:
+def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[StagingArea], str]) -> str:
     """Write rows to the stages of their days, of each day in one file if they are few.
+
+    Returns:
+        A folder with the rows of all days, which is sooner read than one for each day.
 
     Raises:
         RuntimeError: A row is of another day.
@@ -93,7 +96,7 @@ def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[Stagi
         folder = folder_of(_first(stages))
         rows.write.mode("overwrite").parquet(folder)
         _merge_small_files(folder)
-        return
+        return folder
     # Spark would take longer to write a small file for each day than to compute the rows.
     written = f"{_first(stages).work('by_day')}/{uuid4()}"
     rows.write.parquet(written)
@@ -108,6 +111,7 @@ def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[Stagi
         pq.write_table(of_day, f"{folder}/part-{uuid4()}.parquet", filesystem=file_system)
     if row_count != table.num_rows:
         raise RuntimeError(f"{written} has rows of a day that is not computed.")
+    return written
 
 
 def _merge_small_files(folder: str) -> None:

@@ -87,6 +87,7 @@ class Staged(NamedTuple):
         pass
 
 
+@pytest.mark.spark
 def test_a_day_that_none_can_be_computed_with_costs_the_others_little(
     days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +117,7 @@ def test_a_day_that_none_can_be_computed_with_costs_the_others_little(
     assert len(together) <= 1 + day_count.bit_length()
 
 
+@pytest.mark.spark
 def test_days_of_other_settings_are_not_computed_together(
     days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
