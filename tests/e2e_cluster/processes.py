@@ -78,7 +78,12 @@ class ClusterOfProcesses:
 
     def staged(self, day: str) -> Iterable[str]:
         stage = Path(self.warehouse, "staging", CLUSTER, day)
-        return [str(file.relative_to(stage)) for file in stage.rglob("*")]
+        # Spark removes its temporary folders meanwhile, and `os.walk` passes over what is gone.
+        return [
+            str(Path(folder, name).relative_to(stage))
+            for folder, folders, files in os.walk(stage)
+            for name in (*folders, *files)
+        ]
 
     def computes(self, worker: int) -> bool:
         return bool(self._executors(worker))
