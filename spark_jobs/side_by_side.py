@@ -18,8 +18,6 @@ from spark_jobs.staged_day import OtherBaselineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
-    from typing import Self
 
     from pyspark.sql import SparkSession
 
@@ -54,18 +52,8 @@ class SideBySide:
         # The days of a batch that failed, as long as they are not computed: one of them at least is the cause.
         self._suspects: set[DayKey] = set()
 
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Give up the days that nobody has asked for; their stages are removed like those of a killed build."""
-        del error_type, error, traceback
         self._staged.clear()
         self._open.close()
 
@@ -84,13 +72,8 @@ class SideBySide:
         announced = list(ahead)
         if announced or settings != self._settings:
             self._announced, self._settings = announced, settings
-        staged = self._staged.pop(day, None)
-        if staged is None:
-            staged = self._compute_with_others(day, settings)
-            if staged is not None:
-                staged.finish()
-                return
-        elif staged.settings_sha256 == settings.sha256:
+        staged = self._staged.pop(day, None) or self._compute_with_others(day, settings)
+        if staged is not None and staged.settings_sha256 == settings.sha256:
             try:
                 staged.finish()
             except OtherBaselineError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -135,7 +135,7 @@ def spark_application(
 
     spark = spark_session(name, export_size_bytes)
     try:
-        with SideBySide(spark, any_day.exports, any_day.warehouse) as days:
+        with closing(SideBySide(spark, any_day.exports, any_day.warehouse)) as days:
 
             def build_one(day: Day, ahead: Sequence[Day]) -> None:
                 settings = day.settings

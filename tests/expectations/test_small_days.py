@@ -1,4 +1,4 @@
-"""A small day is measured by statements as they are written, and comes to the same numbers."""
+"""The gate measures a small day without optimizing its statements, with the same result."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,7 +59,7 @@ def test_a_day_is_the_same_beside_others_and_is_computed_again_if_its_baseline_i
         side_by_side, "build", lambda *given, ds, **named: (alone.append(ds), build(*given, ds=ds, **named))
     )
     settings = ClusterSettings()
-    with SideBySide(spark, days.exports, days.warehouse) as builder:
+    with closing(SideBySide(spark, days.exports, days.warehouse)) as builder:
         ahead = [(CLUSTER, TUESDAY), (CLUSTER, THURSDAY), (OTHER, MONDAY)]
         builder.build((CLUSTER, MONDAY), settings, ahead)
         builder.build((OTHER, MONDAY), settings)
@@ -106,7 +106,7 @@ def test_a_day_that_none_can_be_computed_with_costs_the_others_little(
     monkeypatch.setattr(side_by_side, "build", lambda *_, ds, **__: alone.append(ds.day))
     monkeypatch.setattr(side_by_side, "verify", lambda *_, **__: None)
     october = [(CLUSTER, date(2026, 10, day)) for day in range(1, day_count + 1)]
-    with SideBySide(spark, days.exports, days.warehouse) as builder:
+    with closing(SideBySide(spark, days.exports, days.warehouse)) as builder:
         for position, day in enumerate(october):
             builder.build(day, ClusterSettings(), october[1:] if position == 0 else ())
 
@@ -128,7 +128,7 @@ def test_days_of_other_settings_are_not_computed_together(
         raise MemoryError
 
     monkeypatch.setattr(side_by_side, "build_days", without_memory)
-    with SideBySide(spark, days.exports, days.warehouse) as builder:
+    with closing(SideBySide(spark, days.exports, days.warehouse)) as builder:
         builder.build((CLUSTER, MONDAY), ClusterSettings(), [(CLUSTER, TUESDAY)])
         monkeypatch.delattr(side_by_side, "build_days")  # Nobody may ask for it.
         other = ClusterSettings(gate=GateSettings(quarantine_groups=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def compute_and_publish(spark: SparkSession, *days: Day) -> None:
     """A whole run of days of one warehouse and settings, in order, computed side by side."""
     from spark_jobs.side_by_side import SideBySide
 
-    with SideBySide(spark, days[0].exports, days[0].warehouse) as builder:
+    with closing(SideBySide(spark, days[0].exports, days[0].warehouse)) as builder:
         for position, day in enumerate(days, start=1):
             steps.verify(day)
             ahead = [(later.cluster, later.ds) for later in days[position:]]
