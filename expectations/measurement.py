@@ -48,18 +48,18 @@ METRIC_SCHEMA: Final = pa.schema(
 class GateDatabase:
     """A database that sees the relations that it is shown and nothing else."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, *, is_small: bool) -> None:
         self._connection = connection
+        self._is_small = is_small
         prepare(connection)
 
     def show(self, name: str, rows: pads.Dataset | pa.Table) -> None:
         """Show rows under the name that the statements use."""
-        self._connection.from_arrow(rows).create_view(name, replace=True)
+        self._show(name, self._connection.from_arrow(rows))
 
     def show_files(self, name: str, files: Sequence[str]) -> None:
         """Show the rows of Parquet files in the folders that the database was opened with; it reads them without Arrow."""
-        rows = self._connection.read_parquet(list(files), hive_partitioning=False)
-        rows.create_view(name, replace=True)
+        self._show(name, self._connection.read_parquet(list(files), hive_partitioning=False))
 
     def show_query(self, name: str, query: str) -> None:
         """Show the result of a query in DuckDB's SQL over what was shown before."""
@@ -71,6 +71,13 @@ class GateDatabase:
             f"CREATE OR REPLACE TABLE {name} AS SELECT unnest(from_json(?, ?), max_depth := 2)",
             [json.dumps(records), f"[{json_structure(ddl)}]"],
         )
+
+    def _show(self, name: str, rows: duckdb.DuckDBPyRelation) -> None:
+        if self._is_small:
+            self._connection.execute(f"DROP TABLE IF EXISTS {name}")
+            rows.create(name)
+        else:
+            rows.create_view(name, replace=True)
 
     def metrics(self, statements: Sequence[str] = METRIC_STATEMENTS) -> list[dict[str, Any]]:
         """Return the rows of `METRIC_SCHEMA` that statements of `expectations.suites.metrics` give."""
@@ -94,20 +101,21 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def gate_database(
-    config: Mapping[str, str], folders: Collection[str] = (), *, is_optimized: bool = True
+    config: Mapping[str, str], folders: Collection[str] = (), *, is_small: bool = False
 ) -> Iterator[GateDatabase]:
     """Open a database for the time of the block. It has access to no file outside of the folders.
 
     Args:
         config: DuckDB's settings.
         folders: Absolute paths of the folders whose files it may read.
-        is_optimized: Whether statements are optimized before they run. It takes two seconds, longer than a small day takes by plans as they
-            are written.
+        is_small: Whether the rows are few: they are read once, into memory, and statements run in one thread, as they are written. To
+            optimize them takes two seconds, longer than they run.
     """
     # DuckDB takes the list of folders before it is closed, and not when it is opened.
     with duckdb.connect(":memory:", config={**config, "enable_external_access": "true"}) as connection:
         connection.execute("SET allowed_directories = ?", [list(folders)])
         connection.execute("SET enable_external_access = FALSE")
-        if not is_optimized:
+        if is_small:
             connection.execute("PRAGMA disable_optimizer")
-        yield GateDatabase(connection)
+            connection.execute("SET threads = 1")
+        yield GateDatabase(connection, is_small=is_small)

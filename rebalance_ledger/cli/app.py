@@ -147,11 +147,12 @@ def run(
 ) -> None:
     """Verify, build, gate and publish one day in one process, without Airflow."""
     from rebalance_ledger.cli.build_progress import log_file
-    from rebalance_ledger.cli.day_run import run_day
+    from rebalance_ledger.cli.day_run import publish_day, report_day
 
     day = _day(cluster, ds, exports, warehouse, settings)
     log = log_file(cluster, day.ds)
-    run_day(day, _stderr, lambda: _build(day, log), build_log=log)
+    publish_day(day, _stderr, lambda: _build(day, log), build_log=log)
+    report_day(day, _stderr)
     _warn_of_outdated_days(day.warehouse, cluster, day.exports)
 
 

@@ -7,16 +7,22 @@ What belongs here: what a person reads. What does not: which days run (`rebalanc
 from __future__ import annotations
 
 import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console
 
 from rebalance_ledger.cli.build_progress import log_file
-from rebalance_ledger.cli.failures import BAD_INPUT
+from rebalance_ledger.cli.day_run import report_day
+from rebalance_ledger.cli.failures import BAD_INPUT, CRASHED, failure_of
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.backfill import (
     NO_EXPORT,
+    NO_REPORT,
     PUBLISHED,
     backfill,
     days_to_run,
@@ -29,6 +35,7 @@ from rebalance_ledger.result_file import write_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Future
     from datetime import date
 
     from rebalance_ledger.pipeline.backfill import DayOutcome
@@ -56,6 +63,7 @@ def run_backfill(
     steps.check_writable(any_days[0].warehouse)
     begin = time.monotonic()
     outcomes: list[DayOutcome] = []
+    reports: list[Future[DayOutcome | None]] = []
     log = log_file(any_days[0].cluster, first, program="backfill")
     log.unlink(missing_ok=True)
 
@@ -66,11 +74,18 @@ def run_backfill(
                 return
             yield from days_to_run(other, first, last, is_published_skipped=is_published_skipped)
 
-    with DayWorker(any_days[0], log, lambda line: write_progress(f"  {line}")) as worker:
+    # The report of a day is written beside the next day: this process only waits for the worker.
+    with (
+        ThreadPoolExecutor(1) as reporter,
+        DayWorker(any_days[0], log, lambda line: write_progress(f"  {line}")) as worker,
+    ):
         for position, day in enumerate(any_days):
 
             def run(one: Day, why: str, ahead: Iterable[Day], position: int = position) -> DayOutcome:
-                return run_in_worker(worker, one, why, chain(ahead, days_of_next_clusters(position)))
+                outcome = run_in_worker(worker, one, why, chain(ahead, days_of_next_clusters(position)))
+                if outcome.outcome == PUBLISHED:
+                    reports.append(reporter.submit(report_published, one, outcome))
+                return outcome
 
             outcomes += backfill(
                 day,
@@ -80,6 +95,7 @@ def run_backfill(
                 is_published_skipped=is_published_skipped,
                 run=run,
             )
+    outcomes += [failed for report in reports if (failed := report.result()) is not None]
     for outcome in outcomes:
         name = f"{outcome.cluster}  " if len(any_days) > 1 else ""
         typer.echo(f"{name}{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
@@ -97,3 +113,22 @@ def run_backfill(
             f"No day from {first} to {last} has an export of {names} in {any_days[0].exports}: land one."
         )
     return code
+
+
+def report_published(day: Day, published: DayOutcome) -> DayOutcome | None:
+    """Write the report of a published day; return what failed, None if nothing did."""
+    text = StringIO()
+    try:
+        report_day(day, Console(file=text, highlight=False, markup=False))
+    except Exception as error:  # noqa: BLE001  # the other days are run, and this one is told
+        failure = failure_of(error)
+        if failure is None:
+            traceback.print_exc()
+        code, reason = failure or (CRASHED, f"{type(error).__name__}: {error}")
+        reason = f"The day is published, and its report was not written: {reason}"
+        text.write(f"{reason}\n")
+        return published._replace(outcome=NO_REPORT, exit_code=code, reason=reason)
+    finally:
+        for line in text.getvalue().splitlines():
+            write_progress(f"  {day.cluster} {day.ds}: {line}")
+    return None

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rebalance_ledger.pipeline.day import Day
 
 
-def run_day(day: Day, console: Console, build: Callable[[], None], *, build_log: Path) -> None:
-    """Verify, build, gate and publish one day, and write its report.
+def publish_day(day: Day, console: Console, build: Callable[[], None], *, build_log: Path) -> None:
+    """Verify, build, gate and publish one day.
 
     Args:
         day: The day.
@@ -44,8 +44,6 @@ def run_day(day: Day, console: Console, build: Callable[[], None], *, build_log:
         verdict = steps.gate(day)
     with _step(console, "publish"):
         publication = steps.publish(day)
-    with _step(console, "report"):
-        page = steps.report(day)
     for warning in verdict.warnings:
         console.print(f"warning: {warning}")
     changed = len(publication.changed_tables)
@@ -53,6 +51,17 @@ def run_day(day: Day, console: Console, build: Callable[[], None], *, build_log:
         f"{day.cluster} {day.ds} is published in {day.warehouse.root}: {publication.row_count} rows, "
         f"{changed} tables changed."
     )
+
+
+def report_day(day: Day, console: Console) -> None:
+    """Write the report of a published day, and say how many problems the day has.
+
+    Raises:
+        QueryError: The day is not published, or cannot be read.
+        OSError: A file cannot be written.
+    """
+    with _step(console, "report"):
+        page = steps.report(day)
     print_problems(day, console)
     console.print(f"Report: {page}", soft_wrap=True)
 

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 
 from rich.console import Console
 
-from rebalance_ledger.cli.day_run import run_day
+from rebalance_ledger.cli.day_run import publish_day
 from rebalance_ledger.cli.failures import CRASHED, failure_of
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.day import Day
@@ -89,7 +89,7 @@ def main() -> int:
 
 def _result_of(day: Day, console: Console, build: Callable[[], None], log: Path) -> DayResult:
     try:
-        run_day(day, console, build, build_log=log)
+        publish_day(day, console, build, build_log=log)
     except Exception as error:  # noqa: BLE001  # the worker tells every end of a day, and is replaced after a defect
         failure = failure_of(error)
         if failure is None:

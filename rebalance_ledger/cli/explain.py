@@ -20,6 +20,7 @@ from rebalance_ledger.report.published_day import check_group, find_day
 from rebalance_ledger.report.queries import Value, report_queries, report_query
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.query import open_groups, open_tables
+from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,10 +62,11 @@ def explain(
         QueryError: There is no such day, group, topic or queue, or the warehouse cannot be read.
     """
     location = None if queue is None else _broker_and_id(queue)
-    day = find_day(warehouse, cluster, ds)
-    answers = _answers(warehouse, day, group, location)
+    snapshot = Snapshot(warehouse)
+    day = find_day(snapshot, cluster, ds)
+    answers = _answers(snapshot, day, group, location)
     if not any(answers[name] for name in ("topics", "queues", "findings", "quarantine")):
-        check_group(warehouse, day, group)
+        check_group(snapshot, day, group)
     console = Console(
         width=None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE, highlight=False, markup=False, emoji=False
     )
@@ -75,7 +77,7 @@ def explain(
 
 
 def _answers(
-    warehouse: str, day: PublishedDay, group: str, location: tuple[str, int] | None
+    snapshot: Snapshot, day: PublishedDay, group: str, location: tuple[str, int] | None
 ) -> dict[str, list[Row]]:
     queries = {
         query.name.rpartition("/")[2]: query
@@ -85,12 +87,12 @@ def _answers(
     queries["verdict"] = report_query("day/verdict")
     values: dict[str, Value] = {"cluster": day.cluster, "ds": day.ds, "groups": (group,)}
     texts = {name: query.text(values) for name, query in queries.items()}
-    with open_groups(warehouse, list(texts.values()), [group], day) as tables:
+    with open_groups(snapshot, list(texts.values()), [group], day) as tables:
         answers = {name: tables.rows(text) for name, text in texts.items()}
     if location is not None:
         of_queue: dict[str, Value] = {"broker": location[0], "queue_id": location[1]}
         history = report_query("queue/days").text(values | of_queue)
-        with open_tables(warehouse, [history], consumer_groups=[group]) as tables:
+        with open_tables(snapshot, [history], consumer_groups=[group]) as tables:
             answers["days"] = tables.rows(history)
     return answers
 

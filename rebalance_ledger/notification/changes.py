@@ -124,29 +124,29 @@ def notify(root: str, cluster: str, destination: Destination) -> Changes:
         NotificationError: It was not accepted; the next call sends it again.
     """
     file = location_of(f"{Warehouse.at(root).root}/notifications") / f"{path_segment(cluster)}.json"
-    changes = _changes(root, cluster, _read(file))
+    changes = _changes(Snapshot(root), cluster, _read(file))
     if changes.are_any:
         destination.send(changes.subject, changes.text, changes.facts)
         _write(file, changes)
     return changes
 
 
-def _changes(root: str, cluster: str, notified: Row) -> Changes:
-    refusals = _rows(root, "refused_day", {"cluster": cluster})
+def _changes(snapshot: Snapshot, cluster: str, notified: Row) -> Changes:
+    refusals = _rows(snapshot, "refused_day", {"cluster": cluster})
     refused_ds = refusals[0]["ds"] if refusals else None
     refused_run_id = refusals[0]["run_id"] if refusals else None
     if refused_run_id == notified["refused_run_id"]:
         refusals = []
-    is_published = any(day.cluster == cluster for day in Snapshot(root).days)
+    is_published = any(day.cluster == cluster for day in snapshot.days)
     if not is_published and refused_ds is None:
-        find_day(root, cluster, None)  # It raises: the name is wrong, or nothing was computed.
+        find_day(snapshot, cluster, None)  # It raises: the name is wrong, or nothing was computed.
     known: dict[str, Row] = notified["critical"]
     if not is_published:
         return Changes(cluster, None, {}, {}, known, refused_ds, refusals, refused_run_id)
-    day = find_day(root, cluster, None)
+    day = find_day(snapshot, cluster, None)
     values = {"cluster": cluster, "ds": day.ds}
-    current = {row["finding_id"]: row for row in _rows(root, "critical_findings", values)}
-    quarantined = {row["consumer_group"] for row in _rows(root, "quarantined_groups", values)}
+    current = {row["finding_id"]: row for row in _rows(snapshot, "critical_findings", values)}
+    quarantined = {row["consumer_group"] for row in _rows(snapshot, "quarantined_groups", values)}
     unchanged = {
         key: row for key, row in known.items() if key in current or row["consumer_group"] in quarantined
     }
@@ -162,9 +162,9 @@ def _changes(root: str, cluster: str, notified: Row) -> Changes:
     )
 
 
-def _rows(root: str, name: str, values: dict[str, Any]) -> list[Row]:
+def _rows(snapshot: Snapshot, name: str, values: dict[str, Any]) -> list[Row]:
     text = notification_query(name).text(values)
-    with open_tables(root, [text]) as tables:
+    with open_tables(snapshot, [text]) as tables:
         return tables.rows(text)
 
 

@@ -43,6 +43,10 @@ NO_EXPORT: Final = "no export"
 """The outcome of a day of the range for which nothing has landed; no fault of its own."""
 
 
+NO_REPORT: Final = "no report"
+"""The outcome of a report that could not be written of a published day, beside the outcome of the day."""
+
+
 class DayOutcome(NamedTuple):
     """What became of one day.
 
@@ -50,7 +54,7 @@ class DayOutcome(NamedTuple):
         cluster: the cluster's name.
         ds: the day.
         why: why it was computed: it was asked for, or it was out of date, and how.
-        outcome: `published`, `refused`, `bad input`, `crashed`, `no export`, or `up to date`.
+        outcome: `published`, `refused`, `bad input`, `crashed`, `no export`, `up to date`, or `no report`.
         exit_code: of its run.
         reason: Why it was not published; empty if it was.
     """

@@ -1,6 +1,6 @@
 """The stages of one day, each as one function, for the command line and (through it) for Airflow.
 
-What belongs here: which package does what in which order. What does not: how (`topology`, `spark_jobs`,
+What belongs here: which package does what in which order. What does not: how (`exports`, `spark_jobs`,
 `expectations`, `warehouse`), and what a person sees (`cli`).
 """
 
@@ -223,10 +223,11 @@ def report(day: Day) -> str:
     from rebalance_ledger.report.day_report import render_report
     from rebalance_ledger.report.published_day import find_day
     from rebalance_ledger.warehouse.pages import write_report
+    from rebalance_ledger.warehouse.snapshot import Snapshot
 
     write_metrics_file(day.warehouse)
-    published = find_day(day.warehouse.root, day.cluster, day.ds)
-    page = render_report(day.warehouse.root, published, group=None)
+    snapshot = Snapshot(day.warehouse.root)
+    page = render_report(snapshot, find_day(snapshot, day.cluster, day.ds), group=None)
     return write_report(day.warehouse, day.cluster, day.ds, page)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,10 +22,13 @@ from rebalance_ledger.report import charts
 from rebalance_ledger.report.published_day import check_group, find_day
 from rebalance_ledger.report.queries import Query, Value, report_queries, report_query
 from rebalance_ledger.warehouse.query import open_tables
+from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
+
+    from jinja2 import Template
 
     from rebalance_ledger.warehouse.data_files import PublishedDay
     from rebalance_ledger.warehouse.query import OpenTables
@@ -84,17 +88,18 @@ def write_report(
         QueryError: There is no such day or group, or the warehouse cannot be read.
         OSError: The file cannot be written.
     """
-    day = find_day(root, cluster, ds)
+    snapshot = Snapshot(root)
+    day = find_day(snapshot, cluster, ds)
     if group is not None:
-        check_group(root, day, group)
-    page = render_report(root, day, group)
+        check_group(snapshot, day, group)
+    page = render_report(snapshot, day, group)
     draft = output.with_name(f".{output.name}.draft")
     draft.write_text(page, encoding="utf-8")
     draft.replace(output)
     return day
 
 
-def render_report(root: str, day: PublishedDay, group: str | None) -> str:
+def render_report(snapshot: Snapshot, day: PublishedDay, group: str | None) -> str:
     """Return the page of a published day as HTML, at most `MOST_PAGE_BYTES` long.
 
     Raises:
@@ -105,14 +110,14 @@ def render_report(root: str, day: PublishedDay, group: str | None) -> str:
     texts = {name: query.text(values) for name, query in day_queries.items()}
     of_clients = texts.pop(_CLIENTS)
     of_loaded_groups = report_query("most_loaded_groups").text(values)
-    with open_tables(root, [*texts.values(), of_loaded_groups]) as tables:
+    with open_tables(snapshot, [*texts.values(), of_loaded_groups]) as tables:
         answers = {name: _answer(tables, day_queries[name], text) for name, text in texts.items()}
         loaded_groups = [row["consumer_group"] for row in tables.rows(of_loaded_groups)]
-    with open_tables(root, [of_clients], consumer_groups=loaded_groups) as tables:
+    with open_tables(snapshot, [of_clients], consumer_groups=loaded_groups) as tables:
         answers[_CLIENTS] = _answer(tables, day_queries[_CLIENTS], of_clients)
     every_group = [row["consumer_group"] for row in answers["day/groups"].rows]
     wanted = [group] if group is not None else every_group[:_MOST_GROUPS]
-    groups = _groups(root, values, wanted)
+    groups = _groups(snapshot, values, wanted)
     while True:
         page = _html(day, answers, groups, len(every_group), is_one_group=group is not None)
         if len(page.encode()) <= MOST_PAGE_BYTES or len(groups) <= 1:
@@ -120,7 +125,7 @@ def render_report(root: str, day: PublishedDay, group: str | None) -> str:
         groups = groups[: len(groups) * 3 // 4]
 
 
-def _groups(root: str, values: dict[str, Value], names: Sequence[str]) -> list[_Group]:
+def _groups(snapshot: Snapshot, values: dict[str, Value], names: Sequence[str]) -> list[_Group]:
     """Return the details of groups; each query runs once for all of them."""
     if not names:
         return []
@@ -128,7 +133,7 @@ def _groups(root: str, values: dict[str, Value], names: Sequence[str]) -> list[_
     texts = {query.name: query.text(values | {"groups": tuple(names)}) for query in queries}
     rows_of: dict[tuple[str, str], list[dict[str, Any]]] = {}
     columns: dict[str, tuple[str, ...]] = {}
-    with open_tables(root, list(texts.values()), consumer_groups=names) as tables:
+    with open_tables(snapshot, list(texts.values()), consumer_groups=names) as tables:
         for query in queries:
             answer = _answer(tables, query, texts[query.name])
             columns[query.name] = answer.columns
@@ -168,11 +173,6 @@ def _html(
     *,
     is_one_group: bool,
 ) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(_PAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["cell"] = cell_text
-    environment.filters["visible"] = visible
     style = (_PAGE / "report.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     kinds = sorted(
@@ -181,9 +181,7 @@ def _html(
     )
     history = answers["day/history"]
     anchors = {group.name: group.anchor for group in groups}
-    return environment.get_template(
-        "report.html.j2"
-    ).render(
+    return _template().render(
         day=day,
         style=Markup(style),  # noqa: S704  # a file of this package
         style_digest=digest,
@@ -201,6 +199,16 @@ def _html(
         is_one_group=is_one_group,
         pages={kind: _finding_page(kind) for kind in kinds},
     )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(_PAGE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["cell"] = cell_text
+    environment.filters["visible"] = visible
+    return environment.get_template("report.html.j2")
 
 
 def cell_text(value: object) -> str:

@@ -8,6 +8,7 @@ comments in the older format.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -121,8 +122,8 @@ def write_metrics(root: str, output: Path) -> None:
         OSError: The file cannot be written.
     """
     text = metrics_text(root)
-    # A textfile collector reads `*.prom`; the draft is none.
-    draft = output.with_name(f".{output.name}.draft")
+    # A textfile collector reads `*.prom`; the draft is none. Steps of several clusters may write at the same time.
+    draft = output.with_name(f".{output.name}.{os.getpid()}.draft")
     draft.write_text(text, encoding="utf-8")
     draft.replace(output)
 

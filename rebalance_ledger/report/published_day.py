@@ -9,30 +9,33 @@ from rebalance_ledger.suggestion import did_you_mean
 from rebalance_ledger.warehouse.data_files import PublishedDay
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.query import open_tables
-from rebalance_ledger.warehouse.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import date
 
+    from rebalance_ledger.warehouse.snapshot import Snapshot
+
 _MOST_NAMES: Final = 10
 
 
-def find_day(root: str, cluster: str | None, ds: date | None) -> PublishedDay:
+def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> PublishedDay:
     """Return the published day of a cluster.
 
     Args:
-        root: Root of the warehouse, a local path or a URI.
+        snapshot: The warehouse as one reader sees it.
         cluster: Name of the cluster; None if only one has published days.
         ds: UTC day; None for the newest published day.
 
     Raises:
         QueryError: There is no such published day, or several clusters to choose from; the sentence names what there is.
     """
-    days = Snapshot(root).days
+    days = snapshot.days
     clusters = sorted({day.cluster for day in days})
     if not clusters:
-        raise QueryError(f"No day is published in {root}: run `make run`, or `ledger run` for one day.")
+        raise QueryError(
+            f"No day is published in {snapshot.root}: run `make run`, or `ledger run` for one day."
+        )
     if cluster is None and len(clusters) > 1:
         raise QueryError(f"There are {len(clusters)} clusters: name one with --cluster: {_names(clusters)}.")
     name = cluster if cluster is not None else clusters[0]
@@ -51,14 +54,14 @@ def find_day(root: str, cluster: str | None, ds: date | None) -> PublishedDay:
     return PublishedDay(name, ds)
 
 
-def check_group(root: str, day: PublishedDay, group: str) -> None:
+def check_group(snapshot: Snapshot, day: PublishedDay, group: str) -> None:
     """Check that a published day has a group, with findings or quarantined groups counted.
 
     Raises:
         QueryError: It has not; the sentence suggests groups with a like name.
     """
     text = report_query("day/group_names").text({"cluster": day.cluster, "ds": day.ds})
-    with open_tables(root, [text]) as tables:
+    with open_tables(snapshot, [text]) as tables:
         names = [row["consumer_group"] for row in tables.rows(text)]
     if group not in names:
         suggestion = did_you_mean(group, names, most=3, cutoff=0.6)

@@ -173,7 +173,7 @@ class OpenTables:
 
 @contextmanager
 def open_tables(
-    root: str,
+    warehouse: str | Snapshot,
     texts: Collection[str],
     *,
     as_of: date | None = None,
@@ -185,7 +185,7 @@ def open_tables(
     """Open the tables that several queries name, all at the same snapshot.
 
     Args:
-        root: See `query`.
+        warehouse: Its root, or a snapshot of it.
         texts: The queries, each one statement that reads.
         as_of: See `query`.
         compare_ds: See `query`.
@@ -199,7 +199,7 @@ def open_tables(
     """
     with closing(_closed_connection()) as connection:
         statements = {text: _one_reading_statement(connection, text) for text in texts}
-        snapshot = Snapshot(root)
+        snapshot = _snapshot_of(warehouse)
         all_days, *chosen_days = (
             [day for day in days if cluster in {None, day.cluster}]
             for days in (snapshot.days, *snapshot.compared_days(as_of, compare_ds))
@@ -212,12 +212,12 @@ def open_tables(
 
 @contextmanager
 def open_groups(
-    root: str, texts: Collection[str], groups: Collection[str], day: PublishedDay
+    warehouse: str | Snapshot, texts: Collection[str], groups: Collection[str], day: PublishedDay
 ) -> Iterator[OpenTables]:
     """Open the rows of some groups and of their topics on one day, which are read once for all queries; other tables are whole.
 
     Args:
-        root: See `query`.
+        warehouse: Its root, or a snapshot of it.
         texts: Queries that name each column that they or the views need: the tables have no others.
         groups: Names of the groups.
         day: The published day.
@@ -227,7 +227,7 @@ def open_groups(
     """
     with closing(_closed_connection()) as connection:
         statements = {text: _one_reading_statement(connection, text) for text in texts}
-        snapshot = Snapshot(root)
+        snapshot = _snapshot_of(warehouse)
         view_texts = views()
         words = _words_with_those_of_named_views("\n".join(texts), view_texts)
         whole: list[pads.Dataset] = []
@@ -251,6 +251,10 @@ def open_groups(
         _create_views(connection, "gold", ("gold", "silver"), named_views)
         connection.execute("SET lock_configuration = true")
         yield OpenTables(connection, statements, whole)
+
+
+def _snapshot_of(warehouse: str | Snapshot) -> Snapshot:
+    return warehouse if isinstance(warehouse, Snapshot) else Snapshot(warehouse)
 
 
 def _subject_of(table: Table) -> str | None:

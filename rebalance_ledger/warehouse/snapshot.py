@@ -127,11 +127,17 @@ class Snapshot:
                 f"`ledger run --cluster C --ds D --warehouse {root}`, or name another with --warehouse."
             )
         self._named_version: dict[str, int] = {}
+        self._published: dict[Table, PublishedTable] = {}
         self._state = (
             self._publication.state(ALL_TABLES)
             if self._publication
             else State({}, is_current=True, definitions=None)
         )
+
+    @property
+    def root(self) -> str:
+        """The warehouse's root, a path or a URI."""
+        return self._warehouse.root
 
     @cached_property
     def days(self) -> frozenset[PublishedDay]:
@@ -174,6 +180,11 @@ class Snapshot:
 
     def published(self, table: Table) -> PublishedTable:
         """Return a published table at this snapshot's version; empty, with its columns, if no publication names it."""
+        if table not in self._published:
+            self._published[table] = self._open_published(table)
+        return self._published[table]
+
+    def _open_published(self, table: Table) -> PublishedTable:
         schema = arrow_schema(table)
         if table is PUBLICATION:
             return PublishedTable(schema, self._publication, self.days)

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.pipeline.backfill import ASKED_FOR, NO_EXPORT, DayOutcome, backfill, exit_code_of
+from rebalance_ledger.cli.backfill import report_published
+from rebalance_ledger.pipeline.backfill import (
+    ASKED_FOR,
+    NO_EXPORT,
+    NO_REPORT,
+    PUBLISHED,
+    DayOutcome,
+    backfill,
+    exit_code_of,
+)
 from rebalance_ledger.pipeline.steps import RefusedError
+from rebalance_ledger.warehouse.layout import Warehouse
+from tests.conftest import SAMPLE_DAYS
 from tests.support.command_line import ledger
-from tests.support.computed_days import SAMPLE_EXPORTS, SETTINGS_FILE
+from tests.support.computed_days import SAMPLE_EXPORTS, SETTINGS_FILE, sample_day
 from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from rebalance_ledger.pipeline.day import Day
-    from rebalance_ledger.warehouse.layout import Warehouse
 
 
 @pytest.fixture
@@ -182,6 +193,30 @@ def test_days_that_are_published_and_up_to_date_can_be_skipped(
     assert [line.split("  ")[:2] for line in capsys.readouterr().out.splitlines()] == [
         [f"2026-11-{day}", "up to date"] for day in (16, 17, 18)
     ]
+
+
+@pytest.mark.spark
+def test_a_report_that_cannot_be_written_is_told_and_the_day_stays_published(
+    sample_warehouse: Warehouse, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse = Warehouse.at(str(tmp_path / "warehouse"))
+    shutil.copytree(sample_warehouse.root, warehouse.root, ignore=shutil.ignore_patterns("data_docs"))
+    day = replace(sample_day(SAMPLE_DAYS[0], sample_warehouse), warehouse=warehouse)
+    pages = Path(warehouse.pages(day.cluster, day.ds))
+    published = DayOutcome(day.cluster, day.ds, ASKED_FOR, PUBLISHED, 0, "")
+
+    assert report_published(day, published) is None
+    assert (pages / "report.html").is_file()
+    assert f"{day.cluster} {day.ds}: Problems of the day: " in capsys.readouterr().err
+
+    shutil.rmtree(pages)
+    pages.touch()
+    failed = report_published(day, published)
+
+    assert failed is not None
+    assert (failed.outcome, failed.exit_code) == (NO_REPORT, 1)
+    assert failed.reason.startswith("The day is published, and its report was not written: ")
+    assert failed.reason in capsys.readouterr().err
 
 
 def test_a_range_without_an_export_is_bad_input(
