@@ -161,7 +161,7 @@ def _pairs(
         subscription = spark.read.parquet(str(folder / "subscription")).select(
             F.lit("generated").alias("cluster"), F.lit(_DAY).alias("ds"), "*"
         )
-        rows = queue_assignment(allocated(subscription, settings))
+        rows = queue_assignment(allocated(subscription, {"generated": settings}))
         columns = [column.name for column in QUEUE_ASSIGNMENT.all_columns]
         figures["job_seconds"].append(_seconds_to_write(rows.select(*columns), job_table))
         peaks = _peaks()

@@ -108,7 +108,7 @@ def commands(size: Size, folder: Path) -> dict[str, list[str]]:
             "--master",
             "local[2]",
             *second_compiler,
-            str(_ROOT / "spark_jobs" / "build.py"),
+            str(_ROOT / "spark_jobs" / "day_job.py"),
             *of_stage,
         ],
         "gate": ["ledger", "step", "gate", *of_stage],

@@ -1,6 +1,6 @@
-"""Spark configuration that depends on the size of a day's export and must be known before the driver's JVM starts.
+"""What depends on the size of exports and must be known before the driver's JVM starts.
 
-What belongs here: options of the JVM. What does not: configuration that a running session can change (`spark_jobs/session.py`).
+What belongs here: options of the JVM, and how much one application takes on. What does not: configuration that a running session can change (`spark_jobs/session.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from typing import Final
 
 LARGE_EXPORT_BYTES: Final = 200_000_000
 """From this size on, compiling a day's queries costs less than interpreting them."""
+
+SIDE_BY_SIDE_BYTES: Final = 80_000_000
+"""Bytes of export of the days that are computed side by side: more than that cost their rows, and not their plans."""
 
 _JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 

@@ -1,28 +1,16 @@
-"""The Spark job of one day of one cluster: read the export, compute silver and gold, stage them.
+"""Computing days in Spark: read the exports, compute silver and gold, stage them.
 
-`spark-submit spark_jobs/build.py --cluster C --ds D --exports DIR --warehouse DIR [--settings FILE]`
+Belongs here: which table is computed from which. Does not belong here: which days are computed together (`side_by_side`), and the program
+that Airflow submits (`day_job`).
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from contextlib import ExitStack, contextmanager
-from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-if __name__ == "__main__":
-    # spark-submit puts this file's folder on the path, not the project's.
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
 from rebalance_ledger.exports.catalog import compared_exports
-from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
-from rebalance_ledger.gate.policy import GATE_NAMES
-from rebalance_ledger.progress import heartbeat, logged_to
-from rebalance_ledger.result_file import write_result
-from rebalance_ledger.settings import ClusterSettings, SettingsError, load_settings
-from rebalance_ledger.storage.location import InvalidLocationError, location_of
+from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.tables import (
     ASSIGNMENT_CHURN,
     ASSIGNMENT_FAIRNESS,
@@ -37,8 +25,6 @@ from rebalance_ledger.tables import (
     SILVER_TABLES,
 )
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, EarlierDay, newest_earlier_day
-from rebalance_ledger.warehouse.errors import QueryError
-from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import attempt
 from spark_jobs.assignment.allocation import SPREAD_BOUNDS
 from spark_jobs.assignment.subscriptions import subscriptions
@@ -54,7 +40,7 @@ from spark_jobs.gold.producer_spread import producer_spread
 from spark_jobs.gold.queue_assignment import allocated, queue_assignment, route_missing
 from spark_jobs.gold.queue_sharing import queue_sharing
 from spark_jobs.gold.route_divergence import route_divergence
-from spark_jobs.session import spark_session, suited_to, thread_pool, without_temp_views
+from spark_jobs.session import suited_to, thread_pool, without_temp_views
 from spark_jobs.silver.day_export import DayExport
 from spark_jobs.silver.offset_file_snapshots import readings
 from spark_jobs.silver.reader import read_silver
@@ -64,12 +50,15 @@ from spark_jobs.staging import write_readings, write_table, write_tables, write_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from concurrent.futures import Future
+    from datetime import date
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.tables import Table
-    from rebalance_ledger.warehouse.identity import RunIdentity
+    from rebalance_ledger.warehouse.layout import Warehouse
+    from spark_jobs.staged_day import StageResult
 
 
 def build(
@@ -80,7 +69,7 @@ def build(
     settings: ClusterSettings,
     cluster: str,
     ds: date,
-) -> RunIdentity:
+) -> StageResult:
     """Stage one day: every silver table, the computed gold tables, and the record of what they were computed from.
 
     Raises:
@@ -88,7 +77,7 @@ def build(
         QueryError: the earlier published day cannot be read.
     """
     with build_days(
-        spark, exports=exports, warehouse=warehouse, settings=settings, days=[(cluster, ds)]
+        spark, exports=exports, warehouse=warehouse, settings={cluster: settings}, days=[(cluster, ds)]
     ) as staged:
         return staged[cluster, ds].finish()
 
@@ -99,7 +88,7 @@ def build_days(
     *,
     exports: Location,
     warehouse: Warehouse,
-    settings: ClusterSettings,
+    settings: Mapping[str, ClusterSettings],
     days: Iterable[tuple[str, date]],
 ) -> Iterator[dict[tuple[str, date], StagedDay]]:
     """Compute some days side by side, each as it is computed alone.
@@ -110,7 +99,7 @@ def build_days(
         spark: the session.
         exports: folder of all clusters.
         warehouse: where the stages are.
-        settings: those of every cluster that is named.
+        settings: those of each cluster; all have the same hypothetical strategies.
         days: cluster and ds of each day.
 
     Yields:
@@ -131,7 +120,7 @@ def build_days(
                 warehouse,
                 attempts.enter_context(attempt(warehouse, cluster, ds)),
                 DayExport(directory, manifest, earlier),
-                settings_sha256=settings.sha256,
+                settings_sha256=settings[cluster].sha256,
                 looked_at=looked_at,
                 baseline=_baseline(warehouse, cluster, ds, staged),
             )
@@ -153,7 +142,7 @@ def _baseline(
 
 
 def _stage_days(
-    spark: SparkSession, days: Mapping[tuple[str, date], StagedDay], settings: ClusterSettings
+    spark: SparkSession, days: Mapping[tuple[str, date], StagedDay], settings: Mapping[str, ClusterSettings]
 ) -> None:
     """Compute and write every table of the days' stages.
 
@@ -231,43 +220,7 @@ def _stage_days(
 
 
 def _queue_assignment(
-    silver: Mapping[str, DataFrame], shared: DataFrame, settings: ClusterSettings
+    silver: Mapping[str, DataFrame], shared: DataFrame, settings: Mapping[str, ClusterSettings]
 ) -> DataFrame:
     owners = queue_assignment(allocated(shared, settings))
     return owners.unionByName(route_missing(shared, silver["observed_owner"]))
-
-
-def main() -> int:
-    """Run the job from the command line; return the exit code (0 done, 2 bad input)."""
-    parser = argparse.ArgumentParser(description="Compute and stage one day of one cluster.")
-    parser.add_argument("--cluster", required=True)
-    parser.add_argument("--ds", required=True, type=date.fromisoformat)
-    parser.add_argument("--exports", required=True)
-    parser.add_argument("--warehouse", required=True)
-    parser.add_argument("--settings", type=Path)
-    given = parser.parse_args()
-    try:
-        clusters = load_settings(given.settings, GATE_NAMES).clusters if given.settings else {}
-        with logged_to(sys.stdout), heartbeat():
-            spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
-            build(
-                spark,
-                exports=location_of(given.exports),
-                warehouse=Warehouse.at(given.warehouse),
-                settings=clusters.get(given.cluster, ClusterSettings()),
-                cluster=given.cluster,
-                ds=given.ds,
-            )
-    except (InvalidLocationError, ExportError, SettingsError, QueryError) as error:
-        write_result(reason=str(error), is_refusal=True)
-        print(error, file=sys.stderr)  # noqa: T201 - the reason, for the log of the task
-        return 2
-    except Exception as error:
-        write_result(reason=f"{type(error).__name__}: {error}")
-        raise
-    spark.stop()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

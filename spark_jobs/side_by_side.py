@@ -6,25 +6,26 @@ in which order they are gated and published.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rebalance_ledger.exports.manifest import ExportError, export_directory, verify
 from rebalance_ledger.progress import LOGGER
+from rebalance_ledger.warehouse.errors import QueryError
 from spark_jobs.build import build, build_days
 from spark_jobs.staged_day import OtherBaselineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
     from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.layout import Warehouse
-    from spark_jobs.staged_day import StagedDay
+    from spark_jobs.staged_day import StagedDay, StageResult
 
 
 DayKey: TypeAlias = tuple[str, date]
@@ -48,7 +49,7 @@ class SideBySide:
         self._open = ExitStack()
         self._staged: dict[DayKey, StagedDay] = {}
         self._announced: list[DayKey] = []
-        self._settings: ClusterSettings | None = None
+        self._settings: Mapping[str, ClusterSettings] = {}
         # The days of a batch that failed, as long as they are not computed: one of them at least is the cause.
         self._suspects: set[DayKey] = set()
 
@@ -57,47 +58,58 @@ class SideBySide:
         self._staged.clear()
         self._open.close()
 
-    def build(self, day: DayKey, settings: ClusterSettings, ahead: Iterable[DayKey] = ()) -> None:
+    def build(
+        self, day: DayKey, settings: Mapping[str, ClusterSettings], ahead: Iterable[DayKey] = ()
+    ) -> StageResult:
         """Stage a day.
 
         Args:
             day: Cluster and ds.
-            settings: Those of the cluster.
-            ahead: Days that will be asked for next, unless they were announced before; their clusters have the same settings.
+            settings: Those of the cluster, and of the clusters of the days ahead.
+            ahead: Days that will be asked for next, unless they were announced before.
 
         Raises:
             ExportError: The day has no sealed export, or it is not as it was sealed when all of it has been read.
             QueryError: The earlier published day cannot be read.
         """
-        announced = list(ahead)
-        if announced or settings != self._settings:
-            self._announced, self._settings = announced, settings
-        staged = self._staged.pop(day, None) or self._compute_with_others(day, settings)
-        if staged is not None and staged.settings_sha256 == settings.sha256:
+        cluster, ds = day
+        announced, own = list(ahead), settings[cluster]
+        if announced or own != self._settings.get(cluster):
+            self._announced, self._settings = announced, dict(settings)
+        staged = self._staged.pop(day, None) or self._compute_with_others(day)
+        if staged is not None and staged.settings_sha256 == own.sha256:
             try:
-                staged.finish()
+                return staged.finish()
             except OtherBaselineError:
                 LOGGER.info("The day before was published otherwise than it was staged: computed again")
             except ExportError as error:
                 LOGGER.info("%s: computed again", error)
-            else:
-                return
-        cluster, ds = day
-        build(
+        return build(
             self._spark,
             exports=self._exports,
             warehouse=self._warehouse,
-            settings=settings,
+            settings=own,
             cluster=cluster,
             ds=ds,
         )
 
-    def _compute_with_others(self, day: DayKey, settings: ClusterSettings) -> StagedDay | None:
+    def finish_waiting(self) -> Iterator[DayKey]:
+        """Make the stages of days whole that were computed beside others and that nobody has asked for; yield these days.
+
+        A day that is compared with another day in the end, or whose export is another now, is left to the one who asks for it.
+        """
+        while self._staged:
+            day, staged = self._staged.popitem()
+            with suppress(OtherBaselineError, ExportError, QueryError):
+                staged.finish()
+                yield day
+
+    def _compute_with_others(self, day: DayKey) -> StagedDay | None:
         """Compute a day and as many of the announced ones as can be; None if it cannot be computed with any of them."""
         self._announced = [other for other in self._announced if other != day]
         while True:
             most_days = len(self._suspects) // 2 if day in self._suspects else _MOST_DAYS
-            days = [day, *islice(self._usable(), max(0, most_days - 1))]
+            days = [day, *islice(self._usable(day), max(0, most_days - 1))]
             if len(days) == 1:
                 self._suspects.discard(day)
                 return None
@@ -107,7 +119,7 @@ class SideBySide:
                         self._spark,
                         exports=self._exports,
                         warehouse=self._warehouse,
-                        settings=settings,
+                        settings={cluster: self._settings[cluster] for cluster, _ in days},
                         days=days,
                     )
                 )
@@ -120,9 +132,12 @@ class SideBySide:
             self._staged |= staged
             return self._staged.pop(day)
 
-    def _usable(self) -> Iterator[DayKey]:
-        """Yield the announced days with a whole export: a bad one must fail its own day alone."""
+    def _usable(self, day: DayKey) -> Iterator[DayKey]:
+        """Yield the announced days that a day can be computed with, with a whole export: a bad one must fail its own day alone."""
+        hypothetical = self._settings[day[0]].hypothetical
         for cluster, ds in self._announced:
+            if self._settings[cluster].hypothetical != hypothetical:
+                continue
             try:
                 verify(export_directory(self._exports, cluster, ds), cluster=cluster, ds=ds)
             except ExportError:

@@ -7,10 +7,9 @@ when the warehouse shows that day with the rows that it was compared with: the g
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_ledger.exports.manifest import check_unchanged
-from rebalance_ledger.result_file import write_result
 from rebalance_ledger.tables import QUARANTINED_GROUP
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
 from rebalance_ledger.warehouse.content import DayRows
@@ -19,7 +18,10 @@ from rebalance_ledger.warehouse.inventory import inventory_of_stage
 from rebalance_ledger.warehouse.staging import finish
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rebalance_ledger.exports.catalog import EarlierExport
+    from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.warehouse.baseline import EarlierDay
     from rebalance_ledger.warehouse.inventory import StagedTable
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
@@ -31,6 +33,47 @@ _NO_ROWS = "0"
 
 class OtherBaselineError(Exception):
     """The newest earlier published day is not what the day was compared with; compute it again."""
+
+
+class StageResult(NamedTuple):
+    """What a build says of a stage that is whole.
+
+    Attributes:
+        run_id: See `RunIdentity`.
+        row_counts: Qualified name of a table -> its rows.
+    """
+
+    run_id: str
+    row_counts: dict[str, int]
+
+    @classmethod
+    def of(cls, run_id: str, inventory: Iterable[StagedTable]) -> StageResult:
+        """Return the result of a stage with these tables."""
+        return cls(run_id, {table.name: table.row_count for table in inventory})
+
+
+def identity_of(
+    manifest: Manifest,
+    settings_sha256: str,
+    looked_at: Iterable[EarlierExport] | None,
+    baseline: EarlierDay | None,
+) -> RunIdentity:
+    """Return what a day is computed from by this code.
+
+    Args:
+        manifest: Manifest of the day's export.
+        settings_sha256: SHA-256 of the cluster's settings.
+        looked_at: Earlier exports in which offset files are looked for; None for a day without offset files.
+        baseline: The published day that it is compared with; None if there is none.
+    """
+    return RunIdentity(
+        manifest.sha256,
+        settings_sha256,
+        code_version(),
+        None if looked_at is None else tuple(export.reference for export in looked_at),
+        baseline.ds if baseline else None,
+        baseline.content if baseline else (),
+    )
 
 
 class StagedDay:
@@ -68,7 +111,7 @@ class StagedDay:
         """The files of the stage."""
         return inventory_of_stage(self.stage, DayRows(*self.export.key))
 
-    def finish(self) -> RunIdentity:
+    def finish(self) -> StageResult:
         """Make the stage whole, and the day's newest.
 
         Raises:
@@ -80,20 +123,11 @@ class StagedDay:
         # If the export changed while it was read, the staged data is invalid.
         check_unchanged(self.export.directory, self.export.manifest)
         baseline = self._published_baseline()
-        identity = RunIdentity(
-            self.export.manifest.sha256,
-            self.settings_sha256,
-            code_version(),
-            None if self._looked_at is None else tuple(export.reference for export in self._looked_at),
-            baseline.ds if baseline else None,
-            baseline.content if baseline else (),
-        )
+        identity = identity_of(self.export.manifest, self.settings_sha256, self._looked_at, baseline)
         if baseline:
             write_baseline(self._warehouse, self.stage, baseline)
         finish(self._warehouse, cluster, ds, self.stage, identity.build, self.inventory)
-        row_counts = {table.name: table.row_count for table in self.inventory}
-        write_result(run_id=identity.run_id, row_counts=row_counts)
-        return identity
+        return StageResult.of(identity.run_id, self.inventory)
 
     @property
     def content(self) -> tuple[str, ...]:

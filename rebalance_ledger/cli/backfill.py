@@ -70,7 +70,7 @@ def run_backfill(
     def days_of_next_clusters(position: int) -> Iterator[Day]:
         """Yield the days that follow those of a cluster, as far as they can be computed with them."""
         for other, of_other in zip(any_days[position + 1 :], settings[position + 1 :], strict=True):
-            if is_reversed or of_other != settings[position]:
+            if is_reversed or of_other.hypothetical != settings[position].hypothetical:
                 return
             yield from days_to_run(other, first, last, is_published_skipped=is_published_skipped)
 

@@ -23,6 +23,7 @@ from rebalance_ledger.operators.ledger import (
     StageRefusedError,
     arguments_for,
     places,
+    settings_now,
 )
 from rebalance_ledger.operators.object_store import object_store_variables
 from rebalance_ledger.result_file import RESULT_FILE_VARIABLE, read_result
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-BUILD_SCRIPT: Final = Path(__file__).resolve().parents[2] / "spark_jobs" / "build.py"
+BUILD_SCRIPT: Final = Path(__file__).resolve().parents[2] / "spark_jobs" / "day_job.py"
 SPARK_SUBMIT: Final = "ledger-spark-submit"
 """`spark-submit` without Airflow's variables: see `rebalance_ledger.child_process`."""
 
@@ -50,7 +51,7 @@ def export_size_bytes(cluster: str, ds: str) -> int:
 
 
 class LedgerBuildOperator(SparkSubmitOperator):
-    """Submit the day's one Spark application, `spark_jobs/build.py`, through the connection `spark_default`.
+    """Submit the day's one Spark application, `spark_jobs/day_job.py`, through the connection `spark_default`.
 
     Args:
         verify_task_id: The task whose XCom says whether the day is published from this export, settings and code already.
@@ -97,6 +98,10 @@ class LedgerBuildOperator(SparkSubmitOperator):
                 f"{self.cluster} {ds} is published from this export, settings and code; trigger a run with `force` to compute it again."
             )
         self.application_args = arguments_for(self.cluster, ds)
+        is_forced = bool(context["params"].get("force"))
+        # A further try computes its own day alone, whatever the first one died of.
+        if settings_now().build.beside_landed and not is_forced and context["ti"].try_number == 1:
+            self.application_args.append("--beside-landed")
         self.env_vars = object_store_variables()
         self.conf = (self.conf or {}) | driver_options(export_size_bytes(self.cluster, ds))
         with tempfile.TemporaryDirectory(prefix="ledger-") as folder:
@@ -117,8 +122,8 @@ def _reason_of(error: AirflowException, result: dict[str, Any]) -> AirflowExcept
     reason = result.get("reason")
     if reason is None:
         return StageCrashedError(
-            f"spark_jobs/build.py ended without a result: {str(error).partition(chr(10))[0]}"
+            f"spark_jobs/day_job.py ended without a result: {str(error).partition(chr(10))[0]}"
         )
     if result.get("is_refusal"):
         return StageRefusedError(reason, BAD_INPUT)
-    return StageCrashedError(f"spark_jobs/build.py crashed: {reason}")
+    return StageCrashedError(f"spark_jobs/day_job.py crashed: {reason}")

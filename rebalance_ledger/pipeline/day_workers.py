@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rebalance_ledger.driver_options import driver_options
+from rebalance_ledger.driver_options import SIDE_BY_SIDE_BYTES, driver_options
 from rebalance_ledger.pipeline.processes import end_in_order
 
 if TYPE_CHECKING:
@@ -38,9 +38,6 @@ DAY_LIMIT: Final = 60
 
 BYTE_LIMIT: Final = 1_000_000_000
 """Bytes of export that one worker reads, at least one day's: a large day leaves a JVM that is as large as its heap allows."""
-
-SIDE_BY_SIDE_BYTES: Final = 80_000_000
-"""Bytes of export of the days that are computed side by side: more than that cost their rows, and not their plans."""
 
 CRASHED: Final = 1
 _BAD_INPUT: Final = 2

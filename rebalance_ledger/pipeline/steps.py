@@ -138,9 +138,8 @@ def spark_application(
         with closing(SideBySide(spark, any_day.exports, any_day.warehouse)) as days:
 
             def build_one(day: Day, ahead: Sequence[Day]) -> None:
-                settings = day.settings
-                alike = [(each.cluster, each.ds) for each in ahead if each.settings == settings]
-                days.build((day.cluster, day.ds), settings, alike)
+                settings = {each.cluster: each.settings for each in (day, *ahead)}
+                days.build((day.cluster, day.ds), settings, [(each.cluster, each.ds) for each in ahead])
 
             yield build_one
     finally:

@@ -412,13 +412,26 @@ class MaintenanceSettings(Strict):
     verified_day_count: int = Field(default=3, ge=0)
 
 
+class BuildSettings(Strict):
+    """How the daily run computes days.
+
+    Attributes:
+        beside_landed: whether a Spark application also computes the same day of other clusters whose exports have landed. A small day costs
+            seconds beside another one and most of a minute by itself. Switch it off where many builds run at the same time.
+    """
+
+    beside_landed: bool = True
+
+
 class LedgerSettings(Strict):
     """The whole file.
 
     Attributes:
         clusters: name -> settings of each cluster that the daily run covers.
+        build: how the daily run computes days.
         maintenance: retention periods for unreferenced files of the warehouse.
     """
 
     clusters: dict[str, ClusterSettings] = Field(default_factory=dict)
+    build: BuildSettings = Field(default_factory=BuildSettings)
     maintenance: MaintenanceSettings = Field(default_factory=MaintenanceSettings)

@@ -190,13 +190,15 @@ def read_build(stage: StagingArea) -> Build:
         )
 
 
-def check_inventory(stage: StagingArea) -> None:
-    """Compare the files of a whole stage with those that the build recorded.
+def check_inventory(stage: StagingArea) -> tuple[StagedTable, ...]:
+    """Compare the files of a whole stage with those that the build recorded, and return these.
 
     Raises:
         StagingError: they are not the same.
     """
-    refuse_changed(stage, _read_inventory(stage))
+    inventory = _read_inventory(stage)
+    refuse_changed(stage, inventory)
+    return inventory
 
 
 def _read_inventory(stage: StagingArea) -> tuple[StagedTable, ...]:
@@ -273,6 +275,11 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
     return JudgedStage(stage, read_build(stage), verdict, results, quarantined, inventory)
 
 
+def is_being_computed(warehouse: Warehouse, cluster: str, ds: date) -> bool:
+    """Return whether a process on this machine computes the day now; False where the warehouse is in an object store."""
+    return _is_being_computed(warehouse.attempts(cluster, ds))
+
+
 def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
     """Remove the day's whole stages but the newest and the judged one; what is still being computed stays."""
     place = warehouse.attempts(cluster, ds)
@@ -293,9 +300,9 @@ def remove_attempts_of_day(place: str) -> bool:
 
     On an object store this is undecidable: call it there only for days without recent writes.
     """
-    file_system, path = file_system_of(place)
-    if not is_object_store(place) and any(_is_alive(Path(place, name, "lock")) for name in _attempts(place)):
+    if _is_being_computed(place):
         return False
+    file_system, path = file_system_of(place)
     file_system.delete_dir(path)
     return True
 
@@ -313,6 +320,12 @@ def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> S
             raise RecordError("'attempt' is not the name of a folder beside it")
     stage = warehouse.stage(cluster, ds, attempt_name)
     return stage if exists(stage.build) else None
+
+
+def _is_being_computed(place: str) -> bool:
+    return not is_object_store(place) and any(
+        _is_alive(Path(place, name, "lock")) for name in _attempts(place)
+    )
 
 
 def _attempts(place: str) -> list[str]:

@@ -205,7 +205,7 @@ def allocate_batch(configured: StrategySettings, subscriptions: pa.StructArray) 
 
     Args:
         configured: what the settings say.
-        subscriptions: R structs of consumer_group, topic; group_state and (it may be absent) division_reason, see
+        subscriptions: R structs of cluster, consumer_group, topic; group_state and (it may be absent) division_reason, see
             `subscriptions.subscriptions`; broker_names
             and queue_counts, lists beside each other, in any order; member_ids, strategies, languages, versions,
             has_answered and is_subscribed, lists beside each other, in any order, an id once for each connection; null

@@ -235,7 +235,7 @@ def _member_settings(
 ) -> IntArray:
     """int64[M]: for each member slot as given the position in `StrategySettings.member_settings`, -1 for the group's."""
     result = np.full(int(member_offsets[-1]), -1, dtype=np.int64)
-    settings_codes = configured.codes_of(subscriptions.field("consumer_group"))
+    settings_codes = configured.codes_of(subscriptions)
     _, members = _flat(subscriptions.field("member_ids"))
     for row in np.flatnonzero(np.isin(settings_codes, list(configured.member_codes))).tolist():
         start, stop = member_offsets[row : row + 2].tolist()
@@ -254,7 +254,7 @@ def _profiles(
     """Return the distinct profiles, and each row's (int64[R])."""
     state_codes, state_names = _codes(subscriptions.field("group_state"))
     reason_codes, reason_names = _codes(_division_reasons(subscriptions))
-    settings_codes = configured.codes_of(subscriptions.field("consumer_group"))
+    settings_codes = configured.codes_of(subscriptions)
     sets = _variant_sets(member_offsets, variant_codes)
     keys = np.column_stack([state_codes, settings_codes, reason_codes, *sets])
     distinct, first, codes = np.unique(keys, axis=0, return_index=True, return_inverse=True)

@@ -55,32 +55,43 @@ HYPOTHETICAL: Final[tuple[SlotStrategy, ...]] = (
 """The strategies that are computed for every group whatever the settings say, with RocketMQ's default parameters."""
 
 _NEWEST_JAVA: Final = Variant(language=DEFAULT_LANGUAGE, version=DEFAULT_VERSION)
+_SEPARATOR: Final = "\0"
+"""Between the names of a cluster and of a group: a cluster is a folder, whose name cannot have it."""
+
 _TAKES_PARAMETERS: Final = frozenset({"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"})
 
 
 @dataclass(frozen=True, slots=True)
 class StrategySettings:
-    """The settings of a cluster, as every batch needs them.
+    """The settings of clusters, as every batch needs them.
 
     Attributes:
         settings: the different things that are said of groups.
-        group_codes: group -> position in `settings`.
+        group_codes: cluster and group -> position in `settings`.
         member_settings: what is said of members that were configured differently from their group.
         member_codes: position in `settings` -> client id -> position in `member_settings`; only groups with such members.
         hypothetical: RocketMQ's name -> the strategy as it is computed for every group.
     """
 
     settings: tuple[GroupSettings, ...]
-    group_codes: Mapping[str, int]
+    group_codes: Mapping[tuple[str, str], int]
     member_settings: tuple[GroupSettings, ...]
     member_codes: Mapping[int, Mapping[str, int]]
     hypothetical: Mapping[str, Strategy]
 
     @classmethod
-    def of(cls, cluster: ClusterSettings) -> StrategySettings:
-        """Once for a job: what is built here travels to the workers."""
+    def of(cls, clusters: Mapping[str, ClusterSettings]) -> StrategySettings:
+        """Once for a job: what is built here travels to the workers.
+
+        Args:
+            clusters: Name of a cluster -> its settings. All have the same hypothetical strategies.
+        """
         settings = _Distinct()
-        group_codes = {group: settings.code_of(of_group) for group, of_group in cluster.groups.items()}
+        group_codes = {
+            (name, group): settings.code_of(of_group)
+            for name, cluster in clusters.items()
+            for group, of_group in cluster.groups.items()
+        }
         members = _Distinct()
         member_codes = {
             code: {client_id: members.code_of(of_member) for client_id, of_member in by_member.items()}
@@ -88,22 +99,33 @@ class StrategySettings:
             if (by_member := settings_by_member(of_group))
         }
         hypothetical: dict[str, Strategy] = {strategy.name: strategy for strategy in HYPOTHETICAL}
-        for of_cluster in cluster.hypothetical:
+        for of_cluster in next(iter(clusters.values())).hypothetical:
             rule = rule_of(_NEWEST_JAVA, of_cluster.strategy, of_cluster)
             if isinstance(rule, Strategy):
                 hypothetical[of_cluster.strategy] = rule
         return cls(tuple(settings.values), group_codes, tuple(members.values), member_codes, hypothetical)
 
-    def codes_of(self, groups: pa.Array) -> IntArray:
-        """int64[R]: the position in `settings` of each group's, -1 where nothing is said of it."""
-        names = pa.array(list(self.group_codes), pa.string())
+    def codes_of(self, subscriptions: pa.StructArray) -> IntArray:
+        """int64[R]: the position in `settings` of each row's group, -1 where nothing is said of it.
+
+        Args:
+            subscriptions: R structs with cluster and consumer_group.
+        """
+        keys = pa.array([_key(*names) for names in self.group_codes], pa.string())
         codes = np.array([*self.group_codes.values(), -1], dtype=np.int64)
-        result: IntArray = codes[pc.fill_null(pc.index_in(groups, names), -1).to_numpy(zero_copy_only=False)]
+        of_rows = pc.binary_join_element_wise(
+            subscriptions.field("cluster"), subscriptions.field("consumer_group"), _SEPARATOR
+        )
+        result: IntArray = codes[pc.fill_null(pc.index_in(of_rows, keys), -1).to_numpy(zero_copy_only=False)]
         return result
 
     def of_member(self, variant: Variant, of_group: GroupSettings | None) -> GroupSettings | None:
         """Return the settings that count for a member of a group."""
         return of_group if variant.member_settings < 0 else self.member_settings[variant.member_settings]
+
+
+def _key(cluster: str, group: str) -> str:
+    return f"{cluster}{_SEPARATOR}{group}"
 
 
 class _Distinct:

@@ -71,7 +71,7 @@ def ownership_drift(
     silver: Mapping[str, DataFrame],
     subscriptions: DataFrame,
     gold: Mapping[str, DataFrame],
-    settings: ClusterSettings | None = None,
+    settings: Mapping[str, ClusterSettings],
 ) -> DataFrame:
     """Return `DAY` and the table's own columns.
 
@@ -79,7 +79,7 @@ def ownership_drift(
         silver: the silver tables by name.
         subscriptions: see `subscriptions.subscriptions`.
         gold: `queue_assignment`, `queue_sharing` and `route_divergence`.
-        settings: those of the batch, for the groups of which single members have other parameters.
+        settings: those of each cluster, for the groups of which single members have other parameters.
     """
     holders = held(silver)
     queues = (
@@ -113,11 +113,8 @@ def ownership_drift(
     judged = judged.join(shared, list(_QUEUE), "left")
     for columns in (_seen(), _compared(), {"state": _state()}, {"state": _state_with_hidden_readers()}):
         judged = judged.withColumns(columns)
-    by_group = {} if settings is None else settings.groups
-    groups = [group for group, of_group in by_group.items() if settings_by_member(of_group)]
-    has_member_parameters = F.col("consumer_group").isin(*groups)
     is_wrong = F.col("state").isin("unowned", "multiple_owners", "unexpected_owner")
-    judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause(has_member_parameters)))
+    judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause(_has_member_parameters(settings))))
     is_deviation = F.col("likely_cause").eqNullSafe("parameters_differ")
     return judged.select(
         *_QUEUE,
@@ -149,6 +146,16 @@ def ownership_drift(
         F.when(is_deviation, F.col("deviation.client_id")).alias("deviating_client_id"),
         F.when(is_deviation, F.col("deviation.parameters")).alias("deviating_parameters"),
     )
+
+
+def _has_member_parameters(settings: Mapping[str, ClusterSettings]) -> Column:
+    """Whether the settings give single members of the group other parameters than the group."""
+    is_named = F.lit(col=False)
+    for cluster, of_cluster in settings.items():
+        groups = [group for group, of_group in of_cluster.groups.items() if settings_by_member(of_group)]
+        if groups:
+            is_named |= (F.col("cluster") == F.lit(cluster)) & F.col("consumer_group").isin(*groups)
+    return is_named
 
 
 def _expected(assignments: DataFrame) -> DataFrame:

@@ -20,6 +20,8 @@ from spark_jobs.assignment.strategy_settings import StrategySettings
 from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, DataFrame
 
     from rebalance_ledger.settings import ClusterSettings
@@ -27,12 +29,16 @@ if TYPE_CHECKING:
 _SUBSCRIPTION: Final = (*DAY, "consumer_group", "topic")
 
 
-def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
+def allocated(subscriptions: DataFrame, settings: Mapping[str, ClusterSettings]) -> DataFrame:
     """Return the subscriptions with a readable queue, with `result` (see `allocation.RESULT_TYPE`) beside them.
 
     Only counts and names cross into Python, once each; what comes back are small integers. A group's rows stand together,
     so that what its clients hash to is computed once for all of its topics. No row depends on another, so a batch may hold
     those of several days.
+
+    Args:
+        subscriptions: See `subscriptions.subscriptions`.
+        settings: Those of each cluster.
     """
     configured = StrategySettings.of(settings)
 
@@ -41,6 +47,7 @@ def allocated(subscriptions: DataFrame, settings: ClusterSettings) -> DataFrame:
         return allocate_batch(configured, subscriptions)
 
     request = F.struct(
+        "cluster",
         "consumer_group",
         "topic",
         "group_state",

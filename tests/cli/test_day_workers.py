@@ -16,12 +16,11 @@ import pytest
 
 from rebalance_ledger.cli.day_worker import Text
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
-from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES
+from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES, SIDE_BY_SIDE_BYTES
 from rebalance_ledger.exports.manifest import seal
 from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.day_workers import (
     RECORD_MARK,
-    SIDE_BY_SIDE_BYTES,
     DayWorker,
     WorkerLimits,
 )

@@ -66,6 +66,7 @@ class StandIns:
             program = programs / name
             program.write_text(_STAND_IN.format(name=name))
             program.chmod(0o755)
+        (folder / "ledger.yaml").write_text("clusters: {}\n")
         self.environment = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "CALLS": str(self._calls),

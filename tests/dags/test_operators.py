@@ -64,12 +64,13 @@ NASTY = '--help"; touch /tmp/x; {{ 7 * 7 }} $(id) %s'
 def context(
     logical_date: datetime | None = datetime(2026, 11, 16, tzinfo=UTC),
     partition_key: str | None = None,
+    try_number: int = 1,
     **params: Any,
 ) -> Any:
     return {
         "dag_run": SimpleNamespace(logical_date=logical_date, partition_key=partition_key),
         "params": params,
-        "ti": SimpleNamespace(xcom_pull=lambda **_: None),
+        "ti": SimpleNamespace(xcom_pull=lambda **_: None, try_number=try_number),
     }
 
 
@@ -168,8 +169,27 @@ def test_the_spark_stage_is_submitted_to_the_connections_master(
     build(NASTY).execute(context())
     (call,) = stand_ins.calls
     assert call[:3] == ["spark-submit", "--master", "spark://there:7077"]
-    script = next(place for place, word in enumerate(call) if word.endswith("spark_jobs/build.py"))
+    script = next(place for place, word in enumerate(call) if word.endswith("spark_jobs/day_job.py"))
     assert call[script + 1 : script + 3] == [f"--cluster={NASTY}", "--ds=2026-11-16"]
+
+
+@pytest.mark.parametrize(
+    ("of_run", "settings", "is_beside"),
+    [
+        ({}, "clusters: {}", True),
+        ({"try_number": 2}, "clusters: {}", False),
+        ({"force": True}, "clusters: {}", False),
+        ({}, "build: {beside_landed: false}", False),
+    ],
+    ids=["by default", "a further try", "forced", "switched off"],
+)
+def test_a_build_also_stages_what_has_landed_beside_its_own_day(
+    stand_ins: StandIns, of_run: dict[str, Any], settings: str, *, is_beside: bool
+) -> None:
+    Path(stand_ins.environment["LEDGER_SETTINGS"]).write_text(settings)
+    build("c").execute(context(**of_run))
+    (call,) = stand_ins.calls
+    assert ("--beside-landed" in call) == is_beside
 
 
 @pytest.mark.parametrize(

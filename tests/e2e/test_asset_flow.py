@@ -173,7 +173,7 @@ def test_a_cluster_that_fails_reddens_its_own_day_alone(flow: Flow) -> None:
 def test_a_scheduler_that_is_killed_leaves_no_worker_and_no_build(flow: Flow) -> None:
     server = flow.server.pid
     flow.project.api.trigger(DAY, force=True)
-    wait_until(lambda: None if descendants(server, "spark_jobs/build.py") else "there is no build yet", 300)
+    wait_until(lambda: None if descendants(server, "spark_jobs/day_job.py") else "there is no build yet", 300)
     family = descendants(server)
     # Its children that wait for tasks have its name.
     min(descendants(server, "scheduler"), key=psutil.Process.create_time).kill()

@@ -92,7 +92,9 @@ def test_a_restart_under_load_costs_an_interrupted_build_one_try_and_nothing_els
                 else:
                     tries.append(next_tries(project, interrupted))
                     project.api.give_up(interrupted)
-                    wait_until(lambda: have_ended(descendants(server.pid, "spark_jobs/build.py")), TIMEOUT_S)
+                    wait_until(
+                        lambda: have_ended(descendants(server.pid, "spark_jobs/day_job.py")), TIMEOUT_S
+                    )
                 interrupted = project.api.trigger(DAY, force=True)
                 wait_for_the_computation(server)
         assert len(tries) == RESTART_COUNT
@@ -128,7 +130,7 @@ def wait_for_the_computation(server: subprocess.Popen[str]) -> list[psutil.Proce
     """Everything that the scheduler has started, as soon as the day's Spark application is among it."""
 
     def missing() -> str | None:
-        is_there = descendants(server.pid, "spark_jobs/build.py")
+        is_there = descendants(server.pid, "spark_jobs/day_job.py")
         return None if is_there else "no task has started the Spark application yet"
 
     wait_until(missing, TIMEOUT_S)

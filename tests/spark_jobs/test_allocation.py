@@ -40,6 +40,7 @@ GROUPS: dict[str, dict[str, Any]] = {
         },
     },
 }
+CLUSTER = "shop"
 SETTINGS = ClusterSettings.model_validate({"groups": GROUPS})
 WHAT_IF = ClusterSettings.model_validate({"groups": GROUPS, "hypothetical": list(GROUPS.values())})
 """What is configured for one group is tried on every group."""
@@ -124,6 +125,7 @@ def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]
     texts, numbers = pa.list_(pa.string()), pa.list_(pa.int32())
     batch = pa.StructArray.from_arrays(
         [
+            pa.array([CLUSTER] * len(subs), pa.string()),
             pa.array([sub.group for sub in subs], pa.string()),
             pa.array([sub.topic for sub in subs], pa.string()),
             pa.array([sub.state for sub in subs], pa.string()),
@@ -137,6 +139,7 @@ def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]
             pa.array(of_members(lambda member: member.is_subscribed), pa.list_(pa.bool_())),
         ],
         names=[
+            "cluster",
             "consumer_group",
             "topic",
             "group_state",
@@ -150,7 +153,7 @@ def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]
             "is_subscribed",
         ],
     )
-    results = allocate_batch(StrategySettings.of(configured), batch)
+    results = allocate_batch(StrategySettings.of({CLUSTER: configured}), batch)
     results.validate(full=True)
     return [_by_strategy(sub, row) for sub, row in zip(subs, results.to_pylist(), strict=True)]
 

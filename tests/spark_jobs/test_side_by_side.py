@@ -11,14 +11,17 @@ import pytest
 from rebalance_ledger.exports.manifest import ExportError
 from rebalance_ledger.settings import ClusterSettings, GateSettings
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import newest_stage, read_build
 from spark_jobs import side_by_side
+from spark_jobs.landed_clusters import landed_beside, staged_result
 from spark_jobs.side_by_side import SideBySide
 from tests.support.computed_days import staged_rows
 from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -58,7 +61,7 @@ def test_a_day_is_the_same_beside_others_and_is_computed_again_if_its_baseline_i
     monkeypatch.setattr(
         side_by_side, "build", lambda *given, ds, **named: (alone.append(ds), build(*given, ds=ds, **named))
     )
-    settings = ClusterSettings()
+    settings = {CLUSTER: ClusterSettings(), OTHER: ClusterSettings()}
     with closing(SideBySide(spark, days.exports, days.warehouse)) as builder:
         ahead = [(CLUSTER, TUESDAY), (CLUSTER, THURSDAY), (OTHER, MONDAY)]
         builder.build((CLUSTER, MONDAY), settings, ahead)
@@ -108,7 +111,7 @@ def test_a_day_that_none_can_be_computed_with_costs_the_others_little(
     october = [(CLUSTER, date(2026, 10, day)) for day in range(1, day_count + 1)]
     with closing(SideBySide(spark, days.exports, days.warehouse)) as builder:
         for position, day in enumerate(october):
-            builder.build(day, ClusterSettings(), october[1:] if position == 0 else ())
+            builder.build(day, {CLUSTER: ClusterSettings()}, october[1:] if position == 0 else ())
 
     computed = [day for batch in together if poison not in batch for day in batch]
     assert sorted([*computed, *alone]) == list(range(1, day_count + 1))
@@ -129,9 +132,51 @@ def test_days_of_other_settings_are_not_computed_together(
 
     monkeypatch.setattr(side_by_side, "build_days", without_memory)
     with closing(SideBySide(spark, days.exports, days.warehouse)) as builder:
-        builder.build((CLUSTER, MONDAY), ClusterSettings(), [(CLUSTER, TUESDAY)])
+        builder.build((CLUSTER, MONDAY), {CLUSTER: ClusterSettings()}, [(CLUSTER, TUESDAY)])
         monkeypatch.delattr(side_by_side, "build_days")  # Nobody may ask for it.
         other = ClusterSettings(gate=GateSettings(quarantine_groups=True))
-        builder.build((CLUSTER, TUESDAY), other)
+        builder.build((CLUSTER, TUESDAY), {CLUSTER: other})
 
     assert alone == [MONDAY, TUESDAY]
+
+
+CONFIGURED = ClusterSettings.model_validate(
+    {"groups": {"changing": {"strategy": "CONSISTENT_HASH", "virtual_node_count": 3}}}
+)
+"""The parameters of a strategy that a group's members report: without them its owners are not known."""
+
+
+@pytest.mark.spark
+def test_the_clusters_that_have_landed_are_staged_in_one_application_each_by_its_own_settings(
+    days: ThreeDays, spark: SparkSession, tmp_path: Path
+) -> None:
+    third = "third"
+    sealed(days.exports, cluster=third)
+    day, other = (OTHER, THURSDAY), (third, THURSDAY)
+    settings = {OTHER: ClusterSettings(), third: CONFIGURED, "absent": ClusterSettings()}
+    alone, beside = (Warehouse.at(str(tmp_path / name)) for name in ("alone", "beside"))
+    with closing(SideBySide(spark, days.exports, alone)) as builder:
+        result = builder.build(other, settings)
+    with closing(SideBySide(spark, days.exports, beside)) as builder:
+        assert landed_beside(days.exports, beside, settings, day) == [other]
+        assert staged_result(days.exports, beside, CONFIGURED, other) is None
+        builder.build(day, settings, [other])
+        # Another application need not take it on.
+        assert landed_beside(days.exports, beside, settings, day) == []
+        assert list(builder.finish_waiting()) == [other]
+
+    assert staged_result(days.exports, beside, CONFIGURED, other) == result
+    assert staged_result(days.exports, beside, ClusterSettings(), other) is None
+    assert landed_beside(days.exports, beside, settings, day) == []
+    for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
+        staged = [staged_rows(newest_stage(at, *other), table.name) for at in (alone, beside)]
+        assert sorted(staged[0], key=str) == sorted(staged[1], key=str)
+    has_owner = {
+        cluster: {
+            row["client_id"] is not None
+            for row in staged_rows(newest_stage(beside, cluster, ds), "queue_assignment")
+            if row["is_effective"] and row["consumer_group"] == "changing"
+        }
+        for cluster, ds in (day, other)
+    }
+    assert has_owner == {OTHER: {False}, third: {True}}

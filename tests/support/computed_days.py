@@ -56,7 +56,8 @@ def compute_and_publish(spark: SparkSession, *days: Day) -> None:
         for position, day in enumerate(days, start=1):
             steps.verify(day)
             ahead = [(later.cluster, later.ds) for later in days[position:]]
-            builder.build((day.cluster, day.ds), day.settings, ahead)
+            settings = {each.cluster: each.settings for each in days}
+            builder.build((day.cluster, day.ds), settings, ahead)
             steps.gate(day)
             steps.publish(day)
 

@@ -1,0 +1,82 @@
+"""The program that Airflow submits to Spark for a day of a cluster.
+
+`spark-submit spark_jobs/day_job.py --cluster C --ds D --exports DIR --warehouse DIR [--settings FILE] [--beside-landed]`
+
+With `--beside-landed` it also stages the same day of the other clusters of the settings file whose exports have landed, and a day that another
+application has staged so is not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if __name__ == "__main__":
+    # spark-submit puts this file's folder on the path, not the project's.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from rebalance_ledger.exports.manifest import ExportError
+from rebalance_ledger.gate.policy import GATE_NAMES
+from rebalance_ledger.progress import LOGGER, heartbeat, logged_to
+from rebalance_ledger.result_file import write_result
+from rebalance_ledger.settings import ClusterSettings, SettingsError, load_settings
+from rebalance_ledger.storage.location import InvalidLocationError, location_of
+from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.warehouse.layout import Warehouse
+from spark_jobs.landed_clusters import landed_beside, staged_result
+from spark_jobs.session import spark_session
+from spark_jobs.side_by_side import SideBySide
+
+if TYPE_CHECKING:
+    from spark_jobs.staged_day import StageResult
+
+
+def main() -> int:
+    """Run the job from the command line; return the exit code (0 done, 2 bad input)."""
+    parser = argparse.ArgumentParser(description="Compute and stage one day of one cluster.")
+    parser.add_argument("--cluster", required=True)
+    parser.add_argument("--ds", required=True, type=date.fromisoformat)
+    parser.add_argument("--exports", required=True)
+    parser.add_argument("--warehouse", required=True)
+    parser.add_argument("--settings", type=Path)
+    parser.add_argument("--beside-landed", action="store_true")
+    try:
+        with logged_to(sys.stdout), heartbeat():
+            result = _stage(parser.parse_args())
+    except (InvalidLocationError, ExportError, SettingsError, QueryError) as error:
+        write_result(reason=str(error), is_refusal=True)
+        print(error, file=sys.stderr)  # noqa: T201 - the reason, for the log of the task
+        return 2
+    except Exception as error:
+        write_result(reason=f"{type(error).__name__}: {error}")
+        raise
+    write_result(**result._asdict())
+    return 0
+
+
+def _stage(given: argparse.Namespace) -> StageResult:
+    clusters = load_settings(given.settings, GATE_NAMES).clusters if given.settings else {}
+    settings = {given.cluster: ClusterSettings(), **clusters}
+    exports, warehouse = location_of(given.exports), Warehouse.at(given.warehouse)
+    day = (given.cluster, given.ds)
+    if given.beside_landed:
+        staged = staged_result(exports, warehouse, settings[given.cluster], day)
+        if staged is not None:
+            LOGGER.info("Staged by another application, from the same input")
+            return staged
+    spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
+    with closing(SideBySide(spark, exports, warehouse)) as days:
+        ahead = landed_beside(exports, warehouse, settings, day) if given.beside_landed else []
+        result = days.build(day, settings, ahead)
+        for cluster, ds in days.finish_waiting():
+            LOGGER.info("%s %s is staged as well", cluster, ds)
+    spark.stop()
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())
