@@ -6,7 +6,7 @@ event of the asset `ledger://exports` with the partition key `<cluster>|<ds>` is
 | task | action | on failure |
 |---|---|---|
 | `verify_export` | checks the landed export against its manifest | the export is missing or damaged: upload it again. No task queries a live cluster |
-| `build` | one Spark application: computes and stages silver and gold. Skipped, with what follows, if the day is published from this export, settings and code already | see the log; a crash is retried |
+| `build` | one Spark application: computes and stages silver and gold, also of other clusters whose exports of the day have landed. Skipped, with what follows, if the day is published from this export, settings and code already | see the log; a crash is retried |
 | `gate` | DuckDB measures the staged day and Great Expectations evaluates the numbers; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day stays. After a change of the gate's settings or rules, clear this task alone |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
 | `announce` | emits the event of `ledger://gold` with partition key, run id, verdict and changed tables; skipped if no row changed | clear the task |

@@ -120,7 +120,7 @@ def report_published(day: Day, published: DayOutcome) -> DayOutcome | None:
     text = StringIO()
     try:
         report_day(day, Console(file=text, highlight=False, markup=False))
-    except Exception as error:  # noqa: BLE001  # the other days are run, and this one is told
+    except Exception as error:  # noqa: BLE001  # the other days are run, and this one is reported as failed
         failure = failure_of(error)
         if failure is None:
             traceback.print_exc()
