@@ -7,7 +7,7 @@ old days. Published rows are never removed. The retention periods are in the set
 |---|---|---|
 | `maintain` | lists what would be removed; removes it only with `dry_run: false` | a table could not be written: see the message. Another run continues from there |
 
-It takes the one slot of the pool `ledger_publish`: no day is published meanwhile, and readers are not affected.
+Days are published meanwhile: a publication waits while one table is written, and readers are not affected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ def warehouse_maintenance() -> None:
     MaintainWarehouseOperator(
         task_id="maintain",
         execution_timeout=timedelta(hours=6),
-        pool="ledger_publish",
         doc_md="Runs `ledger maintain`; with `--apply` only if the settings say `dry_run: false`.",
     )
 

@@ -47,13 +47,13 @@ def maintain_warehouse(
         data_docs=timedelta(days=settings.data_docs_retention_days),
     )
     now = datetime.now(UTC)
+    if not is_applied:
+        yield "This is a dry run: nothing is changed. `--apply`, and in Airflow `dry_run: false` in the settings, does it."
     tidied = maintain(warehouse, keep, now=now, is_applied=is_applied)
     for each in tidied:
         yield f"{each.place}: {each.file_count} {_DONE[each.what]}"
     if not tidied:
         yield "There is nothing to do."
-    elif not is_applied:
-        yield "Nothing was changed; say --apply to do it."
     yield from verify_days(
         warehouse.root, sample_of(_days(warehouse), settings.verified_day_count, now.date())
     )

@@ -13,9 +13,9 @@ say so).
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -30,13 +30,19 @@ from rebalance_ledger.warehouse.evolution import NO_HOOKS
 from rebalance_ledger.warehouse.staging import remove_attempts_of_day
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from deltalake import DeltaTable
 
-    from rebalance_ledger.warehouse.commits import EnsureHeld, PublishedTables
+    from rebalance_ledger.tables import Table
+    from rebalance_ledger.warehouse.commits import PublishedTables
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _MANY_FILES: Final = 8
 """A day in fewer files is left as it is."""
+
+_DAYS_PER_LOCK: Final = 20
+"""Days of a table that are merged before other writers have their turn."""
 
 _SMALL_BYTES: Final = 32 * 1024 * 1024
 """Files of this size on average are no longer small."""
@@ -76,6 +82,9 @@ def maintain(
 ) -> list[MaintenanceAction]:
     """Merge small files and remove unreferenced ones.
 
+    Publishers wait for one table at most: other writers are excluded while the files of a table are merged or removed, and not while
+    it is looked at.
+
     Args:
         warehouse: the warehouse.
         keep: how long things are kept.
@@ -89,42 +98,53 @@ def maintain(
         StagingError: another release has written a table; run maintenance with that one.
         WriteError: a file cannot be written or removed; the next run continues from there.
     """
-    with commits.writer_lock(warehouse) as ensure_held:
-        done: list[MaintenanceAction] = []
-        # After this, a table's newest version is the one that readers see: nothing older is in use.
-        tables = commits.prepare_tables(warehouse) if is_applied else commits.PublishedTables(warehouse)
-        done += _compacted(tables, ensure_held, is_applied=is_applied)
-        done += _vacuumed(tables, keep.unreferenced, is_applied=is_applied)
-        if is_applied:
-            ensure_held()
-            tables.record_state()
+    if is_applied:
+        with _writing(warehouse):
+            pass  # What interrupted publications left in the tables is taken back, so that it can go.
+    done: list[MaintenanceAction] = []
+    for table in commits.PUBLISHED_TABLES:
+        done += _compacted(warehouse, table, is_applied=is_applied)
+    for place in (
+        *map(warehouse.published, (*commits.PUBLISHED_TABLES, PUBLICATION)),
+        warehouse.quarantine(GATE_RESULT),
+    ):
+        done += _vacuumed(warehouse, place, keep.unreferenced, is_applied=is_applied)
     done += _old_stages(warehouse, now - keep.stages, is_applied=is_applied)
     done += _old_data_docs(warehouse, now - keep.data_docs, is_applied=is_applied)
     return done
 
 
-def _compacted(
-    tables: PublishedTables, ensure_held: EnsureHeld, *, is_applied: bool
-) -> list[MaintenanceAction]:
-    """Merge the files of days that are in many small ones, and let the publications name the versions that have them."""
-    done: list[MaintenanceAction] = []
-    versions: dict[str, int] = {}
-    for table in commits.PUBLISHED_TABLES:
-        delta = tables.open(table)
-        place = tables.warehouse.published(table)
-        for day, file_count in _scattered_days(delta) if delta else []:
-            done.append(MaintenanceAction("compact", f"{place} {day.cluster} {day.ds}", file_count))
-            if is_applied and delta:
+@contextmanager
+def _writing(warehouse: Warehouse) -> Iterator[PublishedTables]:
+    """Exclude other writers for the block. A table's newest version is the one that readers see; so it is after the block."""
+    with commits.writer_lock(warehouse) as ensure_held:
+        tables = commits.prepare_tables(warehouse)
+        yield tables
+        ensure_held()
+        tables.record_state()
+
+
+def _compacted(warehouse: Warehouse, table: Table, *, is_applied: bool) -> list[MaintenanceAction]:
+    """Merge the files of days that are in many small ones, and let the publications name the version that has them."""
+    place = warehouse.published(table)
+    delta = commits.open_table(place)
+    scattered = _scattered_days(delta) if delta else []
+    for start in range(0, len(scattered) if is_applied else 0, _DAYS_PER_LOCK):
+        with _writing(warehouse) as tables:
+            delta = tables.open(table)
+            if delta is None:
+                break
+            for day, _ in scattered[start : start + _DAYS_PER_LOCK]:
                 delta.optimize.compact(
                     [("cluster", "=", day.cluster), ("ds", "=", day.ds.isoformat())],
                     post_commithook_properties=NO_HOOKS,
                 )
                 delta.update_incremental()
-                versions[table.qualified_name] = delta.version()
-    if versions:
-        ensure_held()
-        let_publications_name(tables, versions)
-    return done
+            let_publications_name(tables, {table.qualified_name: delta.version()})
+    return [
+        MaintenanceAction("compact", f"{place} {day.cluster} {day.ds}", file_count)
+        for day, file_count in scattered
+    ]
 
 
 def _scattered_days(delta: DeltaTable) -> list[tuple[DayRows, int]]:
@@ -157,35 +177,45 @@ def let_publications_name(tables: PublishedTables, versions: dict[str, int]) -> 
         tables.record(day, {name: value for name, value in row.items() if name not in {"cluster", "ds"}})
 
 
-def _vacuumed(tables: PublishedTables, kept: timedelta, *, is_applied: bool) -> list[MaintenanceAction]:
-    """Remove the files that no version within the time kept has, of published tables and of refused verdicts."""
-    published = {table.qualified_name: table for table in (*commits.PUBLISHED_TABLES, PUBLICATION)}
-    refused = tables.warehouse.quarantine(GATE_RESULT)
-    done: list[MaintenanceAction] = []
-    for name in (*published, None):
-        place = tables.warehouse.published(published[name]) if name else refused
-        delta = tables.open(published[name]) if name else commits.open_table(refused)
-        if delta is None:
-            continue
-        unused = partial(
-            delta.vacuum,
-            retention_hours=int(kept / timedelta(hours=1)),
-            enforce_retention_duration=False,  # The settings have a least value of their own.
-            post_commithook_properties=NO_HOOKS,
-            full=True,  # What a killed writer left is in no version at all.
-        )
-        # Delta names what was removed once for as long as its log remembers it.
-        file_system, path = file_system_of(place)
-        entries = file_system.get_file_info([f"{path}/{unquote(name)}" for name in unused(dry_run=True)])
-        file_count = sum(entry.type == pafs.FileType.File for entry in entries)
-        if file_count:
-            done.append(MaintenanceAction("vacuum", place, file_count))
-            if is_applied:
-                unused(dry_run=False)
+def _vacuumed(
+    warehouse: Warehouse, place: str, kept: timedelta, *, is_applied: bool
+) -> list[MaintenanceAction]:
+    """Remove the files that no version of a table within the time kept has."""
+    delta = commits.open_table(place)
+    if delta is None:
+        return []
+    # Delta names what was removed once for as long as its log remembers it.
+    file_system, path = file_system_of(place)
+    entries = file_system.get_file_info(
+        [f"{path}/{unquote(name)}" for name in _vacuum(delta, kept, dry_run=True)]
+    )
+    file_count = sum(entry.type == pafs.FileType.File for entry in entries)
+    if file_count == 0:
+        return []
+    if is_applied:
+        with _writing(warehouse) as tables:
+            names = {warehouse.published(table): table.qualified_name for table in commits.PUBLISHED_TABLES}
+            delta = (
+                tables.publication if place == warehouse.published(PUBLICATION) else commits.open_table(place)
+            )
+            if delta is not None:
+                _vacuum(delta, kept, dry_run=False)
                 delta.update_incremental()  # A vacuum is in the log.
-                if name in tables.versions:
-                    tables.versions[name] = delta.version()
-    return done
+                if names.get(place) in tables.versions:
+                    tables.versions[names[place]] = delta.version()
+    return [MaintenanceAction("vacuum", place, file_count)]
+
+
+def _vacuum(delta: DeltaTable, kept: timedelta, *, dry_run: bool) -> list[str]:
+    """Remove unreferenced files, or only name them."""
+    removed: list[str] = delta.vacuum(
+        retention_hours=int(kept / timedelta(hours=1)),
+        dry_run=dry_run,
+        enforce_retention_duration=False,  # The settings have a least value of their own.
+        post_commithook_properties=NO_HOOKS,
+        full=True,  # What a killed writer left is in no version at all.
+    )
+    return removed
 
 
 def _old_stages(warehouse: Warehouse, before: datetime, *, is_applied: bool) -> list[MaintenanceAction]:

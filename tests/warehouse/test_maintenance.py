@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from rebalance_ledger.tables import BROADCAST_OFFSET, GATE_RESULT, QUEUE_ASSIGNMENT
 from rebalance_ledger.tables.silver.broker import BROKER
-from rebalance_ledger.warehouse import commits
+from rebalance_ledger.warehouse import commits, maintenance
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.maintenance import RetentionPolicy, let_publications_name, maintain
@@ -127,6 +128,33 @@ def test_a_day_in_many_files_becomes_one_and_readers_see_the_same(warehouse: War
     assert len([path for path in DeltaTable(place).file_uris() if "ds=2026-11-17" in path]) == 1
     assert asked(warehouse, "SELECT * FROM queue_assignment ORDER BY ALL") == before
     assert maintain(warehouse, A_MONTH_IS_KEPT, now=NOW, is_applied=True) == []
+
+
+def test_publishers_have_their_turn_while_a_table_is_looked_at(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = Path(warehouse.root, ".publishing")
+    turns: list[str] = []
+
+    def taking_a_turn(name: str) -> None:
+        original = getattr(maintenance, name)
+
+        def look(*given: Any, **named: Any) -> Any:
+            if named.get("dry_run", True):
+                with lock.open("w") as file:
+                    fcntl.flock(
+                        file, fcntl.LOCK_EX | fcntl.LOCK_NB
+                    )  # It raises if maintenance holds the lock.
+                turns.append(name)
+            return original(*given, **named)
+
+        monkeypatch.setattr(maintenance, name, look)
+
+    taking_a_turn("_scattered_days")
+    taking_a_turn("_vacuum")
+
+    assert done(maintain(warehouse, NOTHING_IS_KEPT, now=NOW, is_applied=True), "vacuum") > 0
+    assert turns.count("_scattered_days") == turns.count("_vacuum") - 1 > 1
 
 
 def test_a_day_that_is_being_computed_keeps_its_stage(warehouse: Warehouse) -> None:
