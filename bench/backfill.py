@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from bench.report import Measurement
-from rebalance_ledger.exports.manifest import seal
+from rebalance_ledger.exports.sealing import seal
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
 

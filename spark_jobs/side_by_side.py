@@ -11,7 +11,8 @@ from datetime import date
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from rebalance_ledger.exports.manifest import ExportError, export_directory, verify
+from rebalance_ledger.exports.manifest import ExportError, export_directory
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.progress import LOGGER
 from rebalance_ledger.warehouse.errors import QueryError
 from spark_jobs.build import build, build_days

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from rebalance_ledger.exports.manifest import check_unchanged
+from rebalance_ledger.exports.sealing import check_unchanged
 from rebalance_ledger.tables import QUARANTINED_GROUP
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
 from rebalance_ledger.warehouse.content import DayRows

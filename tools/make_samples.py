@@ -12,7 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from rebalance_ledger.exports.manifest import seal
+from rebalance_ledger.exports.sealing import seal
 
 _ROOT = Path(__file__).resolve().parent.parent
 _NOT_READ = "mqadmin"

@@ -700,7 +700,7 @@ def seal(
     replace: Annotated[bool, typer.Option("--replace", help="Seal a changed directory again.")] = False,
 ) -> None:
     """Write the manifest of a directory of envelopes; refuse malformed files."""
-    from rebalance_ledger.exports.manifest import seal as seal_export
+    from rebalance_ledger.exports.sealing import seal as seal_export
 
     manifest = seal_export(directory, cluster=cluster, ds=ds.date() if ds else None, replace=replace)
     _print_manifest("sealed", directory, manifest)
@@ -711,7 +711,7 @@ def verify_export(
     directory: Annotated[str, typer.Argument(help="One export, <exports>/<cluster>/<ds>.")],
 ) -> None:
     """Check a sealed export against its manifest, byte for byte."""
-    from rebalance_ledger.exports.manifest import verify
+    from rebalance_ledger.exports.sealing import verify
 
     place = location_of(directory)
     _print_manifest("verified", place, verify(place))

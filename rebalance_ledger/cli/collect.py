@@ -31,9 +31,10 @@ from rebalance_ledger.collectors.offset_file_drop import land
 from rebalance_ledger.collectors.tls_causes import tls_cause
 from rebalance_ledger.exports.landing import bears_manifest, bring
 from rebalance_ledger.exports.landing import land as land_in_object_store
-from rebalance_ledger.exports.manifest import MANIFEST_NAME, QUALITIES, ExportError, export_directory, verify
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, QUALITIES, ExportError, export_directory
 from rebalance_ledger.exports.redaction import redact_text
 from rebalance_ledger.exports.retention import outdated_exports, remove_export
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.exports.writer import ExportWriter
 from rebalance_ledger.pipeline.steps import SetUpMissingError
 from rebalance_ledger.settings import CollectSettings, SettingsError, is_host_and_port, load_settings

@@ -21,7 +21,8 @@ from rebalance_ledger.collectors.mqadmin_answers import SUMMED, AnswerReader, Tr
 from rebalance_ledger.collectors.mqadmin_transcript import TextError, lines_of, read_transcript
 from rebalance_ledger.collectors.offset_file_drop import land
 from rebalance_ledger.exports.contract import EnvelopeError
-from rebalance_ledger.exports.manifest import MAX_PROBLEM_COUNT, ExportError, Manifest, export_directory
+from rebalance_ledger.exports.manifest import ExportError, Manifest, export_directory
+from rebalance_ledger.exports.survey import MAX_PROBLEM_COUNT
 from rebalance_ledger.exports.writer import ExportWriter
 from rebalance_ledger.rocketmq.json import RocketMQJsonError, loads
 

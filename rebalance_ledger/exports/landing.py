@@ -9,16 +9,9 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
-from rebalance_ledger.exports.manifest import (
-    MANIFEST_NAME,
-    UNCLEAN_EXPORT,
-    ExportError,
-    export_directory,
-    files_with_secrets,
-    load_manifest,
-    verify,
-)
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, export_directory, load_manifest
 from rebalance_ledger.exports.redaction import POLICY_VERSION
+from rebalance_ledger.exports.sealing import UNCLEAN_EXPORT, files_with_secrets, verify
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.exports.contract import cluster_name_problem
-from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, export_day, seal, verify
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, export_day
 from rebalance_ledger.exports.redacted_files import unclean_files, write_redacted
+from rebalance_ledger.exports.sealing import seal, verify
 from rebalance_ledger.exports.writer import partial_folder, sync, sync_tree
 
 if TYPE_CHECKING:

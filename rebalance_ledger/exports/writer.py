@@ -45,7 +45,6 @@ from rebalance_ledger.exports.manifest import (
     Manifest,
     export_directory,
     load_manifest,
-    seal,
 )
 from rebalance_ledger.exports.redacted_files import EXPORT_FILE_MODE
 from rebalance_ledger.exports.redaction import (
@@ -57,6 +56,7 @@ from rebalance_ledger.exports.redaction import (
     redact_payload,
     redact_text,
 )
+from rebalance_ledger.exports.sealing import seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

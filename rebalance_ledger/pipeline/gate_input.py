@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from expectations.suites import day_over_day
 from rebalance_ledger.exports.catalog import EarlierExport, referenced_exports
-from rebalance_ledger.exports.manifest import check_unchanged, export_directory, load_manifest
+from rebalance_ledger.exports.manifest import export_directory, load_manifest
+from rebalance_ledger.exports.sealing import check_unchanged
 from rebalance_ledger.gate.evaluation import evaluate, one_line
 from rebalance_ledger.gate.policy import Rules
 from rebalance_ledger.gate.quarantine import blocking, groups_at_fault, names

@@ -79,7 +79,7 @@ def verify(day: Day) -> Manifest:
         ExportError: there is none, or it is not what was sealed.
     """
     from rebalance_ledger.exports.manifest import export_directory
-    from rebalance_ledger.exports.manifest import verify as verify_export
+    from rebalance_ledger.exports.sealing import verify as verify_export
 
     return verify_export(export_directory(day.exports, day.cluster, day.ds), cluster=day.cluster, ds=day.ds)
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rebalance_ledger.cli import collect as collecting
 from rebalance_ledger.collectors.errors import AdminClientError
 from rebalance_ledger.exports.contract import KIND_BY_NAME
-from rebalance_ledger.exports.manifest import verify
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.pipeline.outdated import replaced_exports
 from tests.support.command_line import ledger
 from tests.support.simulated_cluster import AdminClients, SimulatedCluster, silence

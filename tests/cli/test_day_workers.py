@@ -17,7 +17,7 @@ import pytest
 from rebalance_ledger.cli.day_worker import Text
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES, SIDE_BY_SIDE_BYTES
-from rebalance_ledger.exports.manifest import seal
+from rebalance_ledger.exports.sealing import seal
 from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.day_workers import (
     RECORD_MARK,

@@ -15,8 +15,9 @@ import pytest
 
 from rebalance_ledger.collectors.offline import Conversion, Sources, convert
 from rebalance_ledger.exports.contract import KIND_BY_NAME, Envelope, SourceError, parse_envelope
-from rebalance_ledger.exports.manifest import ExportError, export_directory, verify
+from rebalance_ledger.exports.manifest import ExportError, export_directory
 from rebalance_ledger.exports.payloads import facts
+from rebalance_ledger.exports.sealing import verify
 from tests.support.offline_captures import (
     DS,
     HOSTILE_ID,

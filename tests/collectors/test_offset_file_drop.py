@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from rebalance_ledger.collectors.offset_file_drop import Landed, land
-from rebalance_ledger.exports.manifest import verify
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.exports.writer import ExportWriter
 
 if TYPE_CHECKING:

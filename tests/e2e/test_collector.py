@@ -29,7 +29,8 @@ from rebalance_ledger.collectors.admin import Answer, Credentials, Question, adm
 from rebalance_ledger.collectors.answered_names import topics_of_list
 from rebalance_ledger.collectors.errors import UnusableConnectionError
 from rebalance_ledger.exports.contract import KIND_BY_NAME, NOT_ASKED
-from rebalance_ledger.exports.manifest import MANIFEST_NAME, verify
+from rebalance_ledger.exports.manifest import MANIFEST_NAME
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.rocketmq.json import loads
 from rebalance_ledger.settings import CollectTls
 from tests.real_cluster import RealCluster

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rebalance_ledger.exports.catalog import earlier_exports, referenced_exports
-from rebalance_ledger.exports.manifest import ExportError, seal
+from rebalance_ledger.exports.manifest import ExportError
+from rebalance_ledger.exports.sealing import seal
 from tests.support.export_builder import ExportBuilder
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rebalance_ledger.exports.contract import EnvelopeError
-from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
+from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.exports.writer import ExportWriter
 
 if TYPE_CHECKING:

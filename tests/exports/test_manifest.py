@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.exports import manifest as manifest_module
+from rebalance_ledger.exports import survey as survey_module
 from rebalance_ledger.exports.contract import KIND_BY_NAME
 from rebalance_ledger.exports.manifest import (
     ATTACHMENT,
     MANIFEST_NAME,
-    MAX_PROBLEM_COUNT,
     ExportError,
-    check_unchanged,
     export_directory,
     load_manifest,
-    seal,
-    verify,
 )
+from rebalance_ledger.exports.sealing import check_unchanged, seal, verify
+from rebalance_ledger.exports.survey import MAX_PROBLEM_COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -246,7 +244,7 @@ class TestRefusals:
         ]
 
     def test_a_line_that_is_too_long(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(manifest_module, "MAX_LINE_BYTES", 1000)
+        monkeypatch.setattr(survey_module, "MAX_LINE_BYTES", 1000)
         append(directory, envelope("nameserver_route", payload="x" * 2000))
         assert refused_unsealed(directory) == [
             "nameserver_routes.jsonl line 3: longer than 1000 bytes; no source answers that much"
@@ -371,7 +369,7 @@ class TestKilled:
 
     def test_a_process_that_dies_while_writing_leaves_no_manifest(self, directory: Path) -> None:
         program = (
-            "import os, sys; from pathlib import Path; from rebalance_ledger.exports.manifest import seal\n"
+            "import os, sys; from pathlib import Path; from rebalance_ledger.exports.sealing import seal\n"
             "os.fsync = lambda descriptor: os._exit(9)\n"
             "seal(Path(sys.argv[1]))"
         )

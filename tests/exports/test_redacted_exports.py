@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from rebalance_ledger.cli.app import app
 from rebalance_ledger.exports.landing import land
-from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, load_manifest, seal, verify
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, load_manifest
 from rebalance_ledger.exports.redact_sealed import redact_sealed
 from rebalance_ledger.exports.redaction import POLICY_VERSION, REDACTED
+from rebalance_ledger.exports.sealing import seal, verify
 from rebalance_ledger.exports.writer import partial_folder
 from rebalance_ledger.storage.location import ObjectPath
 

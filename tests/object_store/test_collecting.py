@@ -13,7 +13,8 @@ import pytest
 
 from rebalance_ledger.cli import collect as collecting
 from rebalance_ledger.exports.landing import land
-from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory, verify
+from rebalance_ledger.exports.manifest import MANIFEST_NAME, export_directory
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.storage.location import ObjectPath
 from tests.support.command_line import ledger
 from tests.support.simulated_cluster import AdminClients, silence

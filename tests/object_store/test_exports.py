@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rebalance_ledger.exports.landing import land
-from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest, verify
+from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.storage.location import ObjectPath
 from tests.object_store.conftest import SAMPLE, Ledger
 

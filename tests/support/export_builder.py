@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rebalance_ledger.exports.contract import KIND_BY_NAME
-from rebalance_ledger.exports.manifest import export_directory, seal
+from rebalance_ledger.exports.manifest import export_directory
+from rebalance_ledger.exports.sealing import seal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

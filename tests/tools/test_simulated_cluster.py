@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.exports.manifest import verify
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.settings import load_settings
 from tools.simulated_cluster import Layout, Size, generate
 from tools.simulated_cluster.layout import BROADCASTING

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import DeltaTable
 
-from rebalance_ledger.exports.manifest import verify
+from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.tables import ALL_TABLES, FINDING, QUEUE_ASSIGNMENT, Column, Table
 from rebalance_ledger.warehouse import commits
