@@ -51,13 +51,14 @@ def failure_of(error: Exception) -> Failure | None:
     if isinstance(error, RefusedError):
         return Failure(REFUSED, str(error))
     # Few commands fail, and pydantic and smtplib, which these modules use, take time to import.
+    from rebalance_ledger.exports.check_processes import CheckEndedError  # noqa: PLC0415
     from rebalance_ledger.exports.manifest import ExportError  # noqa: PLC0415
     from rebalance_ledger.notification.destination import NotificationError  # noqa: PLC0415
     from rebalance_ledger.settings import SettingsError  # noqa: PLC0415
 
     if isinstance(error, (*_BAD_INPUTS, ExportError, SettingsError)):
         return Failure(BAD_INPUT, str(error))
-    if isinstance(error, (*_OUTSIDE, NotificationError)):
+    if isinstance(error, (*_OUTSIDE, CheckEndedError, NotificationError)):
         return Failure(CRASHED, str(error))
     if isinstance(error, OSError):
         # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.

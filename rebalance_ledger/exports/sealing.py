@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.exports.export_files import open_regular, printable, reason_of
+from rebalance_ledger.exports.file_facts import Expected
 from rebalance_ledger.exports.manifest import (
     MANIFEST_NAME,
     MAX_MANIFEST_BYTES,
@@ -24,9 +25,10 @@ from rebalance_ledger.exports.manifest import (
     load_manifest,
     problems_of_day,
 )
+from rebalance_ledger.exports.read_ahead import ATTEMPTS
 from rebalance_ledger.exports.redacted_files import EXPORT_FILE_MODE, unclean_files, write_redacted
 from rebalance_ledger.exports.redaction import POLICY_VERSION
-from rebalance_ledger.exports.survey import ATTEMPTS, MAX_PROBLEM_COUNT, TEMPORARY_PREFIX, Survey
+from rebalance_ledger.exports.survey import MAX_PROBLEM_COUNT, TEMPORARY_PREFIX, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -35,6 +37,16 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.exports.manifest import Manifest, ManifestFile
     from rebalance_ledger.storage.location import Location
+
+LARGE_EXPORT_BYTES: Final = 64 * 1024 * 1024
+"""Size from which an export is checked by more processes than this one."""
+
+CHUNK_BYTES: Final = 8 * 1024 * 1024
+"""Size of the lines that are one task; a longer line is checked by the process that reads."""
+
+_MAX_PROCESS_COUNT: Final = 8
+_BYTES_OF_OPENING: Final = 10_000
+"""Opening a file takes about as long as checking so many bytes."""
 
 
 def seal(
@@ -112,7 +124,7 @@ def _read_unsealed(directory: Path, cluster: str | None, ds: date | None) -> Sur
     Raises:
         ExportError: The directory is malformed.
     """
-    survey = Survey(directory, cluster=cluster, ds=ds)
+    survey = Survey(directory, Expected(cluster, ds))
     survey.check_day_of_name(directory.resolve().name)
     if not survey.problems:
         survey.read()
@@ -159,26 +171,58 @@ def _unseal(directory: Path, summary: str, *, replace: bool) -> str:
     return sha256
 
 
-def verify(directory: Location, *, cluster: str | None = None, ds: date | None = None) -> Manifest:
+def verify(
+    directory: Location,
+    *,
+    cluster: str | None = None,
+    ds: date | None = None,
+    process_count: int | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+) -> Manifest:
     """Read a sealed directory and compare its content with the manifest.
+
+    The number of processes does not change what is found.
 
     Args:
         directory: The directory.
         cluster: Expected cluster, if any.
         ds: Expected UTC day, if any.
+        process_count: Number of processes that check lines beside this one, which then reads and hashes; 0 to check them
+            here. By default that depends on the size of the export and the cores that this process may use.
+        chunk_bytes: Size of the lines that are given to a process at once.
 
     Raises:
+        CheckEndedError: A process that checks lines has ended.
         ExportError: The manifest is missing or malformed, or the directory differs from the manifest or from the
             expected cluster and day.
     """
     manifest = load_manifest(directory)
-    survey = Survey(directory, cluster=manifest.cluster, ds=manifest.ds)
-    survey.read()
+    survey = Survey(directory, Expected(manifest.cluster, manifest.ds))
+    if process_count is None:
+        process_count = _process_count(manifest)
+    if process_count:
+        # Small exports are checked in less time than the import takes.
+        from rebalance_ledger.exports.check_processes import CheckProcesses  # noqa: PLC0415
+
+        with CheckProcesses(
+            directory, survey.expected, process_count=process_count, chunk_bytes=chunk_bytes
+        ) as processes:
+            survey.read(processes)
+    else:
+        survey.read()
     problems = _differences(manifest, survey)
     problems[:0] = problems_of_day(manifest, cluster, ds)
     if problems:
         raise ExportError(f"{directory} is not a valid export", problems[:MAX_PROBLEM_COUNT])
     return manifest
+
+
+def _process_count(manifest: Manifest) -> int:
+    """Return the number of processes that are worth their start for an export of this size."""
+    file_count = sum(not file.holds_envelopes for file in manifest.files)
+    size_bytes = sum(file.size_bytes for file in manifest.files) + file_count * _BYTES_OF_OPENING
+    core_count = min(len(os.sched_getaffinity(0)), _MAX_PROCESS_COUNT)
+    return core_count if core_count > 1 and size_bytes >= LARGE_EXPORT_BYTES else 0
 
 
 def check_unchanged(directory: Location, manifest: Manifest) -> None:

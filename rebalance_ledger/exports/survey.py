@@ -1,33 +1,28 @@
 """One reading of a whole directory of envelopes: every file, its hash and its lines.
 
-What belongs here: walking, reading and hashing such a directory, and what is wrong with it. What does not: the format of a
-single line (`contract`), and comparing the directory with its manifest (`sealing`).
+What belongs here: walking such a directory, and what follows from its lines and files together. What does not: a single line
+or file (`file_facts`), reading ahead (`read_ahead`), and comparing the directory with its manifest (`sealing`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
-import re
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.exports.contract import (
     CONTRACT_VERSION,
     KIND_BY_FILE_NAME,
-    KIND_BY_NAME,
     KINDS,
-    MAX_LINE_BYTES,
     Content,
-    Envelope,
-    EnvelopeError,
-    IndexedFile,
-    Kind,
     cluster_name_problem,
-    parse_envelope,
 )
 from rebalance_ledger.exports.export_files import open_regular, printable, reason_of
+from rebalance_ledger.exports.file_facts import bounded_lines, check_line, file_facts
 from rebalance_ledger.exports.manifest import (
     ATTACHMENT,
     MANIFEST_NAME,
@@ -38,15 +33,28 @@ from rebalance_ledger.exports.manifest import (
     attempt_of,
     encode_manifest,
     export_day,
-    instant_text,
+)
+from rebalance_ledger.exports.read_ahead import (
+    ATTEMPTS,
+    Chunk,
+    End,
+    LinesOfFile,
+    LongLine,
+    OtherFiles,
+    Rest,
+    pieces,
 )
 from rebalance_ledger.exports.redacted_files import MARKER
 from rebalance_ledger.storage.location import Location, ObjectPath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import date, datetime
-    from io import BufferedReader
+    from datetime import datetime
+    from io import BufferedIOBase
+
+    from rebalance_ledger.exports.check_processes import CheckProcesses
+    from rebalance_ledger.exports.contract import Envelope, IndexedFile, Kind
+    from rebalance_ledger.exports.file_facts import Expected, FileFacts, LineFacts
+    from rebalance_ledger.exports.read_ahead import Piece
 
 MAX_PROBLEM_COUNT: Final = 20
 """Number of problems after which the check of a directory stops."""
@@ -54,13 +62,9 @@ MAX_PROBLEM_COUNT: Final = 20
 TEMPORARY_PREFIX: Final = ".manifest.json."
 """Start of the names of partial manifests of interrupted seals; they are not part of an export."""
 
-ATTEMPTS: Final = KIND_BY_NAME["capture_attempt"]
-"""The kind of the attempts at a capture, which the manifest repeats."""
-
 _MAX_PROBLEM_COUNT_OF_FILE: Final = 5
-_START_BYTES: Final = 4096
-_PIECE_BYTES: Final = 1 << 20
-_KIND_FIELD: Final = re.compile(rb'\s*\{[^\n]*?"kind"\s*:\s*"([a-z_]+)"')
+_PIECES_OF_PROCESS: Final = 4
+"""So many pieces for each process are read ahead of the one that is taken."""
 
 
 @dataclass(slots=True)
@@ -78,8 +82,7 @@ class Survey:
 
     Attributes:
         directory: The directory.
-        cluster: Required cluster of all lines; by default that of the first line.
-        ds: Required day of all captures; None if it is unknown, which is a problem.
+        expected: What each line must be; the first line decides a cluster that is None, and a day that is None is a problem.
         problems: (path, sentence) pairs.
         paths: Every regular file except the manifest, sorted.
         files: Files that were read completely, by path.
@@ -89,8 +92,7 @@ class Survey:
     """
 
     directory: Location
-    cluster: str | None
-    ds: date | None
+    expected: Expected
     problems: list[tuple[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     files: dict[str, ManifestFile] = field(default_factory=dict)
@@ -100,41 +102,85 @@ class Survey:
     _first_captured_at: datetime | None = None
     _last_captured_at: datetime | None = None
     _indexed: dict[str, _Indexed] = field(default_factory=dict)
-    _cluster_origin: str = "this export is of"
 
     def check_day_of_name(self, name: str) -> None:
         """Check the directory's name against the day, or take the day from it; check the cluster's name."""
         day_of_name = export_day(name)
-        if self.ds is None:
-            self.ds = day_of_name
+        if self.expected.ds is None:
+            self.expected.ds = day_of_name
             if day_of_name is None:
                 self._problem(
                     name,
                     "is not a day such as 2026-11-16; rename the directory, or give the captures' UTC day",
                 )
-        elif day_of_name is not None and day_of_name != self.ds:
+        elif day_of_name is not None and day_of_name != self.expected.ds:
             self._problem(
-                name, f"is the directory's name, but the day given is {self.ds}; one of them is wrong"
+                name,
+                f"is the directory's name, but the day given is {self.expected.ds}; one of them is wrong",
             )
-        if self.cluster is not None:
-            problem = cluster_name_problem(self.cluster)
+        if self.expected.cluster is not None:
+            problem = cluster_name_problem(self.expected.cluster)
             if problem is not None:
                 self._problem(name, f"cannot be sealed for this cluster: its name {problem}")
 
-    def read(self) -> None:
-        """Read all files; stop after too many problems."""
+    def read(self, processes: CheckProcesses | None = None) -> None:
+        """Read all files; stop after too many problems.
+
+        Args:
+            processes: Processes that check what this one reads; None to check everything here. Both find the same.
+
+        Raises:
+            CheckEndedError: One of the processes has ended.
+        """
         try:
             self._walk()
-            # Indexes must be read before the indexed files.
-            for path in self.paths:
-                if path in KIND_BY_FILE_NAME:
-                    self._read_envelopes(KIND_BY_FILE_NAME[path])
-            for path in self.paths:
-                if path not in KIND_BY_FILE_NAME:
-                    self._read_other(path)
+            if processes is None:
+                self._read_here()
+            else:
+                self._read_beside(processes)
             self._check_presence()
         except _TooManyProblemsError:
             pass
+
+    def _read_here(self) -> None:
+        # Indexes must be read before the indexed files.
+        for path in self.paths:
+            if path in KIND_BY_FILE_NAME:
+                self._read_rest(Rest(LinesOfFile(KIND_BY_FILE_NAME[path]), hashlib.sha256(), 0))
+        for path in self.paths:
+            if path not in KIND_BY_FILE_NAME:
+                self._read_other(path)
+
+    def _read_beside(self, processes: CheckProcesses) -> None:
+        """Take the pieces of the export in order while later ones are being checked."""
+        pending: deque[Piece] = deque()
+        most = _PIECES_OF_PROCESS * processes.process_count
+        for piece in pieces(self.paths, processes):
+            pending.append(piece)
+            while pending and (len(pending) > most or isinstance(piece, LongLine) or _is_done(pending[0])):
+                self._take_piece(pending.popleft(), processes)
+        while pending:
+            self._take_piece(pending.popleft(), processes)
+
+    def _take_piece(self, piece: Piece, processes: CheckProcesses) -> None:
+        if isinstance(piece, OtherFiles):
+            processes.wait_for(piece.ticket)
+            for path, facts in zip(piece.paths, piece.ticket.result, strict=True):
+                self._take_other(path, facts)
+        elif piece.file.is_given_up:
+            return
+        elif isinstance(piece, Chunk):
+            processes.wait_for(piece.ticket)
+            if piece.ticket.result is None:
+                self._read_lines(piece.file, io.BytesIO(piece.ticket.lines))
+            else:
+                self._take_facts(piece.file, piece.ticket.result)
+        elif isinstance(piece, LongLine):
+            self._read_line(piece.file, piece.line)
+        elif isinstance(piece, Rest):
+            self._read_rest(piece)
+        else:
+            self._take_end(piece)
 
     def sentences(self) -> list[str]:
         """Return the problems as sentences."""
@@ -142,21 +188,17 @@ class Survey:
 
     def manifest(self, redaction: Redaction | None) -> tuple[Manifest, bytes]:
         """Return the manifest of a directory without problems, and the bytes of its file."""
-        if (
-            self.cluster is None
-            or self.ds is None
-            or not self._first_captured_at
-            or not self._last_captured_at
-        ):
+        cluster, ds = self.expected.cluster, self.expected.ds
+        if cluster is None or ds is None or not self._first_captured_at or not self._last_captured_at:
             raise AssertionError("a directory without problems has envelopes")
         files = tuple(self.files[path] for path in sorted(self.files))
         attempts = self.attempts_in_order()
         capture_times = (self._first_captured_at, self._last_captured_at)
-        content = encode_manifest(self.cluster, self.ds, capture_times, files, attempts, redaction)
+        content = encode_manifest(cluster, ds, capture_times, files, attempts, redaction)
         manifest = Manifest(
             contract_version=CONTRACT_VERSION,
-            cluster=self.cluster,
-            ds=self.ds,
+            cluster=cluster,
+            ds=ds,
             first_captured_at=self._first_captured_at,
             last_captured_at=self._last_captured_at,
             files=files,
@@ -218,100 +260,104 @@ class Survey:
         elif not path.startswith(TEMPORARY_PREFIX):
             self.paths.append(path)
 
-    def _read_envelopes(self, kind: Kind) -> None:
-        digest = hashlib.sha256()
-        line_count = error_count = size_bytes = value_count = 0
-        last_problem_count = len(self.problems) + _MAX_PROBLEM_COUNT_OF_FILE
-        path = kind.file_name
+    def _line_problem(self, file: LinesOfFile, line_number: int, clause: str) -> None:
+        file.problem_count += 1
+        self._problem(file.kind.file_name, f"line {line_number}: {clause}")
+
+    def _read_rest(self, rest: Rest) -> None:
+        """Read a file of envelopes, or what is left of it, one line after another."""
+        file, digest, size_bytes = rest.file, rest.digest, rest.size_bytes
+        path = file.kind.file_name
         try:
-            with open_regular(self.directory / path) as file:
-                for line in _bounded_lines(file):
-                    line_count += 1
+            with open_regular(self.directory / path) as opened:
+                opened.seek(size_bytes)
+                for line in bounded_lines(opened, self.expected.max_line_bytes):
                     size_bytes += len(line)
                     digest.update(line)
-                    value_count += line.count(MARKER)
-                    envelope = self._read_line(kind, line_count, line)
-                    if envelope is not None:
-                        error_count += envelope.error is not None
-                    if len(self.problems) >= last_problem_count or len(line) > MAX_LINE_BYTES:
+                    self._read_line(file, line)
+                    if file.is_given_up:
                         return
         except OSError as error:
             self._problem(path, f"cannot be read: {reason_of(error)}")
             return
-        if kind.is_required and line_count == 0:
+        self._take_end(End(file, digest.hexdigest(), size_bytes))
+
+    def _read_lines(self, file: LinesOfFile, lines: BufferedIOBase) -> None:
+        for line in bounded_lines(lines, self.expected.max_line_bytes):
+            self._read_line(file, line)
+            if file.is_given_up:
+                return
+
+    def _read_line(self, file: LinesOfFile, line: bytes) -> None:
+        """Take a line; give its file up if there are too many problems, or if the line has no end."""
+        file.line_count += 1
+        file.value_count += line.count(MARKER)
+        envelope, clauses = check_line(file.kind, line, self.expected)
+        if envelope is not None:
+            file.error_count += envelope.error is not None
+            if self.expected.cluster is None:
+                self.expected.cluster = envelope.cluster
+                self.expected.cluster_origin = f"{file.kind.file_name} line {file.line_count} is of"
+        for clause in clauses:
+            self._line_problem(file, file.line_count, clause)
+        if envelope is not None and file.kind.content is not Content.NOTE:
+            self._take_capture_times(envelope.captured_at, envelope.captured_at)
+            if envelope.file is not None:
+                self._index(file, file.line_count, envelope.file)
+            if file.kind is ATTEMPTS:
+                self._read_attempt(file, envelope)
+        file.is_given_up = (
+            file.problem_count >= _MAX_PROBLEM_COUNT_OF_FILE or len(line) > self.expected.max_line_bytes
+        )
+
+    def _take_facts(self, file: LinesOfFile, facts: LineFacts) -> None:
+        """Take lines that were checked; the only problem that they can have is a path that is named twice."""
+        for line_number, indexed in facts.indexed:
+            self._index(file, file.line_count + line_number, indexed)
+            if file.problem_count >= _MAX_PROBLEM_COUNT_OF_FILE:
+                file.is_given_up = True
+                return
+        file.line_count += facts.line_count
+        file.error_count += facts.error_count
+        file.value_count += facts.value_count
+        if facts.first_captured_at is not None and facts.last_captured_at is not None:
+            self._take_capture_times(facts.first_captured_at, facts.last_captured_at)
+
+    def _take_capture_times(self, first: datetime, last: datetime) -> None:
+        self._first_captured_at = min(self._first_captured_at or first, first)
+        self._last_captured_at = max(self._last_captured_at or last, last)
+
+    def _take_end(self, end: End) -> None:
+        file, path = end.file, end.file.kind.file_name
+        if file.kind.is_required and file.line_count == 0:
             self._problem(
                 path, "is empty; a source that failed leaves lines with errors, so collect it again"
             )
-        if value_count:
-            self.value_counts[path] = value_count
+        if file.value_count:
+            self.value_counts[path] = file.value_count
         self.files[path] = ManifestFile(
             path=path,
-            kind=kind.name,
-            line_count=line_count,
-            error_count=error_count,
-            size_bytes=size_bytes,
-            sha256=digest.hexdigest(),
+            kind=file.kind.name,
+            line_count=file.line_count,
+            error_count=file.error_count,
+            size_bytes=end.size_bytes,
+            sha256=end.sha256,
         )
 
-    def _read_line(self, kind: Kind, line_number: int, line: bytes) -> Envelope | None:
-        where = f"line {line_number}"
-        if len(line) > MAX_LINE_BYTES:
-            self._problem(
-                kind.file_name, f"{where}: longer than {MAX_LINE_BYTES} bytes; no source answers that much"
-            )
-            return None
-        if not line.endswith(b"\n"):
-            self._problem(
-                kind.file_name, f"{where}: does not end with a line feed, so it may be cut; write it again"
-            )
-            return None
-        try:
-            envelope = parse_envelope(line, kind.name)
-        except EnvelopeError as error:
-            self._problem(kind.file_name, f"{where}: {error.reason}")
-            return None
-        self._check_belonging(kind, where, envelope)
-        return envelope
-
-    def _check_belonging(self, kind: Kind, where: str, envelope: Envelope) -> None:
-        """Check that a line is of the same cluster and day as the others."""
-        if self.cluster is None:
-            self.cluster = envelope.cluster
-            self._cluster_origin = f"{kind.file_name} {where} is of"
-        elif envelope.cluster != self.cluster:
-            self._problem(
-                kind.file_name,
-                f"{where}: cluster is {envelope.cluster!r}, but {self._cluster_origin} {self.cluster!r}; "
-                "an export holds one cluster",
-            )
-        if kind.content is Content.NOTE:
-            return  # An event may be of the previous day.
-        captured_at = envelope.captured_at
-        if self.ds is not None and captured_at.date() != self.ds:
-            self._problem(
-                kind.file_name,
-                f"{where}: captured_at is {instant_text(captured_at)}, which is not on {self.ds} UTC; move it to its own day",
-            )
-        self._first_captured_at = min(self._first_captured_at or captured_at, captured_at)
-        self._last_captured_at = max(self._last_captured_at or captured_at, captured_at)
-        if envelope.file is not None:
-            self._index(kind, where, envelope.file)
-        if kind.name == ATTEMPTS.name:
-            self._read_attempt(where, envelope)
-
-    def _read_attempt(self, where: str, envelope: Envelope) -> None:
+    def _read_attempt(self, file: LinesOfFile, envelope: Envelope) -> None:
         try:
             document = json.loads(envelope.payload or "")
             attempt = attempt_of(document, envelope.attempt or 0)
         except (ValueError, RecursionError) as error:
-            self._problem(
-                ATTEMPTS.file_name, f"{where}: does not describe an attempt ({error}); collect the day again"
+            self._line_problem(
+                file, file.line_count, f"does not describe an attempt ({error}); collect the day again"
             )
             return
         if attempt.attempt in self.attempts or attempt.attempt < 1:
-            self._problem(
-                ATTEMPTS.file_name,
-                f"{where}: attempt {attempt.attempt} is there twice, or is not counted from 1",
+            self._line_problem(
+                file,
+                file.line_count,
+                f"attempt {attempt.attempt} is there twice, or is not counted from 1",
             )
         self.attempts[attempt.attempt] = attempt
 
@@ -319,42 +365,45 @@ class Survey:
         """Return the attempts, sorted by number."""
         return tuple(attempt for _, attempt in sorted(self.attempts.items()))
 
-    def _index(self, kind: Kind, where: str, file: IndexedFile) -> None:
-        earlier = self._indexed.get(file.path)
+    def _index(self, file: LinesOfFile, line_number: int, indexed: IndexedFile) -> None:
+        earlier = self._indexed.get(indexed.path)
         if earlier is not None:
-            self._problem(kind.file_name, f"{where}: {file.path!r} is already named by {earlier.where}")
-        self._indexed[file.path] = _Indexed(file, kind, f"{kind.file_name} {where}")
+            self._line_problem(file, line_number, f"{indexed.path!r} is already named by {earlier.where}")
+        where = f"{file.kind.file_name} line {line_number}"
+        self._indexed[indexed.path] = _Indexed(indexed, file.kind, where)
 
     def _read_other(self, path: str) -> None:
+        try:
+            facts: FileFacts | str = file_facts(self.directory / path)
+        except OSError as error:
+            facts = reason_of(error)
+        self._take_other(path, facts)
+
+    def _take_other(self, path: str, facts: FileFacts | str) -> None:
+        """Take the facts of a file without envelopes, or the reason why it cannot be read."""
+        if isinstance(facts, str):
+            self._problem(path, f"cannot be read: {facts}")
+            return
         indexed = self._indexed.get(path)
         index = next((kind for kind in KINDS if path.partition("/")[0] in kind.folders), None)
-        try:
-            with open_regular(self.directory / path) as file:
-                start = file.read(_START_BYTES)
-                file.seek(0)
-                sha256, value_count = _digest(file)
-                size_bytes = file.tell()
-        except OSError as error:
-            self._problem(path, f"cannot be read: {reason_of(error)}")
-            return
         if indexed is not None:
-            self._check_indexed(path, indexed, size_bytes, sha256)
+            self._check_indexed(path, indexed, facts.size_bytes, facts.sha256)
         elif index is not None:
             if index.file_name in self.files:
                 self._problem(path, f"is in no line of {index.file_name}; add its line, or remove it")
             else:
                 self._problem(path, f"needs a line in {index.file_name}, which is not there")
-        elif kind := _kind_that_starts(start):
+        elif kind := facts.kind_at_start:
             self._problem(path, f"holds lines of kind {kind.name!r}; only {kind.file_name} is read for them")
-        if value_count:
-            self.value_counts[path] = value_count
+        if facts.value_count:
+            self.value_counts[path] = facts.value_count
         self.files[path] = ManifestFile(
             path=path,
             kind=ATTACHMENT if indexed is None else indexed.kind.name,
             line_count=None,
             error_count=None,
-            size_bytes=size_bytes,
-            sha256=sha256,
+            size_bytes=facts.size_bytes,
+            sha256=facts.sha256,
         )
 
     def _check_indexed(self, path: str, indexed: _Indexed, size_bytes: int, sha256: str) -> None:
@@ -379,28 +428,8 @@ class _TooManyProblemsError(Exception):
     """Ends the reading after too many problems."""
 
 
-def _kind_that_starts(start: bytes) -> Kind | None:
-    """Return the kind of the envelopes at the start of a file outside the contract; None if there are none."""
-    match = _KIND_FIELD.match(start)
-    return None if match is None else KIND_BY_NAME.get(match[1].decode())
-
-
-def _digest(file: BufferedReader) -> tuple[str, int]:
-    """Return a file's SHA-256 and the number of its redacted values."""
-    digest = hashlib.sha256()
-    value_count = 0
-    end = b""
-    while piece := file.read(_PIECE_BYTES):
-        digest.update(piece)
-        value_count += (end + piece).count(MARKER)
-        end = (end + piece)[1 - len(MARKER) :]
-    return digest.hexdigest(), value_count
-
-
-def _bounded_lines(file: BufferedReader) -> Iterator[bytes]:
-    """Yield lines with their line feeds; a line that is too long is truncated."""
-    while line := file.readline(MAX_LINE_BYTES + 1):
-        yield line
+def _is_done(piece: Piece) -> bool:
+    return not isinstance(piece, Chunk | OtherFiles) or piece.ticket.is_done
 
 
 def _is_unicode(text: str) -> bool:

@@ -9,14 +9,16 @@ import subprocess
 import sys
 import tracemalloc
 from datetime import UTC, date, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rebalance_ledger.exports import survey as survey_module
+from rebalance_ledger.exports import sealing
 from rebalance_ledger.exports.contract import KIND_BY_NAME
+from rebalance_ledger.exports.file_facts import Expected
 from rebalance_ledger.exports.manifest import (
     ATTACHMENT,
     MANIFEST_NAME,
@@ -244,7 +246,7 @@ class TestRefusals:
         ]
 
     def test_a_line_that_is_too_long(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(survey_module, "MAX_LINE_BYTES", 1000)
+        monkeypatch.setattr(sealing, "Expected", partial(Expected, max_line_bytes=1000))
         append(directory, envelope("nameserver_route", payload="x" * 2000))
         assert refused_unsealed(directory) == [
             "nameserver_routes.jsonl line 3: longer than 1000 bytes; no source answers that much"
