@@ -23,8 +23,9 @@ def landed(in_store: str, request: pytest.FixtureRequest) -> ObjectPath:
     return directory
 
 
-def test_a_landed_export_is_the_one_that_was_sealed(landed: ObjectPath) -> None:
-    assert verify(landed) == verify(_DAY)
+@pytest.mark.parametrize("process_count", [0, 2])
+def test_a_landed_export_is_the_one_that_was_sealed(landed: ObjectPath, process_count: int) -> None:
+    assert verify(landed, process_count=process_count, chunk_bytes=50_000) == verify(_DAY)
 
 
 def test_landing_again_changes_nothing(landed: ObjectPath) -> None:
@@ -49,11 +50,12 @@ def test_what_a_landing_that_was_killed_left_is_no_export_and_is_replaced(in_sto
     assert verify(directory) == verify(_DAY)
 
 
-def test_an_object_that_was_changed_is_named(landed: ObjectPath) -> None:
+@pytest.mark.parametrize("process_count", [0, 2])
+def test_an_object_that_was_changed_is_named(landed: ObjectPath, process_count: int) -> None:
     (landed / "consume_stats.jsonl").write(b"{}\n")
     (landed / "broker_files" / "new.json").write(b"{}")
     with pytest.raises(ExportError) as error:
-        verify(landed)
+        verify(landed, process_count=process_count)
     assert "consume_stats.jsonl has 3 bytes" in str(error.value)
     assert "broker_files/new.json is not in manifest.json" in str(error.value)
 
