@@ -10,10 +10,9 @@ import json
 import re
 import unicodedata
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
-from pathlib import PurePosixPath
-from typing import Final, NoReturn, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 CONTRACT_VERSION: Final = 1
 """Incremented when a valid export becomes invalid or changes its meaning; new kinds do not increment it."""
@@ -297,6 +296,22 @@ class Envelope:
     note: str | None = None
 
 
+class CheckedLine(NamedTuple):
+    """What the check of an export needs to know of an envelope.
+
+    Attributes:
+        cluster: Name of the cluster.
+        captured_at: Time (UTC) of the answer, of reading the file, or of the event.
+        has_error: Whether the source failed.
+        file: The file of an index line.
+    """
+
+    cluster: str
+    captured_at: datetime
+    has_error: bool
+    file: IndexedFile | None
+
+
 _TEXT_KEYS: Final = (
     "nameserver",
     "broker",
@@ -333,6 +348,22 @@ def parse_envelope(line: str | bytes, kind: str) -> Envelope:
         EnvelopeError: The line is not an envelope of that kind.
         KeyError: The kind does not exist.
     """
+    return Envelope(kind=kind, **_values(line, kind))
+
+
+def check_envelope(line: str | bytes, kind: str) -> CheckedLine:
+    """Parse one line of a file of envelopes as `parse_envelope` does, without making an envelope of it.
+
+    Raises:
+        EnvelopeError: The line is not an envelope of that kind.
+        KeyError: The kind does not exist.
+    """
+    values = _values(line, kind)
+    return CheckedLine(values["cluster"], values["captured_at"], values["error"] is not None, values["file"])
+
+
+def _values(line: str | bytes, kind: str) -> dict[str, Any]:
+    """Return the attributes of a line's envelope, without its kind and those that have their default."""
     expected = KIND_BY_NAME[kind]
     fields = _json_object(line)
     line_kind = _text(fields, "kind")
@@ -350,18 +381,17 @@ def parse_envelope(line: str | bytes, kind: str) -> Envelope:
                 f"{name!r} is missing; a line of kind {kind!r} needs {_join_names(expected.keys)}"
             )
     content_field = _content_field(fields, expected)
-    return Envelope(
-        kind=kind,
-        cluster=cluster,
-        captured_at=_instant(fields, "at" if expected.content is Content.NOTE else "captured_at"),
+    return {
+        "cluster": cluster,
+        "captured_at": _instant(fields, "at" if expected.content is Content.NOTE else "captured_at"),
         **{name: _text(fields, name) for name in _TEXT_KEYS if fields.get(name) is not None},
-        moment=None if fields.get("moment") is None else _count(fields, "moment"),
-        attempt=None if fields.get("attempt") is None else _count(fields, "attempt"),
-        payload=_payload(fields) if content_field == "payload" else None,
-        error=_error(fields) if content_field == "error" else None,
-        file=_file(fields, expected) if content_field == "sha256" else None,
-        note=_text(fields, "event") if content_field == "event" else None,
-    )
+        "moment": None if fields.get("moment") is None else _count(fields, "moment"),
+        "attempt": None if fields.get("attempt") is None else _count(fields, "attempt"),
+        "payload": _payload(fields) if content_field == "payload" else None,
+        "error": _error(fields) if content_field == "error" else None,
+        "file": _file(fields, expected) if content_field == "sha256" else None,
+        "note": _text(fields, "event") if content_field == "event" else None,
+    }
 
 
 def cluster_name_problem(name: str) -> str | None:
@@ -378,7 +408,8 @@ def cluster_name_problem(name: str) -> str | None:
         return f"{_quoted(name)} is longer than 255 bytes"
     if name in {".", ".."} or "/" in name:
         return f"{name!r} cannot be the name of a folder"
-    if name != name.strip() or any(unicodedata.category(character) == "Cc" for character in name):
+    has_controls = not name.isprintable() and any(unicodedata.category(each) == "Cc" for each in name)
+    if name != name.strip() or has_controls:
         return f"{name!r} has control characters, or white space at an end"
     return None
 
@@ -409,7 +440,7 @@ def _json_object(line: str | bytes) -> _Fields:
             line = line.decode()
         except UnicodeDecodeError as error:
             raise EnvelopeError(f"byte {error.start + 1} is not UTF-8; write the file as UTF-8") from None
-    if not line.strip():
+    if not line or line.isspace():
         raise EnvelopeError("the line is empty; remove it")
     try:
         value: object = _ENVELOPE_JSON.decode(line)
@@ -453,6 +484,8 @@ def _text(fields: _Fields, name: str) -> str:
 
 
 def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -460,16 +493,14 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-_INSTANT: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?Z")
+_INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z")
 
 
 def _instant(fields: _Fields, name: str) -> datetime:
     text = _text(fields, name)
-    match = _INSTANT.fullmatch(text)
-    if match is not None:
-        microseconds = (match[2] or "").ljust(6, "0")[:6]
+    if _INSTANT.fullmatch(text):
         try:
-            return datetime.fromisoformat(match[1]).replace(microsecond=int(microseconds), tzinfo=UTC)
+            return datetime.fromisoformat(text)  # Digits beyond microseconds are cut off.
         except ValueError:
             pass
     raise EnvelopeError(f"{name!r} is {_quoted(text)}; write a UTC instant such as 2026-11-16T01:58:38.273Z")
@@ -509,13 +540,14 @@ def _error(fields: _Fields) -> SourceError:
 
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_NO_NAMES: Final = frozenset({"", ".", ".."})
 
 
 def _file(fields: _Fields, kind: Kind) -> IndexedFile:
     path = _text(fields, "path")
     # A path with '.', '//' or a trailing '/' is not normalised: one file would have two names.
-    parts = PurePosixPath(path).parts
-    is_normal = "/".join(parts) == path and ".." not in parts and "\0" not in path
+    parts = path.split("/")
+    is_normal = not _NO_NAMES.intersection(parts) and "\0" not in path
     if not is_normal or len(parts) == 1 or parts[0] not in kind.folders:
         folders = _join_names(tuple(f"{folder}/" for folder in kind.folders))
         raise EnvelopeError(

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rebalance_ledger.exports.contract import (
     KIND_BY_NAME,
     MAX_LINE_BYTES,
     Content,
     EnvelopeError,
-    parse_envelope,
+    check_envelope,
 )
 from rebalance_ledger.exports.export_files import open_regular
 from rebalance_ledger.exports.manifest import instant_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
     from io import BufferedIOBase
 
-    from rebalance_ledger.exports.contract import Envelope, IndexedFile, Kind
+    from rebalance_ledger.exports.contract import CheckedLine, IndexedFile, Kind
     from rebalance_ledger.storage.location import Location
 
 _START_BYTES: Final = 4096
@@ -73,8 +73,7 @@ class LineFacts:
     indexed: tuple[tuple[int, IndexedFile], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
+class FileFacts(NamedTuple):
     """Facts of a file outside of the contract's files of envelopes.
 
     Attributes:
@@ -96,29 +95,29 @@ def bounded_lines(file: BufferedIOBase, max_line_bytes: int) -> Iterator[bytes]:
         yield line
 
 
-def check_line(kind: Kind, line: bytes, expected: Expected) -> tuple[Envelope | None, tuple[str, ...]]:
-    """Return the envelope of a line, None if it is none, and a clause for each of its problems."""
+def check_line(kind: Kind, line: bytes, expected: Expected) -> tuple[CheckedLine | None, tuple[str, ...]]:
+    """Return what an envelope says, None if the line is none, and a clause for each of its problems."""
     if len(line) > expected.max_line_bytes:
         return None, (f"longer than {expected.max_line_bytes} bytes; no source answers that much",)
     if not line.endswith(b"\n"):
         return None, ("does not end with a line feed, so it may be cut; write it again",)
     try:
-        envelope = parse_envelope(line, kind.name)
+        checked = check_envelope(line, kind.name)
     except EnvelopeError as error:
         return None, (error.reason,)
     problems: tuple[str, ...] = ()
-    if expected.cluster is not None and envelope.cluster != expected.cluster:
+    if expected.cluster is not None and checked.cluster != expected.cluster:
         problem = (
-            f"cluster is {envelope.cluster!r}, but {expected.cluster_origin} {expected.cluster!r}; "
+            f"cluster is {checked.cluster!r}, but {expected.cluster_origin} {expected.cluster!r}; "
             "an export holds one cluster"
         )
         problems = (problem,)
     # An event may be of the previous day.
-    captured_at = envelope.captured_at
+    captured_at = checked.captured_at
     if kind.content is not Content.NOTE and expected.ds is not None and captured_at.date() != expected.ds:
         problem = f"captured_at is {instant_text(captured_at)}, which is not on {expected.ds} UTC; move it to its own day"
         problems = (*problems, problem)
-    return envelope, problems
+    return checked, problems
 
 
 def line_facts(kind: Kind, lines: Iterable[bytes], expected: Expected) -> LineFacts | None:
@@ -131,21 +130,21 @@ def line_facts(kind: Kind, lines: Iterable[bytes], expected: Expected) -> LineFa
     last: datetime | None = None
     indexed: list[tuple[int, IndexedFile]] = []
     for line in lines:
-        envelope, problems = check_line(kind, line, expected)
-        if envelope is None or problems:
+        checked, problems = check_line(kind, line, expected)
+        if checked is None or problems:
             return None
         line_count += 1
-        error_count += envelope.error is not None
+        error_count += checked.has_error
         value_count += line.count(MARKER)
         if kind.content is Content.NOTE:
             continue
-        captured_at = envelope.captured_at
+        captured_at = checked.captured_at
         if first is None or captured_at < first:
             first = captured_at
         if last is None or captured_at > last:
             last = captured_at
-        if envelope.file is not None:
-            indexed.append((line_count, envelope.file))
+        if checked.file is not None:
+            indexed.append((line_count, checked.file))
     return LineFacts(line_count, error_count, value_count, first, last, tuple(indexed))
 
 

@@ -20,6 +20,7 @@ from rebalance_ledger.exports.contract import (
     KINDS,
     Content,
     cluster_name_problem,
+    parse_envelope,
 )
 from rebalance_ledger.exports.export_files import open_regular, printable, reason_of
 from rebalance_ledger.exports.file_facts import bounded_lines, check_line, file_facts
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from io import BufferedIOBase
 
     from rebalance_ledger.exports.check_processes import CheckProcesses
-    from rebalance_ledger.exports.contract import Envelope, IndexedFile, Kind
+    from rebalance_ledger.exports.contract import IndexedFile, Kind
     from rebalance_ledger.exports.file_facts import Expected, FileFacts, LineFacts
     from rebalance_ledger.exports.read_ahead import Piece
 
@@ -63,6 +64,7 @@ TEMPORARY_PREFIX: Final = ".manifest.json."
 """Start of the names of partial manifests of interrupted seals; they are not part of an export."""
 
 _MAX_PROBLEM_COUNT_OF_FILE: Final = 5
+_INDEX_OF_FOLDER: Final = {folder: kind for kind in KINDS for folder in kind.folders}
 _PIECES_OF_PROCESS: Final = 4
 """So many pieces for each process are read ahead of the one that is taken."""
 
@@ -226,7 +228,7 @@ class Survey:
         while folders:
             folder = folders.pop()
             try:
-                with os.scandir(self.directory / folder) as entries:
+                with os.scandir(f"{self.directory}/{folder}") as entries:
                     folder_entries = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
                 self._problem(folder or str(self.directory), f"cannot be listed: {error.strerror}")
@@ -292,20 +294,20 @@ class Survey:
         """Take a line; give its file up if there are too many problems, or if the line has no end."""
         file.line_count += 1
         file.value_count += line.count(MARKER)
-        envelope, clauses = check_line(file.kind, line, self.expected)
-        if envelope is not None:
-            file.error_count += envelope.error is not None
+        checked, clauses = check_line(file.kind, line, self.expected)
+        if checked is not None:
+            file.error_count += checked.has_error
             if self.expected.cluster is None:
-                self.expected.cluster = envelope.cluster
+                self.expected.cluster = checked.cluster
                 self.expected.cluster_origin = f"{file.kind.file_name} line {file.line_count} is of"
         for clause in clauses:
             self._line_problem(file, file.line_count, clause)
-        if envelope is not None and file.kind.content is not Content.NOTE:
-            self._take_capture_times(envelope.captured_at, envelope.captured_at)
-            if envelope.file is not None:
-                self._index(file, file.line_count, envelope.file)
+        if checked is not None and file.kind.content is not Content.NOTE:
+            self._take_capture_times(checked.captured_at, checked.captured_at)
+            if checked.file is not None:
+                self._index(file, file.line_count, checked.file)
             if file.kind is ATTEMPTS:
-                self._read_attempt(file, envelope)
+                self._read_attempt(file, line)
         file.is_given_up = (
             file.problem_count >= _MAX_PROBLEM_COUNT_OF_FILE or len(line) > self.expected.max_line_bytes
         )
@@ -344,7 +346,8 @@ class Survey:
             sha256=end.sha256,
         )
 
-    def _read_attempt(self, file: LinesOfFile, envelope: Envelope) -> None:
+    def _read_attempt(self, file: LinesOfFile, line: bytes) -> None:
+        envelope = parse_envelope(line, file.kind.name)
         try:
             document = json.loads(envelope.payload or "")
             attempt = attempt_of(document, envelope.attempt or 0)
@@ -385,7 +388,7 @@ class Survey:
             self._problem(path, f"cannot be read: {facts}")
             return
         indexed = self._indexed.get(path)
-        index = next((kind for kind in KINDS if path.partition("/")[0] in kind.folders), None)
+        index = _INDEX_OF_FOLDER.get(path.partition("/")[0])
         if indexed is not None:
             self._check_indexed(path, indexed, facts.size_bytes, facts.sha256)
         elif index is not None:
