@@ -45,6 +45,8 @@ CHUNK_BYTES: Final = 8 * 1024 * 1024
 """Size of the lines that are one task; a longer line is checked by the process that reads."""
 
 _MAX_PROCESS_COUNT: Final = 8
+"""About so many are kept busy by the process that reads and hashes."""
+
 _BYTES_OF_OPENING: Final = 10_000
 """Opening a file takes about as long as checking so many bytes."""
 

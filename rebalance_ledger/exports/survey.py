@@ -65,7 +65,7 @@ TEMPORARY_PREFIX: Final = ".manifest.json."
 
 _MAX_PROBLEM_COUNT_OF_FILE: Final = 5
 _INDEX_OF_FOLDER: Final = {folder: kind for kind in KINDS for folder in kind.folders}
-_PIECES_OF_PROCESS: Final = 4
+_PIECES_OF_PROCESS: Final = 2
 """So many pieces for each process are read ahead of the one that is taken."""
 
 

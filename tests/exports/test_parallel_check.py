@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import random
@@ -19,7 +21,7 @@ import psutil
 import pytest
 
 from rebalance_ledger.cli.failures import CRASHED, failure_of
-from rebalance_ledger.exports import check_processes, sealing
+from rebalance_ledger.exports import check_processes, read_ahead, sealing, survey
 from rebalance_ledger.exports.check_processes import CheckEndedError, CheckProcesses
 from rebalance_ledger.exports.file_facts import Expected
 from rebalance_ledger.exports.manifest import ExportError, Manifest, load_manifest
@@ -181,22 +183,22 @@ FAULTS: list[Fault] = [insert_lines, cut_file, replace_file, spoil_index, spoil_
 
 def found(directory: Path, process_count: int, chunk_bytes: int) -> dict[str, object]:
     """Return everything that a reading of the directory finds out."""
-    survey = Survey(directory, Expected("prod", DS, max_line_bytes=MAX_LINE_BYTES))
+    reading = Survey(directory, Expected("prod", DS, max_line_bytes=MAX_LINE_BYTES))
     if process_count:
         with CheckProcesses(
-            directory, survey.expected, process_count=process_count, chunk_bytes=chunk_bytes
+            directory, reading.expected, process_count=process_count, chunk_bytes=chunk_bytes
         ) as processes:
-            survey.read(processes)
+            reading.read(processes)
     else:
-        survey.read()
+        reading.read()
     return {
-        "problems": survey.problems,
-        "paths": survey.paths,
-        "files": survey.files,
-        "value_counts": survey.value_counts,
-        "attempts": survey.attempts_in_order(),
+        "problems": reading.problems,
+        "paths": reading.paths,
+        "files": reading.files,
+        "value_counts": reading.value_counts,
+        "attempts": reading.attempts_in_order(),
         # Lines behind the last problem of a file are not read, so that the times of such an export are nobody's.
-        "capture_times": None if survey.problems else survey.capture_times(),
+        "capture_times": None if reading.problems else reading.capture_times(),
     }
 
 
@@ -257,6 +259,41 @@ class TestTheSame:
         assert facts == found(directory, 0, 1)
         assert facts["problems"][0][1].startswith("nameserver_routes.jsonl line 1000: not JSON at column 1")
 
+    @pytest.mark.parametrize("readable_bytes", [0, 1, 500, 5_000])
+    def test_a_file_that_can_be_read_only_in_part(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readable_bytes: int
+    ) -> None:
+        directory = tmp_path / "2026-11-16"
+        draw_export(random.Random(3), directory)  # noqa: S311 - a case, no secret
+        good = line_of("nameserver_route")
+        (directory / FILES["nameserver_route"]).write_bytes(good + b"{\n" + good * 100)
+
+        def open_failing(path: Path) -> io.BufferedReader:
+            is_failing = path.name == FILES["nameserver_route"]
+            return io.BufferedReader(FailingFile(path, readable_bytes if is_failing else sys.maxsize), 100)
+
+        monkeypatch.setattr(read_ahead, "open_regular", open_failing)
+        monkeypatch.setattr(survey, "open_regular", open_failing)
+
+        facts = found(directory, 2, len(good) * 3)
+
+        assert facts == found(directory, 0, 1)
+        assert facts["problems"][-1][1] == "nameserver_routes.jsonl cannot be read: Input/output error"
+
+
+class FailingFile(io.FileIO):
+    """A file of which no byte behind a position can be read."""
+
+    def __init__(self, path: Path, readable_bytes: int) -> None:
+        super().__init__(path)
+        self.readable_bytes = readable_bytes
+
+    def readinto(self, buffer: memoryview) -> int:
+        most = self.readable_bytes - self.tell()
+        if most <= 0:
+            raise OSError(errno.EIO, "Input/output error")
+        return super().readinto(memoryview(buffer)[:most])
+
 
 PARTS_OF_PROBLEMS = (
     "is not UTF-8",
@@ -316,13 +353,13 @@ class TestProcesses:
 
     @pytest.mark.timeout(60)
     def test_a_process_that_is_killed_while_it_checks_is_one_error(self, sealed: Path) -> None:
-        survey = Survey(sealed, Expected("prod", DS))
-        with CheckProcesses(sealed, survey.expected, process_count=1, chunk_bytes=100) as processes:
+        reading = Survey(sealed, Expected("prod", DS))
+        with CheckProcesses(sealed, reading.expected, process_count=1, chunk_bytes=100) as processes:
             processes.free_worker()
             [child] = psutil.Process().children()
             os.kill(child.pid, signal.SIGKILL)
             with pytest.raises(CheckEndedError, match="was ended by signal 9"):
-                survey.read(processes)
+                reading.read(processes)
 
     def test_a_process_that_cannot_be_started_is_one_error(
         self, sealed: Path, monkeypatch: pytest.MonkeyPatch
