@@ -16,6 +16,7 @@ from bench import (
     backfill,
     day_report,
     large_cluster,
+    manifest,
     offset_files,
     publication,
     publication_history,
@@ -38,6 +39,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Measurement]]]] = {
     "publication": publication.measure,
     "publication_history": publication_history.measure,
     "day_report": day_report.measure,
+    "manifest": manifest.measure,
 }
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 
