@@ -25,7 +25,7 @@ from rebalance_ledger.exports import check_processes, read_ahead, sealing, surve
 from rebalance_ledger.exports.check_processes import CheckEndedError, CheckProcesses
 from rebalance_ledger.exports.file_facts import Expected
 from rebalance_ledger.exports.manifest import ExportError, Manifest, load_manifest
-from rebalance_ledger.exports.sealing import LARGE_EXPORT_BYTES, seal, verify
+from rebalance_ledger.exports.sealing import PARALLEL_EXPORT_BYTES, seal, verify
 from rebalance_ledger.exports.survey import MAX_PROBLEM_COUNT, Survey
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -402,10 +402,10 @@ class TestProcesses:
     @pytest.mark.parametrize(
         ("core_count", "size_bytes", "process_count"),
         [
-            (4, LARGE_EXPORT_BYTES, 4),
-            (4, LARGE_EXPORT_BYTES - 1, 0),
-            (1, LARGE_EXPORT_BYTES, 0),
-            (64, LARGE_EXPORT_BYTES, 8),
+            (4, PARALLEL_EXPORT_BYTES, 4),
+            (4, PARALLEL_EXPORT_BYTES - 1, 0),
+            (1, PARALLEL_EXPORT_BYTES, 0),
+            (64, PARALLEL_EXPORT_BYTES, 8),
         ],
     )
     def test_their_number_follows_from_cores_and_size(
