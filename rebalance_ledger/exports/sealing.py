@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -224,6 +225,8 @@ def verify(
 
 def _process_count(manifest: Manifest) -> int:
     """Return the number of processes that are worth their start for an export of this size."""
+    if sys.platform != "linux":
+        return 0  # Other systems lack the calls by which memory is shared and cores are counted.
     file_count = sum(not file.holds_envelopes for file in manifest.files)
     size_bytes = sum(file.size_bytes for file in manifest.files) + file_count * _BYTES_OF_OPENING
     core_count = min(len(os.sched_getaffinity(0)), _MAX_PROCESS_COUNT)
