@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import pytest
 from tests.support.airflow_home import airflow_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAGS = ROOT / "dags"
@@ -112,21 +113,57 @@ def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
     return airflow_home(tmp_path_factory.mktemp("airflow"))
 
 
+class Runner:
+    """A process in an Airflow that runs DAGs, one after another; it takes seconds to start."""
+
+    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
+        answers, of_process = os.pipe()
+        self._output = folder / "output.log"
+        with self._output.open("w") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, Path(__file__).with_name("run_day.py"), DAGS, str(of_process)],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                pass_fds=[of_process],
+                text=True,
+            )
+        os.close(of_process)
+        self._answers = os.fdopen(answers)
+
+    def run(
+        self, dag_id: str, ds: str, conf: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Run a DAG for a day with these variables too, and return the outcome."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{json.dumps([environment, dag_id, ds, conf])}\n")
+        self._process.stdin.flush()
+        answer = self._answers.readline()
+        assert answer, self._output.read_text()[-3000:]
+        outcome: dict[str, Any] = json.loads(answer)
+        return outcome
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+        self._answers.close()
+
+
+@pytest.fixture(scope="session")
+def runner(airflow_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """The process that runs the days of tests; each gives it the variables of its own stand-ins."""
+    with closing(Runner(airflow_environment, tmp_path_factory.mktemp("runner"))) as started:
+        yield started
+
+
 @pytest.fixture
-def run_day(airflow_environment: dict[str, str], stand_ins: StandIns) -> Callable[..., dict[str, Any]]:
-    """Runs a DAG for a day in a process of its own and returns the outcome."""
+def run_day(runner: Runner, stand_ins: StandIns) -> Callable[..., dict[str, Any]]:
+    """Runs a DAG for a day and returns the outcome."""
 
     def run(ds: str, dag_id: str = "cluster_ledger", **conf: Any) -> dict[str, Any]:
-        program = Path(__file__).with_name("run_day.py")
-        answer = subprocess.run(
-            [sys.executable, program, DAGS, dag_id, ds, json.dumps(conf)],
-            env={**airflow_environment, **stand_ins.environment},
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert answer.returncode == 0, answer.stderr[-3000:]
-        outcome: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
-        return outcome
+        return runner.run(dag_id, ds, conf, stand_ins.environment)
 
     return run

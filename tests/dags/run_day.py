@@ -1,13 +1,16 @@
-"""Runs a DAG for one day by `dag.test()` and prints what became of it as one line of JSON.
+"""Runs DAGs for one day each by `dag.test()`, as it is asked on its input, and answers what became of each: a line of JSON for a line.
 
-A program of its own, because Airflow keeps its database and its plugins for the life of a process.
+A program of its own, because Airflow keeps its database and its plugins for the life of a process; one for many runs, because it takes
+seconds to start. See `Runner` in conftest.py.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.asset import AssetEvent
@@ -15,13 +18,14 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 
-def main(dags: str, dag_id: str, ds: str, conf: str) -> None:
+def run(dags: str, dag_id: str, ds: str, conf: dict[str, Any]) -> dict[str, Any]:
+    """Run a DAG and return the outcome."""
     dag = DagBag(dags).dags[dag_id]
     day = datetime.fromisoformat(ds).replace(tzinfo=UTC)
-    run = dag.test(logical_date=day, run_conf=json.loads(conf))
+    run = dag.test(logical_date=day, run_conf=conf)
     with create_session() as session:
         events = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run.run_id)).all()
-        outcome = {
+        return {
             "state": run.state,
             "tasks": {
                 ti.task_id: [ti.state, ti.try_number] for ti in run.get_task_instances(session=session)
@@ -29,8 +33,17 @@ def main(dags: str, dag_id: str, ds: str, conf: str) -> None:
             "names": {ti.task_id: ti.rendered_map_index for ti in run.get_task_instances(session=session)},
             "events": [[event.partition_key, event.extra] for event in events],
         }
-    sys.stdout.write(f"\n{json.dumps(outcome)}\n")
+
+
+def main(dags: str, answers: int) -> None:
+    """Answer one request after another."""
+    with os.fdopen(answers, "w") as outcomes:
+        for line in sys.stdin:
+            environment, dag_id, ds, conf = json.loads(line)
+            os.environ.update(environment)
+            outcomes.write(f"{json.dumps(run(dags, dag_id, ds, conf))}\n")
+            outcomes.flush()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1], int(sys.argv[2]))

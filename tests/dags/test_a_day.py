@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.dags.conftest import ROOT
+from tests.dags.conftest import ROOT, Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +66,7 @@ def test_a_day_that_is_up_to_date_is_computed_only_if_a_person_forces_it(
 
 @pytest.mark.e2e
 def test_the_callback_that_the_guide_shows_is_told_of_a_refused_day(
-    run_day: Callable[..., dict[str, Any]], stand_ins: StandIns, tmp_path: Path
+    airflow_environment: dict[str, str], stand_ins: StandIns, tmp_path: Path
 ) -> None:
     guide = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8")
     policy = re.search(r"^ +def task_policy\(task\):\n(?: +.+\n)+", guide, re.MULTILINE)
@@ -77,7 +78,9 @@ def test_the_callback_that_the_guide_shows_is_told_of_a_refused_day(
         "        print(context['task_instance'].task_id, context['exception'], file=file)\n"
         f"\n{dedent(policy[0])}"
     )
-    stand_ins.environment["PYTHONPATH"] = str(tmp_path)
     stand_ins.end({"gate east": (3, "Refused.")})
-    assert run_day("2026-11-17", cluster="east")["state"] == "failed"
+    # Airflow reads its local settings when it starts.
+    with closing(Runner(airflow_environment | {"PYTHONPATH": str(tmp_path)}, tmp_path)) as runner:
+        outcome = runner.run("cluster_ledger", "2026-11-17", {"cluster": "east"}, stand_ins.environment)
+    assert outcome["state"] == "failed"
     assert told.read_text() == "gate Refused.\n"
