@@ -6,16 +6,17 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e_cluster.compose_file import COMPOSE_FILE, service
-from tests.support.served_pages import PASSWORD, Request, Served, serve
+from tests.support.served_pages import PASSWORD, PageServer, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
 DAY = "/queue-ledger/prod%252Feu%3Cb%3E/2026-11-16"
 AUTH_MANAGER = "AIRFLOW__CORE__AUTH_MANAGER"
@@ -34,18 +35,17 @@ def warehouse(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def ask(airflow_environment: dict[str, str], tmp_path: Path) -> Callable[..., Served]:
-    """Sends requests to Airflow's API server, whose environment has these variables too."""
+@pytest.fixture(scope="module")
+def server(
+    airflow_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PageServer]:
+    """Airflow's API server, which is asked with the variables that a test gives it."""
+    with closing(PageServer(airflow_environment, tmp_path_factory.mktemp("server"))) as started:
+        yield started
 
-    def send(*requests: Request, user: str = "admin", **variables: str) -> Served:
-        return serve(requests, airflow_environment | variables, tmp_path, user)
 
-    return send
-
-
-def test_pages_are_served_to_who_is_logged_in(ask: Callable[..., Served], warehouse: Path) -> None:
-    days, data_docs, report, refused, browser, program, outside, encoded, other_type, missing = ask(
+def test_pages_are_served_to_who_is_logged_in(server: PageServer, warehouse: Path) -> None:
+    days, data_docs, report, refused, browser, program, outside, encoded, other_type, missing = server.ask(
         Request("/queue-ledger/"),
         Request(f"{DAY}/index.html"),
         Request(f"{DAY}/report.html"),
@@ -79,19 +79,19 @@ def test_pages_are_served_to_who_is_logged_in(ask: Callable[..., Served], wareho
     assert '<a href="prod%252Feu%3Cb%3E/2026-11-16/report.html">report</a>' in text
 
 
-def test_a_server_without_pages_says_why(ask: Callable[..., Served]) -> None:
-    (days,) = ask(Request("/queue-ledger/"), LEDGER_WAREHOUSE="").answers
+def test_a_server_without_pages_says_why(server: PageServer) -> None:
+    (days,) = server.ask(Request("/queue-ledger/"), LEDGER_WAREHOUSE="").answers
 
     assert days["status"] == 200
     assert "LEDGER_WAREHOUSE is not set" in days["text"]
 
 
 def test_a_store_that_cannot_be_reached_is_an_error_without_its_address_and_keys(
-    ask: Callable[..., Served],
+    server: PageServer,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    served = ask(
+    served = server.ask(
         Request("/queue-ledger/"),
         Request(f"{DAY}/index.html"),
         LEDGER_WAREHOUSE="s3a://lake/warehouse",
@@ -110,7 +110,7 @@ def test_a_store_that_cannot_be_reached_is_an_error_without_its_address_and_keys
 
 
 def test_pages_of_the_deployment_are_for_users_with_a_role_that_reads_runs(
-    airflow_environment: dict[str, str], ask: Callable[..., Served], warehouse: Path, tmp_path: Path
+    airflow_environment: dict[str, str], warehouse: Path, tmp_path: Path
 ) -> None:
     manager = {AUTH_MANAGER: service("airflow-api-server")["environment"][AUTH_MANAGER]}
     programs = Path(sys.executable).parent
@@ -143,16 +143,16 @@ def test_pages_of_the_deployment_are_for_users_with_a_role_that_reads_runs(
     )
 
     page = f"{DAY}/report.html"
-    of_manager = manager | {"LEDGER_WAREHOUSE": str(warehouse)}
-    report, browser, program = ask(
-        Request(page),
-        Request(page, is_logged_in=False),
-        Request(page, is_logged_in=False, accept="application/json"),
-        **of_manager,
-    ).answers
+    of_manager = airflow_environment | manager | {"LEDGER_WAREHOUSE": str(warehouse)}
+    with closing(PageServer(of_manager, tmp_path)) as server:
+        report, browser, program = server.ask(
+            Request(page),
+            Request(page, is_logged_in=False),
+            Request(page, is_logged_in=False, accept="application/json"),
+        ).answers
+        (forbidden,) = server.ask(Request(page), user="u").answers
     assert (report["status"], report["text"]) == (200, "the report")
     assert browser["status"] in {302, 303, 307}
     assert "/auth/login" in browser["headers"]["location"]
     assert program["status"] == 401
-    (forbidden,) = ask(Request(page), user="u", **of_manager).answers
     assert forbidden["status"] == 403

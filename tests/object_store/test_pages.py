@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from rebalance_ledger.warehouse.pages import PageReader
 from tests.support.airflow_home import airflow_home
 from tests.support.export_builder import ExportBuilder
 from tests.support.published_sample import publish_shop_days
-from tests.support.served_pages import Request, Served, serve
+from tests.support.served_pages import PageServer, Request, Served
 from tests.support.staging_fixtures import MONDAY, stage_day_of_export
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def served(store: Store, warehouse: Warehouse, folder: Path, *requests: Request,
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             (folder / name).write_text(variables[name])
             environment[f"{name}_FILE"] = str(folder / name)
-    return serve(requests, environment, folder)
+    with closing(PageServer(environment, folder)) as server:
+        return server.ask(*requests)
 
 
 @pytest.mark.parametrize("keys", ["connection", "files"])

@@ -1,4 +1,4 @@
-"""Serves Airflow's API server application on loopback, asks it for pages of the plugin, and writes the answers into a file as JSON.
+"""Serves Airflow's API server application on loopback and asks it for pages of the plugin: a line of JSON with answers for a line with requests.
 
 Run by served_pages.py in a process of its own, with the environment of an Airflow.
 """
@@ -6,10 +6,10 @@ Run by served_pages.py in a process of its own, with the environment of an Airfl
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from http.client import HTTPConnection
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -29,8 +29,26 @@ def ask(port: int, path: str, headers: dict[str, str], body: str | None = None) 
         connection.close()
 
 
+def _answers(port: int, question: dict[str, Any]) -> list[dict[str, Any]]:
+    """Ask all requests of a question; the server's environment has its variables for that long."""
+    before = dict(os.environ)
+    os.environ.update(question["variables"])
+    try:
+        body = json.dumps({"username": question["user"], "password": question["password"]})
+        token = json.loads(ask(port, "/auth/token", {"Content-Type": "application/json"}, body)["text"])[
+            "access_token"
+        ]
+        return [
+            ask(port, path, {"Accept": accept} | ({"Cookie": f"_token={token}"} if is_logged_in else {}))
+            for path, is_logged_in, accept in question["requests"]
+        ]
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 class _Server(uvicorn.Server):
-    """A server that asks itself once it is ready, and ends."""
+    """A server that asks itself what it is told on its input once it is ready, and ends with the input."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and ask from a thread."""
@@ -40,15 +58,10 @@ class _Server(uvicorn.Server):
 
     def _ask_all(self, port: int) -> None:
         try:
-            body = json.dumps({"username": sys.argv[4], "password": sys.argv[3]})
-            token = json.loads(ask(port, "/auth/token", {"Content-Type": "application/json"}, body)["text"])[
-                "access_token"
-            ]
-            answers = [
-                ask(port, path, {"Accept": accept} | ({"Cookie": f"_token={token}"} if is_logged_in else {}))
-                for path, is_logged_in, accept in json.loads(sys.argv[1])
-            ]
-            Path(sys.argv[2]).write_text(json.dumps(answers))
+            with os.fdopen(int(sys.argv[1]), "w") as answers:
+                for line in sys.stdin:
+                    answers.write(f"{json.dumps(_answers(port, json.loads(line)))}\n")
+                    answers.flush()
         finally:
             self.should_exit = True
 
