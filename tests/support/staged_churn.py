@@ -119,16 +119,17 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
 
 def _observed(day: StagedDay, group: str, topic: str) -> Row:
     """What was seen on both days, whoever should own the queues."""
-    now, before = (
-        {
-            (row["broker_name"], row["queue_id"]): row
-            for row in rows
-            if (row["consumer_group"], row["topic"]) == (group, topic)
-        }
-        for rows in (day.rows["ownership_drift"], day.before["ownership_drift"])
-    )
+    before = {
+        (row["broker_name"], row["queue_id"]): row
+        for row in day.before["ownership_drift"]
+        if (row["consumer_group"], row["topic"]) == (group, topic)
+    }
     if not before:
         return {}
+    now = {
+        (row["broker_name"], row["queue_id"]): row
+        for row in day.of("ownership_drift", consumer_group=group, topic=topic)
+    }
     seen = [queue for queue in now.keys() & before.keys() if _is_seen(now[queue]) and _is_seen(before[queue])]
     return {
         "baseline_effective_strategy": max(
