@@ -40,18 +40,22 @@ def report(
     return output.read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def shop_report(shop_warehouse: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of the newest day of `shop-prod`."""
+    return report(shop_warehouse, tmp_path_factory.mktemp("report"))
+
+
 def test_every_table_of_the_page_has_the_rows_of_the_sql_beside_it(
-    shop_warehouse: str, tmp_path: Path
+    shop_warehouse: str, shop_report: str
 ) -> None:
-    page = ReportPage.of(report(shop_warehouse, tmp_path))
+    page = ReportPage.of(shop_report)
 
     assert compare_tables_with_statements(shop_warehouse, page) >= 10
 
 
-def test_the_page_allows_no_script_no_request_and_one_style_sheet(
-    shop_warehouse: str, tmp_path: Path
-) -> None:
-    page = ReportPage.of(report(shop_warehouse, tmp_path))
+def test_the_page_allows_no_script_no_request_and_one_style_sheet(shop_report: str) -> None:
+    page = ReportPage.of(shop_report)
 
     policy = next(
         tag["content"] for name, tag in page.tags if tag.get("http-equiv") == "Content-Security-Policy"
@@ -74,8 +78,8 @@ def test_the_page_allows_no_script_no_request_and_one_style_sheet(
     assert all(link.startswith("#") for link in links)
 
 
-def test_every_link_leads_to_a_part_of_the_page(shop_warehouse: str, tmp_path: Path) -> None:
-    page = ReportPage.of(report(shop_warehouse, tmp_path))
+def test_every_link_leads_to_a_part_of_the_page(shop_report: str) -> None:
+    page = ReportPage.of(shop_report)
 
     ids = [tag["id"] for _, tag in page.tags if "id" in tag]
     assert len(ids) == len(set(ids))
@@ -116,10 +120,8 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert compare_tables_with_statements(publisher.root, page) >= 1
 
 
-def test_the_same_day_gives_the_same_bytes(shop_warehouse: str, tmp_path: Path) -> None:
-    (tmp_path / "again").mkdir()
-
-    assert report(shop_warehouse, tmp_path) == report(shop_warehouse, tmp_path / "again")
+def test_the_same_day_gives_the_same_bytes(shop_warehouse: str, shop_report: str, tmp_path: Path) -> None:
+    assert report(shop_warehouse, tmp_path) == shop_report
 
 
 def test_an_earlier_day_has_its_own_numbers(shop_warehouse: str, tmp_path: Path) -> None:
