@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,14 +24,20 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import StagingArea
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """A warehouse with a published Monday, and Tuesday staged and accepted."""
-    made = Warehouse.at(str(tmp_path / "warehouse"))
+    made = Warehouse.at(str(tmp_path_factory.mktemp("made") / "warehouse"))
     stage_day(made, MONDAY, queue_assignment=owners("c1"))
     publish(made, "shop", MONDAY)
     stage_day(made, TUESDAY, queue_assignment=owners("c1", "c2"))
     return made
+
+
+@pytest.fixture
+def warehouse(made_once: Warehouse, tmp_path: Path) -> Warehouse:
+    """The same for one test."""
+    return Warehouse.at(str(shutil.copytree(made_once.root, tmp_path / "warehouse")))
 
 
 def part_of_assignments(stage: StagingArea) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,17 +34,30 @@ NOTHING_IS_KEPT = RetentionPolicy(timedelta(0), timedelta(0), timedelta(0))
 A_MONTH_IS_KEPT = RetentionPolicy(timedelta(days=30), timedelta(days=36500), timedelta(days=36500))
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+FEW_TABLES = (BROKER, QUEUE_ASSIGNMENT, BROADCAST_OFFSET, GATE_RESULT)
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """Monday was published twice, Tuesday once; a day is four tables."""
-    monkeypatch.setattr(
-        commits, "PUBLISHED_TABLES", (BROKER, QUEUE_ASSIGNMENT, BROADCAST_OFFSET, GATE_RESULT)
-    )
-    made = Warehouse.at(str(tmp_path / "warehouse"))
-    for ds, run_id, clients in [(MONDAY, "1", ["c1"]), (MONDAY, "2", ["c1", "c2"]), (TUESDAY, "3", ["c3"])]:
-        stage_day(made, ds, run_id=run_id, queue_assignment=owners(*clients))
-        publish(made, "shop", ds)
+    made = Warehouse.at(str(tmp_path_factory.mktemp("made") / "warehouse"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
+        for ds, run_id, clients in [
+            (MONDAY, "1", ["c1"]),
+            (MONDAY, "2", ["c1", "c2"]),
+            (TUESDAY, "3", ["c3"]),
+        ]:
+            stage_day(made, ds, run_id=run_id, queue_assignment=owners(*clients))
+            publish(made, "shop", ds)
     return made
+
+
+@pytest.fixture
+def warehouse(made_once: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """The same for one test."""
+    monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
+    return Warehouse.at(str(shutil.copytree(made_once.root, tmp_path / "warehouse")))
 
 
 def contents(warehouse: Warehouse) -> list[object]:
