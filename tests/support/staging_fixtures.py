@@ -151,6 +151,11 @@ def stage_measured_day(
 ) -> None:
     """Stage Monday and let the gate find these numbers of violations; None leaves an expectation unmeasured."""
     stage_day(warehouse, MONDAY, run_id=run_id, verdict=None, attempt=run_id, queue_assignment=owners("c1"))
+    let_gate_find(monkeypatch, violations)
+
+
+def let_gate_find(monkeypatch: pytest.MonkeyPatch, violations: Mapping[str, float | None]) -> None:
+    """Let the gate find these numbers of violations in any stage; None leaves an expectation unmeasured."""
     numbers: dict[str, float | None] = {
         name: expectation.threshold_min or 0.0
         for name, expectation in EXPECTATIONS.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.layout import Warehouse
 from tests.support.command_line import ledger
 from tests.support.computed_days import asked
-from tests.support.staging_fixtures import MONDAY, stage_measured_day
+from tests.support.staging_fixtures import MONDAY, let_gate_find, stage_measured_day
 
 Row = dict[str, Any]
 
@@ -29,6 +30,24 @@ def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     return Warehouse.at(str(tmp_path / "warehouse"))
 
 
+@pytest.fixture(scope="module")
+def refused_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """A warehouse with a computation that the gate refused for two owners of a queue."""
+    warehouse = Warehouse.at(str(tmp_path_factory.mktemp("refused") / "warehouse"))
+    with pytest.MonkeyPatch.context() as patched:
+        stage_measured_day(patched, warehouse, {TWO_OWNERS: 2.0})
+        assert day_command(warehouse, "step", "gate") == REFUSED
+    return warehouse
+
+
+@pytest.fixture
+def refused(refused_once: Warehouse, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """The same in a warehouse of the test's own; another judgement would find the same."""
+    shutil.copytree(refused_once.root, warehouse.root)
+    let_gate_find(monkeypatch, {TWO_OWNERS: 2.0})
+    return warehouse
+
+
 def day_command(warehouse: Warehouse, *words: str) -> int:
     return ledger(*words, "--cluster=shop", f"--ds={MONDAY}", f"--warehouse={warehouse.root}")
 
@@ -38,75 +57,66 @@ def approve(warehouse: Warehouse, *options: str, name: str = "ana", reason: str 
 
 
 def test_an_approved_day_is_published_with_name_and_reason(
-    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+    refused: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
-    assert day_command(warehouse, "step", "gate") == REFUSED
-    assert day_command(warehouse, "step", "publish") == BAD_INPUT
+    assert day_command(refused, "step", "publish") == BAD_INPUT
 
-    assert approve(warehouse, "--run-id=run-1", reason="two racks,\n ticket 7 <b>") == 0
-    assert day_command(warehouse, "step", "publish") == BAD_INPUT, "an approval alone publishes nothing"
-    assert day_command(warehouse, "step", "gate") == 0
-    assert day_command(warehouse, "step", "publish") == 0
+    assert approve(refused, "--run-id=run-1", reason="two racks,\n ticket 7 <b>") == 0
+    assert day_command(refused, "step", "publish") == BAD_INPUT, "an approval alone publishes nothing"
+    assert day_command(refused, "step", "gate") == 0
+    assert day_command(refused, "step", "publish") == 0
 
-    assert asked(warehouse, "SELECT gate_verdict FROM publication") == [("approved",)]
+    assert asked(refused, "SELECT gate_verdict FROM publication") == [("approved",)]
     assert asked(
-        warehouse,
+        refused,
         "SELECT expectation_id, outcome, is_success, approved_by, approval_reason FROM gate_result WHERE outcome NOT IN ('passed', 'skipped')",
     ) == [(TWO_OWNERS, "approved", False, "ana", "two racks, ticket 7 <b>")]
-    assert asked(warehouse, "SELECT client_id FROM queue_assignment") == [("c1",)]
+    assert asked(refused, "SELECT client_id FROM queue_assignment") == [("c1",)]
     capsys.readouterr()
-    assert day_command(warehouse, "gate", "show") == 0
+    assert day_command(refused, "gate", "show") == 0
     shown = capsys.readouterr().out
     assert "shop 2026-11-16: approved (run run-1" in shown
     assert "1 failed and were approved by ana: two racks, ticket 7 <b>." in shown
-    text = Path(warehouse.data_docs_index("shop", MONDAY)).read_text(encoding="utf-8")
+    text = Path(refused.data_docs_index("shop", MONDAY)).read_text(encoding="utf-8")
     assert "Approved by ana: two racks, ticket 7 &lt;b&gt;." in text
 
 
 def test_the_same_computation_is_accepted_again_and_no_other(
-    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse
+    monkeypatch: pytest.MonkeyPatch, refused: Warehouse
 ) -> None:
-    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
-    day_command(warehouse, "step", "gate")
-    approve(warehouse)
-    day_command(warehouse, "step", "gate")
-    day_command(warehouse, "step", "publish")
-    published = asked(warehouse, "SELECT * FROM gate_result ORDER BY expectation_id")
+    approve(refused)
+    day_command(refused, "step", "gate")
+    day_command(refused, "step", "publish")
+    published = asked(refused, "SELECT * FROM gate_result ORDER BY expectation_id")
 
-    assert day_command(warehouse, "step", "gate") == 0
-    assert day_command(warehouse, "step", "publish") == 0
-    assert asked(warehouse, "SELECT * FROM gate_result ORDER BY expectation_id") == published
+    assert day_command(refused, "step", "gate") == 0
+    assert day_command(refused, "step", "publish") == 0
+    assert asked(refused, "SELECT * FROM gate_result ORDER BY expectation_id") == published
 
-    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
-    assert day_command(warehouse, "step", "gate") == REFUSED
-    assert asked(warehouse, "SELECT DISTINCT run_id FROM gate_result") == [("run-1",)]
+    stage_measured_day(monkeypatch, refused, {TWO_OWNERS: 2.0}, run_id="run-2")
+    assert day_command(refused, "step", "gate") == REFUSED
+    assert asked(refused, "SELECT DISTINCT run_id FROM gate_result") == [("run-1",)]
 
 
 def test_what_fails_besides_the_approved_still_refuses_the_day(
-    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse
+    monkeypatch: pytest.MonkeyPatch, refused: Warehouse
 ) -> None:
-    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
-    day_command(warehouse, "step", "gate")
-    approve(warehouse)
+    approve(refused)
 
-    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0, STRANGER: 1.0})
+    stage_measured_day(monkeypatch, refused, {TWO_OWNERS: 2.0, STRANGER: 1.0})
 
-    assert day_command(warehouse, "step", "gate") == REFUSED
-    assert asked(warehouse, "SELECT DISTINCT approved_by FROM quarantine.gate_result") == [(None,)]
+    assert day_command(refused, "step", "gate") == REFUSED
+    assert asked(refused, "SELECT DISTINCT approved_by FROM quarantine.gate_result") == [(None,)]
 
 
 @pytest.mark.parametrize(
-    ("violations", "options", "sentence"),
+    ("violations", "sentence"),
     [
         (
             {},
-            (),
             "There is no refusal of shop 2026-11-16 to approve: the verdict on the newest computation is passed.",
         ),
-        ({TWO_OWNERS: None}, (), f"cannot be approved, because {TWO_OWNERS} was not measured"),
-        ({TWO_OWNERS: 1.0}, ("--run-id=run-0",), "the refused computation is now run-1 and not run-0"),
-        ({TWO_OWNERS: 1.0}, ("--reason= ",), "An approval needs the name of a person and a reason."),
+        ({TWO_OWNERS: None}, f"cannot be approved, because {TWO_OWNERS} was not measured"),
     ],
 )
 def test_what_cannot_be_approved_is_a_sentence_and_writes_nothing(
@@ -114,11 +124,30 @@ def test_what_cannot_be_approved_is_a_sentence_and_writes_nothing(
     warehouse: Warehouse,
     capsys: pytest.CaptureFixture[str],
     violations: dict[str, float | None],
-    options: tuple[str, ...],
     sentence: str,
 ) -> None:
     stage_measured_day(monkeypatch, warehouse, violations)
     day_command(warehouse, "step", "gate")
+
+    assert_not_approved(warehouse, capsys, sentence)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--run-id=run-0",), "the refused computation is now run-1 and not run-0"),
+        (("--reason= ",), "An approval needs the name of a person and a reason."),
+    ],
+)
+def test_an_approval_that_says_too_little_or_of_another_run_is_a_sentence_and_writes_nothing(
+    refused: Warehouse, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], sentence: str
+) -> None:
+    assert_not_approved(refused, capsys, sentence, *options)
+
+
+def assert_not_approved(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str], sentence: str, *options: str
+) -> None:
     capsys.readouterr()
 
     assert approve(warehouse, *options) == BAD_INPUT
@@ -137,27 +166,21 @@ def test_a_day_that_was_not_judged_cannot_be_approved(
 
 
 def test_a_computation_after_the_refusal_is_judged_first(
-    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, refused: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
-    day_command(warehouse, "step", "gate")
-    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0}, run_id="run-2")
+    stage_measured_day(monkeypatch, refused, {TWO_OWNERS: 2.0}, run_id="run-2")
 
-    assert approve(warehouse) == BAD_INPUT
+    assert approve(refused) == BAD_INPUT
     assert "was computed again after the refusal" in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_a_damaged_approval_is_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stage_measured_day(monkeypatch, warehouse, {TWO_OWNERS: 2.0})
-    day_command(warehouse, "step", "gate")
-    approve(warehouse)
-    file = Path(warehouse.approval("shop", MONDAY))
+def test_a_damaged_approval_is_a_sentence(refused: Warehouse, capsys: pytest.CaptureFixture[str]) -> None:
+    approve(refused)
+    file = Path(refused.approval("shop", MONDAY))
     file.write_text(json.dumps({"run_id": "run-1", "approved_by": "ana"}), encoding="utf-8")
     capsys.readouterr()
 
-    assert day_command(warehouse, "step", "gate") == BAD_INPUT
+    assert day_command(refused, "step", "gate") == BAD_INPUT
     assert (
         f"{file} is damaged ('reason' is not a text): remove it, and approve the day again."
         in capsys.readouterr().err
