@@ -9,6 +9,8 @@ PYTHON ?= $(shell for name in python3.11 python3; do $$name -c '' 2>/dev/null &&
 IN_ENVIRONMENT := setup/in-environment
 # The tests of `make test`, as pytest's marks say it.
 QUICK := not e2e and not e2e_cluster and not faults and not differential
+# Folders whose tests take neither a JVM, nor Airflow, nor whole days.
+UNIT := $(addprefix tests/,strategies rocketmq exports collectors settings tables docs)
 # The part of `make e2e` that continuous integration runs, in two halves that may run side by side. A checkout runs one Airflow
 # at a time, so tests that start it are in one half.
 E2E_CI := e2e and not every_release and not nightly
@@ -55,17 +57,18 @@ lint: setup ## ruff, mypy (strict) and the direction of imports
 	@$(IN_ENVIRONMENT) mypy --explicit-package-bases tests
 	@$(IN_ENVIRONMENT) lint-imports
 
+# Two at a time, so the last one, `unit`, runs beside the longer of the others once the shorter has ended.
 test: lint ## lint, then every test but the three kinds below; those with Spark beside those without
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-with-spark test-without-spark
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-with-spark test-without-spark unit
 
 test-with-spark: setup
 	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and spark"
 
 test-without-spark: setup
-	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and not spark"
+	@$(IN_ENVIRONMENT) pytest -m "$(QUICK) and not spark" $(addprefix --ignore=,$(UNIT))
 
 unit: setup ## tests without a JVM, Airflow or whole days: rules, formats, exports, collectors, settings; a minute
-	@$(IN_ENVIRONMENT) pytest -q -m "$(QUICK) and not spark" tests/strategies tests/rocketmq tests/exports tests/collectors tests/settings tests/tables tests/docs
+	@$(IN_ENVIRONMENT) pytest -q -m "$(QUICK) and not spark" $(UNIT)
 
 differential: setup ## strategies and offset files against RocketMQ's own Java classes, five releases; wants a JDK
 	@$(IN_ENVIRONMENT) pytest -m differential tests/differential
