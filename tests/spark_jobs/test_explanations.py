@@ -81,15 +81,95 @@ def finding(kind: str, severity: str | None = None, **values: Any) -> Finding:
     return {"kind": kind, "severity": usual, "evidence": "e", "advice": "a", "page": "p", **values}
 
 
-def placed(spark: SparkSession, *findings: Finding) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Kind and subject -> severity, and the kinds and subjects of the parent and the root.
+LOST_TOPICS = [f"t{number:02}" for number in range(34)]
+IDLE: dict[str, Finding] = {
+    "uneven": {"topic": "orders", "client_total_count": 4, "queue_total_count": 8},
+    "more clients than queues": {"topic": "orders", "client_total_count": 9, "queue_total_count": 8},
+    "another topic": {"topic": "payments", "client_total_count": 4, "queue_total_count": 8},
+}
+CASES: dict[str, tuple[Finding, ...]] = {
+    "shared client id": (
+        finding("duplicate_client_id", consumer_group="g", client_id="c"),
+        finding("duplicate_client_id", consumer_group="other", client_id="c"),
+        *(
+            finding(kind, consumer_group="g", topic=topic, likely_cause="duplicate_client_id")
+            for kind in ("unowned", "multiple_owners")
+            for topic in ("orders", "%RETRY%g")
+        ),
+        finding("unowned", consumer_group="g", topic="payments"),
+    ),
+    "lost broker": (
+        finding("source_failed", broker_name="b", likely_cause="connection_failed"),
+        finding("source_failed", broker_name="b", likely_cause="timed_out"),
+        finding("broker_missing_on_nameserver", broker_name="b", cause_sources=[("b", "connection_failed")]),
+        *(finding("route_differs", topic=topic, cause_sources=[("b", None)]) for topic in LOST_TOPICS),
+        finding("route_differs", topic="also-other-queues"),
+        finding("unowned", consumer_group="g", topic="t07", likely_cause="route_views_differ"),
+        finding("route_missing", topic="only-there", cause_sources=[("b", "connection_failed")]),
+        finding("assignment_stale", consumer_group="g", topic="only-there", likely_cause="route_missing"),
+        finding("members_unknown", consumer_group="h", cause_sources=[("b", "connection_failed")]),
+    ),
+    "permission": (
+        finding("source_failed", broker_name="b", likely_cause="permission_denied"),
+        finding("source_failed", broker_name="a", likely_cause="permission_denied"),
+        finding("source_failed", broker_name="a", likely_cause="timed_out"),
+        finding("source_failed", likely_cause="permission_denied"),
+        finding("members_unknown", consumer_group="g", cause_sources=[("b", "permission_denied")]),
+        finding("members_unknown", consumer_group="h", cause_sources=[("b", None)]),
+        finding("client_unreachable", consumer_group="i", cause_sources=[(None, "permission_denied")]),
+    ),
+    "cause in several topics": (
+        *(
+            finding("unowned", consumer_group="g", topic=topic, likely_cause="room_without_clients")
+            for topic in ("%RETRY%g", "zebra", "orders")
+        ),
+        finding("unowned", consumer_group="g", topic="a", likely_cause="not_in_config_list"),
+        finding("unowned", consumer_group="h", topic="orders", likely_cause="room_without_clients"),
+    ),
+    "two applications": (
+        *(
+            finding("subscriptions_differ", consumer_group="g", topic=topic, client_count=count)
+            for topic, count in (("of-both", 0), ("of-one", 2), ("of-the-other", 3))
+        ),
+        *(
+            finding("broadcast_client_stuck", consumer_group="g", topic=topic, client_id=client)
+            for topic, client in (("t1", "c1"), ("t2", "c1"), ("t1", "c2"))
+        ),
+    ),
+    **{
+        f"idle clients, {name}": (
+            finding("load_imbalanced", consumer_group="g", topic="orders", seen_values=["CONSISTENT_HASH"]),
+            finding("idle_clients", consumer_group="g", seen_values=["CONSISTENT_HASH"], **idle),
+        )
+        for name, idle in IDLE.items()
+    },
+    "milder root": (
+        finding("duplicate_client_id", "warning", consumer_group="g", client_id="c"),
+        finding("offset_file_shared", consumer_group="g", client_id="c"),
+        finding("duplicate_client_id", "warning", consumer_group="h", client_id="c"),
+        finding("offset_file_shared", consumer_group="h", client_id="another"),
+        finding("member_lists_differ", consumer_group="i"),
+        finding("unexpected_owner", consumer_group="i", topic="t", likely_cause="member_lists_differ"),
+    ),
+}
+"""The findings of a day, each of a cluster of its own: one plan places them all."""
+
+Placed = dict[str, dict[tuple[str, ...], dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def placed(spark: SparkSession) -> Placed:
+    """Case -> kind and subject -> severity, and the kinds and subjects of the parent and the root.
 
     Beside the day of the findings is one without the first of them, which explains nothing there.
     """
     names = [column.name for column in FINDING.all_columns if column.name not in ID_COLUMNS] + [CAUSE_SOURCES]
     types = {column.name: column.type for column in FINDING.all_columns} | {CAUSE_SOURCES: CAUSE_SOURCES_TYPE}
-    of_days = [{**given, "cluster": "c", "ds": DAY} for given in findings] + [
-        {**given, "cluster": "c", "ds": DAY + timedelta(days=1)} for given in findings[1:]
+    of_days = [
+        {**given, "cluster": case, "ds": ds}
+        for case, findings in CASES.items()
+        for ds, of_day in ((DAY, findings), (DAY + timedelta(days=1), findings[1:]))
+        for given in of_day
     ]
     rows = spark.createDataFrame(
         [tuple(given.get(name) for name in names) for given in of_days],
@@ -98,9 +178,16 @@ def placed(spark: SparkSession, *findings: Finding) -> dict[tuple[str, ...], dic
     table = with_roots(rows)
     assert table.columns == [column.name for column in FINDING.all_columns]
     everything = [row.asDict() for row in table.collect()]
+    return {
+        case: _of_case([row for row in everything if row["cluster"] == case], len(findings))
+        for case, findings in CASES.items()
+    }
+
+
+def _of_case(everything: list[dict[str, Any]], finding_count: int) -> dict[tuple[str, ...], dict[str, Any]]:
     result = [row for row in everything if row["ds"] == DAY]
     ids_beside = {row["finding_id"] for row in everything if row["ds"] != DAY}
-    assert len(ids_beside) == len(findings) - 1
+    assert len(ids_beside) == finding_count - 1
     assert ids_beside >= {
         row[name] for row in everything if row["ds"] != DAY for name in ID_COLUMNS if row[name] is not None
     }
@@ -110,7 +197,7 @@ def placed(spark: SparkSession, *findings: Finding) -> dict[tuple[str, ...], dic
         + ((row["likely_cause"],) if row["kind"] == "source_failed" else ())
         for row in result
     }
-    assert len(names_by_id) == len(findings)
+    assert len(names_by_id) == finding_count
     return {
         names_by_id[row["finding_id"]]: {
             "severity": row["severity"],
@@ -122,19 +209,8 @@ def placed(spark: SparkSession, *findings: Finding) -> dict[tuple[str, ...], dic
 
 
 @pytest.mark.spark
-def test_a_shared_client_id_is_one_problem(spark: SparkSession) -> None:
-    cause = {"likely_cause": "duplicate_client_id"}
-    day = placed(
-        spark,
-        finding("duplicate_client_id", consumer_group="g", client_id="c"),
-        finding("duplicate_client_id", consumer_group="other", client_id="c"),
-        *(
-            finding(kind, consumer_group="g", topic=topic, **cause)
-            for kind in ("unowned", "multiple_owners")
-            for topic in ("orders", "%RETRY%g")
-        ),
-        finding("unowned", consumer_group="g", topic="payments"),
-    )
+def test_a_shared_client_id_is_one_problem(placed: Placed) -> None:
+    day = placed["shared client id"]
 
     root = ("duplicate_client_id", "g", "c")
     assert [name for name, it in day.items() if it["parent"] == root] == [
@@ -149,21 +225,8 @@ def test_a_shared_client_id_is_one_problem(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_a_lost_broker_is_one_problem_as_severe_as_what_follows_from_it(spark: SparkSession) -> None:
-    topics = [f"t{number:02}" for number in range(34)]
-    lost = [("b", "connection_failed")]
-    day = placed(
-        spark,
-        finding("source_failed", broker_name="b", likely_cause="connection_failed"),
-        finding("source_failed", broker_name="b", likely_cause="timed_out"),
-        finding("broker_missing_on_nameserver", broker_name="b", cause_sources=lost),
-        *(finding("route_differs", topic=topic, cause_sources=[("b", None)]) for topic in topics),
-        finding("route_differs", topic="also-other-queues"),
-        finding("unowned", consumer_group="g", topic="t07", likely_cause="route_views_differ"),
-        finding("route_missing", topic="only-there", cause_sources=lost),
-        finding("assignment_stale", consumer_group="g", topic="only-there", likely_cause="route_missing"),
-        finding("members_unknown", consumer_group="h", cause_sources=lost),
-    )
+def test_a_lost_broker_is_one_problem_as_severe_as_what_follows_from_it(placed: Placed) -> None:
+    day = placed["lost broker"]
 
     assert {name: it["severity"] for name, it in day.items() if it["root"] is None} == {
         ("source_failed", "b", "connection_failed"): "critical",
@@ -176,18 +239,8 @@ def test_a_lost_broker_is_one_problem_as_severe_as_what_follows_from_it(spark: S
 
 
 @pytest.mark.spark
-def test_a_permission_that_an_account_lacks_on_every_broker_is_one_problem(spark: SparkSession) -> None:
-    refused: Finding = {"likely_cause": "permission_denied"}
-    day = placed(
-        spark,
-        finding("source_failed", broker_name="b", **refused),
-        finding("source_failed", broker_name="a", **refused),
-        finding("source_failed", broker_name="a", likely_cause="timed_out"),
-        finding("source_failed", **refused),
-        finding("members_unknown", consumer_group="g", cause_sources=[("b", "permission_denied")]),
-        finding("members_unknown", consumer_group="h", cause_sources=[("b", None)]),
-        finding("client_unreachable", consumer_group="i", cause_sources=[(None, "permission_denied")]),
-    )
+def test_a_permission_that_an_account_lacks_on_every_broker_is_one_problem(placed: Placed) -> None:
+    day = placed["permission"]
 
     assert {name for name, it in day.items() if it["root"] is None} == {
         ("source_failed", "permission_denied"),
@@ -199,16 +252,8 @@ def test_a_permission_that_an_account_lacks_on_every_broker_is_one_problem(spark
 
 
 @pytest.mark.spark
-def test_one_cause_in_several_topics_is_one_problem_of_the_first_own_topic(spark: SparkSession) -> None:
-    day = placed(
-        spark,
-        *(
-            finding("unowned", consumer_group="g", topic=topic, likely_cause="room_without_clients")
-            for topic in ("%RETRY%g", "zebra", "orders")
-        ),
-        finding("unowned", consumer_group="g", topic="a", likely_cause="not_in_config_list"),
-        finding("unowned", consumer_group="h", topic="orders", likely_cause="room_without_clients"),
-    )
+def test_one_cause_in_several_topics_is_one_problem_of_the_first_own_topic(placed: Placed) -> None:
+    day = placed["cause in several topics"]
 
     assert {name for name, it in day.items() if it["parent"]} == {
         ("unowned", "g", "%RETRY%g"),
@@ -219,19 +264,9 @@ def test_one_cause_in_several_topics_is_one_problem_of_the_first_own_topic(spark
 
 @pytest.mark.spark
 def test_two_applications_in_one_group_and_a_client_that_stands_still_are_one_problem_each(
-    spark: SparkSession,
+    placed: Placed,
 ) -> None:
-    day = placed(
-        spark,
-        *(
-            finding("subscriptions_differ", consumer_group="g", topic=topic, client_count=count)
-            for topic, count in (("of-both", 0), ("of-one", 2), ("of-the-other", 3))
-        ),
-        *(
-            finding("broadcast_client_stuck", consumer_group="g", topic=topic, client_id=client)
-            for topic, client in (("t1", "c1"), ("t2", "c1"), ("t1", "c2"))
-        ),
-    )
+    day = placed["two applications"]
 
     assert {name: it["parent"] for name, it in day.items() if it["parent"]} == {
         ("subscriptions_differ", "g", "of-the-other"): ("subscriptions_differ", "g", "of-one"),
@@ -241,40 +276,24 @@ def test_two_applications_in_one_group_and_a_client_that_stands_still_are_one_pr
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("idle", "parent"),
+    ("name", "parent"),
     [
-        (
-            {"topic": "orders", "client_total_count": 4, "queue_total_count": 8},
-            ("load_imbalanced", "g", "orders"),
-        ),
-        ({"topic": "orders", "client_total_count": 9, "queue_total_count": 8}, None),
-        ({"topic": "payments", "client_total_count": 4, "queue_total_count": 8}, None),
+        ("uneven", ("load_imbalanced", "g", "orders")),
+        ("more clients than queues", None),
+        ("another topic", None),
     ],
-    ids=["uneven", "more clients than queues", "another topic"],
 )
 def test_idle_clients_follow_from_an_uneven_strategy_where_there_are_queues_enough(
-    spark: SparkSession, idle: Finding, parent: tuple[str, ...] | None
+    placed: Placed, name: str, parent: tuple[str, ...] | None
 ) -> None:
-    day = placed(
-        spark,
-        finding("load_imbalanced", consumer_group="g", topic="orders", seen_values=["CONSISTENT_HASH"]),
-        finding("idle_clients", consumer_group="g", seen_values=["CONSISTENT_HASH"], **idle),
-    )
+    day = placed[f"idle clients, {name}"]
 
-    assert day["idle_clients", "g", idle["topic"]]["parent"] == parent
+    assert day["idle_clients", "g", IDLE[name]["topic"]]["parent"] == parent
 
 
 @pytest.mark.spark
-def test_a_milder_root_is_as_severe_as_the_worst_below_it_and_no_more(spark: SparkSession) -> None:
-    day = placed(
-        spark,
-        finding("duplicate_client_id", "warning", consumer_group="g", client_id="c"),
-        finding("offset_file_shared", consumer_group="g", client_id="c"),
-        finding("duplicate_client_id", "warning", consumer_group="h", client_id="c"),
-        finding("offset_file_shared", consumer_group="h", client_id="another"),
-        finding("member_lists_differ", consumer_group="i"),
-        finding("unexpected_owner", consumer_group="i", topic="t", likely_cause="member_lists_differ"),
-    )
+def test_a_milder_root_is_as_severe_as_the_worst_below_it_and_no_more(placed: Placed) -> None:
+    day = placed["milder root"]
 
     assert {name: it["severity"] for name, it in day.items() if not it["parent"]} == {
         ("duplicate_client_id", "g", "c"): "critical",
