@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rebalance_ledger.warehouse.layout import Warehouse
+    from tests.support.small_days import SmallDays
     from tests.support.three_days import ThreeDays
 
 pytest.register_assert_rewrite("tests.support")
@@ -87,6 +88,17 @@ def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
     warehouse = Warehouse.at(str(tmp_path_factory.mktemp("sample") / "warehouse"))
     compute_and_publish(spark, *(sample_day(ds, warehouse) for ds in SAMPLE_DAYS))
     return warehouse
+
+
+@pytest.fixture(scope="session")
+def small_days(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> SmallDays:
+    """The days that tests of this run name by the mark `small_days`, computed by one plan."""
+    from tests.support.small_days import SmallDays
+
+    marks = (mark for item in request.session.items for mark in item.iter_markers("small_days"))
+    return SmallDays(spark, tmp_path_factory.mktemp("small-days"), (mark.args[0] for mark in marks))
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """The second computation of offset files finds each altered value of a computed day, and nothing in the day as it is.
 
-The day is that of `tests/spark_jobs/test_broadcast_offsets.py`, which has files and queues in every state. Its files are read by
+The day is that of `tests/support/broadcasting_cluster.py`, which has files and queues in every state. Its files are read by
 the build's readers and by the gate's SQL; the SQL is also held against the answers of RocketMQ's own classes.
 """
 
@@ -18,28 +18,24 @@ from test_altered_columns import as_it_is, with_another_value
 from expectations.measurement import gate_database
 from expectations.suites import broadcast_sources
 from expectations.suites.metrics import METRIC_STATEMENTS
-from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.gate_input import sources_of
 from rebalance_ledger.pipeline.gate_metrics import OFFSET_FILES_QUERY, gate_database_of, show_tables
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
-from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.sandbox import SANDBOX_CONFIG
 from rebalance_ledger.warehouse.staged_files import staged_rows
 from rebalance_ledger.warehouse.staging import read_build
-from tests.spark_jobs.test_broadcast_offsets import day, earlier_day
-from tests.support.computed_days import compute, newest
-from tests.support.export_builder import DS
+from tests.support.broadcasting_cluster import write_exports
+from tests.support.computed_days import newest
 from tests.support.staged_day import OFFSET_FILE_CONTENT, ddl_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql import SparkSession
-
     from expectations.measurement import GateDatabase
     from rebalance_ledger.warehouse.layout import StagingArea
+    from tests.support.small_days import SmallDays
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.small_days.with_args(write_exports)]
 
 MOST_BYTES = 4096
 """Larger golden files say nothing that smaller ones do not."""
@@ -113,12 +109,8 @@ class ComputedDay:
 
 
 @pytest.fixture(scope="module")
-def computed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComputedDay]:
-    folder = tmp_path_factory.mktemp("broadcast_sources")
-    earlier_day().seal(folder / "exports")
-    day().seal(folder / "exports")
-    of_test = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
-    compute(spark, of_test)
+def computed(small_days: SmallDays) -> Iterator[ComputedDay]:
+    [of_test] = small_days.of(write_exports)
     stage = newest(of_test)
     with gate_database_of(stage, sources_of(of_test, of_test.settings, stage, read_build(stage))) as database:
         yield ComputedDay(database, stage)

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.day import Day
-from rebalance_ledger.warehouse.layout import Warehouse
-from tests.support.computed_days import compute, newest, staged_rows
-from tests.support.export_builder import DS, ExportBuilder
+from tests.support.computed_days import newest, staged_rows
+from tests.support.export_builder import ExportBuilder
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from datetime import date
+    from pathlib import Path
 
     from rebalance_ledger.warehouse.layout import StagingArea
-
-pytestmark = pytest.mark.spark
+    from tests.support.small_days import SmallDays
 
 BROKERS = {broker: {"0": f"{broker}:10911"} for broker in "ab"}
 DENIED = "CODE: 16  DESC: User:ledger has no permission to access Group:denied from 10.0.0.1"
@@ -25,11 +23,9 @@ DIED = "connect to 10.0.0.1:10911 failed"
 NOBODY_ANSWERED = {"denied", "died", "half-died", "never-asked"}
 
 
-@pytest.fixture(scope="module")
-def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StagingArea:
+def write_exports(exports: Path) -> list[tuple[str, date]]:
     """The account may not read one group; servers died before they were asked about others."""
-    folder = tmp_path_factory.mktemp("without-answer")
-    export = ExportBuilder()
+    export = ExportBuilder("unanswered-test")
     export.brokers("ns-1:9876", BROKERS)
     export.route("orders", {"a": 1, "b": 1})
     for group in (*NOBODY_ANSWERED, "well", "gone"):
@@ -46,9 +42,16 @@ def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stag
         export.no_members(broker, "gone")
     export.failure("consumer_connection", DIED, broker="a", group="half-died")
     export.no_members("b", "half-died")
-    export.seal(folder / "exports")
-    day = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
-    compute(spark, day)
+    export.seal(exports)
+    return [(export.cluster, export.ds)]
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.small_days.with_args(write_exports)]
+
+
+@pytest.fixture(scope="module")
+def stage(small_days: SmallDays) -> StagingArea:
+    [day] = small_days.of(write_exports)
     assert steps.gate(day).reasons == []
     return newest(day)
 

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.rocketmq.system_groups import PROXY_HEARTBEAT_GROUP
-from rebalance_ledger.warehouse.layout import Warehouse
-from tests.support.computed_days import compute, compute_and_publish, newest, staged_rows
+from tests.support.computed_days import newest, staged_rows
 from tests.support.export_builder import DS, ExportBuilder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
-
     from rebalance_ledger.warehouse.layout import StagingArea
+    from tests.support.small_days import SmallDays
 
 pytestmark = pytest.mark.spark
 
@@ -48,54 +45,88 @@ def findings(stage: StagingArea) -> dict[str, dict[str, Row]]:
     return found
 
 
-class TestWithoutProxies:
+def write_without_proxies(exports: Path) -> list[tuple[str, date]]:
     """Two days; on the second each group is a case."""
+    for ds in (DS, DAY_AFTER):
+        _without_proxies(ds).seal(exports)
+    return [("presence-test", DS), ("presence-test", DAY_AFTER)]
 
+
+def _without_proxies(ds: date) -> ExportBuilder:
+    export = ExportBuilder("presence-test", ds)
+    is_second = ds == DAY_AFTER
+    export.brokers("ns-1:9876", BROKERS)
+    export.route("orders", {"a": 1, "b": 1})
+    groups = ["gone", "moved", "lost-yesterday", "in-flight", "leased-forever", "pop_v1", "pop-v2", "pop"]
+    groups += ["half-asked", "elsewhere"]
+    # A broker registers no member of a group that it has no configuration of.
+    export.subscription_groups("a", *groups, "only-a")
+    export.subscription_groups("b", *groups)
+    for group in groups:
+        for broker in "ab":
+            export.no_members(broker, group) if group not in {"half-asked", "elsewhere"} else None
+    # On the first day it could not be asked.
+    offsets = {
+        "moved": (50, 40 + is_second, 40 + is_second),
+        "in-flight": (50, 40, 41 + is_second),
+        "leased-forever": (50, 40, 44),
+    }
+    for group in groups:
+        export.offsets("a", group, "orders", offsets.get(group, (50, 40, 40)))
+    export.offsets("a", "only-a", "orders", (50, 40, 40))
+    export.no_members("a", "only-a")
+    export.configured(
+        "a", {"orders": 1, "%RETRY%pop_v1_orders": 1, "%RETRY%pop-v2+orders": 1, "%RETRY%pop_v1": 1}
+    )
+    export.failure("consumer_connection", NOT_REACHED, broker="a", group="half-asked")
+    export.no_members("b", "half-asked")
+    export.route("payments", {"b": 1})
+    export.members("a", "elsewhere", ["c1"], ["payments"])
+    export.no_members("b", "elsewhere")
+    return export
+
+
+def write_with_proxies(exports: Path) -> list[tuple[str, date]]:
+    """One day of a cluster with two proxies."""
+    export = ExportBuilder("proxies-test")
+    export.brokers("ns-1:9876", BROKERS)
+    export.route("orders", {"a": 1, "b": 1})
+    groups = ["behind", "gone", "not-all-asked", "popped"]
+    export.configured("a", {"orders": 1, "%RETRY%popped_orders": 1})
+    for broker in "ab":
+        export.subscription_groups(broker, *groups, PROXY_HEARTBEAT_GROUP)
+        export.members(
+            broker,
+            PROXY_HEARTBEAT_GROUP,
+            ["10.0.0.8@1#1", "10.0.0.9@1#1"],
+            ["DefaultHeartBeatSyncerTopic"],
+            "BROADCASTING",
+        )
+        for group in groups:
+            export.no_members(broker, group)
+    for group in groups:
+        export.offsets("a", group, "orders", (50, 40, 40))
+    for proxy in PROXIES:
+        export.proxy_members(proxy, "behind", ["host@7@0@abc", "host@8@0@abd"], ["orders"])
+        export.no_members_at_proxy(proxy, "gone")
+        export.no_members_at_proxy(proxy, "popped")
+    for broker in "ab":
+        export.members(broker, "half-known", ["c1"], ["orders"])
+    export.client("half-known", "c1", ["orders"], owns=[("orders", "a", 0)])
+    export.no_members_at_proxy(PROXIES[0], "half-known")
+    export.no_members_at_proxy(PROXIES[0], "not-all-asked")
+    export.failure("proxy_consumer_connection", "connect failed", proxy=PROXIES[1], group="not-all-asked")
+    export.seal(exports)
+    return [("proxies-test", DS)]
+
+
+@pytest.mark.small_days.with_args(write_without_proxies)
+class TestWithoutProxies:
     @pytest.fixture(scope="class")
-    def stage(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StagingArea:
-        folder = tmp_path_factory.mktemp("presence")
-        for ds in (DS, DAY_AFTER):
-            self._export(ds).seal(folder / "exports")
-        warehouse = Warehouse.at(str(folder / "warehouse"))
-        compute_and_publish(spark, Day("shop-test", DS, folder / "exports", warehouse, None))
-        day = Day("shop-test", DAY_AFTER, folder / "exports", warehouse, None)
-        compute(spark, day)
+    def stage(self, small_days: SmallDays) -> StagingArea:
+        [_, day] = small_days.of(write_without_proxies)
         assert steps.gate(day).reasons == []
         return newest(day)
-
-    @staticmethod
-    def _export(ds: date) -> ExportBuilder:
-        export = ExportBuilder(ds=ds)
-        is_second = ds == DAY_AFTER
-        export.brokers("ns-1:9876", BROKERS)
-        export.route("orders", {"a": 1, "b": 1})
-        groups = ["gone", "moved", "lost-yesterday", "in-flight", "leased-forever", "pop_v1", "pop-v2", "pop"]
-        groups += ["half-asked", "elsewhere"]
-        # A broker registers no member of a group that it has no configuration of.
-        export.subscription_groups("a", *groups, "only-a")
-        export.subscription_groups("b", *groups)
-        for group in groups:
-            for broker in "ab":
-                export.no_members(broker, group) if group not in {"half-asked", "elsewhere"} else None
-        # On the first day it could not be asked.
-        offsets = {
-            "moved": (50, 40 + is_second, 40 + is_second),
-            "in-flight": (50, 40, 41 + is_second),
-            "leased-forever": (50, 40, 44),
-        }
-        for group in groups:
-            export.offsets("a", group, "orders", offsets.get(group, (50, 40, 40)))
-        export.offsets("a", "only-a", "orders", (50, 40, 40))
-        export.no_members("a", "only-a")
-        export.configured(
-            "a", {"orders": 1, "%RETRY%pop_v1_orders": 1, "%RETRY%pop-v2+orders": 1, "%RETRY%pop_v1": 1}
-        )
-        export.failure("consumer_connection", NOT_REACHED, broker="a", group="half-asked")
-        export.no_members("b", "half-asked")
-        export.route("payments", {"b": 1})
-        export.members("a", "elsewhere", ["c1"], ["payments"])
-        export.no_members("b", "elsewhere")
-        return export
 
     def test_nobody_is_called_offline_without_proof(self, stage: StagingArea) -> None:
         assert states(stage) == {
@@ -127,49 +158,13 @@ class TestWithoutProxies:
         assert "deleteSubGroup" not in row["advice"]
 
 
+@pytest.mark.small_days.with_args(write_with_proxies)
 class TestWithProxies:
-    """One day of a cluster with two proxies."""
-
     @pytest.fixture(scope="class")
-    def stage(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StagingArea:
-        folder = tmp_path_factory.mktemp("proxies")
-        self._export(folder)
-        day = Day("shop-test", DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
-        compute(spark, day)
+    def stage(self, small_days: SmallDays) -> StagingArea:
+        [day] = small_days.of(write_with_proxies)
         assert steps.gate(day).reasons == []
         return newest(day)
-
-    @staticmethod
-    def _export(folder: Path) -> None:
-        export = ExportBuilder()
-        export.brokers("ns-1:9876", BROKERS)
-        export.route("orders", {"a": 1, "b": 1})
-        groups = ["behind", "gone", "not-all-asked", "popped"]
-        export.configured("a", {"orders": 1, "%RETRY%popped_orders": 1})
-        for broker in "ab":
-            export.subscription_groups(broker, *groups, PROXY_HEARTBEAT_GROUP)
-            export.members(
-                broker,
-                PROXY_HEARTBEAT_GROUP,
-                ["10.0.0.8@1#1", "10.0.0.9@1#1"],
-                ["DefaultHeartBeatSyncerTopic"],
-                "BROADCASTING",
-            )
-            for group in groups:
-                export.no_members(broker, group)
-        for group in groups:
-            export.offsets("a", group, "orders", (50, 40, 40))
-        for proxy in PROXIES:
-            export.proxy_members(proxy, "behind", ["host@7@0@abc", "host@8@0@abd"], ["orders"])
-            export.no_members_at_proxy(proxy, "gone")
-            export.no_members_at_proxy(proxy, "popped")
-        for broker in "ab":
-            export.members(broker, "half-known", ["c1"], ["orders"])
-        export.client("half-known", "c1", ["orders"], owns=[("orders", "a", 0)])
-        export.no_members_at_proxy(PROXIES[0], "half-known")
-        export.no_members_at_proxy(PROXIES[0], "not-all-asked")
-        export.failure("proxy_consumer_connection", "connect failed", proxy=PROXIES[1], group="not-all-asked")
-        export.seal(folder / "exports")
 
     def test_brokers_alone_prove_nothing_where_proxies_are(self, stage: StagingArea) -> None:
         assert states(stage) == {

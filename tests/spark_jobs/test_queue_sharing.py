@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rebalance_ledger.pipeline import steps
-from rebalance_ledger.pipeline.day import Day
-from rebalance_ledger.warehouse.layout import Warehouse
-from tests.support.computed_days import compute, newest, staged_rows
+from tests.support.computed_days import newest, staged_rows
 from tests.support.export_builder import DS
 from tests.support.sharing_cluster import (
     CASES,
@@ -24,19 +22,26 @@ from tests.support.sharing_cluster import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from datetime import date
+    from pathlib import Path
 
-pytestmark = pytest.mark.spark
+    from rebalance_ledger.pipeline.day import Day
+    from tests.support.small_days import SmallDays
 
 Row = dict[str, Any]
 
 
+def write_exports(exports: Path) -> list[tuple[str, date]]:
+    sharing_export().seal(exports)
+    return [(CLUSTER, DS)]
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.small_days.with_args(write_exports)]
+
+
 @pytest.fixture(scope="module")
-def day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Day:
-    folder = tmp_path_factory.mktemp("sharing")
-    sharing_export().seal(folder / "exports")
-    day = Day(CLUSTER, DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
-    compute(spark, day)
+def day(small_days: SmallDays) -> Day:
+    [day] = small_days.of(write_exports)
     return day
 
 

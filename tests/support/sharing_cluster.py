@@ -15,7 +15,7 @@ from tests.support.export_builder import DS, ExportBuilder
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-CLUSTER = "shop-test"
+CLUSTER = "sharing-test"
 AB = {"a": 2, "b": 2}
 NOT_ASKED = "a gRPC client has no such answer"
 PROXY = "10.0.0.8:8080"

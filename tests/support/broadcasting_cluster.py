@@ -1,0 +1,183 @@
+"""An export of broadcasting clients in every state that the sample does not have: one group for each, two days one after the other.
+
+Every group reads one queue of a topic of its own name, with the messages 10 to 99, on host 10.0.0.1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tests.support.export_builder import DS, ExportBuilder
+
+if TYPE_CHECKING:
+    from datetime import date
+    from pathlib import Path
+
+CLUSTER = "broadcast-test"
+HOST = "10.0.0.1"
+CLIENT = f"{HOST}@DEFAULT"
+CUT = b'{"offsetTable":{{"bro'
+ZEROS = bytes(600)
+NESTED = b'{"a":' * 1_000_000
+"""Whether a client reads it depends on its stack."""
+EARLIER = DS - timedelta(days=1)
+
+
+def table(topic: str, offset: int, queue_id: int = 0) -> bytes:
+    """A file with one queue."""
+    return (
+        f'{{"offsetTable":{{{{"brokerName":"broker-a","queueId":{queue_id},"topic":"{topic}"}}:{offset}}}}}'
+    ).encode()
+
+
+class Hosts(ExportBuilder):
+    """An export with offset files."""
+
+    def __init__(self, ds: date) -> None:
+        super().__init__(CLUSTER, ds)
+        self.files: dict[str, bytes] = {}
+
+    def file(
+        self, group: str, content: bytes, name: str = "offsets.json", *, client: str = CLIENT, age_s: int = 2
+    ) -> None:
+        """A file, written so many seconds before its capture at noon."""
+        path = f"offset_files/{HOST}/{client}/{group}/{name}"
+        self.files[path] = content
+        written = self._captured_at() - timedelta(seconds=age_s)
+        self._add(
+            "offset_file",
+            {"host": HOST, "client_id": client, "group": group},
+            moment=0,
+            path=path,
+            size=len(content),
+            mtime=f"{written:%Y-%m-%dT%H:%M:%SZ}",
+            sha256=hashlib.sha256(content).hexdigest(),
+        )
+
+    def reader(
+        self,
+        group: str,
+        main: bytes | None = None,
+        bak: bytes | None = None,
+        *,
+        from_where: str = "CONSUME_FROM_LAST_OFFSET",
+        model: str = "BROADCASTING",
+        client: str = CLIENT,
+        age_s: int = 2,
+        connection_count: int = 1,
+    ) -> None:
+        """A group with one connected client, and its files."""
+        self.route(group, {"broker-a": 1})
+        connection = {"clientId": CLIENT, "language": "JAVA", "version": 479}
+        payload = {
+            "connectionSet": [
+                {**connection, "clientAddr": f"10.0.0.1:{port}"} for port in range(4, 4 + connection_count)
+            ],
+            "subscriptionTable": {group: {"subString": "*", "expressionType": "TAG"}},
+            "messageModel": model,
+            "consumeType": "CONSUME_PASSIVELY",
+            "consumeFromWhere": from_where,
+        }
+        self.answer("consumer_connection", payload, broker="broker-a", group=group)
+        if main is not None:
+            self.file(group, main, client=client, age_s=age_s)
+        if bak is not None:
+            self.file(group, bak, "offsets.json.bak", client=client, age_s=age_s)
+
+    def bounds(self, topic: str) -> None:
+        """The broker tells that the queue has the messages 10 to 99, the newest stored at noon."""
+        stored_at_ms = int(self._captured_at().timestamp() * 1000)
+        queue = f'{{"topic":"{topic}","brokerName":"broker-a","queueId":0}}'
+        ends = f'{{"minOffset":10,"maxOffset":100,"lastUpdateTimestamp":{stored_at_ms}}}'
+        self.answer(
+            "broker_topic_stats", f'{{"offsetTable":{{{queue}:{ends}}}}}', broker="broker-a", topic=topic
+        )
+
+    def remembers(self, group: str, offset: int) -> None:
+        """The group's client says that it has this offset of the queue in memory."""
+        queue = f'{{"topic":"{group}","brokerName":"broker-a","queueId":0}}'
+        text = f'{{"consumerTable":{{"{CLIENT}":{{{queue}:{offset}}}}},"messageQueueTable":{{}}}}'
+        self.answer("consumer_status", text, broker="broker-a", group=group, client_id=CLIENT, topic=group)
+
+    def write(self, exports: Path) -> Path:
+        directory = super().write(exports)
+        for path, content in self.files.items():
+            (directory / path).parent.mkdir(parents=True, exist_ok=True)
+            (directory / path).write_bytes(content)
+        return directory
+
+
+def earlier_day() -> Hosts:
+    hosts = Hosts(EARLIER)
+    for group, offset in {
+        "well": 50,
+        "went_back": 95,
+        "stuck": 90,
+        "removed": 90,
+        "emptied": 90,
+        "not_written": 90,
+    }.items():
+        hosts.reader(group, table(group, offset))
+    hosts.reader("tidied", table("tidied", 50), client=f"{HOST}@4711")
+    return hosts
+
+
+def day() -> Hosts:
+    hosts = Hosts(DS)
+    for group, offset in {
+        "well": 90,
+        "went_back": 90,
+        "stuck": 90,
+        "behind": 4,
+        "ahead": 105,
+        "not_written": 90,
+    }.items():
+        hosts.reader(group, table(group, offset))
+        hosts.bounds(group)
+    hosts.remembers("not_written", 97)
+    hosts.remembers("stuck", 90)
+    hosts.reader("listed_twice", table("listed_twice", 90), connection_count=2)
+    hosts.reader("removed", from_where="CONSUME_FROM_FIRST_OFFSET")
+    hosts.reader("emptied", b"")
+    hosts.reader("cut_without_bak", CUT)
+    hosts.reader("cut_twice", CUT, CUT)
+    hosts.reader("recovered", CUT, table("recovered", 90))
+    hosts.reader("zeroed", ZEROS, table("zeroed", 90))
+    hosts.reader("nested", NESTED)
+    hosts.reader("negative", table("negative", -12))
+    hosts.reader("silent_writer", table("silent_writer", 90), age_s=2 * 3600)
+    hosts.reader("moved_to_clustering", table("moved_to_clustering", 90), model="CLUSTERING")
+    hosts.reader("old_process", table("old_process", 90), client=f"{HOST}@4711#99")
+    hosts.reader("queue_gone", table("queue_gone", 90, queue_id=7))
+    hosts.reader("timed", from_where="CONSUME_FROM_TIMESTAMP")
+    for group in (
+        "removed",
+        "emptied",
+        "cut_twice",
+        "recovered",
+        "queue_gone",
+        "timed",
+        "nested",
+        "negative",
+    ):
+        hosts.bounds(group)
+    hosts.reader("broker_untold", table("broker_untold", 90))
+    hosts.reader("tidied")
+    hosts.reader("unreadable")
+    hosts.failure(
+        "offset_file", "permission denied", host=HOST, client_id=CLIENT, group="unreadable", moment=0
+    )  # type: ignore[arg-type]  # moment is a number
+    hosts.route("asleep", {"broker-a": 1})
+    hosts.no_members("broker-a", "asleep")
+    hosts.file("asleep", table("asleep", 90))
+    hosts.members("broker-a", "elsewhere", ["10.0.0.77@DEFAULT"], ["well"], "BROADCASTING")
+    return hosts
+
+
+def write_exports(exports: Path) -> list[tuple[str, date]]:
+    """Of the earlier day there is no more than the export."""
+    earlier_day().seal(exports)
+    day().seal(exports)
+    return [(CLUSTER, DS)]
