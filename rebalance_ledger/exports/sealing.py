@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import secrets
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
