@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
@@ -88,9 +89,16 @@ class GateDatabase:
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
         """Return the rows that a query in the suites' SQL gives."""
-        self._connection.execute(duckdb_sql(statement))
+        self._connection.execute(_parsed(statement))
         names = [column[0] for column in self._connection.description or ()]
         return [dict(zip(names, values, strict=True)) for values in self._connection.fetchall()]
+
+
+@cache
+def _parsed(statement: str) -> duckdb.Statement:
+    """Parse a statement once for all days of this process: with 100 kB of text that takes a fifth of measuring a small day."""
+    (parsed,) = duckdb.extract_statements(duckdb_sql(statement))
+    return parsed
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
