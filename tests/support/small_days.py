@@ -42,9 +42,9 @@ class SmallDays:
             for position, day in enumerate(days):
                 steps.verify(day)
                 later = days[position + 1 :]
-                builder.build(
-                    (day.cluster, day.ds), day.settings, [(other.cluster, other.ds) for other in later]
-                )
+                settings = {other.cluster: other.settings for other in days}
+                ahead = [(other.cluster, other.ds) for other in later]
+                builder.build((day.cluster, day.ds), settings, ahead)
                 if any(other.cluster == day.cluster for other in later):
                     steps.gate(day)
                     steps.publish(day)
