@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from bench.large_cluster import CLUSTER, DS, FULL
+from bench.large_cluster import FULL
 from bench.publication_history import stage_rows
 from bench.report import Measurement
+from bench.stages import CLUSTER, DS
 from expectations.suites.all_suites import EXPECTATIONS
 from rebalance_ledger.tables import (
     ASSIGNMENT_CHURN,
