@@ -20,6 +20,7 @@ from bench import (
     offset_files,
     publication,
     publication_history,
+    whole_day,
     whole_group,
 )
 from bench.report import as_json, as_svg, as_table, from_json
@@ -40,6 +41,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Measurement]]]] = {
     "publication_history": publication_history.measure,
     "day_report": day_report.measure,
     "manifest": manifest.measure,
+    "whole_day": whole_day.measure,
 }
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 
