@@ -161,10 +161,6 @@ def _validate(
         for evaluation in evaluations
         if evaluation.is_comparable
     }
-    frame = pd.DataFrame(
-        {expectation_id: [evaluation.remaining] for expectation_id, evaluation in judged.items()},
-        dtype="float64",
-    )
     source = context.data_sources.add_pandas("staged")
     # The names of pages contain these values: with the day instead of the current time, a rerun overwrites its own pages.
     run_id = gx.RunIdentifier(run_name=_page_name(cluster, ds), run_time=datetime.combine(ds, time(), UTC))
@@ -178,6 +174,11 @@ def _validate(
         if not of_suite:
             continue
         batch = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("day")
+        # The columns of the suite alone: Great Expectations hashes all that it is given.
+        frame = pd.DataFrame(
+            {evaluation.expectation.expectation_id: [evaluation.remaining] for evaluation in of_suite},
+            dtype="float64",
+        )
         # Each suite is added whole, because adding expectations one by one would store the suite each time.
         gx_suite = context.suites.add(
             gx.ExpectationSuite(name=suite.name, expectations=list(map(gx_expectation, of_suite)))

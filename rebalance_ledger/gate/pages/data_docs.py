@@ -21,12 +21,13 @@ from great_expectations.render import (
 )
 from great_expectations.render.renderer.renderer import renderer
 from great_expectations.render.view import DefaultJinjaPageView
-from jinja2 import ChoiceLoader, FileSystemLoader
+from jinja2 import BytecodeCache, ChoiceLoader, FileSystemLoader
 
 from rebalance_ledger.gate.verdict import allowed, waiver_text
 
 if TYPE_CHECKING:
     import great_expectations as gx
+    from jinja2.bccache import Bucket
 
     from rebalance_ledger.gate.evaluation import Evaluation
 
@@ -86,6 +87,25 @@ def gx_expectation(evaluation: Evaluation) -> ExpectMeasureToBeBetween:
     )
 
 
+class _CompiledTemplates(BytecodeCache):
+    """Compiled templates of this process: each page of each day would compile them again."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Give a template its compiled code, if there is any."""
+        if bucket.key in self._code:
+            bucket.bytecode_from_string(self._code[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep the compiled code of a template."""
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED_TEMPLATES: Final = _CompiledTemplates()
+
+
 class SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
     """A page without external resources; Great Expectations' own pages load scripts and styles from public servers.
 
@@ -100,6 +120,7 @@ class SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
         """Accept the parameters that Great Expectations passes to views."""
         super().__init__(custom_styles_directory, custom_views_directory)
         self.env.loader = ChoiceLoader([FileSystemLoader(_TEMPLATES), self.env.loader])
+        self.env.bytecode_cache = _COMPILED_TEMPLATES
 
 
 def add_site(context: gx.data_context.EphemeralDataContext, directory: str) -> str:
