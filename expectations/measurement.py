@@ -64,7 +64,7 @@ class GateDatabase:
 
     def show_query(self, name: str, query: str) -> None:
         """Show the result of a query in DuckDB's SQL over what was shown before."""
-        self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
+        self._show(name, self._connection.sql(query))
 
     def show_records(self, name: str, ddl: str, records: Sequence[Mapping[str, Any]]) -> None:
         """Show records, whose values JSON can represent, with the columns of a Spark schema."""
