@@ -67,7 +67,9 @@ class StandIns:
             program = programs / name
             program.write_text(_STAND_IN.format(name=name))
             program.chmod(0o755)
-        (folder / "ledger.yaml").write_text("clusters: {}\n")
+        settings = folder / "ledger.yaml"
+        if not settings.exists():  # A test may have written its own before.
+            settings.write_text("clusters: {}\n")
         self.environment = {
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "CALLS": str(self._calls),

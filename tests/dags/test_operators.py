@@ -228,7 +228,7 @@ def test_a_program_that_wrote_no_reason_is_a_crash_with_a_sentence(stand_ins: St
     with pytest.raises(StageCrashedError, match="its last output is above"):
         stage("gate").execute(context())
     with pytest.raises(
-        StageCrashedError, match=r"^spark_jobs/build\.py ended without a result: Cannot execute"
+        StageCrashedError, match=r"^spark_jobs/day_job\.py ended without a result: Cannot execute"
     ):
         build().execute(context())
 
