@@ -41,9 +41,13 @@ def staged_result(
     """
     cluster, ds = day
     manifest = load_manifest(export_directory(exports, cluster, ds), cluster=cluster, ds=ds)
-    run_id = _run_id(exports, warehouse, settings, manifest)
+    return _staged(warehouse, day, _run_id(exports, warehouse, settings, manifest))
+
+
+def _staged(warehouse: Warehouse, day: DayKey, run_id: str) -> StageResult | None:
+    """Return the result of the newest whole stage of a day if it has this run id."""
     try:
-        stage = newest_stage(warehouse, cluster, ds)
+        stage = newest_stage(warehouse, *day)
         if read_build(stage).run_id != run_id:
             return None
         return StageResult.of(run_id, check_inventory(stage))
@@ -74,10 +78,8 @@ def landed_beside(
             size_bytes = sum(file.size_bytes for file in manifest.files)
             if total_bytes + size_bytes > SIDE_BY_SIDE_BYTES or is_being_computed(warehouse, other, ds):
                 continue
-            of_other = settings[other]
-            if staged_result(exports, warehouse, of_other, (other, ds)) is not None or _is_published(
-                warehouse, other, ds, _run_id(exports, warehouse, of_other, manifest)
-            ):
+            run_id = _run_id(exports, warehouse, settings[other], manifest)
+            if _staged(warehouse, (other, ds), run_id) or _is_published(warehouse, other, ds, run_id):
                 continue
         except (ExportError, QueryError) as error:
             LOGGER.info("%s is not computed beside: %s", other, error)

@@ -7,7 +7,6 @@ What belongs here: what a person reads. What does not: which days run (`rebalanc
 from __future__ import annotations
 
 import time
-import traceback
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from itertools import chain
@@ -18,7 +17,7 @@ from rich.console import Console
 
 from rebalance_ledger.cli.build_progress import log_file
 from rebalance_ledger.cli.day_run import report_day
-from rebalance_ledger.cli.failures import BAD_INPUT, CRASHED, failure_of
+from rebalance_ledger.cli.failures import BAD_INPUT, logged_failure
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.backfill import (
     NO_EXPORT,
@@ -121,13 +120,10 @@ def report_published(day: Day, published: DayOutcome) -> DayOutcome | None:
     try:
         report_day(day, Console(file=text, highlight=False, markup=False))
     except Exception as error:  # noqa: BLE001  # the other days are run, and this one is reported as failed
-        failure = failure_of(error)
-        if failure is None:
-            traceback.print_exc()
-        code, reason = failure or (CRASHED, f"{type(error).__name__}: {error}")
-        reason = f"The day is published, and its report was not written: {reason}"
+        failure = logged_failure(error)
+        reason = f"The day is published, and its report was not written: {failure.sentence}"
         text.write(f"{reason}\n")
-        return published._replace(outcome=NO_REPORT, exit_code=code, reason=reason)
+        return published._replace(outcome=NO_REPORT, exit_code=failure.exit_code, reason=reason)
     finally:
         for line in text.getvalue().splitlines():
             write_progress(f"  {day.cluster} {day.ds}: {line}")

@@ -9,7 +9,6 @@ import io
 import json
 import os
 import sys
-import traceback
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
@@ -22,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 from rich.console import Console
 
 from rebalance_ledger.cli.day_run import publish_day
-from rebalance_ledger.cli.failures import CRASHED, failure_of
+from rebalance_ledger.cli.failures import CRASHED, logged_failure
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.day_workers import RECORD_MARK, DayResult
@@ -91,12 +90,7 @@ def _result_of(day: Day, console: Console, build: Callable[[], None], log: Path)
     try:
         publish_day(day, console, build, build_log=log)
     except Exception as error:  # noqa: BLE001  # the worker tells every end of a day, and is replaced after a defect
-        failure = failure_of(error)
-        if failure is None:
-            traceback.print_exc()
-            lines = str(error).splitlines()
-            return DayResult(CRASHED, f"{type(error).__name__}: {lines[0] if lines else ''}")
-        return DayResult(*failure)
+        return DayResult(*logged_failure(error))
     return DayResult(0, "")
 
 

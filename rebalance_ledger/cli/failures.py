@@ -5,6 +5,7 @@ What belongs here: the mapping that every process of the command line shares. Wh
 
 from __future__ import annotations
 
+import traceback
 from typing import Final, NamedTuple
 
 from rebalance_ledger.collectors.errors import AdminClientError, CollectError, UnreachableError
@@ -64,6 +65,16 @@ def failure_of(error: Exception) -> Failure | None:
         # Permissions, disks and networks: what is wrong lies outside of the ledger, and a traceback would not say more.
         return Failure(CRASHED, _sentence_of_system(error))
     return None
+
+
+def logged_failure(error: Exception) -> Failure:
+    """Return how the run of one day of many ends after this error; write the traceback of a defect to standard error."""
+    failure = failure_of(error)
+    if failure is not None:
+        return failure
+    traceback.print_exception(error)
+    lines = str(error).splitlines()
+    return Failure(CRASHED, f"{type(error).__name__}: {lines[0] if lines else ''}")
 
 
 def _sentence_of_system(error: OSError) -> str:
