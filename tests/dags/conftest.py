@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.airflow_home import airflow_home
+from tests.support.answering_process import AnsweringProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -115,43 +114,19 @@ def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
     return airflow_home(tmp_path_factory.mktemp("airflow"))
 
 
-class Runner:
-    """A process in an Airflow that runs DAGs, one after another; it takes seconds to start."""
+class Runner(AnsweringProcess):
+    """A process in an Airflow that runs DAGs, one after another."""
 
     def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
-        answers, of_process = os.pipe()
-        self._output = folder / "output.log"
-        with self._output.open("w") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, Path(__file__).with_name("run_day.py"), DAGS, str(of_process)],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                pass_fds=[of_process],
-                text=True,
-            )
-        os.close(of_process)
-        self._answers = os.fdopen(answers)
+        program = Path(__file__).with_name("run_day.py")
+        super().__init__(program, DAGS, environment=environment, output=folder / "output.log")
 
     def run(
         self, dag_id: str, ds: str, conf: Mapping[str, Any], environment: Mapping[str, str]
     ) -> dict[str, Any]:
         """Run a DAG for a day with these variables too, and return the outcome."""
-        assert self._process.stdin
-        self._process.stdin.write(f"{json.dumps([environment, dag_id, ds, conf])}\n")
-        self._process.stdin.flush()
-        answer = self._answers.readline()
-        assert answer, self._output.read_text()[-3000:]
-        outcome: dict[str, Any] = json.loads(answer)
+        outcome: dict[str, Any] = self.ask([environment, dag_id, ds, conf])
         return outcome
-
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin
-        self._process.stdin.close()
-        self._process.wait()
-        self._answers.close()
 
 
 @pytest.fixture(scope="session")

@@ -45,7 +45,7 @@ def server(
 
 
 def test_pages_are_served_to_who_is_logged_in(server: PageServer, warehouse: Path) -> None:
-    days, data_docs, report, refused, browser, program, outside, encoded, other_type, missing = server.ask(
+    days, data_docs, report, refused, browser, program, outside, encoded, other_type, missing = server.send(
         Request("/queue-ledger/"),
         Request(f"{DAY}/index.html"),
         Request(f"{DAY}/report.html"),
@@ -80,7 +80,7 @@ def test_pages_are_served_to_who_is_logged_in(server: PageServer, warehouse: Pat
 
 
 def test_a_server_without_pages_says_why(server: PageServer) -> None:
-    (days,) = server.ask(Request("/queue-ledger/"), LEDGER_WAREHOUSE="").answers
+    (days,) = server.send(Request("/queue-ledger/"), LEDGER_WAREHOUSE="").answers
 
     assert days["status"] == 200
     assert "LEDGER_WAREHOUSE is not set" in days["text"]
@@ -91,7 +91,7 @@ def test_a_store_that_cannot_be_reached_is_an_error_without_its_address_and_keys
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    served = server.ask(
+    served = server.send(
         Request("/queue-ledger/"),
         Request(f"{DAY}/index.html"),
         LEDGER_WAREHOUSE="s3a://lake/warehouse",
@@ -145,12 +145,12 @@ def test_pages_of_the_deployment_are_for_users_with_a_role_that_reads_runs(
     page = f"{DAY}/report.html"
     of_manager = airflow_environment | manager | {"LEDGER_WAREHOUSE": str(warehouse)}
     with closing(PageServer(of_manager, tmp_path)) as server:
-        report, browser, program = server.ask(
+        report, browser, program = server.send(
             Request(page),
             Request(page, is_logged_in=False),
             Request(page, is_logged_in=False, accept="application/json"),
         ).answers
-        (forbidden,) = server.ask(Request(page), user="u").answers
+        (forbidden,) = server.send(Request(page), user="u").answers
     assert (report["status"], report["text"]) == (200, "the report")
     assert browser["status"] in {302, 303, 307}
     assert "/auth/login" in browser["headers"]["location"]

@@ -51,6 +51,15 @@ ATTEMPTS = "capture_attempts.jsonl"
 Fault: TypeAlias = Callable[[random.Random, Path], None]
 
 
+def workers() -> list[psutil.Process]:
+    """The processes of the check that this one has started; those of other tests are none."""
+    return [
+        child
+        for child in psutil.Process().children()
+        if any("rebalance_ledger.exports.check_worker" in word for word in child.cmdline())
+    ]
+
+
 def line_of(kind: str, **fields: object) -> bytes:
     base = {"kind": kind, "cluster": "prod", "captured_at": "2026-11-16T12:00:00Z", **KEYS.get(kind, {})}
     content = {} if fields.keys() & {"sha256", "error", "payload"} else {"payload": "{}"}
@@ -346,7 +355,7 @@ class TestProcesses:
         with pytest.raises(CheckEndedError, match=cause) as caught:
             verify(sealed, process_count=2, chunk_bytes=100)
 
-        assert psutil.Process().children() == []
+        assert workers() == []
         failure = failure_of(caught.value)
         assert failure is not None
         assert failure.exit_code == CRASHED
@@ -356,7 +365,7 @@ class TestProcesses:
         reading = Survey(sealed, Expected("prod", DS))
         with CheckProcesses(sealed, reading.expected, process_count=1, chunk_bytes=100) as processes:
             processes.free_worker()
-            [child] = psutil.Process().children()
+            [child] = workers()
             os.kill(child.pid, signal.SIGKILL)
             with pytest.raises(CheckEndedError, match="was ended by signal 9"):
                 reading.read(processes)
@@ -374,7 +383,7 @@ class TestProcesses:
             (sealed / name).write_bytes(b"\n" * 50)
 
         assert len(found(sealed, 2, 10)["problems"]) == MAX_PROBLEM_COUNT
-        assert psutil.Process().children() == []
+        assert workers() == []
 
     @pytest.mark.timeout(60)
     def test_no_process_outlives_one_that_is_killed(self, sealed: Path) -> None:
@@ -396,7 +405,7 @@ class TestProcesses:
         workers = [_process(int(pid)) for pid in ended.stdout.split()]
         assert len(workers) == 3
         _, alive = psutil.wait_procs([worker for worker in workers if worker is not None], timeout=30)
-        # One that has ended may wait for whoever inherited it.
+        # A worker that has ended may be a zombie until its new parent reaps it.
         assert [worker for worker in alive if worker.status() != psutil.STATUS_ZOMBIE] == []
 
     @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def served(store: Store, warehouse: Warehouse, folder: Path, *requests: Request,
             (folder / name).write_text(variables[name])
             environment[f"{name}_FILE"] = str(folder / name)
     with closing(PageServer(environment, folder)) as server:
-        return server.ask(*requests)
+        return server.send(*requests)
 
 
 @pytest.mark.parametrize("keys", ["connection", "files"])

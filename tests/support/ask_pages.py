@@ -48,7 +48,7 @@ def _answers(port: int, question: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class _Server(uvicorn.Server):
-    """A server that asks itself what it is told on its input once it is ready, and ends with the input."""
+    """A server that, once it is ready, sends itself the requests from its standard input, and ends with that input."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and ask from a thread."""
