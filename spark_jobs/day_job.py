@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,11 +27,15 @@ from rebalance_ledger.settings import ClusterSettings, SettingsError, load_setti
 from rebalance_ledger.storage.location import InvalidLocationError, location_of
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.staging import reserved
 from spark_jobs.landed_clusters import landed_beside, staged_result
 from spark_jobs.session import spark_session
 from spark_jobs.side_by_side import SideBySide
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from spark_jobs.side_by_side import DayKey
     from spark_jobs.staged_day import StageResult
 
 
@@ -63,19 +67,39 @@ def _stage(given: argparse.Namespace) -> StageResult:
     settings = {given.cluster: ClusterSettings(), **clusters}
     exports, warehouse = location_of(given.exports), Warehouse.at(given.warehouse)
     day = (given.cluster, given.ds)
-    if given.beside_landed:
-        staged = staged_result(exports, warehouse, settings[given.cluster], day)
-        if staged is not None:
-            LOGGER.info("Staged by another application, from the same input")
-            return staged
-    spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
-    with closing(SideBySide(spark, exports, warehouse)) as days:
-        ahead = landed_beside(exports, warehouse, settings, day) if given.beside_landed else []
-        result = days.build(day, settings, ahead)
-        for cluster, ds in days.finish_waiting():
-            LOGGER.info("%s %s is staged as well", cluster, ds)
-    spark.stop()
+    with ExitStack() as reservations:
+        ahead: list[DayKey] = []
+        if given.beside_landed:
+            # The own day is waited for while nothing else is reserved, so two applications never wait for each other.
+            reservations.enter_context(_reserved_own(warehouse, day))
+            staged = staged_result(exports, warehouse, settings[given.cluster], day)
+            if staged is not None:
+                LOGGER.info("Staged by another application, from the same input")
+                return staged
+
+            def reserve(other: DayKey) -> bool:
+                return reservations.enter_context(reserved(warehouse, *other))
+
+            ahead = landed_beside(exports, warehouse, settings, day, reserve)
+        spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
+        with closing(SideBySide(spark, exports, warehouse)) as days:
+            result = days.build(day, settings, ahead)
+            for cluster, ds in days.finish_waiting():
+                LOGGER.info("%s %s is staged as well", cluster, ds)
+        spark.stop()
     return result
+
+
+@contextmanager
+def _reserved_own(warehouse: Warehouse, day: DayKey) -> Iterator[None]:
+    """Reserve a day, however long another application has it."""
+    with reserved(warehouse, *day) as is_reserved:
+        if is_reserved:
+            yield
+            return
+    LOGGER.info("Another application computes this day; waiting for its end")
+    with reserved(warehouse, *day, is_waiting=True):
+        yield
 
 
 if __name__ == "__main__":

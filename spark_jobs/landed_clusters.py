@@ -20,8 +20,7 @@ from rebalance_ledger.warehouse.staging import check_inventory, is_being_compute
 from spark_jobs.staged_day import StageResult, identity_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import date
+    from collections.abc import Callable, Mapping
 
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.settings import ClusterSettings
@@ -56,9 +55,13 @@ def _staged(warehouse: Warehouse, day: DayKey, run_id: str) -> StageResult | Non
 
 
 def landed_beside(
-    exports: Location, warehouse: Warehouse, settings: Mapping[str, ClusterSettings], day: DayKey
+    exports: Location,
+    warehouse: Warehouse,
+    settings: Mapping[str, ClusterSettings],
+    day: DayKey,
+    reserve: Callable[[DayKey], bool],
 ) -> list[DayKey]:
-    """Return the same day of other clusters that has landed, and is neither staged nor published nor being computed.
+    """Return the same day of other clusters that has landed, and is neither staged nor published nor being computed; reserve each.
 
     An export that cannot be used is left out: its own build says what is wrong.
 
@@ -67,6 +70,7 @@ def landed_beside(
         warehouse: Where days are staged and published.
         settings: The clusters, with their settings.
         day: Cluster and ds of the day that is computed anyway.
+        reserve: Reserves a day for this application; false if another one has it.
     """
     cluster, ds = day
     own = load_manifest(export_directory(exports, cluster, ds), cluster=cluster, ds=ds)
@@ -79,7 +83,10 @@ def landed_beside(
             if total_bytes + size_bytes > SIDE_BY_SIDE_BYTES or is_being_computed(warehouse, other, ds):
                 continue
             run_id = _run_id(exports, warehouse, settings[other], manifest)
-            if _staged(warehouse, (other, ds), run_id) or _is_published(warehouse, other, ds, run_id):
+            if _is_done(warehouse, (other, ds), run_id) or not reserve((other, ds)):
+                continue
+            # Again: the application that had reserved it may have staged it meanwhile.
+            if _is_done(warehouse, (other, ds), run_id):
                 continue
         except (ExportError, QueryError) as error:
             LOGGER.info("%s is not computed beside: %s", other, error)
@@ -95,11 +102,13 @@ def _run_id(exports: Location, warehouse: Warehouse, settings: ClusterSettings, 
     return identity_of(manifest, settings.sha256, compared_exports(exports, manifest), before).run_id
 
 
-def _is_published(warehouse: Warehouse, cluster: str, ds: date, run_id: str) -> bool:
+def _is_done(warehouse: Warehouse, day: DayKey, run_id: str) -> bool:
+    return _staged(warehouse, day, run_id) is not None or _is_published(warehouse, day, run_id)
+
+
+def _is_published(warehouse: Warehouse, day: DayKey, run_id: str) -> bool:
     try:
-        published = (
-            Snapshot(warehouse.root).published(PUBLICATION).rows([PublishedDay(cluster, ds)], ["run_id"])
-        )
+        published = Snapshot(warehouse.root).published(PUBLICATION).rows([PublishedDay(*day)], ["run_id"])
     except NoWarehouseError:
         return False
     return any(row["run_id"] == run_id for row in published)

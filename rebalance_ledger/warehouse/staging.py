@@ -6,8 +6,9 @@ up and wakes up again, never write into one another's rows:
     <warehouse>/staging/<cluster>/<ds>/<attempt>/          one computation's rows, its `build.json` written last
     <warehouse>/staging/<cluster>/<ds>/newest.json         the attempt that became whole last
     <warehouse>/staging/<cluster>/<ds>/judged.json         the attempt on which the gate has a verdict
+    <warehouse>/staging/<cluster>/<ds>/reserved            locked by the application that will stage the day, see `reserved`
 
-The two small files change in one step. What is published is the judged attempt, and only if nothing was computed from
+The two records change in one step. What is published is the judged attempt, and only if nothing was computed from
 another input since.
 
 Belongs here: attempts, their records and verdicts. Does not belong here: the rows themselves (Spark writes them, see
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 _NEWEST: Final = "newest.json"
 _JUDGED: Final = "judged.json"
+_RESERVED: Final = "reserved"
 _ATTEMPT_NAME: Final = re.compile(r"[\w-]+")
 
 VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "approved", "refused")
@@ -109,6 +111,35 @@ class JudgedStage:
             f"The inventory of the stage at {self.stage.root} lacks the content of {table.qualified_name}: another release computed it, "
             f"or it has rows of another day; {BUILD_AGAIN}."
         )
+
+
+@contextmanager
+def reserved(warehouse: Warehouse, cluster: str, ds: date, *, is_waiting: bool = False) -> Iterator[bool]:
+    """Reserve a day for the block among applications that stage days of several clusters, so that each is computed once.
+
+    Only those applications ask; who computes a day alone does not. A process that ends gives up what it has reserved.
+
+    Args:
+        warehouse: The warehouse.
+        cluster: The day's cluster.
+        ds: The day.
+        is_waiting: Whether to wait until the application that has reserved the day has ended.
+
+    Yields:
+        Whether the day is reserved; always true in an object store, which has no locks.
+    """
+    place = warehouse.attempts(cluster, ds)
+    if is_object_store(place):
+        yield True
+        return
+    Path(place).mkdir(parents=True, exist_ok=True)
+    with Path(place, _RESERVED).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if is_waiting else fcntl.LOCK_NB))
+        except BlockingIOError:
+            yield False
+            return
+        yield True
 
 
 @contextmanager

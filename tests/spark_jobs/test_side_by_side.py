@@ -158,16 +158,17 @@ def test_the_clusters_that_have_landed_are_staged_in_one_application_each_by_its
     with closing(SideBySide(spark, days.exports, alone)) as builder:
         result = builder.build(other, settings)
     with closing(SideBySide(spark, days.exports, beside)) as builder:
-        assert landed_beside(days.exports, beside, settings, day) == [other]
+        assert landed_beside(days.exports, beside, settings, day, lambda _: False) == []
+        assert landed_beside(days.exports, beside, settings, day, lambda _: True) == [other]
         assert staged_result(days.exports, beside, CONFIGURED, other) is None
         builder.build(day, settings, [other])
         # Another application need not take it on.
-        assert landed_beside(days.exports, beside, settings, day) == []
+        assert landed_beside(days.exports, beside, settings, day, lambda _: True) == []
         assert list(builder.finish_waiting()) == [other]
 
     assert staged_result(days.exports, beside, CONFIGURED, other) == result
     assert staged_result(days.exports, beside, ClusterSettings(), other) is None
-    assert landed_beside(days.exports, beside, settings, day) == []
+    assert landed_beside(days.exports, beside, settings, day, lambda _: True) == []
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
         staged = [staged_rows(newest_stage(at, *other), table.name) for at in (alone, beside)]
         assert sorted(staged[0], key=str) == sorted(staged[1], key=str)

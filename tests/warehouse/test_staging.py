@@ -12,7 +12,13 @@ import pytest
 
 from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
-from rebalance_ledger.warehouse.staging import accepted_stage, attempt, newest_stage, remove_superseded
+from rebalance_ledger.warehouse.staging import (
+    accepted_stage,
+    attempt,
+    newest_stage,
+    remove_superseded,
+    reserved,
+)
 from tests.support.staging_fixtures import MONDAY, owners, stage_day
 
 if TYPE_CHECKING:
@@ -97,3 +103,33 @@ def test_the_next_computation_removes_what_a_killed_one_left_and_nothing_that_li
         killed.join()
         with attempt(warehouse, "shop", MONDAY) as next_one:
             assert attempts(warehouse) == {living.attempt, next_one.attempt}
+
+
+def test_a_day_is_reserved_for_one_application_until_it_ends(warehouse: Warehouse) -> None:
+    with reserved(warehouse, "shop", MONDAY) as is_reserved:
+        assert is_reserved
+        with (
+            reserved(warehouse, "shop", MONDAY) as is_reserved_twice,
+            reserved(warehouse, "other", MONDAY) as is_other_reserved,
+        ):
+            assert (is_reserved_twice, is_other_reserved) == (False, True)
+
+    here, there = multiprocessing.Pipe()
+    killed = multiprocessing.get_context("spawn").Process(
+        target=_reserve_until_killed, args=(warehouse.root, there)
+    )
+    killed.start()
+    assert here.recv()
+    with reserved(warehouse, "shop", MONDAY) as is_reserved:
+        assert not is_reserved
+    assert killed.pid is not None
+    os.kill(killed.pid, signal.SIGKILL)
+    with reserved(warehouse, "shop", MONDAY, is_waiting=True) as is_reserved:
+        assert is_reserved
+    killed.join()
+
+
+def _reserve_until_killed(root: str, parent: Connection) -> None:
+    with reserved(Warehouse.at(root), "shop", MONDAY) as is_reserved:
+        parent.send(is_reserved)
+        signal.pause()
