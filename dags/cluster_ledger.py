@@ -28,7 +28,7 @@ from datetime import UTC, datetime, timedelta
 from airflow.sdk import Param, PartitionedAssetTimetable, dag
 
 from rebalance_ledger.operators.build import LedgerBuildOperator
-from rebalance_ledger.operators.flow import EXPORTS, LEDGER_DAG_ID
+from rebalance_ledger.operators.flow import BUILD_EXECUTOR, EXPORTS, LEDGER_DAG_ID
 from rebalance_ledger.operators.ledger import (
     AnnounceOperator,
     GateOperator,
@@ -79,6 +79,7 @@ def cluster_ledger() -> None:
         verify_task_id="verify_export",
         execution_timeout=timedelta(hours=1),
         pool="ledger_build",
+        executor=BUILD_EXECUTOR,
         weight_rule="absolute",
         doc_md="Computes silver and gold in Spark. All of it staged: nothing is published here.",
     )
@@ -86,6 +87,7 @@ def cluster_ledger() -> None:
         task_id="gate",
         execution_timeout=timedelta(hours=1),
         pool="ledger_build",
+        executor=BUILD_EXECUTOR,
         weight_rule="absolute",
         priority_weight=2,
         doc_md="Measures and evaluates the staged day. A refusal is final until the input or the gate's rules change.",

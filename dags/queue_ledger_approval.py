@@ -24,6 +24,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, dag
 
 from rebalance_ledger.operators.approval import ApproveOperator, RefusalOperator
+from rebalance_ledger.operators.flow import BUILD_EXECUTOR
 from rebalance_ledger.operators.ledger import (
     AnnounceOperator,
     GateOperator,
@@ -82,6 +83,7 @@ def queue_ledger_approval() -> None:
         cluster=CLUSTER,
         execution_timeout=timedelta(hours=1),
         pool="ledger_build",
+        executor=BUILD_EXECUTOR,
         weight_rule="absolute",
         priority_weight=2,
         doc_md="Measures and evaluates the day again, with the approval.",

@@ -20,6 +20,7 @@ from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowFailException
 
 from rebalance_ledger.operators.backfill import RUN_PUBLISHED, SKIP_PUBLISHED, BackfillOperator
+from rebalance_ledger.operators.flow import BUILD_EXECUTOR
 from rebalance_ledger.operators.ledger import retry_policy, settings_now
 
 
@@ -73,6 +74,7 @@ def queue_ledger_backfill() -> None:
         map_index_template="{{ task.cluster }}",
         execution_timeout=timedelta(days=2),
         pool="ledger_build",
+        executor=BUILD_EXECUTOR,
         doc_md="Runs `ledger backfill` for one cluster; the log has a line for each day.",
     ).expand(cluster=clusters())
 

@@ -6,9 +6,12 @@ administrator adds them on Airflow's pages or with `airflow users create`.
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 _POOLS: Final = Path(__file__).with_name("airflow-pools.json")
@@ -25,10 +28,26 @@ def main() -> int:
     Raises:
         subprocess.CalledProcessError: A command of Airflow's failed.
     """
-    for command in (["db", "migrate"], ["pools", "import", str(_POOLS)]):
-        subprocess.run(["airflow", *command], check=True)  # noqa: S603, S607  # in the image there is one
+    _airflow("db", "migrate")
+    _import_pools()
     _create_admin(Path(sys.argv[1]).read_text(encoding="utf-8"))
     return 0
+
+
+def _airflow(*command: str) -> None:
+    subprocess.run(["airflow", *command], check=True)  # noqa: S603, S607  # in the image there is one
+
+
+def _import_pools() -> None:
+    """Add the pools, or change their slots; builds have those of all workers, `AIRFLOW_WORKERS` times `AIRFLOW_WORKER_SLOTS`."""
+    pools = json.loads(_POOLS.read_text(encoding="utf-8"))
+    pools["ledger_build"]["slots"] = int(os.environ["AIRFLOW_WORKERS"]) * int(
+        os.environ["AIRFLOW_WORKER_SLOTS"]
+    )
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "pools.json")
+        file.write_text(json.dumps(pools), encoding="utf-8")
+        _airflow("pools", "import", str(file))
 
 
 def _create_admin(password: str) -> None:

@@ -9,19 +9,20 @@ log=/var/lib/airflow/logs/demo.log
 compose() { docker compose --profile rocketmq "$@"; }
 in_scheduler() { compose exec --no-TTY airflow-scheduler "$@"; }
 
-# One day of one DAG with a configuration (JSON), in the scheduler's container, with its connections and pools; its output is kept in a log.
-run_day() {
-  echo "$1 of $today …"
-  if ! in_scheduler bash -c "airflow dags test $1 $today --conf '$2' >>$log 2>&1"; then
+# Runs the DAG of the collector in one process, for one day; its output is kept in a log.
+collect() {
+  echo "cluster_export of $today …"
+  if ! in_scheduler bash -c "airflow dags test cluster_export $today >>$log 2>&1"; then
     in_scheduler tail --lines=40 "$log"
-    echo "$1 failed; all of its output: docker compose exec airflow-scheduler cat $log" >&2
+    echo "cluster_export failed; all of its output: docker compose exec airflow-scheduler cat $log" >&2
     exit 1
   fi
 }
 
 compose up --detach --wait
-run_day cluster_export '{}'
-run_day cluster_ledger '{"cluster": "demo", "ds": "'"$today"'"}'
+collect
+echo "cluster_ledger of $today …"
+in_scheduler python /opt/rebalance-ledger/deploy/run_dag.py cluster_ledger '{"cluster": "demo", "ds": "'"$today"'"}'
 
 in_scheduler ledger summary
 in_scheduler ledger sql "

@@ -12,6 +12,7 @@ from setup.steps import LOCAL, ROOT, Step, content_key, run_logged
 
 HOME = LOCAL / "airflow"
 _LOCK = ROOT / "requirements" / "lock.txt"
+_WITH_TABLES = r"^apache-airflow(?:-providers-(?:edge3|fab))?==\S+"
 _IN_ENVIRONMENT = ROOT / "setup" / "in-environment"
 POOLS = (
     ("ledger_publish", "1", "One writer to the published tables at a time: Delta on a local disk needs it."),
@@ -25,9 +26,9 @@ POOLS = (
 
 
 def step() -> Step:
-    """The step; it is repeated for another Airflow (which migrates the database) or other pools."""
-    version = re.search(r"^apache-airflow==(\S+)", _LOCK.read_text(), re.MULTILINE)
-    key = content_key(str(ROOT), version.group(1) if version else "", repr(POOLS))
+    """The step; it is repeated for another Airflow, another provider with tables in its database, or other pools."""
+    versions = re.findall(_WITH_TABLES, _LOCK.read_text(), re.MULTILINE)
+    key = content_key(str(ROOT), *versions, repr(POOLS))
     return Step("airflow", "Airflow's database and pools", key, _prepare, _remove_home)
 
 

@@ -8,6 +8,7 @@ gets cluster and day from its partition key, or from the parameters of a person'
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,9 @@ LEDGER_DAG_ID: Final = "cluster_ledger"
 
 EXPORTS: Final = Asset(name="cluster_export", uri="ledger://exports")
 GOLD: Final = Asset(name="queue_ledger", uri="ledger://gold")
+
+BUILD_EXECUTOR: Final = os.environ.get("LEDGER_BUILD_EXECUTOR") or None
+"""The executor of the tasks in the pool `ledger_build`, which need memory; None: the default one."""
 
 _NOT_IN_RUN_IDS: Final = re.compile(r"[^A-Za-z0-9_.~+-]")
 

@@ -112,7 +112,8 @@ def test_a_store_that_cannot_be_reached_is_an_error_without_its_address_and_keys
 def test_pages_of_the_deployment_are_for_users_with_a_role_that_reads_runs(
     airflow_environment: dict[str, str], warehouse: Path, tmp_path: Path
 ) -> None:
-    manager = {AUTH_MANAGER: service("airflow-api-server")["environment"][AUTH_MANAGER]}
+    deployed = service("airflow-init")["environment"]
+    manager = {name: deployed[name] for name in (AUTH_MANAGER, "AIRFLOW_WORKERS", "AIRFLOW_WORKER_SLOTS")}
     programs = Path(sys.executable).parent
     environment = {
         **airflow_environment,

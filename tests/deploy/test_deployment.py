@@ -32,7 +32,8 @@ SECRETS = {
     "postgres": {"metadata"},
     "airflow-init": {"metadata", "admin"},
     "airflow-api-server": {"metadata", "fernet", "api", "jwt", "object-store"},
-    "airflow-scheduler": {"metadata", "fernet", "api", "jwt", "spark", "object-store"},
+    "airflow-scheduler": {"metadata", "fernet", "api", "jwt", "object-store"},
+    "airflow-worker": {"jwt", "spark", "object-store"},
     "airflow-dag-processor": {"metadata", "fernet"},
     "airflow-triggerer": {"metadata", "fernet", "api"},
     "airflow-retention": {"metadata"},
@@ -46,7 +47,8 @@ NETWORKS = {
     "postgres": {"metadata"},
     "airflow-init": {"metadata"},
     "airflow-api-server": {"metadata", "airflow", "data"},
-    "airflow-scheduler": {"metadata", "airflow", "data", "spark", "rocketmq"},
+    "airflow-scheduler": {"metadata", "airflow", "data", "rocketmq"},
+    "airflow-worker": {"airflow", "data", "spark"},
     "airflow-dag-processor": {"metadata", "airflow"},
     "airflow-triggerer": {"metadata", "airflow"},
     "airflow-retention": {"metadata"},
@@ -84,15 +86,16 @@ def test_a_service_has_no_capability_and_no_writable_image(name: str) -> None:
     assert found["tmpfs"]
 
 
-def test_the_scheduler_waits_longer_than_a_build_may_take_and_stops_before_what_a_build_needs() -> None:
+def test_a_worker_waits_longer_than_a_build_may_take_and_stops_before_what_a_build_needs() -> None:
     dag = (ROOT / "dags" / "cluster_ledger.py").read_text(encoding="utf-8")
     limit = re.search(r'task_id="build",.*?execution_timeout=timedelta\(hours=(\d+)\)', dag, re.DOTALL)
     assert limit
-    scheduler = service("airflow-scheduler")
-    assert seconds(scheduler["stop_grace_period"]) > int(limit[1]) * 3600
+    worker = service("airflow-worker")
+    assert worker["stop_signal"] == "SIGINT"  # takes no further task; by SIGTERM it would end those that run
+    assert seconds(worker["stop_grace_period"]) > int(limit[1]) * 3600
     # Compose stops a service before those that it depends on.
     needed = {"airflow-api-server", "spark-master", "spark-worker", "object-store"}
-    assert needed <= set(scheduler["depends_on"])
+    assert needed <= set(worker["depends_on"])
 
 
 @pytest.mark.parametrize("name", SERVICES)

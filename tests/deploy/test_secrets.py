@@ -146,15 +146,15 @@ def test_a_driver_gets_the_secret_of_the_rpc_by_a_file_and_no_variable_of_airflo
 def test_a_worker_advertises_the_address_that_reaches_the_master(tmp_path: Path) -> None:
     program = [
         sys.executable,
-        ROOT / "deploy" / "spark_worker.py",
+        ROOT / "deploy" / "local_address.py",
         "spark://127.0.0.1:7077",
-        "--webui-port",
-        "0",
+        "spark-class",
+        "Worker",
+        "--webui-port=0",
     ]
-    answer = run_with_stand_in(tmp_path, "spark-class", program)
-    assert answer.splitlines()[0] == (
-        "org.apache.spark.deploy.worker.Worker --host 127.0.0.1 --webui-port 0 spark://127.0.0.1:7077"
-    )
+    lines = run_with_stand_in(tmp_path, "spark-class", program, SPARK_LOCAL_IP="192.0.2.1").splitlines()
+    assert lines[0] == "Worker --webui-port=0"
+    assert {"SPARK_LOCAL_IP=127.0.0.1", "SPARK_LOCAL_HOSTNAME=127.0.0.1"} <= set(lines)
 
 
 def run_with_stand_in(folder: Path, name: str, command: list[str | Path], **variables: str) -> str:

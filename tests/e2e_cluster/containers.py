@@ -93,6 +93,9 @@ class ClusterOfContainers:
     def _secret(self, file: str) -> str:
         return self.compose("run", "--rm", "secrets-init", "cat", f"/run/ledger-secrets/{file}")
 
+    def in_scheduler(self, *command: str) -> str:
+        return self.compose("exec", "--no-TTY", "airflow-scheduler", *command)
+
     def staged(self, day: str) -> Iterable[str]:
         bucket = S3Store(
             _BUCKET,

@@ -36,6 +36,9 @@ class Deployment(Protocol):
     store: Mapping[str, str]
     """What they have to know of that object store; nothing for a folder."""
 
+    def in_scheduler(self, *command: str) -> str:
+        """Run a command where the scheduler runs; return what it printed."""
+
     def staged(self, day: str) -> Iterable[str]:
         """The files of a day's stage, by their names below it: attempt, table, file."""
 
@@ -59,9 +62,9 @@ def finished_applications(deployment: Deployment) -> list[str]:
         return [application["name"] for application in json.loads(answer.read())]
 
 
-def fingerprint(warehouse: str, store: Mapping[str, str]) -> list[str]:
+def fingerprint(warehouse: str, store: Mapping[str, str], cluster: str = CLUSTER) -> list[str]:
     """A line for each published day and table, with a hash of its rows."""
-    place = [f"--cluster={CLUSTER}", f"--warehouse={warehouse}"]
+    place = [f"--cluster={cluster}", f"--warehouse={warehouse}"]
     return project("ledger", "fingerprint", *place, **store).splitlines()
 
 

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
@@ -20,7 +21,7 @@ from tests.real_cluster.processes import FreePorts, Processes, Started, descenda
 from tests.support.airflow_api import AirflowApi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 _VENV = ROOT / ".venv"
 _START_SECONDS = 300
@@ -34,6 +35,23 @@ spark.executor.extraJavaOptions   -Duser.timezone=UTC -XX:TieredStopAtLevel=1 -X
 """
 
 
+class Installation(NamedTuple):
+    """What an installation decides.
+
+    Attributes:
+        exports: Folder of all clusters' exports.
+        settings: The settings file.
+        variables: Of the services, where they differ from those of docker-compose.yml.
+    """
+
+    exports: Path = EXPORTS
+    settings: Path = SETTINGS
+    variables: Mapping[str, str] = MappingProxyType({})
+
+
+AS_SHIPPED = Installation()
+
+
 class ClusterOfProcesses:
     """One process for each container that the Compose file would start.
 
@@ -41,15 +59,19 @@ class ClusterOfProcesses:
         processes: Starts them, and ends them with the test.
         folder: For everything that the containers keep in volumes.
         metadata: The address of Airflow's database, for SQLAlchemy.
+        installation: Exports, settings and variables.
     """
 
-    def __init__(self, processes: Processes, folder: Path, ports: FreePorts, metadata: str) -> None:
+    def __init__(
+        self, processes: Processes, folder: Path, ports: FreePorts, metadata: str, installation: Installation
+    ) -> None:
         self.warehouse = str(folder / "warehouse")
         self.store: dict[str, str] = {}
         self._processes = processes
         self._folder = folder
         page, history, rpc, api, health = (ports.block(1) for _ in range(5))
         drawn = draw_secrets(folder / "secrets", metadata)
+        self._master = f"spark://127.0.0.1:{rpc}"
         self.spark_master = f"http://127.0.0.1:{page}"
         self.spark_history = f"http://127.0.0.1:{history}"
         self.airflow = AirflowApi(f"http://127.0.0.1:{api}", (drawn / "admin" / "password").read_text())
@@ -57,16 +79,19 @@ class ClusterOfProcesses:
             "AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{api}/execution/",
+            "AIRFLOW__EDGE__API_URL": f"http://127.0.0.1:{api}/edge_worker/v1/rpcapi",
             "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{api}",
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(api),
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_HOST": "127.0.0.1",
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_SERVER_PORT": str(health),
-            "LEDGER_EXPORTS": str(EXPORTS),
+            "LEDGER_EXPORTS": str(installation.exports),
+            "LEDGER_SETTINGS": str(installation.settings),
             "LEDGER_WAREHOUSE": self.warehouse,
             "SPARK_LOCAL_HOSTNAME": "127.0.0.1",
             "SPARK_HISTORY_OPTS": f"-Dspark.history.ui.port={history}",
             "AIRFLOW_CONN_SPARK_DEFAULT": f'{{"conn_type": "spark", "host": "spark://127.0.0.1", "port": {rpc}}}',
+            **installation.variables,
         }
         spark_conf.write(spark_conf.OF_A_CLUSTER, folder / "spark-conf")
         with (folder / "spark-conf" / "spark-defaults.conf").open("a") as defaults:
@@ -75,6 +100,16 @@ class ClusterOfProcesses:
             (folder / place).mkdir()
         self._start_spark(page, rpc, history)
         self._start_airflow()
+
+    def in_scheduler(self, *command: str) -> str:
+        program, *arguments = map(self._local, command)
+        return subprocess.run(
+            [_VENV / "bin" / program, *arguments],
+            env=self._environment("airflow-scheduler"),
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
 
     def staged(self, day: str) -> Iterable[str]:
         stage = Path(self.warehouse, "staging", CLUSTER, day)
@@ -107,9 +142,9 @@ class ClusterOfProcesses:
         wait_until(lambda: None if master.listens_on(page) else "the master has no page", _START_SECONDS)
         self._workers = [
             self._start(
-                f"spark-worker-{number}", "python", str(ROOT / "deploy" / "spark_worker.py"),
-                f"spark://127.0.0.1:{rpc}", "--webui-port", "0",
-                "--work-dir", str(self._folder / f"work-{number}"), *properties,
+                f"spark-worker-{number}", "python", str(ROOT / "deploy" / "local_address.py"), self._master,
+                "spark-class", f"{spark}.worker.Worker", "--webui-port", "0",
+                "--work-dir", str(self._folder / f"work-{number}"), *properties, self._master,
                 like="spark-worker",
             )
             for number in range(_WORKERS)
@@ -130,10 +165,12 @@ class ClusterOfProcesses:
     def _start_airflow(self) -> None:
         done = self._start_service("airflow-init")
         assert done.process.wait(_START_SECONDS) == 0, done.last_words()
+        api_server = self._start_service("airflow-api-server")
+        # The log servers would listen on every interface; the API server reads the files.
+        self.scheduler = self._start_service("airflow-scheduler", "--skip-serve-logs")
         parts = [
-            self._start_service("airflow-api-server"),
-            # The log servers would listen on every interface; the API server reads the files.
-            self._start_service("airflow-scheduler", "--skip-serve-logs"),
+            api_server,
+            self.scheduler,
             self._start_service("airflow-dag-processor"),
             self._start_service("airflow-triggerer", "--skip-serve-logs"),
         ]
@@ -144,27 +181,42 @@ class ClusterOfProcesses:
             return self.airflow.is_healthy()
 
         wait_until(unwell, _START_SECONDS)
+        self.airflow_worker = worker = self._start_service("airflow-worker")
+        registered = self._folder / "airflow" / "worker.pid"
+
+        def unregistered() -> str | None:
+            assert worker.is_alive(), worker.last_words()
+            return None if registered.exists() else "Airflow's worker has not registered"
+
+        wait_until(unregistered, _START_SECONDS)
 
     def _start_service(self, name: str, *more: str) -> Started:
         program, *arguments = (self._local(word) for word in service(name)["command"])
         return self._start(name, program, *arguments, *more, like=name)
 
     def _start(self, name: str, program: str, *arguments: str, like: str) -> Started:
-        environment = {
-            variable: self._local(value) for variable, value in service(like).get("environment", {}).items()
-        }
         return self._processes.start(
-            [_VENV / "bin" / program, *arguments],
-            self._folder / name,
-            # What is an address or a path there is another here.
-            environment={**_like_the_image(self._folder), **environment, **self._here},
+            [_VENV / "bin" / program, *arguments], self._folder / name, environment=self._environment(like)
         )
+
+    def _environment(self, name: str) -> dict[str, str]:
+        """The environment of a service; what is an address or a path there is another here."""
+        of_service = {
+            variable: self._local(value) for variable, value in service(name).get("environment", {}).items()
+        }
+        return {**_like_the_image(self._folder), **of_service, **self._here}
 
     def _local(self, text: str) -> str:
         """Put this machine's folders in the place of those of the containers."""
-        return text.replace("/opt/rebalance-ledger", str(ROOT)).replace(
-            "/run/ledger-secrets", str(self._folder / "secrets")
-        )
+        places = {
+            "/opt/rebalance-ledger": ROOT,
+            "/run/ledger-secrets": self._folder / "secrets",
+            "/var/lib/airflow": self._folder / "airflow",
+            "spark://spark-master:7077": self._master,
+        }
+        for there, here in places.items():
+            text = text.replace(there, str(here))
+        return text
 
 
 def draw_secrets(folder: Path, metadata: str) -> Path:
@@ -178,14 +230,16 @@ def draw_secrets(folder: Path, metadata: str) -> Path:
 
 
 @contextmanager
-def cluster_of_processes(folder: Path) -> Iterator[ClusterOfProcesses]:
+def cluster_of_processes(
+    folder: Path, installation: Installation = AS_SHIPPED
+) -> Iterator[ClusterOfProcesses]:
     """Start it all, and leave nothing behind."""
     processes = Processes()
     ports = FreePorts()
     with ExitStack() as ends:
         ends.callback(_end, processes)
         metadata = ends.enter_context(postgresql(processes, ports.block(1), secrets.token_hex(8)))
-        yield ClusterOfProcesses(processes, folder, ports, metadata.address)
+        yield ClusterOfProcesses(processes, folder, ports, metadata.address, installation)
 
 
 def _end(processes: Processes) -> None:
@@ -216,7 +270,6 @@ def _like_the_image(folder: Path) -> dict[str, str]:
         "PATH": os.pathsep.join([str(_VENV / "bin"), f"{java_home}/bin", os.environ["PATH"]]),
         "JAVA_HOME": java_home,
         "LEDGER_ROOT": str(ROOT),
-        "LEDGER_SETTINGS": str(SETTINGS),
         "LEDGER_SPARK_EVENTS": str(folder / "spark-events"),
         "PYSPARK_PYTHON": str(_VENV / "bin" / "python"),
         "PYSPARK_DRIVER_PYTHON": str(_VENV / "bin" / "python"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e_cluster.deployment import fingerprint, finished_applications, spark_workers
+from tests.e2e_cluster.deployment import CLUSTER, fingerprint, finished_applications, spark_workers
 from tests.real_cluster.processes import wait_until
 from tests.support.airflow_api import run_of
 
@@ -28,8 +29,9 @@ def test_nobody_logs_in_with_a_wrong_password(deployment: Deployment) -> None:
 def test_a_day_on_the_cluster_is_the_day_of_one_machine(
     deployment: Deployment, of_one_machine: list[str]
 ) -> None:
-    run_id = deployment.airflow.trigger(_DAY)
-    assert deployment.airflow.wait_for([run_id]) == ["success"], deployment.airflow.why_failed(run_id)
+    conf = json.dumps({"cluster": CLUSTER, "ds": _DAY})
+    deployment.in_scheduler("python", "/opt/rebalance-ledger/deploy/run_dag.py", "cluster_ledger", conf)
+    assert list(deployment.airflow.states().values()) == ["success"]
     assert fingerprint(deployment.warehouse, deployment.store) == [
         line for line in of_one_machine if line.startswith(_DAY)
     ]

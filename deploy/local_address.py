@@ -1,7 +1,7 @@
-"""Start a Spark worker that advertises its address on the master's network: `spark_worker.py MASTER_URL [OPTION…]`.
+"""Run a program of Spark that advertises its address on the master's network: `local_address.py MASTER_URL PROGRAM [ARGUMENT…]`.
 
-A container on several networks has several addresses, and Spark would advertise the first of them, which the master and the drivers
-may not reach.
+A container on several networks has several addresses, and Spark would advertise the first of them, which the master, the drivers and
+the executors may not reach.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import sys
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-_WORKER = "org.apache.spark.deploy.worker.Worker"
-
 
 def main() -> NoReturn:
-    """Become the worker."""
-    master, *options = sys.argv[1:]
-    arguments = ["spark-class", _WORKER, "--host", local_address(master), *options, master]
-    os.execvp("spark-class", arguments)  # noqa: S606, S607  # in the image there is one
+    """Become the program, with the address in its environment."""
+    master, *command = sys.argv[1:]
+    address = local_address(master)
+    environment = {**os.environ, "SPARK_LOCAL_IP": address, "SPARK_LOCAL_HOSTNAME": address}
+    os.execvpe(command[0], command, environment)  # noqa: S606  # the command is written in docker-compose.yml
 
 
 def local_address(master: str) -> str:
