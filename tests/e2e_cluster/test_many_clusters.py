@@ -130,9 +130,8 @@ def test_builds_that_start_together_divide_what_has_landed_and_compute_nothing_t
 ) -> None:
     _, settings = places
     settings.write_text(settings.read_text().replace("beside_landed: false", "beside_landed: true"))
-    deployment.airflow.ask(
-        "PATCH", "pools/ledger_build?update_mask=slots", {"name": "ledger_build", "slots": 2}
-    )
+    slots = {"name": "ledger_build", "slots": 2, "include_deferred": False}
+    deployment.airflow.ask("PATCH", "pools/ledger_build?update_mask=slots", slots)
 
     runs = [deployment.airflow.trigger(_TOGETHER, cluster) for cluster in _CLUSTERS]
 
