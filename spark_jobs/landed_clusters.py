@@ -83,16 +83,18 @@ def landed_beside(
             if total_bytes + size_bytes > SIDE_BY_SIDE_BYTES or is_being_computed(warehouse, other, ds):
                 continue
             run_id = _run_id(exports, warehouse, settings[other], manifest)
-            if _is_done(warehouse, (other, ds), run_id) or not reserve((other, ds)):
+            key = (other, ds)
+            is_done = _staged(warehouse, key, run_id) or _is_published(warehouse, key, run_id)
+            if is_done or not reserve(key):
                 continue
             # Again: the application that had reserved it may have staged it meanwhile.
-            if _is_done(warehouse, (other, ds), run_id):
+            if _staged(warehouse, key, run_id):
                 continue
         except (ExportError, QueryError) as error:
             LOGGER.info("%s is not computed beside: %s", other, error)
             continue
         total_bytes += size_bytes
-        beside.append((other, ds))
+        beside.append(key)
     return beside
 
 
@@ -100,10 +102,6 @@ def _run_id(exports: Location, warehouse: Warehouse, settings: ClusterSettings, 
     """Return the id that a build of the day would have now."""
     before = newest_earlier_day(warehouse, manifest.cluster, manifest.ds, COMPARED_TABLES)
     return identity_of(manifest, settings.sha256, compared_exports(exports, manifest), before).run_id
-
-
-def _is_done(warehouse: Warehouse, day: DayKey, run_id: str) -> bool:
-    return _staged(warehouse, day, run_id) is not None or _is_published(warehouse, day, run_id)
 
 
 def _is_published(warehouse: Warehouse, day: DayKey, run_id: str) -> bool:
