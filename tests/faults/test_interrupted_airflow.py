@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     import subprocess
     from pathlib import Path
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
-
 TIMEOUT_S = 900
 RESTART_COUNT: Final = int(os.environ.get("LEDGER_TEST_RESTARTS", "2"))
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800 + 300 * RESTART_COUNT)]
+
 DAY = "2026-11-16"
 RUN = run_of(DAY)
 # Airflow takes five minutes to notice that a task is dead; the tests do not have to wait so long.
