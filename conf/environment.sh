@@ -37,7 +37,6 @@ export AIRFLOW_PORT="${AIRFLOW_PORT:-8080}"
 export AIRFLOW__API__HOST=127.0.0.1
 export AIRFLOW__API__PORT="$AIRFLOW_PORT"
 export AIRFLOW__API__BASE_URL="http://127.0.0.1:$AIRFLOW_PORT"
-export AIRFLOW__CORE__EXECUTION_API_SERVER_URL="http://127.0.0.1:$AIRFLOW_PORT/execution/"
 export AIRFLOW__API__WORKERS=1
 # No password on a page that only this machine can open; never use this setting on a shared server.
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True

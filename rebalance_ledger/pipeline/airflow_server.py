@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
@@ -26,17 +26,31 @@ from rebalance_ledger.pipeline.processes import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
     from types import FrameType
 
-_API_SERVER = ("api-server",)
-# Tasks report to the API server: they are started when it answers, so that no attempt is lost.
-_AFTER_API_SERVER = (
-    # The pages read the log files themselves; the log servers would listen on every interface.
-    ("scheduler", "--skip-serve-logs"),
-    ("triggerer", "--skip-serve-logs"),
-    ("dag-processor",),
+
+class _ApiServer(NamedTuple):
+    """A process of Airflow's API server, with one of its apps: pages and REST API, or what tasks report to."""
+
+    name: str
+    app: str
+    health_path: str
+
+
+# Two processes, because the API server writes its audit log on its event loop. With SQLite that waits while a task's request has the write
+# lock, and in one process that request waits for the event loop: both for the 60 seconds of `metadata_database.CONNECT_ARGS`.
+_API_SERVERS: Final = (
+    _ApiServer("api-server", "core", "/api/v2/monitor/health"),
+    _ApiServer("execution-api", "execution", "/execution/health"),
 )
+# Tasks report to the execution API: they are started when it answers, so that no attempt is lost.
+_AFTER_API_SERVERS: Final = {
+    # The pages read the log files themselves; the log servers would listen on every interface.
+    "scheduler": ("scheduler", "--skip-serve-logs"),
+    "triggerer": ("triggerer", "--skip-serve-logs"),
+    "dag-processor": ("dag-processor",),
+}
 _START_SECONDS = 180.0
 
 
@@ -71,10 +85,24 @@ def _serve(root: Path, port: int) -> int:
     logs.mkdir(parents=True, exist_ok=True)
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        _start_all([_API_SERVER], logs, running)
-        _wait_until_healthy(port, running)
+        ports = dict(zip(_API_SERVERS, (port, _free_port()), strict=True))
+        os.environ["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] = (
+            f"http://127.0.0.1:{ports[_API_SERVERS[1]]}/execution/"
+        )
+        _start_all(
+            {
+                server.name: ("api-server", "--apps", server.app, "--port", str(number))
+                for server, number in ports.items()
+            },
+            logs,
+            running,
+        )
+        for server, number in ports.items():
+            _wait_until_healthy(
+                f"http://127.0.0.1:{number}{server.health_path}", running[server.name], running
+            )
         if _ended(running) is None:
-            _start_all(_AFTER_API_SERVER, logs, running)
+            _start_all(_AFTER_API_SERVERS, logs, running)
             _say(f"Airflow is at http://127.0.0.1:{port}/dags/cluster_ledger (Ctrl-C ends it).")
         while True:
             ended = _ended(running)
@@ -100,11 +128,11 @@ def _say(text: str) -> None:
 
 
 def _start_all(
-    components: Iterable[Sequence[str]], logs: Path, running: dict[str, subprocess.Popen[bytes]]
+    components: Mapping[str, Sequence[str]], logs: Path, running: dict[str, subprocess.Popen[bytes]]
 ) -> None:
-    for component in components:
-        with (logs / f"airflow-{component[0]}.log").open("wb") as log:
-            running[component[0]] = _start(component, log)
+    for name, arguments in components.items():
+        with (logs / f"airflow-{name}.log").open("wb") as log:
+            running[name] = _start(arguments, log)
 
 
 def _start(arguments: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -133,6 +161,13 @@ def _is_taken(port: int) -> bool:
     return False
 
 
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
 def _ended(running: dict[str, subprocess.Popen[bytes]]) -> str | None:
     return next((name for name, process in running.items() if process.poll() is not None), None)
 
@@ -142,15 +177,17 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
         process.wait(timeout=seconds)
 
 
-def _wait_until_healthy(port: int, running: dict[str, subprocess.Popen[bytes]]) -> None:
-    """Return when the pages answer, or when a component has ended (which the caller reports)."""
+def _wait_until_healthy(
+    address: str, server: subprocess.Popen[bytes], running: dict[str, subprocess.Popen[bytes]]
+) -> None:
+    """Return when a server answers, or when a component has ended (which the caller reports)."""
     opener = build_opener(ProxyHandler({}))  # loopback is nobody's proxy's business
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline and _ended(running) is None:
         try:
-            opener.open(f"http://127.0.0.1:{port}/api/v2/monitor/health", timeout=5).close()
+            opener.open(address, timeout=5).close()
         except (URLError, OSError):
-            _wait(running["api-server"], seconds=0.5)
+            _wait(server, seconds=0.5)
         else:
             return
 

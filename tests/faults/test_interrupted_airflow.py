@@ -92,6 +92,9 @@ def test_a_restart_under_load_costs_an_interrupted_build_one_try_and_nothing_els
                     project.api.unpause()
                 else:
                     tries.append(next_tries(project, interrupted))
+                    if project.api.task(interrupted, "build")["state"] == "running":
+                        # Otherwise the next run's computation could not be told from this one's.
+                        wait_for_the_computation(server)
                     project.api.give_up(interrupted)
                     wait_until(
                         lambda: have_ended(descendants(server.pid, "spark_jobs/day_job.py")), TIMEOUT_S
