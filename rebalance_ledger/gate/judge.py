@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import great_expectations as gx
 import pandas as pd
+from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
+from great_expectations.datasource.fluent.pandas_datasource import DataFrameAsset
 
 from expectations.suites.all_suites import SUITES
 from rebalance_ledger.gate.evaluation import evaluate, idle_waivers
@@ -161,7 +163,14 @@ def _validate(
         for evaluation in evaluations
         if evaluation.is_comparable
     }
-    source = context.data_sources.add_pandas("staged")
+    # All assets at once: Great Expectations writes its whole configuration for each one that is added.
+    source = context.data_sources.add_pandas(
+        "staged",
+        assets=[
+            DataFrameAsset(name=suite.name, batch_definitions=[BatchDefinition(name="day")])
+            for suite in SUITES
+        ],
+    )
     # The names of pages contain these values: with the day instead of the current time, a rerun overwrites its own pages.
     run_id = gx.RunIdentifier(run_name=_page_name(cluster, ds), run_time=datetime.combine(ds, time(), UTC))
     validations = []
@@ -173,7 +182,7 @@ def _validate(
         ]
         if not of_suite:
             continue
-        batch = source.add_dataframe_asset(suite.name).add_batch_definition_whole_dataframe("day")
+        batch = source.get_asset(suite.name).get_batch_definition("day")
         # The columns of the suite alone: Great Expectations hashes all that it is given.
         frame = pd.DataFrame(
             {evaluation.expectation.expectation_id: [evaluation.remaining] for evaluation in of_suite},

@@ -10,9 +10,11 @@ template parameters, so every text from outside this file is a parameter.
 from __future__ import annotations
 
 import shutil
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from great_expectations.compatibility.pydantic import PrivateAttr
 from great_expectations.expectations import ExpectColumnMaxToBeBetween
 from great_expectations.render import (
     LegacyDiagnosticRendererType,
@@ -27,6 +29,7 @@ from rebalance_ledger.gate.verdict import allowed, waiver_text
 
 if TYPE_CHECKING:
     import great_expectations as gx
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from jinja2.bccache import Bucket
 
     from rebalance_ledger.gate.evaluation import Evaluation
@@ -47,6 +50,16 @@ class ExpectMeasureToBeBetween(ExpectColumnMaxToBeBetween):  # type: ignore[misc
     A null or a missing column fails. The class changes only the text of its parent: Data Docs show the sentence of the
     expectation and its examples instead of "maximum value must be …".
     """
+
+    # Great Expectations reads it some fifty times for each expectation, and its parent copies every value each time.
+    _configuration: tuple[str | None, ExpectationConfiguration] | None = PrivateAttr(default=None)
+
+    @property
+    def configuration(self) -> ExpectationConfiguration:
+        """The configuration of the parent, computed once: after the expectation is made, only its id changes."""
+        if self._configuration is None or self._configuration[0] != self.id:
+            self._configuration = (self.id, super().configuration)
+        return copy(self._configuration[1])
 
     @classmethod
     @renderer(renderer_type=LegacyRendererType.PRESCRIPTIVE)  # type: ignore[untyped-decorator]
