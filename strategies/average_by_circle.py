@@ -38,7 +38,7 @@ class Circle(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """Every N-th queue from the client's own slot on; see `Strategy.allocate`."""
+        """Return every N-th queue, from the client's own slot on; see `Strategy.allocate`."""
         slot = client_position(self._client, current_cid, mq_all, cid_all)
         if slot is None or mq_all is None or cid_all is None:
             return []

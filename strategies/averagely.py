@@ -53,13 +53,13 @@ class Average(SlotStrategy):
 
 
 def share_of(slot: int, queue_count: int, client_count: int) -> int:
-    """How many queues the client in this slot takes: an equal share, and one more for the first few."""
+    """Return how many queues the client in this slot takes: an equal share, and one more for the first few."""
     share, larger = divmod(queue_count, client_count)
     return share + (slot < larger)
 
 
 def runs(queue_counts: IntArray, client_counts: IntArray) -> SlotArray:
-    """int32[sum of queue_counts]: each queue's client slot, `NO_OWNER` where there are no clients."""
+    """Return each queue's client slot, as int32[sum of queue_counts]; `NO_OWNER` where there are no clients."""
     divisor = np.maximum(client_counts, 1)
     slots = position_in_run(client_counts)
     subscription = owner_of_each(client_counts)

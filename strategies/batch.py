@@ -99,11 +99,11 @@ class SubscriptionBatch:
         return len(self.queue_offsets) - 1
 
     def queue_counts(self) -> IntArray:
-        """int64[S]: how many queues each subscription has."""
+        """Return how many queues each subscription has, as int64[S]."""
         return np.diff(self.queue_offsets)
 
     def client_counts(self) -> IntArray:
-        """int64[S]: how many client slots each subscription has, duplicates counted."""
+        """Return how many client slots each subscription has, as int64[S]; duplicates count."""
         return np.diff(self.client_offsets)
 
     def queues_of(self, subscription: int) -> list[MessageQueue]:
@@ -168,23 +168,23 @@ def names(values: Iterable[Any]) -> NameArray:
 
 
 def owner_of_each(counts: IntArray) -> IntArray:
-    """For runs of the given lengths laid end to end: the number of the run that each element is in."""
+    """Return the number of the run that each element is in, for runs of the given lengths laid end to end."""
     return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
 
 
 def offsets(counts: IntArray) -> IntArray:
-    """int64[runs + 1]: where runs of the given lengths start and end when laid end to end."""
+    """Return where runs of the given lengths start and end when laid end to end, as int64[runs + 1]."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
 def position_in_run(counts: IntArray) -> IntArray:
-    """For runs of the given lengths laid end to end: each element's position inside its run."""
+    """Return each element's position inside its run, for runs of the given lengths laid end to end."""
     starts = np.cumsum(counts) - counts
     return np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(starts, counts)
 
 
 def first_slots(batch: SubscriptionBatch) -> SlotArray:
-    """int32[C]: for each client slot, the first slot of the same subscription with the same client id."""
+    """Return, for each client slot, the first slot of the same subscription with the same client id, as int32[C]."""
     counts = batch.client_counts()
     slots = position_in_run(counts)
     keys = owner_of_each(counts) * max(1, len(batch.client_ids)) + batch.client_id_codes
@@ -202,7 +202,7 @@ def has_shared_ids(batch: SubscriptionBatch) -> bool:
 
 
 def queue_keys(batch: SubscriptionBatch, topic_codes: Mapping[str, int]) -> IntArray:
-    """int64[Q]: a number for each queue that is equal for equal queues, see `queue_key`."""
+    """Return a number for each queue that is equal for equal queues, as int64[Q]; see `queue_key`."""
     of_subscription = np.fromiter((topic_codes[topic] for topic in batch.topic), np.int64, len(batch))
     return queue_key(
         np.repeat(of_subscription, batch.queue_counts()),
@@ -259,9 +259,9 @@ def owners_from_pairs(
     client_index: IntArray,
     refused: Mapping[int, str] | None = None,
 ) -> Owners:
-    """Pairs of a queue and a client slot, in any order, with repeats: ordered, each once.
+    """Build `Owners` from pairs of a queue and a client slot, in any order: sort them and drop repeats.
 
-    What falls to a later slot of a duplicated client id is left out: a client asks for its first slot only.
+    Pairs with a later slot of a duplicated client id are left out: a client asks for its first slot only.
     """
     if len(client_index):
         first = first_slots(batch)[batch.client_offsets[subscription_index] + client_index]

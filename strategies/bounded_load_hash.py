@@ -56,7 +56,7 @@ class BoundedLoadHash(HypotheticalStrategy):
         self._node_count = virtual_node_count
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """Queue by queue in list order, since who is full depends on who came before."""
+        """Assign the queues one by one in list order, since which clients are full depends on the queues before."""
         members = Members(batch)
         node_hashes = ring_hashes(
             f"{client_id}-{replica}" for client_id in batch.client_ids for replica in range(self._node_count)
@@ -73,7 +73,7 @@ class BoundedLoadHash(HypotheticalStrategy):
         return Slots(result)
 
     def _walk(self, node_hashes: IntArray, queue_hashes: IntArray) -> list[int]:
-        """For each queue the number of the client that takes it."""
+        """Return the number of the client that takes each queue."""
         client_count = len(node_hashes)
         capacity = ceil(self._load_factor * (len(queue_hashes) / client_count))
         order = np.argsort(node_hashes, axis=None, kind="stable")

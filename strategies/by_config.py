@@ -60,7 +60,7 @@ class Config(Strategy):
         return [given.get(queue, queue) for queue in self._queues]
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """Every configured queue that the topic has, with every client; see `Strategy.allocate_batch`."""
+        """Return every configured queue that the topic has, with every client; see `Strategy.allocate_batch`."""
         topics = topic_numbers(batch)
         brokers = {name: code for code, name in enumerate(batch.broker_names)}
         wanted = [
@@ -175,7 +175,7 @@ class ConfigByClient(Strategy):
         return ids
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-        """None: a list promises no queue an owner."""
+        """Return False for every queue, as bool[Q]: a list promises no queue an owner."""
         return np.zeros(len(batch.queue_id), dtype=np.bool_)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
@@ -206,9 +206,10 @@ class ConfigByClient(Strategy):
 def _queue_rows(
     batch: SubscriptionBatch, subscription: IntArray, broker: IntArray, queue_id: IntArray
 ) -> IntArray:
-    """int64[N]: the rows, among all queues of a batch, of queues that their subscriptions may have; -1 for none.
+    """Return the row of each queue among all queues of a batch, as int64[N]; -1 where its subscription lacks it.
 
-    Within its subscription a queue is its broker (a code, -1 for a broker that the batch lacks) and its id.
+    A queue is identified within its subscription by its broker (a code, -1 for a broker that the batch lacks)
+    and its id.
     """
     broker_count = len(batch.broker_names)
     of_batch = batch.broker_name_codes.astype(np.int64), batch.queue_id.astype(np.int64)
@@ -228,5 +229,5 @@ def _coded(names: Sequence[str]) -> tuple[dict[str, int], npt.NDArray[np.int32]]
 
 
 def _codes_in(codes: Mapping[str, int], names: Iterable[str]) -> IntArray:
-    """int64: the code of each name, -1 for a name without one."""
+    """Return the code of each name, as int64; -1 for a name without one."""
     return np.array([codes.get(name, -1) for name in names], dtype=np.int64)

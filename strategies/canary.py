@@ -60,13 +60,13 @@ class Canary(HypotheticalStrategy):
 
 
 def canary_queue_counts(queue_counts: IntArray, share: float) -> IntArray:
-    """How many of a topic's queues the canaries take: the share, rounded to the nearest, halves up."""
+    """Return how many of a topic's queues the canaries take: the share, rounded to the nearest, halves up."""
     nearest: IntArray = np.floor(queue_counts * share + 0.5).astype(np.int64)
     return nearest
 
 
 def canary_slots(batch: SubscriptionBatch, is_canary: npt.NDArray[np.bool_], share: float) -> SlotArray:
-    """int32[Q]: each queue's client slot.
+    """Return each queue's client slot, as int32[Q].
 
     Args:
         batch: The subscriptions.
@@ -93,6 +93,6 @@ def canary_slots(batch: SubscriptionBatch, is_canary: npt.NDArray[np.bool_], sha
 
 
 def _divide(members: Members, subscription: IntArray, subscription_count: int) -> SlotArray:
-    """AVG over some queues, given by their subscriptions in order."""
+    """Divide some queues, given by their subscriptions in order, by AVG."""
     member = runs(np.bincount(subscription, minlength=subscription_count), members.counts)
     return members.slot_of(subscription, member.astype(np.int64))

@@ -119,7 +119,7 @@ class ConsistentHash(SlotStrategy):
         return owners
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """Each queue's owner on the ring of its subscription; see `SlotStrategy.raw_slots`.
+        """Return each queue's owner on the ring of its subscription; see `SlotStrategy.raw_slots`.
 
         Neighbours with the same clients share a ring, and every distinct string is hashed once.
         """
@@ -140,7 +140,7 @@ class ConsistentHash(SlotStrategy):
     """Where a queue whose hash equals a node's belongs: `left` is to that node itself."""
 
     def _queue_hashes(self, batch: SubscriptionBatch) -> IntArray:
-        """int64[Q]: the hash of each queue's text."""
+        """Return the hash of each queue's text, as int64[Q]."""
         keys = queue_keys(batch, topic_numbers(batch))
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         # The keys are sorted by topic and broker before the id, so the queues of a stem are neighbours.
@@ -155,7 +155,7 @@ class ConsistentHash(SlotStrategy):
         return hashes
 
     def _nodes(self, client_ids: NameArray, codes: SlotArray, list_offsets: IntArray) -> _Nodes:
-        """All nodes of some rings, in the order in which a client puts them there.
+        """Return all nodes of some rings, in the order in which a client puts them there.
 
         Args:
             client_ids: the distinct client ids.
@@ -188,7 +188,7 @@ class ConsistentHash(SlotStrategy):
         )
 
     def _node_hashes(self, client_ids: NameArray) -> IntArray:
-        """int64[clients, virtual nodes]: the hashes of the nodes of clients with distinct ids."""
+        """Return the hashes of the nodes of clients with distinct ids, as int64[clients, virtual nodes]."""
         replicas = [self._node_text("", replica) for replica in range(self._node_count)]
         hashes = self._joined_hashes(
             client_ids.tolist(),
@@ -201,7 +201,7 @@ class ConsistentHash(SlotStrategy):
     def _joined_hashes(
         self, stems: Sequence[str], tails: Sequence[str], stem_codes: IntArray, tail_codes: IntArray
     ) -> IntArray:
-        """int64[N]: the hashes of texts that are a stem and a tail, see `md5.first_words`."""
+        """Return the hashes of texts that consist of a stem and a tail, as int64[N]; see `md5.first_words`."""
         if self._hash_function is None and self._charset == "utf-8":
             # A tail is ASCII, so in UTF-8 the two halves are encoded as the whole would be.
             return first_words(
@@ -242,7 +242,7 @@ class ConsistentHash(SlotStrategy):
         return f"{client_id}-{replica}"
 
     def _hashes(self, texts: Iterable[str]) -> IntArray:
-        """int64: the hash of each text, in order."""
+        """Return the hash of each text, in order, as int64."""
         if self._hash_function is not None:
             function = self._hash_function
             return np.array([java.to_long(function(text)) for text in texts], dtype=np.int64)
@@ -319,7 +319,7 @@ class GoConsistentHash(ConsistentHash):
 
 
 def ring_hashes(texts: Iterable[str], charset: str = "utf-8") -> IntArray:
-    """int64: RocketMQ's own ring hash of each text, the first four bytes of its MD5 hash as an unsigned number.
+    """Return RocketMQ's own ring hash of each text, as int64: the first four bytes of its MD5 hash, unsigned.
 
     Source: `ConsistentHashRouter.MD5Hash`.
     """
@@ -329,7 +329,7 @@ def ring_hashes(texts: Iterable[str], charset: str = "utf-8") -> IntArray:
 
 
 def _has_clients_of_predecessor(batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-    """bool[S]: whether a subscription has the clients, slot by slot, of the one before it."""
+    """Return whether a subscription has the clients, slot by slot, of the one before it, as bool[S]."""
     counts = batch.client_counts()
     is_as_long = np.append(False, counts[1:] == counts[:-1])[: len(counts)]
     subscription, slot = owner_of_each(counts), position_in_run(counts)
@@ -359,7 +359,7 @@ def _owners_on_rings(
     ring_count: int,
     side: Literal["left", "right"],
 ) -> SlotArray:
-    """int32: the slot that owns each queue on the ring it is looked up on, `NO_OWNER` on an empty ring.
+    """Return the slot that owns each queue on its ring, as int32; `NO_OWNER` on an empty ring.
 
     All rings are laid end to end in one sorted array of (ring, hash), so that one search serves all queues.
     """

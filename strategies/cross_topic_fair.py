@@ -52,7 +52,7 @@ class CrossTopicFair(HypotheticalStrategy):
 
 
 def cross_topic_slots(batch: SubscriptionBatch, first_turn: IntArray) -> SlotArray:
-    """int32[Q]: each queue's client slot.
+    """Return each queue's client slot, as int32[Q].
 
     Args:
         batch: The subscriptions.

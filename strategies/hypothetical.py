@@ -81,7 +81,7 @@ class Members:
         self.slots = position[wanted].astype(np.int32)
 
     def slot_of(self, subscription: IntArray, member: IntArray) -> SlotArray:
-        """int32: the slots of members given by their number inside their subscription; `NO_OWNER` for -1."""
+        """Return the slots of members given by their number inside their subscription, as int32; `NO_OWNER` for -1."""
         result = np.full(len(member), NO_OWNER, dtype=np.int32)
         is_somebody = np.flatnonzero(member >= 0)
         rows = self.offsets[subscription[is_somebody]] + member[is_somebody]

@@ -55,12 +55,12 @@ class Violation:
 
 
 def promise(strategy: Strategy) -> Guarantees:
-    """What the strategy promises, as plain numbers."""
+    """Return what the strategy promises, as plain numbers."""
     return strategy.promise
 
 
 def check(strategy: Strategy, batch: SubscriptionBatch, owners: Owners) -> list[Violation]:
-    """What of the strategy's promise these owners break, nothing if all of it holds.
+    """Return the violations of the strategy's promise by these owners; an empty list if all of it holds.
 
     Refused subscriptions, and those without queues or clients, have nobody to promise anything to. Of a group
     with a duplicated client id only uniqueness is asked, unless the promise holds for such groups too.
@@ -97,7 +97,7 @@ def check_move(
     before: tuple[SubscriptionBatch, Owners],
     after: tuple[SubscriptionBatch, Owners],
 ) -> list[Violation]:
-    """What of a monotone strategy's promise is broken by the step from one membership to another.
+    """Return what the step from one membership to another violates of a monotone strategy's promise.
 
     Args:
         strategy: Whose promise.

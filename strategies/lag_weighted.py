@@ -60,7 +60,7 @@ class LagWeighted(HypotheticalStrategy):
 
 
 def lag_weighted_slots(batch: SubscriptionBatch, lag_count: IntArray) -> SlotArray:
-    """int32[Q]: each queue's client slot.
+    """Return each queue's client slot, as int32[Q].
 
     Ties go to the earlier queue and to the earlier client. It loops over subscriptions and rounds.
 

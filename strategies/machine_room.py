@@ -45,7 +45,7 @@ class _Rooms:
         self._rooms = None if consumer_idcs is None else list(consumer_idcs)
 
     def times(self, broker_name: str | None) -> int:
-        """1 for a broker in one of the rooms, else 0; a Go client counts a room that is listed twice twice.
+        """Return 1 for a broker in one of the rooms, else 0; a Go client counts a room as often as it is listed.
 
         Raises:
             RocketMQError: `NullPointerException` where a Java client looks at a null name or a null set.
@@ -63,7 +63,7 @@ class _Rooms:
         return int(parts[0] in self._rooms)
 
     def times_of_queues(self, batch: SubscriptionBatch) -> tuple[IntArray, dict[int, str]]:
-        """int64[Q]: `times` of every queue's broker; and the subscriptions where that throws."""
+        """Return `times` of every queue's broker, as int64[Q], and the subscriptions where it throws."""
         times, errors = [], {}
         for code, name in enumerate(batch.broker_names):
             try:
@@ -123,7 +123,7 @@ class MachineRoom(SlotStrategy):
         return run + inside[len(cid_all) * share :][slot : slot + 1] if slot < left_over else run
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-        """bool[Q]: the queues of the rooms."""
+        """Return which queues are in the rooms, as bool[Q]."""
         return self._rooms.times_of_queues(batch)[0] > 0
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
@@ -185,7 +185,7 @@ class MachineRoomOfWholeList(Strategy):
         return [*run, inside[len(cid_all) * share + slot]] if slot < left_over else run
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-        """bool[Q]: the queues of the rooms; even of them some may be left to nobody."""
+        """Return which queues are in the rooms, as bool[Q]; some of them may have no owner all the same."""
         return self._rooms.times_of_queues(batch)[0] > 0
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:

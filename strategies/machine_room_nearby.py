@@ -237,7 +237,7 @@ class MachineRoomNearby(Strategy):
         )
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-        """bool[Q]: the queues that the inner strategy covers."""
+        """Return which queues the inner strategy covers, as bool[Q]."""
         return self._inner.covered_queues(batch)
 
     def _room_of_queue(self, queue: MessageQueue) -> str | None:
@@ -246,7 +246,7 @@ class MachineRoomNearby(Strategy):
         return None if queue.broker_name is None else self._of_broker_name(queue.broker_name)
 
     def _queue_rooms(self, batch: SubscriptionBatch, rooms: dict[str, int]) -> IntArray:
-        """int64[Q]: the number of each queue's room, `_NO_ROOM` where there is none."""
+        """Return the number of each queue's room, as int64[Q]; `_NO_ROOM` where there is none."""
         if self._of_broker_name is not None:
             return _numbers(self._of_broker_name, batch.broker_names, rooms)[batch.broker_name_codes]
         distinct, position = distinct_queues(batch)
@@ -352,7 +352,7 @@ class _ByRoom:
     refused: dict[int, str]
 
     def refused_with(self, inner: Mapping[int, str]) -> dict[int, str]:
-        """All refused subscriptions, given the rooms that the inner strategy refused."""
+        """Return all refused subscriptions, given the rooms that the inner strategy refused."""
         of_rooms: dict[int, str] = {}
         for room, text in sorted(inner.items()):
             of_rooms.setdefault(int(self.subscription[room]), text)
@@ -368,7 +368,7 @@ def _group(rows: IntArray, places: IntArray) -> tuple[IntArray, IntArray, IntArr
 
 
 def _numbers(resolve: Callable[[T], str | None], values: Iterable[T], rooms: dict[str, int]) -> IntArray:
-    """int64: the number of every value's room, `_NO_ROOM` for none; grows `rooms`.
+    """Return the number of every value's room, as int64, `_NO_ROOM` for none; add new rooms to `rooms`.
 
     A resolver that throws RocketMQ's own kind of error has no room to give; `_refused` asks it again.
     """

@@ -94,7 +94,7 @@ def first_words(
 
 
 def _states_after(texts: ByteArray) -> WordArray:
-    """uint32[4, texts]: the state after whole blocks of some texts, uint8[texts, 64 * blocks]."""
+    """Return the state after whole blocks of some texts, uint8[texts, 64 * blocks], as uint32[4, texts]."""
     result = np.empty((len(_START), len(texts)), dtype=np.uint32)
     result[:] = np.array(_START, dtype=np.uint32)[:, None]
     for start in range(0, len(texts), _MOST_AT_ONCE):
@@ -108,13 +108,13 @@ def _lengths(texts: Sequence[bytes]) -> IntArray:
 
 
 def _padded(texts: Sequence[bytes], width: int) -> ByteArray:
-    """uint8[texts, width]: a row for each text, with zeros behind it."""
+    """Return a row for each text, padded with zeros, as uint8[texts, width]."""
     rows = np.array(texts, dtype=f"S{width}")
     return rows.view(np.uint8).reshape(len(texts), width)
 
 
 def _after(states: WordArray, texts: ByteArray) -> WordArray:
-    """uint32[4, N]: the states after all blocks of the texts, uint8[N, 64 * blocks], from the states before them."""
+    """Return the states after all blocks of the texts, uint8[N, 64 * blocks], as uint32[4, N], given those before."""
     words = np.ascontiguousarray(texts.view("<u4").T, dtype=np.uint32)
     for start in range(0, len(words), _BLOCK_WORDS):
         states = states + _block(states, words[start : start + _BLOCK_WORDS])
@@ -122,7 +122,7 @@ def _after(states: WordArray, texts: ByteArray) -> WordArray:
 
 
 def _block(states: WordArray, words: WordArray) -> WordArray:
-    """uint32[4, N]: what one block, uint32[16, N], adds to the states. The names a, b, c, d are the RFC's."""
+    """Return what one block, uint32[16, N], adds to the states, as uint32[4, N]; a, b, c and d are named as in the RFC."""
     a, b, c, d = (word.copy() for word in states)
     mixed, high = np.empty_like(a), np.empty_like(a)
     for step in range(64):
@@ -142,7 +142,7 @@ def _block(states: WordArray, words: WordArray) -> WordArray:
 
 
 def _mix(kind: int, b: WordArray, c: WordArray, d: WordArray, mixed: WordArray) -> None:
-    """The RFC's functions F, G, H and I, without arrays of their own."""
+    """Compute the RFC's function F, G, H or I into `mixed`, without arrays of its own."""
     if kind == 0:
         np.bitwise_xor(c, d, out=mixed)
         mixed &= b

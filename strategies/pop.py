@@ -154,7 +154,7 @@ def query_assignment(
 def _one_queue_each(
     current_cid: str | None, mq_all: Sequence[MessageQueue], cid_all: Sequence[str]
 ) -> list[MessageQueue]:
-    """With more clients than queues, clients take turns on them so that nobody is idle."""
+    """Return the client's one queue; if there are more clients than queues, clients share queues so that none is idle."""
     if current_cid is None or java.is_blank(current_cid):
         raise illegal_argument("currentCID is empty")
     if not mq_all:

@@ -197,7 +197,7 @@ def _outside(avoided: frozenset[str], last_broker_name: str | None) -> Callable[
 
 
 def isolation_ms(latency_ms: int, *, isolation: bool = False, client_version: str = DEFAULT_VERSION) -> int:
-    """For how long a producer avoids a broker after a send, with latency faults switched on.
+    """Return for how many milliseconds a producer avoids a broker after a send, with latency faults switched on.
 
     Source: `MQFaultStrategy.updateFaultItem` and `computeNotAvailableDuration`; the tables changed in 5.1.4.
 
@@ -300,7 +300,7 @@ class BrokerSpread:
 
 
 def spread(queues: Sequence[MessageQueue]) -> list[BrokerSpread]:
-    """How round robin spreads a topic's messages over the brokers of its publish list, in list order.
+    """Return how round robin spreads a topic's messages over the brokers of its publish list, in list order.
 
     A producer goes round the list. It reaches each run of neighbouring queues of a lost broker once a lap:
     one attempt fails, and the retry leads past the whole run, to a queue that then had its turn.
@@ -351,7 +351,7 @@ class SpreadBatch:
 
 
 def spread_batch(broker_offsets: IntArray, place_counts: IntArray, run_counts: IntArray) -> SpreadBatch:
-    """`spread` for many topics at once. A broker without a place is among them where its topic's others count.
+    """Compute `spread` for many topics at once; a topic may also have brokers without a place.
 
     Args:
         broker_offsets: int64[T + 1]: where each topic's brokers start and end.

@@ -128,7 +128,7 @@ def rebalance_by_topic(
     client_language: str = DEFAULT_LANGUAGE,
     client_version: str = DEFAULT_VERSION,
 ) -> Rebalanced:
-    """One round for one topic, on one client that balances for itself and does not consume in order.
+    """Run one round for one topic, on one client that balances for itself and does not consume in order.
 
     Args:
         strategy: The client's strategy.

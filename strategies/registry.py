@@ -98,7 +98,7 @@ def get_strategy(
 
 
 def strategy_names(client_language: str = DEFAULT_LANGUAGE) -> list[str]:
-    """What `get_strategy` knows for a client language, installed packages included, in alphabetical order.
+    """Return the names that `get_strategy` knows for a client language, in alphabetical order, with installed packages.
 
     Raises:
         UnknownNameError: There are no rules for the language.

@@ -53,7 +53,7 @@ class Sticky(HypotheticalStrategy):
 
 
 def slots_of_clients(batch: SubscriptionBatch, client_codes: IntArray) -> SlotArray:
-    """int32[Q]: the first slot of a client in each queue's subscription.
+    """Return the first slot of a client in each queue's subscription, as int32[Q].
 
     Args:
         batch: The subscriptions.
@@ -71,7 +71,7 @@ def slots_of_clients(batch: SubscriptionBatch, client_codes: IntArray) -> SlotAr
 
 
 def sticky_slots(batch: SubscriptionBatch, previous_slots: SlotArray) -> SlotArray:
-    """int32[Q]: each queue's client slot, with equal shares and the fewest moves.
+    """Return each queue's client slot, as int32[Q], with equal shares and the fewest moves.
 
     Args:
         batch: The subscriptions.
@@ -92,7 +92,7 @@ def sticky_slots(batch: SubscriptionBatch, previous_slots: SlotArray) -> SlotArr
 
 
 def least_moves(batch: SubscriptionBatch, previous_slots: SlotArray) -> IntArray:
-    """int64[S]: how many queues any assignment with equal shares must give to another client than before.
+    """Return how many queues any assignment with equal shares must move to another client, as int64[S].
 
     A queue whose previous owner is gone, or that had none, counts: somebody else must take it.
 
@@ -108,7 +108,7 @@ def least_moves(batch: SubscriptionBatch, previous_slots: SlotArray) -> IntArray
 def _kept(
     batch: SubscriptionBatch, members: Members, previous_slots: SlotArray
 ) -> tuple[IntArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Each queue's previous owner as a member's number, and whether the queue stays with it."""
+    """Return each queue's previous owner as a member's number, and whether the queue stays with that member."""
     subscription = owner_of_each(batch.queue_counts())
     member = _member_of(batch, members, previous_slots)
     rows = np.flatnonzero(member != NO_OWNER)
@@ -122,7 +122,7 @@ def _kept(
 
 
 def _member_of(batch: SubscriptionBatch, members: Members, slots: SlotArray) -> IntArray:
-    """int64[Q]: the number, among the distinct clients, of the client in each slot; `NO_OWNER` stays."""
+    """Return the number, among the distinct clients, of the client in each slot, as int64[Q]; `NO_OWNER` stays."""
     client_counts = batch.client_counts()
     is_first = first_slots(batch) == position_in_run(client_counts)
     number = np.cumsum(is_first) - 1 - np.repeat(members.offsets[:-1], client_counts)
@@ -134,7 +134,7 @@ def _member_of(batch: SubscriptionBatch, members: Members, slots: SlotArray) -> 
 
 
 def _quotas(batch: SubscriptionBatch, members: Members, previous_slots: SlotArray) -> IntArray:
-    """int64 per member: its share; the larger shares go first to members that had more than the smaller one."""
+    """Return each member's share, as int64; the larger shares go first to members that had more than the smaller one."""
     share, larger = np.divmod(batch.queue_counts(), np.maximum(members.counts, 1))
     subscription = owner_of_each(members.counts)
     queue_subscription = owner_of_each(batch.queue_counts())

@@ -80,7 +80,7 @@ class Strategy(ABC):
         """
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-        """bool[Q]: the queues for which the promise of a least number of owners is meant; by default all."""
+        """Return for which queues the promise of a least number of owners is meant, as bool[Q]; by default for all."""
         return np.ones(len(batch.queue_id), dtype=bool)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
@@ -143,7 +143,7 @@ class SlotStrategy(Strategy):
         return Slots(owned, raw.refused)
 
     def owner_slots(self, batch: SubscriptionBatch) -> SlotArray:
-        """int32[Q]: `slots` without the refusals; a refused subscription's queues have no owner."""
+        """Return `slots` without the refusals, as int32[Q]; a refused subscription's queues have no owner."""
         return self.slots(batch).slot
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
