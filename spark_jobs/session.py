@@ -86,7 +86,7 @@ def _remember_classes(jvm: JVMView) -> None:
 
 
 def _object_store_settings() -> dict[str, str]:
-    """How Spark reaches the object store, if there is one: as this process does.
+    """Return the settings with which Spark reaches the object store, if there is one, as this process does.
 
     Set here and not by `spark-submit`, so that keys stand in no list of processes; Hadoop's s3a takes them from the
     environment, and Python on the executors, which reads offset files, from its own.
@@ -101,7 +101,7 @@ def _object_store_settings() -> dict[str, str]:
 
 @contextmanager
 def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
-    """For as long as the block, queries run as it suits a day with an export of this size.
+    """Configure queries, within the block, for a day with an export of this size.
 
     A small day is in one part, see `in_one_part_if_small`: nothing is shuffled or sent to other tasks, and a statement with a hundred joins
     has few stages. A large one is worth compiled queries, and is shuffled in more parts, so that a part is sorted and joined in memory.
@@ -156,7 +156,7 @@ def _name_call_site(spark: SparkSession) -> None:
 
 
 def read_parquet(spark: SparkSession, schema: StructType, *places: str) -> DataFrame:
-    """Rows that were written as Parquet."""
+    """Read rows that were written as Parquet."""
     return in_one_part_if_small(spark, spark.read.schema(schema).parquet(*map(literal_path, places)))
 
 

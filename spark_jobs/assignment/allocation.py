@@ -201,7 +201,7 @@ class _Block:
 
 
 def allocate_batch(configured: StrategySettings, subscriptions: pa.StructArray) -> pa.StructArray:
-    """Every strategy for every row of an Arrow batch.
+    """Apply every strategy to every row of an Arrow batch.
 
     Args:
         configured: what the settings say.
@@ -318,10 +318,10 @@ def _plan(profile: Profile, variants: list[Variant], configured: StrategySetting
 def _member_rule(
     variant: Variant, reported: list[Variant], of_group: GroupSettings | None, configured: StrategySettings
 ) -> _MemberRule:
-    """How a member divides: by what it reports, else as the members like it report, else by the settings.
+    """Return how a member divides: by what it reports, else as the members like it report, else by the settings.
 
-    Like it are members in its language, if it could not be asked: that is another process of the same program. Who
-    was asked and reports nothing has a strategy of unknown name.
+    If it could not be asked, the members like it are those in its language: they are other processes of the same
+    program. A member that was asked and reports nothing has a strategy of unknown name.
     """
     names = {member.strategy for member in reported}
     is_like_them = any(variant.language in {None, member.language} for member in reported)
@@ -339,7 +339,7 @@ def _member_rule(
 
 
 def _plan_of_rules(name: str, source: str, rules: Mapping[int, _MemberRule]) -> _Plan:
-    """Each member by its own rule; members with one rule together."""
+    """Plan each member by its own rule, members with the same rule together."""
     codes_by_key: dict[tuple[object, ...], set[int]] = {}
     strategies: dict[tuple[object, ...], Strategy] = {}
     for code, rule in rules.items():
@@ -387,7 +387,7 @@ _LANGUAGES_BY_BYTE: Final = _LANGUAGES - {DEFAULT_LANGUAGE}
 def _own_plans(
     profile: Profile, plan: _Plan | None, variants: list[Variant], configured: StrategySettings
 ) -> list[_Plan]:
-    """What only the rows of one profile have: their effective strategy, and beside it their configured one."""
+    """Return the plans that only the rows of one profile have: the effective strategy, and beside it the configured one."""
     plans = [] if plan is None or plan.is_common else [plan]
     of_group = _settings_of(profile, configured)
     if of_group is not None and plan is not None and plan.strategy != of_group.strategy:
@@ -457,7 +457,7 @@ def _slot_owners(part: ArrowSubscriptions, plan: _Plan, strategy: SlotStrategy) 
 def _shared_block(
     of_profile: IntArray, part: ArrowSubscriptions, plan: _Plan, *, is_effective: bool
 ) -> _Block:
-    """Each member takes what its own rule gives it."""
+    """Build the block in which each member takes what its own rule gives it."""
     owners, queues = _shared_owners(part, plan)
     return _block(of_profile, plan, owners, queues, is_effective=is_effective)
 
@@ -505,7 +505,7 @@ def _shared_owners(part: ArrowSubscriptions, plan: _Plan) -> tuple[pa.ListArray,
 
 
 def _assigned_slots(part: ArrowSubscriptions, share: _Share) -> tuple[IntArray, IntArray, Mapping[int, str]]:
-    """What the members of a share take: rows among all Q queues with a member slot each; and who is refused, and why."""
+    """Return the rows among all Q queues that a share's members take, a member slot for each, and who is refused, and why."""
     batch = part.batch
     if not share.is_by_byte or part.byte_order is None:
         taken = share.strategy.allocate_batch(batch)
@@ -524,7 +524,7 @@ def _assigned_slots(part: ArrowSubscriptions, share: _Share) -> tuple[IntArray, 
 
 
 def _covered_queues(part: ArrowSubscriptions, share: _Share) -> BoolArray:
-    """bool[Q]: the queues that the rule of a share means to cover."""
+    """Return which queues the rule of a share is meant to cover, as bool[Q]."""
     if not share.is_by_byte or part.byte_order is None:
         return share.strategy.covered_queues(part.batch)
     by_byte, queue_rows, _ = part.byte_order.sorted_batch(part.batch)
@@ -534,7 +534,7 @@ def _covered_queues(part: ArrowSubscriptions, share: _Share) -> BoolArray:
 
 
 def _broadcasting_block(of_profile: IntArray, part: ArrowSubscriptions) -> _Block:
-    """Every member that subscribes to the topic reads every queue of it."""
+    """Build the block in which every member that subscribes to the topic reads every queue of it."""
     batch = part.batch
     members = np.flatnonzero(_is_first_slot(part) & part.is_subscribed)
     of_row = owner_of_each(batch.client_counts())[members]
@@ -593,13 +593,13 @@ def _owners(
 def _reported_slots(
     part: ArrowSubscriptions, subscription: IntArray, slots: IntArray | SlotArray
 ) -> SlotArray:
-    """int32: the positions in the lists of members as they were given, for slots of subscriptions."""
+    """Return the positions, in the lists of members as they were given, of slots of subscriptions, as int32."""
     result: SlotArray = part.given_slots[part.batch.client_offsets[subscription] + slots]
     return result
 
 
 def _unowned_codes_of(plan: _Plan, part: ArrowSubscriptions, refused: Mapping[int, str]) -> IntArray:
-    """int64[Q]: `_unowned_codes`, or what stands above any strategy: the group's state, and that a strategy throws."""
+    """Return `_unowned_codes`, as int64[Q], unless the group's state or a strategy that throws takes precedence."""
     states = part.states()
     above = np.zeros(len(part), dtype=np.int64)
     above[states == "offline"] = reason_code("group_offline")
@@ -610,7 +610,7 @@ def _unowned_codes_of(plan: _Plan, part: ArrowSubscriptions, refused: Mapping[in
 
 
 def _unowned_codes(plan: _Plan, part: ArrowSubscriptions) -> IntArray:
-    """int64[Q]: the code of the reason that each queue has where no member takes it."""
+    """Return the code of the reason that each queue has where no member takes it, as int64[Q]."""
     batch = part.batch
     if plan.unowned_reason != "not_assigned_by_strategy":
         return np.full(len(batch.queue_id), reason_code(plan.unowned_reason), dtype=np.int64)
@@ -641,7 +641,7 @@ def _unowned_codes(plan: _Plan, part: ArrowSubscriptions) -> IntArray:
 
 
 def _is_first_slot(part: ArrowSubscriptions) -> BoolArray:
-    """bool[M]: whether the slot is the first of its client id in its subscription."""
+    """Return whether each slot is the first of its client id in its subscription, as bool[M]."""
     result: BoolArray = first_slots(part.batch) == position_in_run(part.batch.client_counts())
     return result
 

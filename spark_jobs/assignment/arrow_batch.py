@@ -121,7 +121,7 @@ class ArrowSubscriptions:
         return len(self.profile_codes)
 
     def states(self) -> NameArray:
-        """R group states."""
+        """Return the R group states."""
         return np.array([profile.state for profile in self.profiles], dtype=np.object_)[self.profile_codes]
 
     def take(self, rows: IntArray) -> ArrowSubscriptions:
@@ -194,13 +194,13 @@ class ByteOrder:
 
 
 def _ranks(names: NameArray, client_language: str) -> IntArray:
-    """int64: the rank of each of some distinct names in a client's order."""
+    """Return the rank of each of some distinct names in a client's order, as int64."""
     rank_of = {name: rank for rank, name in enumerate(sort_client_ids(names, client_language))}
     return np.fromiter((rank_of[name] for name in names), np.int64, len(names))
 
 
 def _java_order(list_offsets: IntArray, codes: IntArray, names: NameArray) -> IntArray:
-    """int64[N]: the positions of the elements of lists, each list in Java's order of its names; duplicates in their given order."""
+    """Return the positions of the elements of lists, each in Java's order of its names, as int64[N]; duplicates keep their order."""
     order: IntArray = np.lexsort((_ranks(names, "JAVA")[codes], owner_of_each(np.diff(list_offsets))))
     return order
 
@@ -208,7 +208,7 @@ def _java_order(list_offsets: IntArray, codes: IntArray, names: NameArray) -> In
 def _variants(
     subscriptions: pa.StructArray, configured: StrategySettings, member_offsets: IntArray
 ) -> tuple[IntArray, list[Variant]]:
-    """int64[M]: the variant of each member slot as given; and the distinct variants."""
+    """Return the variant of each member slot as given, int64[M], and the distinct variants."""
     columns = [
         _codes(_flat(subscriptions.field(name))[1]) for name in ("strategies", "languages", "versions")
     ]
@@ -233,7 +233,7 @@ def _variants(
 def _member_settings(
     subscriptions: pa.StructArray, configured: StrategySettings, member_offsets: IntArray
 ) -> IntArray:
-    """int64[M]: for each member slot as given the position in `StrategySettings.member_settings`, -1 for the group's."""
+    """Return, for each member slot as given, its position in `StrategySettings.member_settings`, int64[M]; -1 for the group's."""
     result = np.full(int(member_offsets[-1]), -1, dtype=np.int64)
     settings_codes = configured.codes_of(subscriptions)
     _, members = _flat(subscriptions.field("member_ids"))
@@ -271,14 +271,14 @@ def _profiles(
 
 
 def _division_reasons(subscriptions: pa.StructArray) -> pa.Array:
-    """R reasons why no owner can be named whatever the strategies are; all null in a batch without the field."""
+    """Return R reasons why no owner can be named whatever the strategies are; all null in a batch without the field."""
     if subscriptions.type.get_field_index("division_reason") < 0:
         return pa.nulls(len(subscriptions), pa.string())
     return subscriptions.field("division_reason")
 
 
 def _variant_sets(member_offsets: IntArray, variant_codes: IntArray) -> list[IntArray]:
-    """Columns int64[R] that are equal where rows have the same set of variants: a bit for each variant."""
+    """Return columns int64[R] that are equal where rows have the same set of variants: a bit for each variant."""
     has_members = np.diff(member_offsets) > 0
     starts = member_offsets[:-1][has_members]
     columns = []
@@ -300,7 +300,7 @@ def _flat(lists: pa.Array) -> tuple[IntArray, pa.Array]:
 
 
 def _codes(names: pa.Array) -> tuple[IntArray, NameArray]:
-    """Each name's position among the distinct names (-1 for null), and the distinct names."""
+    """Return each name's position among the distinct names (-1 for null), and the distinct names."""
     encoded = names.dictionary_encode()
     return (
         pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64),

@@ -61,5 +61,5 @@ def _ids_with(condition: Callable[[Column], Column], count: str) -> Column:
 
 
 def distinct_count(field: str) -> Column:
-    """How many different values, null not counted, the members have in a field of `variants`."""
+    """Count the distinct values other than null that the members have in a field of `variants`."""
     return F.size(F.array_compact(F.array_distinct(F.transform("variants", lambda member: member[field]))))

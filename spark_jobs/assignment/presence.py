@@ -119,7 +119,7 @@ def _unasked_brokers(silver: Mapping[str, DataFrame], groups: DataFrame) -> Data
 
 
 def _proxies(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """How many proxies answered whether a group is online (answered_proxy_count)."""
+    """Count the proxies that answered whether a group is online (answered_proxy_count)."""
     return (
         silver["proxy_presence"]
         .where("state <> 'unknown'")
@@ -129,7 +129,7 @@ def _proxies(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _all_proxies(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """How many proxies there are, as far as the export shows: one row per day, none where it shows nothing of them.
+    """Count the proxies, as far as the export shows them: one row per day, none where it shows nothing of them.
 
     Columns: `DAY`; known_proxy_count (asked about any group); connected_proxy_count (most connections at one broker of the
     group by which proxies hear of each other); is_a_proxy_unfound (a broker has that group, or may have it, and did not
@@ -208,7 +208,7 @@ def _pop_retried(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _progress(now: DataFrame, before: BaselineRows) -> DataFrame:
-    """What the committed offsets of each group show.
+    """Return what the committed offsets of each group show.
 
     Columns: `DAY`; consumer_group; is_in_flight: messages of a queue are handed out and not consumed, unless its offsets
     stood just so on the baseline day, when no lease can have lasted; is_moved: a committed offset is another than on that

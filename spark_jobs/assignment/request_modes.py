@@ -86,7 +86,7 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
 
 
 def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """What each broker says of all groups: are_entries_read, is_too_old, default_mode, default_share, is_off."""
+    """Return what each broker says of all groups: are_entries_read, is_too_old, default_mode, default_share, is_off."""
 
     def value(setting: str) -> Column:
         return F.max(F.when(F.col("setting") == setting, F.col("value")))
@@ -115,7 +115,7 @@ def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _answer() -> Column:
-    """What one broker's answer is made of: struct<mode, share, is_off, source>; null where the export does not tell."""
+    """Return what one broker answers: struct<mode, share, is_off, source>; null where the export does not tell."""
     no = F.lit(col=False)
     is_off = F.coalesce("is_off", no)
 

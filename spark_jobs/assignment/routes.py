@@ -22,7 +22,7 @@ def java_order(column: Column) -> Column:
 
 
 def elected_routes(topic_route: DataFrame, queue_count: str, *beside: str) -> DataFrame:
-    """One row per topic of a day: the answer that is taken.
+    """Return one row per topic of a day: the answer that is taken.
 
     Args:
         topic_route: rows of `silver.topic_route`, perhaps with more columns.

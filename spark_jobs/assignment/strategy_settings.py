@@ -81,7 +81,7 @@ class StrategySettings:
 
     @classmethod
     def of(cls, clusters: Mapping[str, ClusterSettings]) -> StrategySettings:
-        """Once for a job: what is built here travels to the workers.
+        """Build the settings once for a job; they are sent to the workers.
 
         Args:
             clusters: Name of a cluster -> its settings. All have the same hypothetical strategies.
@@ -106,7 +106,7 @@ class StrategySettings:
         return cls(tuple(settings.values), group_codes, tuple(members.values), member_codes, hypothetical)
 
     def codes_of(self, subscriptions: pa.StructArray) -> IntArray:
-        """int64[R]: the position in `settings` of each row's group, -1 where nothing is said of it.
+        """Return the position in `settings` of each row's group, as int64[R]; -1 for a group without settings.
 
         Args:
             subscriptions: R structs with cluster and consumer_group.

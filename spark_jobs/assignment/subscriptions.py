@@ -179,7 +179,7 @@ def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """How each broker sees each group, one row per group.
+    """Return how each broker sees each group, one row per group.
 
     Columns: `DAY`; consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count, fault_count>>. A
     list_id stands for one list of members, duplicates included; it is null where the broker does not have the group online.
@@ -323,7 +323,7 @@ def _fault_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """One row per (group, client): its own answers, through a broker or directly, and what brokers report."""
+    """Return one row per (group, client): its own answers, through a broker or directly, and what brokers report."""
 
     def description(table: str, *, is_process: bool) -> DataFrame:
         is_by_hand = (F.col("consume_type") == "CONSUME_ACTIVELY") & (F.col("subscription_count") == 0)
@@ -453,7 +453,7 @@ def _no_ids() -> Column:
 
 
 def _variant(member: Column) -> Column:
-    """What a member is to this topic."""
+    """Return what a member is to this topic."""
     return F.named_struct(
         F.lit("slot"),
         member["slot"],
@@ -514,7 +514,7 @@ def _pops_by_broker(member: Column) -> Column:
 
 
 def _fetches_by(member: Column) -> Column:
-    """`pop`, `pull`, or null if unknown, or where it does neither."""
+    """Return `pop`, `pull`, or null if it is unknown or the member does neither."""
     is_undetermined = _is_broker_assigned(member) & F.col("request_mode").isNull()
     return (
         F.when(_is_grpc(member), F.when(~_is_plain_retry(), "pop"))
@@ -524,7 +524,7 @@ def _fetches_by(member: Column) -> Column:
 
 
 def _division_reason() -> Column:
-    """Why no one owner can be named although the strategies of the members are known; null where it can."""
+    """Return why no single owner can be named although the strategies of the members are known; null where one can."""
 
     def has(condition: Callable[[Column], Column]) -> Column:
         return F.coalesce(F.exists("variants", condition), F.lit(col=False))

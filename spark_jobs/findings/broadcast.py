@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def of_offset_files(files: DataFrame) -> DataFrame:
-    """What is amiss with a client's files; one finding for all hosts that have the same client id and trouble."""
+    """Find problems with a client's files; one finding for all hosts that have the same client id and problem."""
     host = F.coalesce("host", F.lit("unknown host"))
     is_undecided = (F.col("state") == "unknown") & (
         F.col("main_state").eqNullSafe("undecided") | F.col("bak_state").eqNullSafe("undecided")
@@ -109,7 +109,7 @@ def of_offset_files(files: DataFrame) -> DataFrame:
 
 
 def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
-    """What is amiss with the queues of a topic that one client reads."""
+    """Find problems with the queues of a topic that one client reads."""
     queue = queue_name()
     before = F.greatest("previous_offset", "highest_earlier_offset")
     problems = (

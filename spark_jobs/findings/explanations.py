@@ -204,7 +204,7 @@ def _parents(rows: DataFrame) -> DataFrame:
 
 
 def _preference() -> Column:
-    """Which of several findings with the same key explains the others: own topics first, then in the order of names."""
+    """Return the order of findings with the same key, the first of which explains the others: own topics first, then by name."""
     return F.struct(
         F.coalesce(F.col("topic").startswith("%RETRY%"), F.lit(col=False)),
         F.array_position(F.array(*map(F.lit, QUEUE_KINDS)), F.col("kind")),
@@ -237,7 +237,7 @@ def _shared_cause_key() -> Column:
 
 
 def _offered_keys() -> Column:
-    """Array of the keys under which a finding explains others."""
+    """Return an array of the keys under which a finding explains others."""
     by_kind = dict.fromkeys((rule.kind, rule.same, rule.by_cause_sources) for rule in EXPLANATIONS)
     of_kinds = (
         F.when(
@@ -250,7 +250,7 @@ def _offered_keys() -> Column:
 
 
 def _wanted_keys() -> Column:
-    """Array of the keys of the findings that would explain this one, the best first."""
+    """Return an array of the keys of the findings that would explain this one, the best first."""
 
     def keys(rule: Explanation) -> Column:
         holds = F.col("kind").isin(*rule.explained)

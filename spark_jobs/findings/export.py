@@ -83,7 +83,7 @@ def _is_unconnected() -> Column:
 
 
 def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
-    """What came and could not be read, by subject."""
+    """Find records of the export that could not be read, by subject."""
     of_line = [*DAY, "file", "line_number"]
     problems = (
         rejected.join(records.select(*of_line, *SUBJECT), of_line, "left")
@@ -115,7 +115,7 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def of_repeated_records(records: DataFrame) -> DataFrame:
-    """Which lines do not count, because another line answers the same question, by subject."""
+    """Find lines that do not count, because another line answers the same question, by subject."""
     says = F.when(F.col("is_repeat"), " says the same as line ").otherwise(" says otherwise than line ")
     problems = (
         records.where("counted_line is not null")
@@ -161,7 +161,7 @@ def _line() -> Column:
 
 
 def of_failed_sources(records: DataFrame) -> DataFrame:
-    """Which sources failed, by broker and cause."""
+    """Find sources that failed, by broker and cause."""
     is_of_silent_member = (F.col("kind") == _OF_MEMBERS) & ~F.col("likely_cause").eqNullSafe(
         "permission_denied"
     )

@@ -64,7 +64,7 @@ def finding_when(
     cause_sources: Column | None = None,
     **columns: Column,
 ) -> Column:
-    """One kind of finding: a struct of all columns but the subject where `when` holds, else null.
+    """Build one kind of finding: a struct of all columns but the subject where `when` holds, else null.
 
     Args:
         kind: the kind's name.
@@ -123,7 +123,7 @@ def queue_name() -> Column:
 
 
 def sources(brokers: Column, likely_cause: str | None = None) -> Column:
-    """`cause_sources` of an array of brokers, with one cause for all."""
+    """Build `cause_sources` from an array of brokers, with one cause for all."""
     cause = F.lit(likely_cause).cast("string")
     return F.transform(
         brokers, lambda broker: F.struct(broker.alias("broker_name"), cause.alias("likely_cause"))
@@ -136,6 +136,6 @@ def text(number: str) -> Column:
 
 
 def advice_for(kind: str, cause: Column) -> Column:
-    """What to do about a cause; about the kind where the cause has no advice of its own."""
+    """Return what to do about a cause, or about the kind where the cause has no advice of its own."""
     by_cause = F.create_map(*(F.lit(word) for pair in ADVICE_BY_CAUSE.items() for word in pair))
     return F.coalesce(F.try_element_at(by_cause, cause), F.lit(ADVICE[kind]))

@@ -52,7 +52,7 @@ def _meaning_of_reason(reason: Column) -> Column:
 
 
 def of_groups(subscriptions: DataFrame, records: DataFrame, before: BaselineRows) -> DataFrame:
-    """What the members of a group say, and what brokers say of them."""
+    """Find problems in what the members of a group say and in what brokers say of them."""
     failed = failed_questions(records).where("kind in ('consumer_connection', 'consumer_running_info')")
     is_of_broker = F.col("kind") == "consumer_connection"
     is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
@@ -198,7 +198,7 @@ def _was_offline(before: BaselineRows) -> DataFrame:
 
 
 def of_members(subscriptions: DataFrame) -> DataFrame:
-    """Client ids that several processes share, or may share."""
+    """Find client ids that several processes share, or may share."""
     online = subscriptions.where("group_state in ('online', 'broadcasting')")
     problems = (
         online.select(*DAY, "consumer_group", "group_state", F.inline(shared_client_ids()))
@@ -245,7 +245,7 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
 
 
 def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -> DataFrame:
-    """What members of one group subscribe to differently; brokers keep one subscription for a group."""
+    """Find topics to which members of one group subscribe differently; brokers keep one subscription for a group."""
     of_topic = [*DAY, "consumer_group", "topic"]
     expressions = (
         client_subscription.groupBy(*of_topic)

@@ -167,7 +167,7 @@ def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: Data
 
 
 def of_undetermined_queues(drift: DataFrame) -> DataFrame:
-    """Groups whose owners cannot be computed: the parameters or the rule are not known, or no member reports a strategy."""
+    """Find groups whose owners cannot be computed: the parameters or the rule are not known, or no member reports a strategy."""
     is_open = (
         F.col("strategy").isNull()
         & (F.col("group_state") == "online")
@@ -245,7 +245,7 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
 
 
 def of_shares(fairness: DataFrame) -> DataFrame:
-    """How evenly the strategy in effect spreads the queues of a topic."""
+    """Find topics whose queues the strategy in effect spreads unevenly, or with clients that own none of them."""
     # A retry topic has one queue per broker, so most clients own none of it: that is no news.
     problems = fairness.where(
         "is_effective and strategy <> 'BROADCASTING' and not startswith(topic, '%RETRY%')"

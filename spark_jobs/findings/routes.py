@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) -> DataFrame:
-    """Topics with subscribers and without a route."""
+    """Find topics with subscribers and without a route."""
     # The brokers of such a topic are those whose queues its clients still hold.
     is_lost = F.coalesce("is_unreachable", F.lit(col=False))
     lost = (
@@ -55,7 +55,7 @@ def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) ->
 
 
 def of_divergent_topics(divergence: DataFrame) -> DataFrame:
-    """What name servers say differently of a topic."""
+    """Find topics of which name servers say different things."""
     has_other_order = F.array_contains("differences", "order_conf")
     # Where a name server does not have the broker at all, and those that have it agree on its queues.
     is_missing_alone = F.array_contains("differences", "broker_missing") & ~F.arrays_overlap(
@@ -119,7 +119,7 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
 
 
 def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
-    """Topics whose order configuration makes producers throw."""
+    """Find topics whose order configuration makes producers throw."""
     confs = F.concat_ws(" ", "nameserver", "order_topic_conf")
     problems = (
         topic_route.where("order_topic_conf <> '' and publish_queue_count is null")
@@ -141,7 +141,7 @@ def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
 
 
 def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: DataFrame) -> DataFrame:
-    """What name servers say differently of a broker, or than the broker itself, over all of its topics."""
+    """Find brokers of which name servers say different things, or other things than the broker itself, over all of its topics."""
 
     def has(*names: str) -> Column:
         return F.arrays_overlap("differences", F.array(*map(F.lit, names)))

@@ -128,7 +128,7 @@ def _line() -> Column:
 
 
 def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
-    """One row per line and queue of either day: its owners on both."""
+    """Return one row per line and queue of either day: its owners on both."""
 
     def rows(day: DataFrame, line: Column, *, is_now: bool) -> DataFrame:
         is_known = ~F.coalesce(
@@ -235,7 +235,7 @@ def _counts(queues: DataFrame) -> DataFrame:
 
 
 def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
-    """For each line, how many queues could have stayed with a client."""
+    """Count, for each line, the queues that could have stayed with a client."""
     had = F.when(F.col("is_now"), F.get("owners_before", F.lit(0)))
     has = F.get("owners", F.lit(0))
     sides = F.array(
@@ -261,7 +261,7 @@ def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _members(now: DataFrame, before: DataFrame) -> DataFrame:
-    """One row per group and client id that a broker has or had a connection of."""
+    """Return one row per group and client id of which a broker has or had a connection."""
     rows = now.select(*_GROUP, "client_id", F.lit(col=True).alias("is_now")).unionByName(
         before.select(*_GROUP, "client_id", F.lit(col=False).alias("is_now"))
     )

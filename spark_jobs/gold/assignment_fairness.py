@@ -98,7 +98,7 @@ def _strategies_of_pairs(assignments: DataFrame, subscriptions: DataFrame) -> Da
 
 
 def _member_counts() -> tuple[Column, Column]:
-    """Members that subscribe to the topic, each id once, and those of them that said how they share."""
+    """Count the members that subscribe to the topic, each id once, and those of them that report a strategy."""
 
     def distinct_members(condition: Callable[[Column], Column]) -> Column:
         positions = F.filter("variants", condition)

@@ -192,7 +192,7 @@ def _queues(readings: DataFrame, files: DataFrame, subscriptions: DataFrame) -> 
 
 
 def _of_files(files: DataFrame, readings: DataFrame) -> DataFrame:
-    """What all queues of a client's files have in common."""
+    """Return what all queues of a client's files have in common."""
     previous = (
         readings.where("role = 'previous'")
         .groupBy(*FILES)
@@ -217,7 +217,7 @@ def _of_files(files: DataFrame, readings: DataFrame) -> DataFrame:
 
 
 def _settings(group_presence: DataFrame) -> DataFrame:
-    """What a group's clients do with queues of which nothing is stored, as brokers that have it online say."""
+    """Return what a group's clients do with queues without a stored offset, as brokers that have the group online say."""
     return (
         group_presence.where("state = 'online'")
         .groupBy(*DAY, "consumer_group")
@@ -273,7 +273,7 @@ def restart_structs(
     is_newer: pa.Array,
     reached: pa.Array,
 ) -> pa.Array:
-    """`rebalance_ledger.rocketmq.consume_from.restart_batch` over an Arrow batch of N queues.
+    """Apply `rebalance_ledger.rocketmq.consume_from.restart_batch` to an Arrow batch of N queues.
 
     Args:
         stored: stored offsets; null for none.

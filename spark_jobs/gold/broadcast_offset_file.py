@@ -105,7 +105,7 @@ def broadcast_offset_file(
 
 
 def _seen(readings: DataFrame) -> DataFrame:
-    """One row per pair of files that was read: newest and previous snapshot, and how the others of the day looked."""
+    """Return one row per pair of files that was read: the newest and previous snapshot, and the states of the day's earlier ones."""
     row = F.struct("moment", "captured_at", "snapshot_ds", *_OF_SNAPSHOT)
 
     def of(role: str, value: Column) -> Column:
@@ -164,7 +164,7 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _groups(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFrame:
-    """What is known of each group: `DAY`, consumer_group, message_model, is_known (whether the brokers' lists of members can be trusted)."""
+    """Return what is known of each group: `DAY`, consumer_group, message_model, is_known (whether the brokers' lists of members can be trusted)."""
     states = subscriptions.groupBy(*_GROUP).agg(
         F.bool_or(F.col("group_state") != "unknown").alias("is_known_by_route")
     )
@@ -190,7 +190,7 @@ def _broadcasting(members: DataFrame, groups: DataFrame) -> DataFrame:
 
 
 def _with_hostless(seen: DataFrame, members: DataFrame, hosts: DataFrame) -> DataFrame:
-    """With a row for each connected client without files: on the host of its address, if that landed."""
+    """Add a row for each connected client without files, on the host of its address if that host has landed."""
     without = members.join(seen.select(*_CLIENT).distinct(), list(_CLIENT), "left_anti").select(
         *_CLIENT, F.split("client_id", "@")[0].alias("address")
     )

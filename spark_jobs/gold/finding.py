@@ -49,7 +49,7 @@ def finding(
     gold: Callable[[Table], DataFrame],
     before: BaselineRows,
 ) -> DataFrame:
-    """Every finding by itself, as `findings.finding_builder.collect_findings` gives it; `findings.explanations.with_roots` completes the table.
+    """Return every finding by itself, as `findings.finding_builder.collect_findings` does; `findings.explanations.with_roots` completes the table.
 
     The kinds are planned side by side, because planning takes longer than computing them; each as soon as the tables that it reads are there.
 

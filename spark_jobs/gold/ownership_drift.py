@@ -149,7 +149,7 @@ def ownership_drift(
 
 
 def _has_member_parameters(settings: Mapping[str, ClusterSettings]) -> Column:
-    """Whether the settings give single members of the group other parameters than the group."""
+    """Return whether the settings give single members of the group other parameters than the group."""
     is_named = F.lit(col=False)
     for cluster, of_cluster in settings.items():
         groups = [group for group, of_group in of_cluster.groups.items() if settings_by_member(of_group)]
@@ -159,7 +159,7 @@ def _has_member_parameters(settings: Mapping[str, ClusterSettings]) -> Column:
 
 
 def _expected(assignments: DataFrame) -> DataFrame:
-    """Every queue of the assignment with its effective owners; where none is effective, the queue alone.
+    """Return every queue of the assignment with its effective owners; where none is effective, the queue alone.
 
     AVG stands for the rest: it is computed for every group but a broadcasting one, which always has effective rows.
     """
@@ -179,7 +179,7 @@ def _expected(assignments: DataFrame) -> DataFrame:
 
 
 def held(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Who has which queue in a process table: `_QUEUE`, holder_id, is_process, is_released, is_pop.
+    """Return which client has which queue in its process table: `_QUEUE`, holder_id, is_process, is_released, is_pop.
 
     Where processes answered themselves, they speak for their client id. The answer through a broker is that of
     whichever process the broker found first.
@@ -207,9 +207,9 @@ def held(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFrame) -> DataFrame:
-    """What is the same for all queues of a group and topic.
+    """Return what is the same for all queues of a group and topic.
 
-    No list of all members is among it, only of those that are exceptions: the rows it is joined to are many.
+    The result lists only the members that are exceptions, never all of them: it is joined to many rows.
     """
     pops = (
         holders.where("is_pop and not is_released")
@@ -259,7 +259,7 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
 
 
 def _seen() -> dict[str, Column]:
-    """Who holds the queue, as a set and as a number of processes."""
+    """Return who holds the queue, as a set and as a number of processes."""
     shares_by_pop = F.col("pops").isNotNull() | F.col("strategy").eqNullSafe(POP)
     pops = F.filter(
         F.coalesce("pops", F.array()),
@@ -288,7 +288,7 @@ def _seen() -> dict[str, Column]:
 
 
 def _compared() -> dict[str, Column]:
-    """What the two sides have in common, and why the expected owners are unknown (`undetermined`)."""
+    """Return what the two sides have in common, and why the expected owners are unknown (`undetermined`)."""
     nobody = F.array().cast("array<string>")
     unasked, pullers = F.coalesce("unasked", nobody), F.coalesce("pullers", nobody)
     repeated = F.coalesce("repeated", nobody)

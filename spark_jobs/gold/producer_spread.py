@@ -87,7 +87,7 @@ def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _topics_of_applications(topic_route: DataFrame, broker: DataFrame) -> DataFrame:
-    """Without the topics that RocketMQ keeps for itself: brokers write them, or nobody."""
+    """Exclude the topics that RocketMQ keeps for itself: only brokers write them, or nobody does."""
     own_names = broker.select(
         *DAY,
         F.explode(
@@ -154,7 +154,7 @@ def _rows(by_broker: DataFrame) -> DataFrame:
 
 
 def spread_lists(place_counts: pa.Array, run_counts: pa.Array) -> pa.Array:
-    """`strategies.producer.spread_batch` over an Arrow batch.
+    """Apply `strategies.producer.spread_batch` to an Arrow batch.
 
     Args:
         place_counts: R lists of int, a number for each broker of a topic.

@@ -115,7 +115,7 @@ def _at_least_zero(count: Column) -> Column:
 
 
 def _reading_facts(member: Column) -> Column:
-    """What decides which queues a member reads."""
+    """Return what decides which queues a member reads."""
     return F.struct(
         member["strategy"].alias("strategy"),
         member["fetches_by"].alias("fetches_by"),
@@ -191,7 +191,7 @@ def _seen() -> Column:
 
 
 def _order_locks(locks: DataFrame) -> DataFrame:
-    """Of each FIFO queue until when it is blocked, null where it was not, and how often its head was handed out before."""
+    """Return until when each FIFO queue is blocked, null where it is not, and how often its head was handed out before."""
     return locks.select(
         *_QUEUE,
         F.when(F.col("blocked_until") > F.col("captured_at"), F.col("blocked_until")).alias(
@@ -202,7 +202,7 @@ def _order_locks(locks: DataFrame) -> DataFrame:
 
 
 def _retry_backlog(progress: DataFrame) -> DataFrame:
-    """What waits in the retry topics of POP, `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>`, by group and topic."""
+    """Count what waits in the retry topics of POP, `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>`, by group and topic."""
     own = progress.select(*_SUBSCRIPTION).distinct()
     names = own.select(
         *_SUBSCRIPTION,

@@ -76,7 +76,7 @@ def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _brokers_of_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """One row per topic and broker: routes array<struct<nameserver, …>>, and config, null where the broker tells none."""
+    """Return one row per topic and broker: routes array<struct<nameserver, …>>, and config, null where the broker tells none."""
     route = (
         silver["topic_route"]
         .where("is_in_route")
@@ -91,7 +91,7 @@ def _brokers_of_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _asked(records: DataFrame) -> DataFrame:
-    """One row per topic: asked array<struct<nameserver, is_answer>>, and the name servers among them that answered."""
+    """Return one row per topic: asked array<struct<nameserver, is_answer>>, and the name servers among them that answered."""
     is_answer = (F.col("state") == "payload") | (F.col("error_code").eqNullSafe(_NO_TOPIC_ROUTE))
     by_nameserver = (
         records.where("kind = 'nameserver_route' and topic is not null")
@@ -105,7 +105,7 @@ def _asked(records: DataFrame) -> DataFrame:
 
 
 def _addresses(brokers: DataFrame) -> DataFrame:
-    """One row per broker: by_nameserver array<struct<nameserver, addresses>> from the cluster infos."""
+    """Return one row per broker: by_nameserver array<struct<nameserver, addresses>> from the cluster infos."""
     address = F.concat_ws("=", "broker_id", "broker_addr")
     return (
         brokers.groupBy(*_BROKER, "nameserver")
@@ -121,7 +121,7 @@ def _brokers_with_configs(records: DataFrame) -> DataFrame:
 
 
 def _between_nameservers() -> dict[str, Column]:
-    """What the name servers that answered do not all say, of a topic and broker."""
+    """Return on what the name servers that answered differ, for a topic and broker."""
     is_missing = (F.size("routes") > 0) & (F.size("routes") < F.size("answered"))
     # `routes.perm` is the array of the routes' permissions.
     different = {
@@ -144,7 +144,7 @@ def _between_nameservers() -> dict[str, Column]:
 
 
 def _of_this_nameserver() -> dict[str, Column]:
-    """What this name server says: its route of the topic to the broker, null for none, and the broker's addresses."""
+    """Return what this name server says: its route of the topic to the broker, null for none, and the broker's addresses."""
     route = F.filter("routes", lambda route: route["nameserver"] == F.col("at.nameserver"))
     own_answers = F.filter(
         "addresses_by_nameserver", lambda answer: answer["nameserver"] == F.col("at.nameserver")

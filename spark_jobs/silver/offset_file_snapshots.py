@@ -207,7 +207,7 @@ def _index_lines(spark: SparkSession, directory: str) -> DataFrame:
 
 
 def _snapshots(files: DataFrame) -> DataFrame:
-    """One row per snapshot: the main file and the `.bak` file, where they are.
+    """Return one row per snapshot: the main file and the `.bak` file, where they exist.
 
     Where Java's and Go's files lie side by side, Java's are taken.
     """
@@ -251,7 +251,7 @@ def _snapshots(files: DataFrame) -> DataFrame:
 
 
 def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> DataFrame:
-    """With the release whose reader counts."""
+    """Add the release whose reader counts."""
     of_group = [*DAY, "consumer_group"]
     of_client = [*of_group, "client_id"]
     reports = (
@@ -295,7 +295,7 @@ def _release_key(version: Column) -> Column:
 
 
 def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What Spark runs on the snapshots: Arrow batches in, the same with what reading gave out."""
+    """Read the snapshots of Arrow batches, and yield the batches with the results as further columns; Spark runs this."""
     for whole in batches:
         for start in range(0, whole.num_rows, _ROWS_PER_BATCH):
             batch = whole.slice(start, _ROWS_PER_BATCH)

@@ -248,7 +248,7 @@ def _kind_by_file(day: DayExport) -> dict[str, str]:
 
 
 def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
-    """Columns `DAY`, `file`, `block_start`, `first_line_number`, `value`: lines in file order within each block."""
+    """Return columns `DAY`, `file`, `block_start`, `first_line_number`, `value`: lines in file order within each block."""
     lines = reduce(DataFrame.unionByName, (_lines_of(spark, day) for day in days))
     # A file larger than a split is read in blocks; a block's first line number is the count of lines before it.
     largest_bytes = max((file.size_bytes for day in days for file in day.manifest.envelope_files), default=0)
@@ -272,7 +272,7 @@ def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
 
 
 def _lines_of(spark: SparkSession, day: DayExport) -> DataFrame:
-    """Columns `DAY`, `file`, `block_start`, `value` of one export."""
+    """Return columns `DAY`, `file`, `block_start`, `value` of one export."""
     paths = [literal_path(f"{day.directory}/{file}") for file in _kind_by_file(day)]
     cluster, ds = day.key
     # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
@@ -344,7 +344,7 @@ def _parse_batches(
 def _rows_of_line(
     file: str, kind: str, line_number: int, text: str, contradiction: _Contradiction | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(table name, row) for one line: its facts, its `export_record`, and its rejection if it has one."""
+    """Yield (table name, row) for one line: its facts, its `export_record`, and its rejection if it has one."""
     where = {"kind": kind, "file": file, "line_number": line_number}
     try:
         envelope = parse_envelope(text, kind)
