@@ -171,7 +171,7 @@ def _translated(node: exp.Expr) -> exp.Expr:
 
 
 def _list_aggregate(node: exp.Expr) -> exp.Expr:
-    """`collect_list` and `collect_set` leave out nulls, and are empty, not null, without any value."""
+    """Translate `collect_list` and `collect_set`, which leave out nulls, and are empty, not null, without any value."""
     aggregate = node.this if isinstance(node, exp.Window) else node
     condition = None
     if isinstance(aggregate, exp.Filter):
@@ -202,12 +202,12 @@ def _of_elements(function: str, items: exp.Expr, condition: exp.Expr, empty: exp
 
 
 def _count_if(node: exp.Expr) -> exp.Expr:
-    """DuckDB's `count_if` is null, not 0, where no condition is known."""
+    """Translate `count_if`; DuckDB's is null, not 0, where no condition is known."""
     return exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=node.this))
 
 
 def _encode(node: exp.Expr) -> exp.Expr:
-    """UTF-16 is used to sort only, and UTF-8 is how DuckDB keeps texts."""
+    """Translate `encode`: UTF-16 is used to sort only, and DuckDB keeps texts in UTF-8."""
     return _call("utf16_key", node.this) if node.args["charset"].name == "UTF-16BE" else node.this
 
 
@@ -228,7 +228,7 @@ def _aggregate(node: exp.Expr) -> exp.Expr:
 
 
 def _slice(node: exp.Expr) -> exp.Expr:
-    """From a position on, a number of elements; DuckDB takes the last position."""
+    """Translate `slice`, which takes a position and a number of elements; DuckDB takes the first and the last position."""
     start, length = exp.paren(node.args["start"]), exp.paren(node.args["end"])
     last = exp.Sub(this=exp.Add(this=start.copy(), expression=length), expression=exp.Literal.number(1))
     return _call("list_slice", node.this, start, last)
@@ -240,7 +240,7 @@ def _exists(node: exp.Expr) -> exp.Expr:
 
 
 def _with_positions_from_0(function: str) -> Callable[[exp.Expr], exp.Expr]:
-    """Of a lambda with two parameters, the second is the element's position: from 0 in Spark, from 1 in DuckDB."""
+    """Translate lambdas whose second parameter is the element's position: from 0 in Spark, from 1 in DuckDB."""
 
     def translate(node: exp.Expr) -> exp.Expr:
         condition = node.expression
@@ -265,7 +265,7 @@ def _from_json(node: exp.Expr) -> exp.Expr:
 
 
 def _concat(node: exp.Expr) -> exp.Expr:
-    """Null if a part is null; DuckDB's `concat` would leave it out."""
+    """Translate `concat`, which is null if a part is null; DuckDB's `concat` would leave the part out."""
     first, *others = node.expressions
     for other in others:
         first = exp.DPipe(this=first, expression=other)
@@ -273,7 +273,7 @@ def _concat(node: exp.Expr) -> exp.Expr:
 
 
 def _whole_row(node: exp.Expr) -> exp.Expr:
-    """`struct(*)` is the row of the one relation of its query."""
+    """Translate `struct(*)` to the row of the one relation of its query."""
     if not (len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Star)):
         return node
     query = node.find_ancestor(exp.Select)
@@ -290,7 +290,7 @@ def _substring_index(node: exp.Expr) -> exp.Expr:
 
 
 def _regexp_replace(node: exp.Expr) -> exp.Expr:
-    r"""A group in the replacement is `$1` in Java and `\1` in RE2."""
+    r"""Translate a group in the replacement: `$1` in Java, `\1` in RE2."""
     replacement = node.args.get("replacement")
     if isinstance(replacement, exp.Literal):
         node.set("replacement", _text(re.sub(r"\$(\d)", r"\\\1", replacement.name)))
@@ -343,7 +343,7 @@ def _with_elements(relation: exp.Expr, lateral: exp.Lateral) -> exp.Select:
 
 
 def _lateral(node: exp.Expr) -> exp.Expr:
-    """`LATERAL VIEW OUTER` has a row with a null for an empty list."""
+    """Translate `LATERAL VIEW OUTER`, which has a row with a null for an empty list."""
     if node.args.get("outer"):
         generator = node.this
         items = generator.this
