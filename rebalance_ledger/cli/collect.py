@@ -69,7 +69,7 @@ def collect_export(
     offset_files: Path | None,
     console: Console,
 ) -> tuple[Location, Manifest]:
-    """Collects today's export of a live cluster.
+    """Collect today's export of a live cluster.
 
     Args:
         cluster: Name of the cluster.
@@ -203,7 +203,7 @@ def _offset_files(
     earlier: EarlierAnswers | None,
     progress: _Bar | _Lines,
 ) -> tuple[str, ...]:
-    """Land the offset files, or keeps those of an earlier attempt whose last offsets of queues are kept."""
+    """Land the offset files, or keep those of an earlier attempt whose last offsets of queues are kept."""
     if earlier is not None and not earlier.asks_everything:
         for line in earlier.lines_of("offset_file"):
             writer.copy("offset_file", line, earlier.directory, attempt=1)
@@ -268,7 +268,7 @@ def _instant_text(instant: datetime) -> str:
 
 @contextmanager
 def _folder_to_grow_in(exports: Location) -> Iterator[Path]:
-    """The exports' own folder, or a temporary one beside an object store: there nothing can be renamed when it is whole."""
+    """Yield the exports' own folder, or a temporary one for an object store, where nothing can be renamed once it is whole."""
     if isinstance(exports, Path):
         yield exports
         return

@@ -32,7 +32,7 @@ _DONE = {
 def maintain_warehouse(
     warehouse: Warehouse, settings_file: Path | None, *, is_applied: bool
 ) -> Iterator[str]:
-    """Maintain a warehouse; yields a line for each thing that was done, or would be, and for each day that was verified.
+    """Maintain a warehouse; yield a line for each thing that was done, or would be, and for each day that was verified.
 
     Raises:
         QueryError: rows of a verified day are not those that were published.

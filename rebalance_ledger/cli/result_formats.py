@@ -201,7 +201,7 @@ def _row_count(count: int) -> str:
 
 
 def _numeric_columns(column_count: int, rows: list[tuple[Any, ...]]) -> list[bool]:
-    """For each column, whether its values are numbers, which stand to the right."""
+    """Return, for each column, whether its values are numbers, which are aligned to the right."""
     values = ([row[column] for row in rows if row[column] is not None] for column in range(column_count))
     return [
         bool(column)
@@ -253,7 +253,7 @@ def _csv_field(value: object) -> str:
 
 
 def _json(value: object) -> str:
-    """JSON that a terminal can show: what does not print is escaped, other letters stay as they are."""
+    """Return JSON that a terminal can show: what does not print is escaped, other letters stay as they are."""
     text = json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False)
     if text.isprintable():
         return text

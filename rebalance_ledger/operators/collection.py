@@ -32,7 +32,7 @@ _PLACES = ("exports", "settings")
 
 
 def collect_settings(cluster: str) -> CollectSettings:
-    """How a cluster is collected.
+    """Return how a cluster is collected.
 
     Raises:
         AirflowFailException: If the settings file is wrong, or does not say.

@@ -261,7 +261,7 @@ def _close(progress: Progress, last_day: date) -> int:
 
 
 def _days(exports: Path) -> list[date]:
-    """Every UTC day that some cluster has a folder for."""
+    """Return every UTC day for which some cluster has a folder."""
     clusters = set()
     for folder in exports.glob("*/*/"):
         try:
@@ -335,7 +335,7 @@ def _output_goes_to(log: Path) -> IO[str]:
 
 
 def _end_on_signal(terminal: IO[str]) -> None:
-    """On Ctrl-C or SIGTERM end at once; a run can be taken up again from any point, so there is nothing to tidy."""
+    """End at once on Ctrl-C or SIGTERM; a run can be continued from any point, so there is nothing to tidy."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         del frame

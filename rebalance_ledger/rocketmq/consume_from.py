@@ -101,7 +101,7 @@ _DEPRECATED: Final = frozenset(
 def default_rule(
     consume_from_where: str | None, *, consume_type: str | None, client_version: str
 ) -> DefaultRule:
-    """Where a client begins that has no stored offset.
+    """Return where a client without a stored offset begins.
 
     Args:
         consume_from_where: `ConsumeFromWhere` as a broker's `ConsumerConnection` names it; None if unknown.
@@ -131,7 +131,7 @@ def restart_batch(
     is_newer: npt.NDArray[np.bool_],
     reached: npt.NDArray[np.int64],
 ) -> RestartBatch:
-    """How clients that are started would take up N queues, at brokers of 4.9.4 or later.
+    """Return how clients that are started would take up N queues, at brokers of 4.9.4 or later.
 
     Args:
         stored: The stored offset of each queue (messages); `NONE` for none.

@@ -30,12 +30,12 @@ class RocketMQError(Exception):
 
 
 def illegal_argument(message: str) -> RocketMQError:
-    """Java's ``IllegalArgumentException``, with a text that RocketMQ itself wrote."""
+    """Return Java's ``IllegalArgumentException``, with a text that RocketMQ itself wrote."""
     return RocketMQError("IllegalArgumentException", message)
 
 
 def null_pointer(message: str) -> RocketMQError:
-    """Java's ``NullPointerException``; unless RocketMQ wrote the text, it names what was null."""
+    """Return Java's ``NullPointerException``; unless RocketMQ wrote the text, it names what was null."""
     return RocketMQError("NullPointerException", message)
 
 

@@ -37,7 +37,7 @@ def absolute(number: int) -> int:
 
 
 def remainder(dividend: int, divisor: int) -> int:
-    """Java's `%`, which takes the sign of the dividend."""
+    """Compute Java's `%`, which takes the sign of the dividend."""
     result = abs(dividend) % abs(divisor)
     return -result if dividend < 0 else result
 

@@ -439,7 +439,7 @@ class _Parser:
         return _Opened.CONTAINER
 
     def _flat_object(self, start: int) -> RocketMQObject | None:
-        """Read an object without inner containers in one call, or gives None where that does not work."""
+        """Read an object without inner containers in one call, or return None where that does not work."""
         value: RocketMQObject
         try:
             if match := _FLAT_OBJECT.match(self._text, start):
@@ -455,7 +455,7 @@ class _Parser:
         return value
 
     def _ends(self, closer: str, wanted: str, *, is_first: bool) -> bool:
-        """Passes the closing bracket (True) or the comma before the next entry (False)."""
+        """Consume the closing bracket (True) or the comma before the next entry (False)."""
         start = self._skip_white_space()
         current = self._text[start : start + 1]
         if current == closer:
@@ -663,7 +663,7 @@ def _entry_count(container: RocketMQValue) -> int:
 
 
 def _containers_of(root: RocketMQValue) -> list[RocketMQValue]:
-    """All containers of a tree in which nothing is shared yet."""
+    """Return all containers of a tree in which nothing is shared yet."""
     containers = [root]
     for container in containers:  # Grows while it is walked: breadth first.
         containers += _container_children(container)

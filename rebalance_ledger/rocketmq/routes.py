@@ -167,7 +167,7 @@ def publish_queues(topic: str, route: Route, *, client_version: str = DEFAULT_VE
 
 
 def longest_list(route: Route) -> int:
-    """How many queues the longer of a client's two lists has at most; nothing is made of them.
+    """Return how many queues the longer of a client's two lists has at most, without building the lists.
 
     A client creates an object for each, without a limit. Check untrusted routes here first.
     """

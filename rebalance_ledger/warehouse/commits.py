@@ -492,6 +492,6 @@ def open_table(place: str) -> DeltaTable | None:
 
 
 def rows_of(table: Table, cluster: str, ds: date, rows: list[dict[str, Any]]) -> pads.Dataset:
-    """Some rows of a day; cluster and ds are put in."""
+    """Build some rows of a day, with its cluster and ds."""
     whole = [{"cluster": cluster, "ds": ds, **row} for row in rows]
     return pads.dataset(pa.Table.from_pylist(whole, schema=arrow_schema(table)))

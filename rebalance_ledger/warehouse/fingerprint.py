@@ -50,7 +50,7 @@ class TableDay(NamedTuple):
 
 
 def fingerprint(root: str, cluster: str, ds: date | None = None) -> Iterator[TableDay]:
-    """Every published table of a cluster's days, days in order, tables in the order of `ALL_TABLES`.
+    """Yield every published table of a cluster's days, days in order, tables in the order of `ALL_TABLES`.
 
     Args:
         root: the warehouse's root.

@@ -150,7 +150,7 @@ def refuse_changed(stage: StagingArea, recorded: Sequence[StagedTable]) -> None:
 
 
 def _changes(pool: ThreadPoolExecutor, table: StagedTable, folder: str) -> Iterator[str]:
-    """What differs between the files of a folder and those that were recorded, a phrase each."""
+    """Yield the differences between the files of a folder and those that were recorded, a phrase each."""
     recorded = {file.name: file for file in table.files}
     sizes = _sizes(folder)
     yield from (f"{table.name}/{name} is missing" for name in sorted(recorded.keys() - sizes.keys()))

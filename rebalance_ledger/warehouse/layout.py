@@ -44,7 +44,7 @@ class Warehouse:
         return cls(str(location_of(place)))
 
     def published(self, table: Table) -> str:
-        """Where the published table is."""
+        """Return the place of the published table."""
         return f"{self.root}/{table.layer}/{table.name}"
 
     def attempts(self, cluster: str, ds: date) -> str:
@@ -56,7 +56,7 @@ class Warehouse:
         return StagingArea(self.attempts(cluster, ds), attempt)
 
     def quarantine(self, table: Table) -> str:
-        """Where the rows of refused days are."""
+        """Return the place of the rows of refused days."""
         return f"{self.root}/quarantine/{table.name}"
 
     def approval(self, cluster: str, ds: date) -> str:
@@ -95,11 +95,11 @@ class StagingArea:
         return f"{self.attempts}/{self.attempt}"
 
     def table(self, table: Table) -> str:
-        """Where the staged rows of a table are."""
+        """Return the place of the staged rows of a table."""
         return f"{self.root}/{table.layer}.{table.name}"
 
     def work(self, name: str) -> str:
-        """Where an intermediate result is that several steps of the computation read."""
+        """Return the place of an intermediate result that several steps of the computation read."""
         return f"{self.root}/intermediate/{name}"
 
     @property

@@ -239,7 +239,7 @@ def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) 
 
 
 def _old_folders(root: str, before: datetime) -> list[tuple[str, int]]:
-    """The folders of clusters' days, `<root>/<cluster>/<ds>`, that are not written to any more, with their files' number."""
+    """Return the folders of clusters' days, `<root>/<cluster>/<ds>`, that are no longer written to, with their numbers of files."""
     places = [
         f"{root}/{cluster}/{day}" for cluster in _folders(root) for day in _folders(f"{root}/{cluster}")
     ]
@@ -254,7 +254,7 @@ def _folders(place: str) -> list[str]:
 
 
 def _files_of_old_folder(place: str, before: datetime) -> int:
-    """How many files a folder has, or 0 if any was written since."""
+    """Return how many files a folder has, or 0 if any of them was written since `before`."""
     file_system, path = file_system_of(place)
     entries = file_system.get_file_info(pafs.FileSelector(path, recursive=True))
     files = [entry for entry in entries if entry.type == pafs.FileType.File]

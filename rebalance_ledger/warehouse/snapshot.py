@@ -62,7 +62,7 @@ class _OpenTable:
             raise QueryError(f"{uri} cannot be opened as a Delta table: {one_line(str(error))}.") from error
 
     def _refuse_unknown_features(self) -> None:
-        """A deletion vector or a column mapping that went unnoticed would give wrong rows."""
+        """Refuse a table with unknown features: a deletion vector or a column mapping that went unnoticed would give wrong rows."""
         reader_version = self._delta.protocol().min_reader_version
         if reader_version > 1:
             raise QueryError(
@@ -71,7 +71,7 @@ class _OpenTable:
             )
 
     def _refuse_empty_commit(self) -> None:
-        """Delta takes an empty file of its log for a version that changed nothing; a machine that lost power leaves such."""
+        """Refuse an empty file of the log, such as a power loss leaves: Delta takes it for a version that changed nothing."""
         if is_object_store(self.uri):  # There an object is whole, or not there.
             return
         commit = Path(self.uri, "_delta_log", f"{self.version:020}.json")
@@ -199,13 +199,13 @@ class Snapshot:
         return PublishedTable(schema, opened, self.days)
 
     def quarantined_gate_results(self) -> PublishedTable:
-        """The verdicts on refused days. They are no publication's: the newest version, all days."""
+        """Return the verdicts on refused days. They belong to no publication: the newest version, all days."""
         opened = self._open(self._warehouse.quarantine(GATE_RESULT))
         days = frozenset(file.day for file in opened.files) if opened else frozenset()
         return PublishedTable(arrow_schema(GATE_RESULT), opened, days)
 
     def row_counts(self) -> dict[str, dict[PublishedDay, int]]:
-        """For each published table's qualified name, the rows of each published day."""
+        """Return, for each published table's qualified name, how many rows each published day has."""
         counts: dict[str, dict[PublishedDay, int]] = defaultdict(dict)
         for row in self._read_publications(self._publication_files, ["cluster", "ds", "tables"]):
             for table in row["tables"]:
@@ -326,7 +326,7 @@ class PublishedTable:
         return rows
 
     def file_uris(self, days: Collection[PublishedDay]) -> tuple[str, ...]:
-        """Where the Parquet files with the rows of some published days are."""
+        """Return the URIs of the Parquet files with the rows of some published days."""
         if self._opened is None:
             return ()
         return tuple(f"{self._opened.uri}/{file.path}" for file in self._opened.files if file.day in days)

@@ -144,7 +144,7 @@ def reserved(warehouse: Warehouse, cluster: str, ds: date, *, is_waiting: bool =
 
 @contextmanager
 def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[StagingArea]:
-    """A stage for one computation of a day, which no other computation touches.
+    """Yield a stage for one computation of a day, which no other computation touches.
 
     On a local disk the attempt is locked for as long as the block, or the process, lives; what dead ones have left is
     removed first. On an object store a dead writer looks like a slow one, so maintenance removes stages by age.
@@ -201,7 +201,7 @@ def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> StagingArea:
 
 
 def read_build(stage: StagingArea) -> Build:
-    """What a whole stage was computed from.
+    """Read what a whole stage was computed from.
 
     Raises:
         StagingError: the stage is not whole.

@@ -42,7 +42,7 @@ _GBK_PART: Final = re.compile(rb"[\x00-\x7f]+|[\x81-\xfe][\x40-\x7e\x80-\xff]|[\
 
 
 def check(charset: str) -> str:
-    """The charset's name as it stands in `CHARSETS`; Python's other names of it will do.
+    """Return the charset's name as it is in `CHARSETS`; Python's other names for it are accepted too.
 
     Raises:
         ValueError: It is none of them.

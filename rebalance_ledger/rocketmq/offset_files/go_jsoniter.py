@@ -115,7 +115,7 @@ class _Reader:
     # Bytes ------------------------------------------------------------------------------------------------------------
 
     def _coming(self) -> int:
-        """The next byte that is no blank, which stays."""
+        """Return the next byte that is no blank, without consuming it."""
         match = _BLANK.match(self._content, self._head)
         self._head = len(self._content) if match is None else match.end()
         return self._content[self._head] if self._head < len(self._content) else _END
@@ -131,7 +131,7 @@ class _Reader:
         self._head += len(word)
 
     def expect_end(self) -> None:
-        """Blanks, and then the end; a zero byte counts as the end, whatever follows it."""
+        """Expect blanks, and then the end; a zero byte counts as the end, whatever follows it."""
         if self._next_token() not in {_END, 0}:
             raise RefusedError("something follows the end")
 

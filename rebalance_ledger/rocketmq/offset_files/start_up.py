@@ -74,7 +74,7 @@ def start_up(
     client_language: str = "JAVA",
     platform_charset: str = "UTF-8",
 ) -> StartUp:
-    """What a client finds when it starts: `LocalFileOffsetStore.load` of every release from 4.1.0 to 5.5.0.
+    """Return what a client finds when it starts: `LocalFileOffsetStore.load` of every release from 4.1.0 to 5.5.0.
 
     A main file that is missing, empty or refused sends the client to the `.bak` file; one that holds no table does not.
     A `.bak` file that is refused as well stops the start. Go's client (2.1.2) never finds its `.bak` file, and begins

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def read(text: str, dialect: Dialect) -> Outcome:
-    """The result of reading a file's text.
+    """Return the result of reading a file's text.
 
     Args:
         text: Not empty.

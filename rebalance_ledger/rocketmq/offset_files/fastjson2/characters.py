@@ -77,7 +77,7 @@ class CharacterCursor:
     # Single characters ------------------------------------------------------------------------------------------------
 
     def _take(self) -> int:
-        """The next unit, or `END`."""
+        """Take the next unit, or `END`."""
         if self.offset == self._end:
             return END
         unit = self._units[self.offset]
@@ -163,7 +163,7 @@ class CharacterCursor:
             self._skip_comments()
 
     def _end_value(self) -> None:
-        """What most values do at last: blanks, one comma, blanks."""
+        """Take what follows most values: blanks, one comma, blanks."""
         self._end_value_from(self._take())
 
     def _end_value_from(self, unit: int, *, has_no_sign_after_comma: bool = False) -> None:

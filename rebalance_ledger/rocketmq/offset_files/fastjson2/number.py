@@ -159,7 +159,7 @@ def _text_of_long_decimal(number: Number) -> str:
 
 
 def _without_top(number: Number) -> int:
-    """The highest of four parts is not looked at where the two below it are 0 and the last has no sign."""
+    """Return the number, without the highest of its four parts where the two below it are 0 and the last has no sign."""
     magnitude = number.magnitude
     if magnitude >> 32 & (2**64 - 1) == 0 and not magnitude >> 31 & 1:
         magnitude &= 0x7FFFFFFF

@@ -95,7 +95,7 @@ class NumberReader(TextReader):
     # Digits -----------------------------------------------------------------------------------------------------------
 
     def _scan_digits(self, number: Number, start: int, unit: int) -> tuple[bool, int]:
-        """Sign, digits, fraction and exponent; whether there was a digit, and the unit behind them."""
+        """Scan sign, digits, fraction and exponent; return whether there was a digit, and the unit behind them."""
         if unit in SIGNS:
             if self.offset == self._end:
                 raise RefusedError("a number has no digits")
@@ -197,7 +197,7 @@ class NumberReader(TextReader):
     # What may stand in the place of a number --------------------------------------------------------------------------
 
     def _scan_word(self, number: Number, unit: int, *, is_valid: bool) -> tuple[bool, int]:
-        """A word in the place of a number, in quotes or not; the unit behind it."""
+        """Scan a word in the place of a number, in quotes or not; return True for a word, else `is_valid`, and the unit behind it."""
         for word, kind in (
             ("null", Kind.NULL),
             ("true", Kind.BOOLEAN),

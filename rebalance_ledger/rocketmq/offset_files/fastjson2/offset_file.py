@@ -35,7 +35,7 @@ _HASHES: Final = {
 
 
 def read(text: str) -> Outcome:
-    """The result of reading a file's text.
+    """Return the result of reading a file's text.
 
     Args:
         text: Not empty.

@@ -85,7 +85,7 @@ class Reader(NumberReader):
         return int_of(self.read_number()) if whole is None else whole
 
     def _read_whole(self, bits: int) -> int | None:
-        """The short way: digits, in quotes or not; None, and nothing moves, if there is something else.
+        """Read digits, in quotes or not, the short way; return None without moving if there is something else.
 
         Digits are taken two at a time and counted below 0; a number that is too large comes out above it.
         """
@@ -156,7 +156,7 @@ class Reader(NumberReader):
         self._end_skipped(self._take())
 
     def _skip_quoted(self, quote: int) -> None:
-        """From behind the opening quote to behind the closing one."""
+        """Skip from behind the opening quote to behind the closing one."""
         while (unit := self._beyond_end_refused()) != quote:
             if unit != BACKSLASH:
                 continue
@@ -236,7 +236,7 @@ class Reader(NumberReader):
         return self._take() if unit in FLOAT_SUFFIXES else unit
 
     def _end_skipped(self, unit: int) -> None:
-        """Behind a skipped value: a comma with something behind it, or what closes."""
+        """Take what follows a skipped value: a comma with something behind it, or what closes."""
         while is_blank(unit):
             unit = self._take()
         self._has_comma = unit == COMMA

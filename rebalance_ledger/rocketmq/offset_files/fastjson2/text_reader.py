@@ -91,7 +91,7 @@ class TextReader(CharacterCursor):
         return True
 
     def _take_plain_nonblank(self, unit: int) -> int:
-        """Where a byte with a sign is no blank."""
+        """Skip blanks from this unit on; a byte with a sign is no blank here."""
         while unit >= 0 and is_blank(unit):
             unit = self._take()
         return unit
@@ -159,7 +159,7 @@ class TextReader(CharacterCursor):
         return None if packed == -1 else packed
 
     def _short_name(self, quote: int) -> int:
-        """Up to eight letters without an escape; 0, and nothing moves, if there are more or others."""
+        """Pack up to eight letters without an escape; return 0 without moving if there are more or others."""
         units, offset = self._units, self.offset
         if offset + 9 >= self._end or units[offset] == quote:
             return 0
@@ -177,7 +177,7 @@ class TextReader(CharacterCursor):
         return letters[0] != 0 and max(letters) <= BYTE_MAX
 
     def _packed_name(self, quote: int) -> int:
-        """The same with escapes; 0 if it cannot be packed."""
+        """Pack up to eight letters, escapes included; return 0 if they cannot be packed."""
         letters: list[int] = []
         while self.offset < self._end:
             letter = self._units[self.offset]
@@ -211,13 +211,13 @@ class TextReader(CharacterCursor):
     # Strings and booleans ---------------------------------------------------------------------------------------------
 
     def _read_quoted_value(self) -> str:
-        """A string in quotes, and what follows it."""
+        """Read a string in quotes, and what follows it."""
         text = self._read_quoted(self.ch)
         self._end_value()
         return text
 
     def _read_quoted(self, quote: int) -> str:
-        """From behind the opening quote to behind the closing one."""
+        """Read from behind the opening quote to behind the closing one."""
         close = self._text.find(chr(quote), self.offset)
         if close < 0:
             raise RefusedError("a string does not end")
@@ -229,7 +229,7 @@ class TextReader(CharacterCursor):
         return self._unescape_to(quote)
 
     def _check_escapes(self, quote: int) -> None:
-        """Whether the string ends, counting two, four or six characters an escape."""
+        """Check that the string ends, counting two, four or six characters an escape."""
         offset = self.offset
         while offset < self._end and self._units[offset] != quote:
             if self._units[offset] == BACKSLASH:
@@ -255,7 +255,7 @@ class TextReader(CharacterCursor):
             self.offset += 1
 
     def _escaped(self) -> int:
-        """The unit that the escape at the offset stands for; the offset moves to its last character."""
+        """Return the unit that the escape at the offset stands for, and move the offset to the escape's last character."""
         self.offset += 1
         letter = self._units[self.offset]
         if letter == ord("u"):

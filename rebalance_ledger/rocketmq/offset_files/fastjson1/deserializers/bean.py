@@ -53,15 +53,15 @@ class BeanDeserializer(ABC, Generic[BeanT]):
 
     @abstractmethod
     def _read_in_order(self, bean: BeanT, read_fields: set[str]) -> bool:
-        """The fields as the generated reader takes them: whether they and the end of the object were there."""
+        """Read the fields as the generated reader does; return whether they and the end of the object were there."""
 
     @abstractmethod
     def _match_field(self, name: str) -> FieldMatch | None:
-        """The shortcuts for the fields in their order: None if the next field is another, or not in the usual form."""
+        """Try the shortcuts for the fields in their order; return None if the next field is another, or not in the usual form."""
 
     @abstractmethod
     def _has_other_name(self) -> bool:
-        """Whether the last shortcut matched nothing because of the next field's name."""
+        """Return whether the last shortcut matched nothing because of the next field's name."""
 
     @abstractmethod
     def _read_field(self, bean: BeanT, name: str) -> None:
@@ -109,7 +109,7 @@ class BeanDeserializer(ABC, Generic[BeanT]):
             contexts.current = context
 
     def _read_no_bean(self) -> None:
-        """What does not begin like an object counts as null if it is blank, `""` or `[]`."""
+        """Read as null what does not begin like an object, if it is blank, `""` or `[]`."""
         lexer = self._lexer
         if lexer.is_blank_text():
             return

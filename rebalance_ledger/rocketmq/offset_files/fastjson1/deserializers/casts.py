@@ -88,7 +88,7 @@ class _Second(NamedTuple):
 
 
 def _second_of_atomic(value: Value) -> _Second | None:
-    """An `AtomicLong` that was written as a bean has two fields; the second one counts."""
+    """Return the second field, the one that counts, of an `AtomicLong` that was written as a bean; None for another value."""
     if isinstance(value, Container) and value.kind == "object" and value.entries.keys() == _ATOMIC_FIELDS:
         return _Second(list(value.entries.values())[1])
     return None

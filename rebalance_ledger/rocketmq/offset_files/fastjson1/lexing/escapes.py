@@ -48,7 +48,7 @@ def unescape(raw: str) -> str:
 
 
 def parsed_hex(digits: str) -> int:
-    """Four characters as `Integer.parseInt` takes them: with a sign if there is one, in digits of any script."""
+    """Parse four characters as `Integer.parseInt` does: with a sign if there is one, in digits of any script."""
     try:
         return parse_integer(digits, INT_MIN, INT_MAX, 16)
     except ValueError:

@@ -152,7 +152,7 @@ class Lexer(Tokenizer):
         return value if self.match > 0 else None
 
     def _close_field(self, brace: int, *, over_blanks: bool) -> None:
-        """Behind the `}` that ends an object: what closes or continues the one around it."""
+        """Read, behind the `}` that ends an object, what closes or continues the one around it."""
         place = brace + 1
         while over_blanks and self._at(place) in BLANKS:
             place += 1
@@ -168,7 +168,7 @@ class Lexer(Tokenizer):
         self.match = Match.END
 
     def _unescaped_quote(self, quote: int) -> int:
-        """The first quote from here on with an even number of backslashes before it."""
+        """Find the first quote from here on with an even number of backslashes before it."""
         while True:
             first = quote
             while first > 0 and self._text[first - 1] == "\\":

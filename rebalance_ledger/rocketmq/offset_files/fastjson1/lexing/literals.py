@@ -205,7 +205,7 @@ class LiteralScanner(CharacterCursor):
         return self._text[self._start : self._start + taken]
 
     def number_suffix(self) -> str:
-        """The letter that ends the number, or nothing."""
+        """Return the letter that ends the number, or an empty string."""
         last = self._last_taken()
         return last if last in _SUFFIXES else ""
 

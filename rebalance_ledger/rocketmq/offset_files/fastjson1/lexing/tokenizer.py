@@ -122,12 +122,12 @@ class Tokenizer(LiteralScanner):
         self.next_token()
 
     def open_first(self) -> None:
-        """What the constructor of `DefaultJSONParser` does."""
+        """Do what the constructor of `DefaultJSONParser` does."""
         if not self._takes_opening():
             self.next_token()
 
     def close_bean(self) -> None:
-        """What a generated reader does behind the `}` of a map: one of `,`, `}` and `]` at once, else `nextToken()`."""
+        """Do what a generated reader does behind the `}` of a map: take one of `,`, `}` and `]` at once, else `nextToken()`."""
         if self.ch in CLOSING:
             self.token = CLOSING[self.ch]
             self.advance()

@@ -141,7 +141,7 @@ class Contexts:
             raise UndecidedError(Doubt.REFERENCE)
 
     def _refuse_to_mix_references(self) -> None:
-        """Where some references lead inside and others wait for the end, the stack decides what is ever looked at."""
+        """Raise `UndecidedError` if references wait for the end while others lead inside: the stack decides what is ever looked at."""
         if self._tasks:
             raise UndecidedError(Doubt.REFERENCE)
 

@@ -108,7 +108,7 @@ class Parser(ValueParser):
     # Names ------------------------------------------------------------------------------------------------------------
 
     def _read_member_name(self) -> object:
-        """A name of any kind, and what stands behind it up to the value."""
+        """Read a name of any kind, and what follows it up to the value."""
         lexer = self.lexer
         character = lexer.ch
         key: object
@@ -143,7 +143,7 @@ class Parser(ValueParser):
     # References and type names ----------------------------------------------------------------------------------------
 
     def _read_member_type(self, container: Container) -> None:
-        """A type name in what is not wanted, which counts as an ordinary value where it is no error."""
+        """Read a type name in what is not wanted, which counts as an ordinary value where it is no error."""
         type_name = joined(self.lexer.scan_quoted_name('"'))
         self.dialect.check_member_type(type_name)
         container.entries["@type"] = type_name
@@ -172,7 +172,7 @@ class Parser(ValueParser):
         return Special("reference", target)
 
     def _surrounding(self) -> AnyValue:
-        """What `@` stands for: the array or set that is being read, or what is around the object."""
+        """Return what `@` stands for: the array or set that is being read, or what is around the object."""
         context = self.contexts.current
         if context is None:
             return None
@@ -183,7 +183,7 @@ class Parser(ValueParser):
     # Members ----------------------------------------------------------------------------------------------------------
 
     def _read_member(self, state: _ObjectState, key: object) -> bool:
-        """A value and what follows it: True if that ends the object."""
+        """Read a value and what follows it; return True if that ends the object."""
         lexer, contexts = self.lexer, self.contexts
         container = state.container
         character = lexer.ch

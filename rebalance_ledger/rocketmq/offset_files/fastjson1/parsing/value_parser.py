@@ -193,7 +193,7 @@ class ValueParser(ABC):
         return self.read_value(None)
 
     def _add_element(self, container: Container, value: Value) -> None:
-        """A `HashSet` asks its elements for their hash; a `TreeSet` wants some that compare with one another."""
+        """Add an element: a `HashSet` asks it for its hash, a `TreeSet` wants elements that compare with one another."""
         if container.kind == "set":
             self.contexts.check_hash(value)
         if container.kind == "tree_set":
