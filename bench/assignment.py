@@ -58,7 +58,7 @@ _MEMORY_GROWTH_BAR: Final = 1.25
 
 
 def measure(*, group_count: int = GROUP_COUNT, repetitions: int = 3) -> list[Measurement]:
-    """(a) The job beside the copy.
+    """Measure (a), the job beside the copy.
 
     Args:
         group_count: the groups, with six subscriptions of 32 queues each.
@@ -83,7 +83,7 @@ def measure(*, group_count: int = GROUP_COUNT, repetitions: int = 3) -> list[Mea
 
 
 def measure_growth(*, group_count: int = GROWTH_GROUP_COUNT) -> list[Measurement]:
-    """(c) The job's time and memory at each size of `GROWTH`, each once in a fresh process.
+    """Measure (c), the job's time and memory at each size of `GROWTH`, each once in a fresh process.
 
     CONFIG's lists are settings, and settings are in memory: all sizes have those of the smallest one's groups, and clients
     of the others find themselves in no list. Every other strategy has all of its work at every size.
@@ -133,7 +133,7 @@ def _row_count(group_count: int) -> int:
 def _run(
     group_count: int, repetitions: int, *, list_group_count: int | None = None
 ) -> Mapping[str, list[float]]:
-    """One size in a process of its own; returns what it printed last. With a number of lists, the job alone."""
+    """Run one size in a process of its own, and return what it printed last. With a number of lists, run the job alone."""
     lists = group_count if list_group_count is None else list_group_count
     counts = [group_count, repetitions, lists, int(list_group_count is None)]
     command = [sys.executable, "-m", "bench.assignment", *map(str, counts)]
@@ -147,7 +147,7 @@ def _run(
 def _pairs(
     group_count: int, repetitions: int, list_group_count: int, folder: Path, *, is_copied: bool
 ) -> dict[str, list[float]]:
-    """Seconds of each job and copy, and the highest resident memory of the processes by the last job, in bytes."""
+    """Return the seconds of each job and copy, and the processes' highest resident memory by the last job, in bytes."""
     cluster = GeneratedCluster(group_count)
     cluster.write(folder / "subscription")
     settings = GeneratedCluster(list_group_count).settings()
@@ -183,7 +183,7 @@ def _seconds_to_write(rows: DataFrame, table: str) -> float:
 
 
 def _peaks() -> dict[str, list[float]]:
-    """The highest resident memory by now of the driver's JVM and of the greatest Python worker, as the kernel knows it."""
+    """Return the highest resident memory so far of the driver's JVM and of the largest Python worker, as the kernel knows it."""
     peaks = {"driver_peak_bytes": [0.0], "worker_peak_bytes": [0.0]}
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):

@@ -323,7 +323,7 @@ def _routes(layout: Layout) -> dict[str, Column]:
 
 
 def _findings(layout: Layout) -> dict[str, Column]:
-    """A finding for each topic of a faulty group, below one for the group."""
+    """Build a finding for each topic of a faulty group, below one for the group."""
     rows: list[dict[str, Any]] = []
     for position, one in enumerate(layout.groups):
         if not _is_faulty(position):

@@ -76,7 +76,7 @@ class GeneratedCluster:
             pq.write_table(rows, folder / f"part-{start:08}.parquet")
 
     def settings(self) -> ClusterSettings:
-        """Parameters for all six strategies; for CONFIG a list for each client, and each queue in one of them."""
+        """Return the parameters of all six strategies; for CONFIG a list for each client, with each queue in one of the lists."""
         prefixes = {f"10.{number}.": room for number, room in enumerate(ROOMS)}
         return ClusterSettings(
             hypothetical=[
@@ -112,7 +112,7 @@ class GeneratedCluster:
                     )
 
     def _topics(self, groups: IntArray) -> IntArray:
-        """int64[groups, TOPICS_OF_GROUP]: the topics that each group reads, as numbers."""
+        """Return the topics that each group reads, as numbers: int64[groups, TOPICS_OF_GROUP]."""
         topic_count = max(TOPICS_OF_GROUP, self.group_count * TOPICS_OF_GROUP // _GROUPS_OF_TOPIC)
         # Groups with neighbouring numbers read topics far apart.
         return (groups[:, None] * 7919 + np.arange(TOPICS_OF_GROUP)) % topic_count
@@ -159,7 +159,7 @@ class GeneratedCluster:
 
 
 def _clients(start: int, stop: int) -> tuple[IntArray, list[str]]:
-    """int64[groups]: how many clients each of some groups has; and their ids laid end to end."""
+    """Return how many clients each of some groups has, as int64[groups], and their ids laid end to end."""
     chooser = np.random.default_rng([SEED, start, stop])
     counts = chooser.integers(_FEWEST_CLIENTS, _MOST_CLIENTS, stop - start, endpoint=True)
     least, most = (0, 0, 1, 1, 10**14), (len(ROOMS), 250, 250, 400, 10**15)
@@ -169,7 +169,7 @@ def _clients(start: int, stop: int) -> tuple[IntArray, list[str]]:
 
 
 def _brokers(topics: IntArray) -> IntArray:
-    """int64[topics, BROKERS_OF_TOPIC]: the brokers of each topic, as numbers; in all rooms, in no order."""
+    """Return the brokers of each topic, as numbers, in all rooms and in no order: int64[topics, BROKERS_OF_TOPIC]."""
     # Five and the number of brokers have no common divisor, so none comes twice.
     return (topics[:, None] + np.arange(BROKERS_OF_TOPIC) * 5) % len(_BROKERS)
 

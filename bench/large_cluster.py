@@ -64,7 +64,7 @@ def measure(*, size: Size = FULL, folder: Path | None = None) -> list[Measuremen
 
 
 def _sizes(folder: Path) -> dict[str, float]:
-    """Bytes and lines of the export, and rows of each staged table."""
+    """Return the bytes and lines of the export, and the rows of each staged table."""
     manifest = manifest_of(folder)
     sizes = {
         "export_bytes": float(export_bytes(manifest)),

@@ -74,7 +74,7 @@ def measure(*, size: tuple[int, int, int, int] = SIZE) -> list[Measurement]:
 
 
 def _run(step: str, directory: Path) -> Mapping[str, float]:
-    """One step in a process of its own; returns what it printed last."""
+    """Run one step in a process of its own, and return what it printed last."""
     command = [sys.executable, "-m", "bench.manifest", step, str(directory)]
     done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, check=False)  # noqa: S603  # our own module
     if done.returncode != 0:
@@ -110,7 +110,7 @@ def _figures(step: str, directory: Path) -> dict[str, float]:
 
 
 def _cpu_seconds() -> float:
-    """CPU seconds of this process and of those that it has waited for."""
+    """Return the CPU seconds of this process and of those that it has waited for."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 

@@ -46,7 +46,7 @@ _BAR: Final = 1.2
 
 
 def measure() -> list[Measurement]:
-    """Each step with the greater of `FILE_COUNTS`, beside as many times the time of the smaller.
+    """Measure each step with the greater of `FILE_COUNTS`, beside as many times the time of the smaller.
 
     Raises:
         RuntimeError: A run fails.
@@ -76,7 +76,7 @@ def _figures(file_count: int) -> dict[str, float]:
 
 
 def _run(step: str, folder: str) -> Mapping[str, float]:
-    """One step in a process of its own; returns what it printed last."""
+    """Run one step in a process of its own, and return what it printed last."""
     command = [sys.executable, "-m", "bench.offset_files", step, folder]
     done = subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, check=False)  # noqa: S603  # our own module
     if done.returncode != 0:
@@ -86,7 +86,7 @@ def _run(step: str, folder: str) -> Mapping[str, float]:
 
 
 def _land(folder: Path) -> dict[str, float]:
-    """Lands the tree and seals the export, and nothing else but the lines without which there is no export."""
+    """Land the tree and seal the export, with no other lines than those that every export must have."""
     start = time.perf_counter()
     with ExportWriter(folder / "exports", _CLUSTER, _DS) as writer:
         writer.payload("nameserver_topic_list", _NOON, '{"topicList":[]}', nameserver="ns:9876")
@@ -105,7 +105,7 @@ def _land(folder: Path) -> dict[str, float]:
 
 
 def _read(folder: Path) -> dict[str, float]:
-    """Reads every file in a Spark application with the project's own settings."""
+    """Read every file in a Spark application with the project's own settings."""
     # A JVM's libraries must not count as memory of landing.
     from rebalance_ledger.warehouse.layout import StagingArea  # noqa: PLC0415
     from spark_jobs.session import spark_session  # noqa: PLC0415
@@ -136,7 +136,7 @@ def _peak_bytes() -> int:
 
 
 def _write_drop(drop: Path, file_count: int) -> None:
-    """Two files for each client, below a folder of its host."""
+    """Write two files for each client, below a folder of its host."""
     for client in range(file_count // len(_FILES_OF_CLIENT)):
         host = f"10.{client // 65536}.{client // 256 % 256}.{client % 256}"
         folder = drop / host / f"{host}@DEFAULT" / _GROUP

@@ -90,7 +90,7 @@ class Measurement:
 
 
 def as_table(measured: Sequence[Measurement]) -> Table:
-    """For the terminal: medians, the ratio, and whether it keeps its bar."""
+    """Build a table for the terminal: medians, the ratio, and whether it meets its bar."""
     table = Table(title="make bench")
     for heading in ("what", "ours", "beside", "its figure", "ratio", "bar"):
         table.add_column(heading, justify="left" if heading in {"what", "beside"} else "right")
@@ -107,7 +107,7 @@ def as_table(measured: Sequence[Measurement]) -> Table:
 
 
 def as_json(parts: Mapping[str, Sequence[Measurement]]) -> str:
-    """Everything, for machines: part -> its measurements."""
+    """Return everything as JSON, for machines: part -> its measurements."""
     documents = {
         name: [
             # A frozen mapping is nothing that `asdict` can copy.
@@ -121,7 +121,7 @@ def as_json(parts: Mapping[str, Sequence[Measurement]]) -> str:
 
 
 def from_json(text: str) -> dict[str, list[Measurement]]:
-    """What `as_json` wrote."""
+    """Read what `as_json` wrote."""
     names = [each.name for each in fields(Measurement)]
     return {
         part: [
@@ -136,7 +136,7 @@ def from_json(text: str) -> dict[str, list[Measurement]]:
 
 
 def as_svg(measured: Sequence[Measurement]) -> str:
-    """A picture: each ratio beside its bar, on a logarithmic scale, as how much better than the bar it is."""
+    """Draw each ratio beside its bar as SVG, on a logarithmic scale, as how much better than the bar it is."""
     judged = [one for one in measured if one.bar is not None]
     margins = [_margin(one) for one in judged]
     reach = max(1.0, *(abs(math.log10(margin)) for margin in margins))
@@ -167,7 +167,7 @@ def as_svg(measured: Sequence[Measurement]) -> str:
 
 
 def _margin(one: Measurement) -> float:
-    """How many times better than its bar: 1 is the bar itself."""
+    """Return how many times better than its bar a measurement is: 1 is the bar itself."""
     if one.bar is None:
         raise ValueError(f"Measurement {one.name} has no bar.")
     return one.bar / one.ratio if one.direction == "at_most" else one.ratio / one.bar

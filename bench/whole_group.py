@@ -69,7 +69,7 @@ class Rule:
     is_sampled: bool = False
 
     def ours(self) -> SlotStrategy:
-        """The strategy, new."""
+        """Create a new instance of the strategy."""
         strategy = get_strategy(self.strategy, client_version=RELEASE, **self.options)
         if not isinstance(strategy, SlotStrategy):
             raise TypeError(f"{self.strategy} may give a queue to several clients, so it has no owner_slots.")
@@ -110,7 +110,7 @@ class Group:
 
 
 def drawn_group(queue_count: int, client_count: int, order_seed: int = 0) -> Group:
-    """Always the same queues and client ids, as new objects, in an order that the seed decides."""
+    """Return always the same queues and client ids, as new objects, in an order that the seed decides."""
     draw = random.Random(_SEED)  # noqa: S311  no secret is drawn
     queues = [
         MessageQueue(_TOPIC, f"{_ROOMS[broker % len(_ROOMS)]}@broker-{broker:02}", queue_id)
@@ -224,7 +224,7 @@ class Sides:
         )
 
     def run_ours(self, order_seed: int) -> float:
-        """Seconds from two lists in no order to every owner."""
+        """Return the seconds from two unsorted lists to every owner."""
         group = drawn_group(*self._size, order_seed)
         gc.collect()
         begin = time.perf_counter()
@@ -238,7 +238,7 @@ class Sides:
         return took_s
 
     def run_java(self, start: int, stop: int) -> float:
-        """Seconds in the JVM to ask some of the clients, one call each.
+        """Return the seconds in the JVM to ask some of the clients, one call each.
 
         Raises:
             RuntimeError: One of them is given other queues than ours gives it.
