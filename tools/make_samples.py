@@ -21,7 +21,7 @@ _WIRE_SAMPLES = "wire_samples.jsonl"
 
 
 def main(capture: Path) -> None:
-    """Replaces the samples of the captured cluster."""
+    """Replace the samples of the captured cluster."""
     exports = _ROOT / "samples" / "exports" / capture.name
     owners = _ROOT / "tests" / "data" / "observed_owners"
     if exports.exists():
@@ -39,7 +39,7 @@ def main(capture: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copies bytes and nothing else: a capture that is mounted read-only must not make the samples so."""
+    """Copy bytes and nothing else: a capture that is mounted read-only must not make the samples so."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
 

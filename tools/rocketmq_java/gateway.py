@@ -61,7 +61,7 @@ class RocketMQ:
         self._programs = gateway.jvm.ledger
 
     def answer(self, family: str, cases: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
-        """What the classes answer.
+        """Return what the classes answer.
 
         Args:
             family: A golden family, such as `allocate`.
@@ -78,7 +78,7 @@ class RocketMQ:
         return answers
 
     def parse_offset_files(self, contents: Sequence[bytes]) -> list[Any]:
-        """What `OffsetSerializeWrapper` reads out of offset files, as `parse_main` of the golden family `offsets_file`.
+        """Return what `OffsetSerializeWrapper` reads from offset files, as `parse_main` of the golden family `offsets_file`.
 
         Queues come in the order of Java's hash map; a table of something else than offsets of queues is `"foreign"`.
         """
@@ -92,7 +92,7 @@ class RocketMQ:
     def write_offset_files(
         self, tables: Sequence[Sequence[list[Any]]]
     ) -> list[tuple[list[list[Any]], bytes]]:
-        """The offset files that this release writes.
+        """Return the offset files that this release writes.
 
         Args:
             tables: Each a list of `[topic, broker name, queue id, offset]`.
@@ -104,7 +104,7 @@ class RocketMQ:
         return [(one["table"], base64.b64decode(one["file"])) for one in written]
 
     def timed_group(self, case: dict[str, Any]) -> TimedGroup:
-        """A group whose calls are timed inside the JVM.
+        """Create a group whose calls are timed inside the JVM.
 
         Args:
             case: One of the golden family `allocate`. MACHINE_ROOM_NEARBY may have `room_before` among its `params`
@@ -120,12 +120,12 @@ class TimedGroup:
         self._in_java = in_java
 
     def ask(self, start: int, stop: int) -> int:
-        """Nanoseconds that one call for each of `asked[start:stop]` takes, all together."""
+        """Call each of `asked[start:stop]` once, and return how many nanoseconds that takes, all together."""
         took_ns: int = self._in_java.ask(start, stop)
         return took_ns
 
     def answers(self) -> list[list[int]]:
-        """What the last `ask` was answered: places in `mq_all`, client by client."""
+        """Return the answers to the last `ask`: places in `mq_all`, client by client."""
         places: list[list[int]] = json.loads(self._in_java.answers())
         return places
 
@@ -182,7 +182,7 @@ def running(version: str, charset: str = "UTF-8", *, timed: bool = False) -> Ite
 
 
 def _libraries(version: str) -> list[Path]:
-    """Our JSON reader comes first, because 5.x brings an older one."""
+    """Return the libraries of a release; our JSON reader comes first, because 5.x brings an older one."""
     jackson = [
         shipped_by_pyspark(f"jackson-{part}-[0-9]*.jar") for part in ("core", "databind", "annotations")
     ]
@@ -190,7 +190,7 @@ def _libraries(version: str) -> list[Path]:
 
 
 def _compiled(version: str, home: Path) -> Path:
-    """The folder of the compiled program; it is compiled again when the program or a jar has changed."""
+    """Return the folder of the compiled program; compile it again when the program or a jar has changed."""
     before_5 = version.startswith("4.")
     folders = [_SOURCES / "every_release", _SOURCES / ("before_5" if before_5 else "since_5")]
     sources = sorted(source for folder in folders for source in folder.rglob("*.java"))

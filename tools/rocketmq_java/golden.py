@@ -33,20 +33,20 @@ FAMILIES: Final = {
 
 
 def read(family: str) -> list[dict[str, Any]]:
-    """The cases of a golden file."""
+    """Read the cases of a golden file."""
     with gzip.open(FOLDER / f"{family}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 
 def as_text(cases: Iterable[dict[str, Any]]) -> str:
-    """A golden file's content: a case a line, ASCII only."""
+    """Return a golden file's content: a case a line, ASCII only."""
     return "".join(json.dumps(case, separators=(",", ":")) + "\n" for case in cases)
 
 
 def answered(
     family: str, cases: Sequence[dict[str, Any]], releases: Iterable[RocketMQ]
 ) -> list[dict[str, Any]]:
-    """The cases with what each release answers as `expect`; releases that agree share one element."""
+    """Return the cases with what each release answers as `expect`; releases that agree share one element."""
     expected: list[list[dict[str, Any]]] = [[] for _ in cases]
     for release in releases:
         for answers, answer in zip(expected, release.answer(family, cases), strict=True):
@@ -86,7 +86,7 @@ def write(added: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
 
 
 def _zipped(text: str) -> bytes:
-    """Without a name or a time, so that equal content is an equal file."""
+    """Compress a text without a name or a time, so that equal content is an equal file."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=9, fileobj=buffer, mtime=0) as file:
         file.write(text.encode("ascii"))

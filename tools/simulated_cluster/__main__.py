@@ -13,7 +13,7 @@ from tools.simulated_cluster.layout import Layout, Size
 
 
 def main() -> int:
-    """Writes one export and says how large it is; returns 2 where it cannot be written."""
+    """Write one export and say how large it is; return 2 where it cannot be written."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.simulated_cluster", description="Export a simulated cluster."
     )

@@ -133,7 +133,7 @@ class HealthyCluster:
     """
 
     def __init__(self, layout: Layout, at: datetime) -> None:
-        """Takes the layout.
+        """Take the layout.
 
         Args:
             layout: The cluster.
@@ -156,7 +156,7 @@ class HealthyCluster:
         self._owners_of = lru_cache(maxsize=1)(lambda group: group.owners())
 
     def ask(self, question: Question, _timeout_ms: int) -> Answer:
-        """Answers one question, at once.
+        """Answer one question, at once.
 
         Raises:
             ValueError: The collector asks for something that no simulated server knows.
@@ -278,7 +278,7 @@ class HealthyCluster:
         return f'{{"messageRequestModeMap":{{{table}}}}}'
 
     def _producers(self, broker: Broker) -> str:
-        """One producer for each domain, and the one that every consumer has inside to send messages back."""
+        """Return one producer for each domain, and the one inside every consumer that sends messages back."""
         inner = ",".join(
             _producer(client_id, group.release.ordinal, self._now_ms)
             for group in self._groups_on[broker.name]
@@ -303,7 +303,7 @@ class HealthyCluster:
         return f'{{"offsetTable":{{{",".join(entries)}}},"topicPutTps":12.5}}'
 
     def _end_offset(self, topic: str, broker: str, queue_id: int) -> int:
-        """How many messages were ever written to a queue."""
+        """Return how many messages were ever written to a queue."""
         if not self._topics[topic].has_messages:
             return 0
         return 1_000_000 + _number_of(topic) % 900_000 + _number_of(broker) % 5_000 + queue_id * 17
@@ -328,7 +328,7 @@ class HealthyCluster:
         )
 
     def _consume_stats(self, group: Group, broker: Broker) -> str:
-        """Progress of a group on a broker; of a broadcasting group no broker knows any."""
+        """Return the progress of a group on a broker; no broker knows any of a broadcasting group."""
         entries = []
         has_progress = group.sharing != BROADCASTING
         for topic in (topic for topic in group.subscribed if has_progress and broker in topic.brokers):
@@ -428,7 +428,7 @@ def _message_model(group: Group) -> str:
 
 
 def _read_offset(end: int) -> int:
-    """How far consumers are: a few messages behind."""
+    """Return how far consumers are: a few messages behind."""
     return max(0, end - end % 7)
 
 

@@ -27,7 +27,7 @@ _READING = timedelta(milliseconds=1)
 
 
 def generate(layout: Layout, exports: Path, ds: date, settings_file: Path | None = None) -> Manifest:
-    """Collects a simulated cluster and seals the export.
+    """Collect a simulated cluster and seal the export.
 
     One call at a time and a clock that only counts: the same layout and day give the same bytes.
 

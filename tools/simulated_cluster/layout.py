@@ -146,7 +146,7 @@ class Topic:
         return len(self.brokers) * self.queues_on_broker
 
     def queues(self) -> list[MessageQueue]:
-        """All queues, in the order in which clients divide them."""
+        """Return all queues, in the order in which clients divide them."""
         return sort_queues(
             MessageQueue(self.name, broker.name, queue_id)
             for broker in self.brokers
@@ -187,7 +187,7 @@ class Group:
         return self.topics if self.sharing == BROADCASTING else (*self.topics, self.retry)
 
     def owners(self) -> dict[str, list[MessageQueue]]:
-        """Client id -> the queues in its process table, those that it pops not counted."""
+        """Return the queues in each client's process table, by client id, without those that the client pops."""
         held: dict[str, list[MessageQueue]] = {client_id: [] for client_id in self.client_ids}
         if self.sharing == BROADCASTING:
             everything = [queue for topic in self.topics for queue in topic.queues()]
@@ -266,7 +266,7 @@ class Layout:
         return _configured(group)
 
     def _client_ids(self, count: int, sharing: str) -> list[str]:
-        """Ids as RocketMQ makes them: only those of broadcasting clients, or with a name given, outlive a restart."""
+        """Create ids as RocketMQ does: only those of broadcasting clients, or with a name given, outlive a restart."""
         ids = []
         for _ in range(count):
             number, self._client_count = self._client_count, self._client_count + 1
@@ -332,7 +332,7 @@ def _system_topics(cluster: str, brokers: tuple[Broker, ...]) -> tuple[Topic, ..
 
 
 def _configured(group: Group) -> Group:
-    """The group with the parameters of its strategy, or with AVG where no parameters leave it healthy."""
+    """Return the group with the parameters of its strategy, or with AVG where no parameters leave it healthy."""
     for settings in _possible_settings(group):
         configured = _with(group, group.sharing, settings)
         if _is_even(configured):
@@ -365,7 +365,7 @@ def _possible_settings(group: Group) -> Sequence[GroupSettings | None]:
 
 
 def _lists(group: Group) -> ConfigStrategy:
-    """A list for each client, as somebody would write it who wants every queue read: what AVG would give."""
+    """Create a list for each client, as an operator would write it who wants every queue read: what AVG would give."""
     lists: dict[str, list[ConfiguredQueues]] = {}
     for client_id, queues in _with(group, "AVG", None).owners().items():
         ids: dict[tuple[str, str], list[int]] = {}
@@ -383,7 +383,7 @@ def _with(group: Group, sharing: str, settings: GroupSettings | None) -> Group:
 
 
 def _is_even(group: Group) -> bool:
-    """Whether each client has a fair share of each topic; a retry topic has too few queues for that."""
+    """Return whether each client has a fair share of each topic; a retry topic has too few queues for that."""
     if group.sharing not in {"CONSISTENT_HASH", "MACHINE_ROOM_NEARBY"}:
         return True
     counts = {topic.name: dict.fromkeys(group.client_ids, 0) for topic in group.subscribed}
