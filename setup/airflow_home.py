@@ -26,7 +26,7 @@ POOLS = (
 
 
 def step() -> Step:
-    """The step; it is repeated for another Airflow, another provider with tables in its database, or other pools."""
+    """Return the step; it is repeated for another Airflow, another provider with tables in its database, or other pools."""
     versions = re.findall(_WITH_TABLES, _LOCK.read_text(), re.MULTILINE)
     key = content_key(str(ROOT), *versions, repr(POOLS))
     return Step("airflow", "Airflow's database and pools", key, _prepare, _remove_home)

@@ -25,7 +25,7 @@ _MOST_NAMED: Final = 5
 
 
 def step() -> Step:
-    """The tool's environment; it is made again when a pin changes."""
+    """Return the step for the tool's environment, which is created again when a pin changes."""
 
     def run() -> None:
         shutil.rmtree(FOLDER, ignore_errors=True)
@@ -38,7 +38,7 @@ def step() -> Step:
 
 
 def verdict(dependencies: list[dict[str, Any]]) -> tuple[int, str]:
-    """The content of a report.
+    """Return the verdict on a report.
 
     Args:
         dependencies: `dependencies` of pip-audit's JSON: name with `vulns`, or with `skip_reason`.

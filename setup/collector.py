@@ -27,7 +27,7 @@ _EXIT_BAD_SURROUNDINGS = 2
 
 
 def step(java_home: Path) -> Step:
-    """The step; it is repeated when a pin changes."""
+    """Return the step; it is repeated when a pin changes."""
 
     def run() -> None:
         pins = Pins(_PINS)

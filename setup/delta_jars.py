@@ -39,7 +39,7 @@ PINNED = (
 
 
 def step(java_home: Path) -> Step:
-    """The step; it is repeated when a pin changes."""
+    """Return the step; it is repeated when a pin changes."""
 
     def run() -> None:
         JARS.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def step(java_home: Path) -> Step:
 
 
 def is_intact(jar: Jar, folder: Path) -> bool:
-    """Whether the folder holds the jar with the pinned content."""
+    """Return whether the folder holds the jar with the pinned content."""
     path = folder / jar.file_name
     return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == jar.sha256
 

@@ -42,12 +42,12 @@ def ensure() -> Path:
 
 
 def find() -> Path | None:
-    """The home of the first usable Java, or None."""
+    """Return the home of the first usable Java, or None."""
     return next((home for home in _candidates() if major_version(home) in USABLE), None)
 
 
 def find_jdk(purpose: str) -> Path:
-    """The home of the first usable Java, which must be able to compile.
+    """Return the home of the first usable Java, which must be able to compile.
 
     Args:
         purpose: Subject of the error message: the step that needs a compiler.

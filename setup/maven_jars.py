@@ -71,11 +71,11 @@ class Jar:
         return FOLDER / self.organisation / self.file_name
 
     def is_intact(self) -> bool:
-        """Whether it is there with the pinned content."""
+        """Return whether the jar exists with the pinned content."""
         return self._is(self.path)
 
     def is_in(self, folder: Path) -> bool:
-        """Whether a folder, flat or laid out like ours, has it with the pinned content."""
+        """Return whether a folder, flat or laid out like ours, has the jar with the pinned content."""
         return self._is(folder / self.file_name) or self._is(folder / self.organisation / self.file_name)
 
     def take_from(self, folder: Path) -> None:
@@ -101,7 +101,7 @@ class Pins:
         self.file = file
 
     def jars(self, group: str | None = None) -> list[Jar]:
-        """Those of one set, or of all, in the file's order.
+        """Return the jars of one set, or of all, in the file's order.
 
         Raises:
             SetUpError: The file is not there, a line of it is not a pin, or it has no such set.
@@ -112,7 +112,7 @@ class Pins:
         return found
 
     def class_path(self, group: str) -> list[Path]:
-        """Where the jars of one set are, in the file's order; see `ensure`."""
+        """Return the paths of the jars of one set, in the file's order; see `ensure`."""
         return [jar.path for jar in self.jars(group)]
 
     def ensure(self, java_home: Path, group: str | None = None) -> None:
@@ -209,7 +209,7 @@ class Pins:
 
 
 def shipped_by_pyspark(pattern: str) -> Path:
-    """A jar that comes with pyspark, so that it need not be fetched.
+    """Return a jar that comes with pyspark, so that it need not be fetched.
 
     Raises:
         SetUpError: pyspark is not installed in `.venv`, or has no such jar.
@@ -240,7 +240,7 @@ def _fetch(missing: Sequence[Jar], java_home: Path) -> None:
 def _run_ivy(
     wanted: Iterable[tuple[str, ...]], folder: Path, java_home: Path, *, with_dependencies: bool
 ) -> None:
-    """One Ivy run for all sets: a configuration each, so that none evicts another's revisions.
+    """Run Ivy once for all sets, with a configuration each, so that none evicts another's revisions.
 
     The jars are in `jars/<organisation>/<artifact>__<revision>__<classifier>.jar` in the folder, which is Ivy's own
     cache: so they are also there when it has given up half-way.

@@ -38,7 +38,7 @@ def check_interpreter() -> None:
 
 
 def steps() -> list[Step]:
-    """The three steps, in order; the place of the checkout is in their keys because scripts carry it."""
+    """Return the three steps, in order; the path of the checkout is in their keys because scripts contain it."""
     here = f"{ROOT} {sys.version}"
     return [
         Step("uv", "uv, pinned by hash", content_key(here, BOOTSTRAP), _install_uv),

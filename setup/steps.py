@@ -48,7 +48,7 @@ class Step:
 
 
 def content_key(*parts: str | Path) -> str:
-    """Digest of some texts and of the contents of some files, to be used as a step's key."""
+    """Return a digest of some texts and of the contents of some files, to be used as a step's key."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.read_bytes() if isinstance(part, Path) else part.encode()
