@@ -16,7 +16,7 @@ _SECONDS = 5
 
 
 def main() -> int:
-    """Look once; returns 0 if it is well, 1 after printing what is wrong."""
+    """Look once; return 0 if it is well, 1 after printing what is wrong."""
     address, *expected = sys.argv[1:]
     try:
         with build_opener(ProxyHandler({})).open(address, timeout=_SECONDS) as answer:
