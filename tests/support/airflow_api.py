@@ -38,7 +38,7 @@ class AirflowApi:
         self._token = ""
 
     def log_in(self, password: str | None) -> int:
-        """The HTTP status that a password gets; the token is kept if it is the right one."""
+        """Return the HTTP status that a password gets; keep the token if the password is right."""
         method, body = (
             ("GET", None) if password is None else ("POST", {"username": "admin", "password": password})
         )
@@ -47,7 +47,7 @@ class AirflowApi:
         return status
 
     def is_healthy(self) -> str | None:
-        """What is still missing until every part is well, or None."""
+        """Return what is still missing until every part is healthy, or None."""
         try:
             _, parts = self._send("GET", "/api/v2/monitor/health")
         except OSError as error:
@@ -56,7 +56,7 @@ class AirflowApi:
         return f"not healthy: {unwell}" if unwell else None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer to a call that must succeed; `path` begins after `/api/v2/`."""
+        """Return the answer to a call that must succeed; `path` begins after `/api/v2/`."""
         if not self._token:
             assert self.log_in(self._password) == 201
         status, answer = self._send(method, f"/api/v2/{path}", body)
@@ -69,7 +69,7 @@ class AirflowApi:
             self.ask("PATCH", f"dags/{dag_id}", {"is_paused": False})
 
     def knows_dag(self) -> str | None:
-        """What is missing until the DAG processor has brought the DAGs, or None."""
+        """Return what is missing until the DAG processor has brought the DAGs, or None."""
         known = {dag["dag_id"] for dag in self.ask("GET", "dags")["dags"]}
         return None if {DAG_ID, DAY_DAG_ID, APPROVAL_DAG_ID} <= known else f"the DAGs are {known}"
 
@@ -92,7 +92,7 @@ class AirflowApi:
         )
 
     def events_of(self, uri: str) -> list[dict[str, Any]]:
-        """The events of an asset."""
+        """Return the events of an asset."""
         answer = self.ask("GET", f"assets/events?asset_id={self._asset_id(uri)}")
         events: list[dict[str, Any]] = answer["asset_events"]
         return events
@@ -103,7 +103,7 @@ class AirflowApi:
         return asset_id
 
     def runs(self, dag_id: str = DAG_ID) -> list[dict[str, Any]]:
-        """The runs of a DAG."""
+        """Return the runs of a DAG."""
         found: list[dict[str, Any]] = self.ask("GET", f"dags/{dag_id}/dagRuns")["dag_runs"]
         return found
 
@@ -158,11 +158,11 @@ class AirflowApi:
         wait_until(missing, _DAY_S)
 
     def task_page(self, dag_id: str, run_id: str, task_id: str) -> str:
-        """The address of a task's page with details and buttons, for a browser."""
+        """Return the address of a task's page with details and buttons, for a browser."""
         return f"{self._address}/dags/{dag_id}/runs/{quote(run_id, safe='')}/tasks/{task_id}/details"
 
     def states(self, dag_id: str = DAG_ID) -> dict[str, str]:
-        """State by run id."""
+        """Return the states by run id."""
         return {run["dag_run_id"]: run["state"] for run in self.runs(dag_id)}
 
     def wait_for(self, run_ids: Sequence[str], day_s: float = _DAY_S, dag_id: str = DAG_ID) -> list[str]:
@@ -178,20 +178,20 @@ class AirflowApi:
         return [states[run_id] for run_id in run_ids]
 
     def tasks(self, run_id: str, dag_id: str = DAG_ID) -> list[dict[str, Any]]:
-        """The task instances of a run."""
+        """Return the task instances of a run."""
         found: list[dict[str, Any]] = self.ask("GET", _tasks_of(run_id, dag_id))["task_instances"]
         return found
 
     def task(self, run_id: str, task_id: str) -> dict[str, Any]:
-        """A task instance of a run."""
+        """Return a task instance of a run."""
         return next(task for task in self.tasks(run_id) if task["task_id"] == task_id)
 
     def log(self, task: dict[str, Any], try_number: int = 1) -> str:
-        """What a try of a task instance wrote, a Spark driver's own output included."""
+        """Return what a try of a task instance wrote, a Spark driver's own output included."""
         return "\n".join(self._log_events(task, try_number))
 
     def last_shown(self, task: dict[str, Any]) -> str:
-        """The last message in the log of a task instance; the page does not show the markers of groups."""
+        """Return the last message in the log of a task instance; the page does not show the markers of groups."""
         return next(event for event in reversed(self._log_events(task, 1)) if not event.startswith("::"))
 
     def _log_events(self, task: dict[str, Any], try_number: int) -> list[str]:
@@ -200,12 +200,12 @@ class AirflowApi:
         return [str(entry.get("event")) for entry in answer["content"]]
 
     def why_failed(self, run_id: str) -> str:
-        """What the tasks of a run wrote that failed."""
+        """Return what the failed tasks of a run wrote."""
         failed = [task for task in self.tasks(run_id) if task["state"] == "failed"]
         return "\n".join(f"{task['task_id']}:\n{self.log(task, task['try_number'])}" for task in failed)
 
     def buttons(self, run_id: str, task_id: str) -> dict[str, str]:
-        """Addresses by what is written on the buttons of a task."""
+        """Return the addresses behind the buttons of a task, by their labels."""
         links: dict[str, str] = self.ask("GET", f"{_tasks_of(run_id)}/{task_id}/links")["extra_links"]
         return links
 
@@ -234,7 +234,7 @@ class AirflowApi:
 
 
 def run_of(day: str, cluster: str = CLUSTER) -> str:
-    """The id of the run that a backfill starts for a cluster and day."""
+    """Return the id of the run that a backfill starts for a cluster and day."""
     return f"backfill__{day}T00:00:00+00:00__{cluster}"
 
 

@@ -26,7 +26,7 @@ EARLIER = DS - timedelta(days=1)
 
 
 def table(topic: str, offset: int, queue_id: int = 0) -> bytes:
-    """A file with one queue."""
+    """Return a file with one queue."""
     return (
         f'{{"offsetTable":{{{{"brokerName":"broker-a","queueId":{queue_id},"topic":"{topic}"}}:{offset}}}}}'
     ).encode()
@@ -42,7 +42,7 @@ class Hosts(ExportBuilder):
     def file(
         self, group: str, content: bytes, name: str = "offsets.json", *, client: str = CLIENT, age_s: int = 2
     ) -> None:
-        """A file, written so many seconds before its capture at noon."""
+        """Add a file, written so many seconds before its capture at noon."""
         path = f"offset_files/{HOST}/{client}/{group}/{name}"
         self.files[path] = content
         written = self._captured_at() - timedelta(seconds=age_s)
@@ -68,7 +68,7 @@ class Hosts(ExportBuilder):
         age_s: int = 2,
         connection_count: int = 1,
     ) -> None:
-        """A group with one connected client, and its files."""
+        """Add a group with one connected client, and its files."""
         self.route(group, {"broker-a": 1})
         connection = {"clientId": CLIENT, "language": "JAVA", "version": 479}
         payload = {
@@ -87,7 +87,7 @@ class Hosts(ExportBuilder):
             self.file(group, bak, "offsets.json.bak", client=client, age_s=age_s)
 
     def bounds(self, topic: str) -> None:
-        """The broker tells that the queue has the messages 10 to 99, the newest stored at noon."""
+        """Let the broker tell that the queue has the messages 10 to 99, the newest stored at noon."""
         stored_at_ms = int(self._captured_at().timestamp() * 1000)
         queue = f'{{"topic":"{topic}","brokerName":"broker-a","queueId":0}}'
         ends = f'{{"minOffset":10,"maxOffset":100,"lastUpdateTimestamp":{stored_at_ms}}}'
@@ -96,7 +96,7 @@ class Hosts(ExportBuilder):
         )
 
     def remembers(self, group: str, offset: int) -> None:
-        """The group's client says that it has this offset of the queue in memory."""
+        """Let the group's client say that it has this offset of the queue in memory."""
         queue = f'{{"topic":"{group}","brokerName":"broker-a","queueId":0}}'
         text = f'{{"consumerTable":{{"{CLIENT}":{{{queue}:{offset}}}}},"messageQueueTable":{{}}}}'
         self.answer("consumer_status", text, broker="broker-a", group=group, client_id=CLIENT, topic=group)
@@ -177,7 +177,7 @@ def day() -> Hosts:
 
 
 def write_exports(exports: Path) -> list[tuple[str, date]]:
-    """Of the earlier day there is no more than the export."""
+    """Write both exports; of the earlier day there is nothing but the export."""
     earlier_day().seal(exports)
     day().seal(exports)
     return [(CLUSTER, DS)]

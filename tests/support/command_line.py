@@ -9,7 +9,7 @@ from rebalance_ledger.cli.app import main
 
 
 def ledger(*words: str) -> int:
-    """Run a command; gives its exit code. What it writes is for pytest's `capsys`."""
+    """Run a command, and return its exit code. Its output is for pytest's `capsys`."""
     with patch.object(sys, "argv", ["ledger", *words]):
         try:
             main()

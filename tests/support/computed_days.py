@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 
 def compute(spark: SparkSession, day: Day) -> None:
-    """The stages `verify` and `build`; the session stays open, which `steps.build` would close."""
+    """Run the stages `verify` and `build`; the session stays open, which `steps.build` would close."""
     from spark_jobs.build import build
 
     steps.verify(day)
@@ -49,7 +49,7 @@ def compute(spark: SparkSession, day: Day) -> None:
 
 
 def compute_and_publish(spark: SparkSession, *days: Day) -> None:
-    """A whole run of days of one warehouse and settings, in order, computed side by side."""
+    """Run days of one warehouse and settings through all stages, in order, computed side by side."""
     from spark_jobs.side_by_side import SideBySide
 
     with closing(SideBySide(spark, days[0].exports, days[0].warehouse)) as builder:
@@ -63,7 +63,7 @@ def compute_and_publish(spark: SparkSession, *days: Day) -> None:
 
 
 def staged_rows(stage: StagingArea, table: str) -> list[Row]:
-    """The staged rows of a table, without a JVM."""
+    """Return the staged rows of a table, without a JVM."""
     definition = TABLES[table]
     rows: list[Row] = (
         pads.dataset(stage.table(definition), schema=arrow_schema(definition), format="parquet")
@@ -74,12 +74,12 @@ def staged_rows(stage: StagingArea, table: str) -> list[Row]:
 
 
 def newest(day: Day) -> StagingArea:
-    """The day's newest whole stage."""
+    """Return the day's newest whole stage."""
     return newest_stage(day.warehouse, day.cluster, day.ds)
 
 
 def copy_stage(day: Day, place: Path) -> Day:
-    """The same staged day in a warehouse of its own, for a test that spoils or publishes it."""
+    """Copy the staged day into a warehouse of its own, for a test that spoils or publishes it."""
     copied = Day(day.cluster, day.ds, day.exports, Warehouse.at(str(place)), day.settings_file)
     shutil.copytree(
         day.warehouse.attempts(day.cluster, day.ds), copied.warehouse.attempts(day.cluster, day.ds)
@@ -88,13 +88,13 @@ def copy_stage(day: Day, place: Path) -> Day:
 
 
 def asked(warehouse: Warehouse, sql: str) -> list[tuple[Any, ...]]:
-    """What `ledger sql` would answer."""
+    """Return what `ledger sql` would answer."""
     with query(warehouse.root, sql) as result:
         return [tuple(row) for row in result.rows]
 
 
 def published_state(warehouse: Warehouse) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """For each published table its Delta version and data files: equal before and after, nothing was touched."""
+    """Return, for each published table, its Delta version and data files; if they are equal before and after, nothing was touched."""
     state = {}
     for table in ALL_TABLES:
         place = warehouse.published(table)
@@ -105,5 +105,5 @@ def published_state(warehouse: Warehouse) -> dict[str, tuple[int, tuple[str, ...
 
 
 def sample_day(ds: date, warehouse: Warehouse) -> Day:
-    """A day of the bundled sample."""
+    """Return a day of the bundled sample."""
     return Day("shop-prod", ds, SAMPLE_EXPORTS, warehouse, SETTINGS_FILE)

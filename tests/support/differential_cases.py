@@ -64,7 +64,7 @@ def allocate(seed: int, count: int, strategy: str) -> Iterator[dict[str, Any]]:
 
 
 def rebalance(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """One round of `RebalanceImpl`."""
+    """Draw cases of one round of `RebalanceImpl`."""
     return _drawn(seed, count, "rebalance", _round)
 
 
@@ -84,7 +84,7 @@ def pop(seed: int, count: int) -> Iterator[dict[str, Any]]:
 
 
 def hashes(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """Strings and queues: hashes, order, text, splitting; many values a case."""
+    """Draw strings and queues: hashes, order, text, splitting; many values a case."""
     return _drawn(seed, count, "hash", _primitives)
 
 
@@ -142,7 +142,7 @@ def _client_ids(draw: random.Random, *, missing: bool = True) -> list[str] | Non
 
 
 def _as_passed(draw: random.Random, ids: list[str] | None) -> list[str] | None:
-    """Mostly sorted, as the client passes them; a strategy itself must not mind."""
+    """Return the ids mostly sorted, as the client passes them; a strategy itself must not depend on the order."""
     if ids is None:
         return None
     return sorted(ids, key=_java_order) if _often(draw, 0.7) else draw.sample(ids, len(ids))
@@ -543,7 +543,7 @@ def _any_queue(draw: random.Random, *, nulls: bool = False) -> list[Any]:
 
 
 def _alike(draw: random.Random, one: Callable[[random.Random], Any]) -> list[Any]:
-    """A pair that differs at its end, or not at all, as often as everywhere."""
+    """Draw a pair that differs at its end, or not at all, as often as everywhere."""
     first, second = one(draw), one(draw)
     if _often(draw, 0.4):
         same = draw.randint(0, len(first))

@@ -118,7 +118,7 @@ class SourceAnswer:
         topics: Iterable[str] | None = None,
         **more: object,
     ) -> None:
-        """A client that answered, and its queues as `broker/queue`."""
+        """Add a client that answered, and its queues as `broker/queue`."""
         told = {
             key: self.queues(value) if key in {"gives_up", "pops"} else value for key, value in more.items()
         }
@@ -132,7 +132,7 @@ class SourceAnswer:
         )
 
     def progress(self) -> None:
-        """The group has committed offsets in every queue."""
+        """Let the group have committed offsets in every queue."""
         for broker, count in AB.items():
             self.export.progress(broker, self.name, *((self.name, broker, queue) for queue in range(count)))
 
@@ -141,18 +141,18 @@ class SourceAnswer:
         return [(self.name, name.rpartition("/")[0], int(name.rpartition("/")[2])) for name in names]
 
     def silent(self, client_id: str, message: str = NOT_REACHED) -> None:
-        """A client that was asked and gave no answer."""
+        """Add a client that was asked and gave no answer."""
         self.export.failure("consumer_running_info", message, group=self.name, client_id=client_id)
 
     def gone(self, client_id: str) -> None:
-        """A client of which a broker says that it is not connected."""
+        """Add a client of which a broker says that it is not connected."""
         self.silent(client_id, NOT_ONLINE.format(group=self.name, client=client_id))
 
 
 def case(
     expected: Expected | None = None,
 ) -> Callable[[Callable[[SourceAnswer], Expected | None]], Callable[[SourceAnswer], Expected | None]]:
-    """A case; where nothing is expected here, the function gives it."""
+    """Register a case; where nothing is expected here, the function returns what is."""
 
     def register(
         plant: Callable[[SourceAnswer], Expected | None],
@@ -164,7 +164,7 @@ def case(
 
 
 def drifting_export() -> tuple[ExportBuilder, dict[str, Expected]]:
-    """The export of all cases, and what is expected of each."""
+    """Return the export of all cases, and what is expected of each."""
     export = ExportBuilder(CLUSTER)
     expected = {}
     for name, (plant, of_case) in CASES.items():
@@ -228,7 +228,7 @@ def one_pops_and_one_pulls(said: SourceAnswer) -> None:
 
 @case({"a/0": SHARED, "a/1": SHARED, "b/0": unknown("pop_mode"), "b/1": unknown("pop_mode")})
 def popped_although_no_broker_said_so(said: SourceAnswer) -> None:
-    """The broker's default mode is in no export; that clients pop is."""
+    """Plant clients that pop, which the export says; the broker's default mode is in no export."""
     said.route()
     said.lists("c1", "c2")
     said.client("c1", pops=("a/-1",))
@@ -253,7 +253,7 @@ def broadcasting_member_that_is_gone(said: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
 def suspended_consumer(said: SourceAnswer) -> None:
-    """c2 pulls and consumes nothing: five messages in each of its queues are an hour old."""
+    """Plant a client c2 that pulls and consumes nothing: five messages in each of its queues are an hour old."""
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1")
@@ -304,7 +304,7 @@ def member_that_does_not_subscribe(said: SourceAnswer) -> None:
 
 @case()
 def java_and_go(said: SourceAnswer) -> Expected:
-    """Each hashes by its own ring; the truth is what the two clients do, one call each."""
+    """Plant clients that each hash by their own ring; the expectation is what the two clients do, one call each."""
     return _each_by_its_own(
         said,
         {"a": 8, "b": 8},
@@ -347,7 +347,7 @@ def _each_by_its_own(
     cause: str,
     **parameters: object,
 ) -> Expected:
-    """Every client takes what its language and release give it; what is not owned once is so for the cause."""
+    """Give every client what its language and release assign to it; the cause explains what is not owned exactly once."""
     queues = [
         MessageQueue(said.name, broker, queue_id)
         for broker, count in brokers.items()
@@ -384,7 +384,7 @@ def overlapping_lists(said: SourceAnswer) -> None:
     }
 )
 def lists_with_a_queue_that_is_gone(said: SourceAnswer) -> None:
-    """A client consumes what its list names, whatever the route says; two lists name a/8."""
+    """Plant clients that consume what their lists name, whatever the route says; two lists name a/8."""
     said.route()
     said.lists("c1", "c2")
     said.client("c1", "a/0", "a/1", "a/8", strategy="CONFIG")
@@ -400,7 +400,7 @@ def lists_with_a_queue_that_is_gone(said: SourceAnswer) -> None:
     }
 )
 def lists_that_nobody_told(said: SourceAnswer) -> None:
-    """Two holders are two, and nobody is nobody, whatever the lists are."""
+    """Plant overlapping lists that no settings name: two holders are two, and none is none, whatever the lists are."""
     overlapping_lists(said)
 
 
@@ -424,7 +424,7 @@ def strategy_of_their_own(said: SourceAnswer) -> None:
 
 @case()
 def member_with_other_rooms(said: SourceAnswer) -> Expected:
-    """c3 serves the other room: its share of the first is nobody's, and what it holds of the second should be nobody's."""
+    """Let c3 serve the other room: its share of the first has no owner, and what it holds of the second should have none."""
     return _one_with_other_parameters(
         said, {"hz@a": 6, "sh@b": 6}, "MACHINE_ROOM", {"consumer_idcs": {"hz"}}, {"consumer_idcs": {"sh"}}
     )
@@ -439,7 +439,7 @@ def member_with_other_rooms(said: SourceAnswer) -> Expected:
     }
 )
 def members_set_to_other_rooms(said: SourceAnswer) -> None:
-    """The settings say that c2 serves the other room, and so it does."""
+    """Plant a client c2 that serves the other room, as the settings say."""
     said.route({"hz@a": 2, "sh@b": 2})
     said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
     said.client("c1", "hz@a/0", strategy="MACHINE_ROOM")
@@ -464,7 +464,7 @@ def _one_with_other_parameters(
     parameters: Mapping[str, object],
     other: Mapping[str, object],
 ) -> Expected:
-    """c1 and c2 share by the group's parameters, c3 by others; what is wrong is c3's doing."""
+    """Let c1 and c2 share by the group's parameters, and c3 by others, which cause every mismatch."""
     queues = [
         MessageQueue(said.name, broker, queue_id)
         for broker, count in brokers.items()
@@ -503,7 +503,7 @@ def _one_with_other_parameters(
     | {f"sh@b/{queue}": unowned("room_without_clients") for queue in range(4)}
 )
 def member_that_lost_its_queues(said: SourceAnswer) -> None:
-    """c2 holds nothing: no parameters are needed to explain that."""
+    """Plant a client c2 that holds nothing: no parameters are needed to explain that."""
     said.route({"hz@a": 4, "sh@b": 4})
     said.lists("c1", "c2", brokers=("hz@a", "sh@b"))
     said.client("c1", "hz@a/0", "hz@a/1", strategy="MACHINE_ROOM")
@@ -529,7 +529,7 @@ TWINS: Expected = {
     }
 )
 def id_listed_twice_by_every_broker(said: SourceAnswer) -> None:
-    """Two processes, or one with connections that died: the answer through a broker is that of one process."""
+    """Plant two processes, or one with connections that died: the answer through a broker is that of one process."""
     said.route()
     said.lists("c1", "c1", "c2")
     said.client("c1", "a/0", "a/1")
@@ -546,7 +546,7 @@ def twins_asked_themselves(said: SourceAnswer) -> None:
 
 @case(TWINS | {"a/1": MATCH})
 def twin_that_lost_a_queue(said: SourceAnswer) -> None:
-    """The answer through a broker is that of one process, and does not hide what the other one says."""
+    """Plant two processes with one id: the answer through a broker, which is that of one, does not hide what the other says."""
     id_listed_twice_by_every_broker(said)
     said.client("c1", "a/0", "a/1", process="p1")
     said.client("c1", "a/0", process="p2")
@@ -569,7 +569,7 @@ def dead_connection_on_one_broker(said: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
 def dead_connection_that_nobody_divides_by(said: SourceAnswer) -> None:
-    """Each list has one vote, and the longer one has a connection more than the other broker knows of that id."""
+    """Plant two lists, each with one vote; the longer one has one more connection of an id than the other broker knows."""
     said.route()
     said.lists("c1", "c1", "c2", brokers="a")
     said.lists("c1", "c2", brokers="b")
@@ -579,7 +579,7 @@ def dead_connection_that_nobody_divides_by(said: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": MATCH})
 def list_without_a_member_that_answers(said: SourceAnswer) -> None:
-    """Each list has one vote; c3 answers and divides by both, and the shorter list does not have it."""
+    """Plant two lists, each with one vote; c3 answers and divides by both, and the shorter list does not have it."""
     said.route()
     said.lists("c1", "c2", brokers="a")
     said.lists("c1", "c2", "c3", brokers="b")
@@ -590,7 +590,7 @@ def list_without_a_member_that_answers(said: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": MATCH, "b/0": MATCH, "b/1": unowned("member_lists_differ")})
 def ghost_on_one_broker(said: SourceAnswer) -> None:
-    """c3 is dead and one broker still lists it: c1 divides by two, c2 by three."""
+    """Plant a dead client c3 that one broker still lists: c1 divides by two, c2 by three."""
     said.route()
     said.lists("c1", "c2", brokers="a")
     said.lists("c1", "c2", "c3", brokers="b")
@@ -613,7 +613,7 @@ def ghost_on_every_broker(said: SourceAnswer) -> None:
 
 @case({"a/0": MATCH, "a/1": unowned("route_views_differ"), "b/0": MATCH, "b/1": MATCH})
 def name_servers_with_other_queues(said: SourceAnswer) -> None:
-    """c1 polls the name server that does not know broker b."""
+    """Plant a client c1 that polls the name server that does not know broker b."""
     said.route(AB, "ns-1:9876")
     said.route({"a": 2}, "ns-2:9876")
     said.lists("c1", "c2")
@@ -691,7 +691,7 @@ NOTHING_REPORTED = unknown("pull_consumer_reports_no_queues")
 
 @case(dict.fromkeys(("a/0", "a/1", "b/0", "b/1"), NOTHING_REPORTED))
 def pull_consumers(said: SourceAnswer) -> None:
-    """`DefaultMQPullConsumer`: the application chooses what it pulls, and no answer says it."""
+    """Plant `DefaultMQPullConsumer`: the application chooses what it pulls, and no answer says it."""
     said.route()
     said.lists("c1", "c2", topics=[])
     said.progress()
@@ -728,7 +728,7 @@ NOT_REPORTED = unknown("strategy_not_reported")
 
 @case({"a/0": NOT_REPORTED, "a/1": NOT_REPORTED, "b/0": NOT_REPORTED, "b/1": unowned(None)})
 def members_that_report_no_strategy(said: SourceAnswer) -> None:
-    """Go clients answer with their queues and without a strategy."""
+    """Plant Go clients, which answer with their queues and without a strategy."""
     said.route()
     said.lists("c1", "c2", c1=("GO", JAVA_4_7_1), c2=("GO", JAVA_4_7_1))
     said.client("c1", "a/0", "a/1", strategy=None)
@@ -778,13 +778,13 @@ def members_that_no_broker_could_tell(said: SourceAnswer) -> None:
 
 
 def of_retry_topic(said: SourceAnswer) -> None:
-    """The route of the group's retry topic, which is all that the export says of its topics."""
+    """Add the route of the group's retry topic, which is all that the export says of its topics."""
     said.export.route(f"%RETRY%{said.name}", {"a": 1, "b": 1})
 
 
 @case({"a/0": unknown("members_unknown"), "b/0": unknown("members_unknown")})
 def group_that_only_failed_questions_name(said: SourceAnswer) -> None:
-    """An account without permission for the group, or brokers that died in the middle of the capture."""
+    """Plant an account without permission for the group, or brokers that died in the middle of the capture."""
     of_retry_topic(said)
     for broker in "ab":
         said.export.failure("consumer_connection", NOT_REACHED, broker=broker, group=said.name)
@@ -798,7 +798,7 @@ def group_that_only_its_retry_topic_names(said: SourceAnswer) -> None:
 
 @case({})
 def group_that_was_deleted(said: SourceAnswer) -> None:
-    """Its retry topic is left, on a broker that lists its groups without this one."""
+    """Leave the retry topic of the group, on a broker that lists its groups without this one."""
     said.export.route(f"%RETRY%{said.name}", {"broker-that-was-read": 1})
     said.export.subscription_groups("broker-that-was-read", "well")
 
@@ -843,7 +843,7 @@ def broadcasting_member_that_does_not_answer(said: SourceAnswer) -> None:
 
 
 def write(folder: Path) -> dict[str, Expected]:
-    """Seal the export and write the settings below a folder; gives what is expected of each case."""
+    """Seal the export and write the settings below a folder; return what is expected of each case."""
     export, expected = drifting_export()
     export.seal(folder / "exports")
     (folder / "ledger.yaml").write_text(SETTINGS, encoding="utf-8")

@@ -40,7 +40,7 @@ class OddCluster:
         self._odd_values()
 
     def seal(self, exports: Path) -> Path:
-        """Write the export; gives its directory."""
+        """Write the export, and return its directory."""
         return self._export.seal(exports)
 
     def _name_servers_that_differ(self) -> None:
@@ -120,7 +120,7 @@ class OddCluster:
         export.client("g-one-elsewhere", "c2", ["payments"])
 
     def _broken_records(self) -> None:
-        """Each would be zero if it were taken for empty: no queues, no members, no owner."""
+        """Add broken records, each of which would be zero if it were taken for empty: no queues, no members, no owner."""
         self._broken("broker_topic_config", '{"topicConfigTable":{"orders":{"perm":6}}}', broker="a")
         self._broken("broker_subscription_group", '{"subscriptionGroupTable":[]}', broker="a")
         queues = '"queueDatas":[{"brokerName":"a","perm":6,"writeQueueNums":4}]'
@@ -142,7 +142,7 @@ class OddCluster:
         self._broken("consumer_running_info", text, group="g-torn-client", client_id="c2")
 
     def _bombs(self) -> None:
-        """Short or simple texts that stand for more than memory holds."""
+        """Add short or simple texts that stand for more than memory holds."""
         queues = '"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":2147483647,"writeQueueNums":4}]'
         self._bomb("nameserver_route", f'{{"brokerDatas":[],{queues}}}', nameserver="ns-1:9876", topic="bomb")
         doubled = [f'"a{n}":[{{"$ref":"$.a{n - 1}"}},{{"$ref":"$.a{n - 1}"}}]' for n in range(1, 100)]
@@ -157,7 +157,7 @@ class OddCluster:
         self.bombs.add((KIND_BY_NAME[kind].file_name, text))
 
     def _two_masters(self) -> None:
-        """The name servers know different masters of one broker, and both were asked."""
+        """Let the name servers know different masters of one broker, both of which were asked."""
         export = self._export
         export.route("two-masters", {"d": 2})
         for group in ("g-old-master-down", "g-two-masters"):
@@ -209,7 +209,7 @@ class OddCluster:
             export.group(f"g-{topic}", [topic], ["c1"], "a")
 
     def _odd_values(self) -> None:
-        """What is read as RocketMQ reads it, or known to be odd."""
+        """Add what is read as RocketMQ reads it, or known to be odd."""
         export = self._export
         entry = {"brokerName": "a", "perm": 6, "readQueueNums": 2, "writeQueueNums": 2}
         addresses = [{"brokerName": "a", "brokerAddrs": {"0": "a:10911"}}]

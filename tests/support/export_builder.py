@@ -46,16 +46,16 @@ class ExportBuilder:
         self.answer("nameserver_topic_list", {"topicList": []}, nameserver=NAMESERVERS[0])
 
     def answer(self, kind: str, payload: object, **asked: str) -> int:
-        """A source that answered, with this text or value; gives the line's number in its file."""
+        """Add a source that answered, with this text or value; return the line's number in its file."""
         text = payload if isinstance(payload, str) else json.dumps(payload)
         return self._add(kind, asked, payload=text)
 
     def failure(self, kind: str, message: str, *, error_type: str = "MQBrokerException", **asked: str) -> int:
-        """A source that failed; gives the line's number in its file."""
+        """Add a source that failed; return the line's number in its file."""
         return self._add(kind, asked, error={"type": error_type, "message": message})
 
     def repeat_last(self, kind: str) -> None:
-        """The last line of the kind once more, as a collector writes it that asks twice."""
+        """Repeat the last line of the kind, as a collector that asks twice writes it."""
         self._lines[kind].append(self._lines[kind][-1])
 
     def route(
@@ -66,7 +66,7 @@ class ExportBuilder:
         perm: int = 6,
         order: str | None = None,
     ) -> int:
-        """What name servers (by default all) tell of a topic: its brokers' queues, or that they have no route; gives the last line's number."""
+        """Add what name servers (by default all) tell of a topic: its brokers' queues, or no route; return the last line's number."""
         line_number = 0
         for nameserver in nameservers or NAMESERVERS:
             if queues is None:
@@ -97,7 +97,7 @@ class ExportBuilder:
         others: Mapping[str, tuple[str, int]] | None = None,
         **asked: str,
     ) -> int:
-        """What one broker tells of a group: a connection for each id, and the group's subscriptions; gives the line's number.
+        """Add what one broker tells of a group: a connection for each id, and the group's subscriptions; return the line's number.
 
         `others` are ids with a language and a version ordinal of their own; `asked` may name another address of the broker, or another instant.
         """
@@ -119,12 +119,12 @@ class ExportBuilder:
         return self.answer("consumer_connection", payload, broker=broker, group=group, **asked)
 
     def no_members(self, broker: str, group: str) -> None:
-        """A broker answers that nobody of the group is connected."""
+        """Let a broker answer that nobody of the group is connected."""
         message = f"CODE: 206  DESC: Not found the consumer group consumer connection info of {group}"
         self.failure("consumer_connection", message, broker=broker, group=group)
 
     def progress(self, broker: str, group: str, *queues: Queue) -> None:
-        """What a broker tells of a group's offsets: the group has read 10 of 12 messages of each queue."""
+        """Add what a broker tells of a group's offsets: the group has read 10 of 12 messages of each queue."""
         table = {
             json.dumps({"topic": topic, "brokerName": name, "queueId": queue_id}): json.dumps(
                 {"brokerOffset": 12, "consumerOffset": 10, "lastTimestamp": 1794794077843}
@@ -136,7 +136,7 @@ class ExportBuilder:
     def offsets(
         self, broker: str, group: str, topic: str, *queues: tuple[int, int, int], last_ms: int = 1794794077843
     ) -> None:
-        """What a broker tells of a group's offsets in a topic: of each queue from 0 max, committed and handed out."""
+        """Add what a broker tells of a group's offsets in a topic: of each queue from 0 max, committed and handed out."""
         table = {
             json.dumps({"topic": topic, "brokerName": broker, "queueId": queue_id}): json.dumps(
                 {
@@ -151,14 +151,14 @@ class ExportBuilder:
         self._add_entries("consume_stats", "offsetTable", table, broker=broker, group=group)
 
     def subscription_groups(self, broker: str, *groups: str) -> None:
-        """A broker's own configuration of its groups."""
+        """Add a broker's own configuration of its groups."""
         table = {group: {"groupName": group, "consumeEnable": True} for group in groups}
         self.answer("broker_subscription_group", {"subscriptionGroupTable": table}, broker=broker)
 
     def proxy_members(
         self, proxy: str, group: str, client_ids: Iterable[str], topics: Iterable[str], **payload: object
     ) -> None:
-        """What a proxy tells of a group, in the shape in which a broker does."""
+        """Add what a proxy tells of a group, in the shape in which a broker does."""
         said = {
             "connectionSet": [
                 {
@@ -176,12 +176,12 @@ class ExportBuilder:
         self.answer("proxy_consumer_connection", said | payload, proxy=proxy, group=group)
 
     def no_members_at_proxy(self, proxy: str, group: str) -> None:
-        """A proxy answers that nobody of the group is connected."""
+        """Let a proxy answer that nobody of the group is connected."""
         message = f"CODE: 206  DESC: the consumer group[{group}] not online"
         self.failure("proxy_consumer_connection", message, proxy=proxy, group=group)
 
     def topic_offsets(self, broker: str, *queues: Queue, stored_s_ago: int, max_offset: int = 5) -> None:
-        """What a broker tells of a topic's queues on it: messages 0 to `max_offset`, the newest stored some time ago."""
+        """Add what a broker tells of a topic's queues on it: messages 0 to `max_offset`, the newest stored some time ago."""
         stored = int((self._captured_at() - timedelta(seconds=stored_s_ago)).timestamp() * 1000)
         ends = {"minOffset": 0, "maxOffset": max_offset, "lastUpdateTimestamp": stored}
         table = ",".join(
@@ -209,7 +209,7 @@ class ExportBuilder:
         asks_broker: bool = False,
         is_orderly: bool = False,
     ) -> None:
-        """What a client tells of itself; `strategy` is RocketMQ's name or a class, None for a client that reports none.
+        """Add what a client tells of itself; `strategy` is RocketMQ's name or a class, None for a client that reports none.
 
         It was started `age_s` seconds before it was asked. With a `process` it is that process that was asked. `properties` are
         added to those that every client has. It pulled just now, and consumed `consumed_s_ago` seconds before.
@@ -256,12 +256,12 @@ class ExportBuilder:
             self.answer("process_assignment", text, process=process, **asked)
 
     def popped(self, broker: str, topic: str, group: str) -> None:
-        """A broker is set to serve the group's topic by POP."""
+        """Set a broker to serve the group's topic by POP."""
         mode = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": -1}
         self._add_modes(broker, {topic: {group: mode}})
 
     def request_modes(self, broker: str, modes: Mapping[str, tuple[str, int]]) -> None:
-        """A broker's entries for groups, each of the topic of the group's name: mode and popShareQueueNum."""
+        """Add a broker's entries for groups, each of the topic of the group's name: mode and popShareQueueNum."""
         table = {
             name: {
                 name: {
@@ -276,18 +276,18 @@ class ExportBuilder:
         self._add_modes(broker, table)
 
     def order_locks(self, broker: str, group: str, topic: str, *queues: Mapping[str, object] | None) -> None:
-        """What a broker has handed out of the queues of a FIFO group's topic, as `OrderInfo`; None for a queue without."""
+        """Add what a broker has handed out of the queues of a FIFO group's topic, as `OrderInfo`; None for a queue without."""
         table = {str(queue_id): info for queue_id, info in enumerate(queues) if info is not None}
         entry = {json.dumps(f"{topic}@{group}"): json.dumps(table)}
         self._add_entries("consumer_order_info", "table", entry, broker=broker)
 
     def broker_settings(self, broker: str, **settings: object) -> None:
-        """A broker's settings, as it tells them."""
+        """Add a broker's settings, as it tells them."""
         lines = [f"{name}={value}" for name, value in {"brokerName": broker, **settings}.items()]
         self.answer("broker_config", "\n".join(lines), broker=broker)
 
     def configured(self, broker: str, queues_of: Mapping[str, int], perm: int = 6) -> None:
-        """A broker's own configuration of its topics."""
+        """Add a broker's own configuration of its topics."""
         table = {
             topic: {"topicName": topic, "perm": perm, "readQueueNums": count, "writeQueueNums": count}
             for topic, count in queues_of.items()
@@ -295,7 +295,7 @@ class ExportBuilder:
         self.answer("broker_topic_config", {"topicConfigTable": table}, broker=broker)
 
     def brokers(self, nameserver: str, addresses_of: Mapping[str, Mapping[str, str]]) -> None:
-        """A name server's list of brokers: for each its addresses by broker id."""
+        """Add a name server's list of brokers: for each its addresses by broker id."""
         table = {
             broker: {"brokerName": broker, "cluster": self.cluster, "brokerAddrs": dict(addresses)}
             for broker, addresses in addresses_of.items()
@@ -311,7 +311,7 @@ class ExportBuilder:
         strategy: str = "AVG",
         message_model: str = "CLUSTERING",
     ) -> None:
-        """A group that is well: every broker tells the same members, and every member answers."""
+        """Add a healthy group: every broker tells the same members, and every member answers."""
         topics, client_ids = list(topics), list(client_ids)
         for broker in brokers:
             self.members(broker, group, client_ids, topics, message_model)
@@ -319,7 +319,7 @@ class ExportBuilder:
             self.client(group, client_id, topics, strategy)
 
     def seal(self, exports: Path) -> Path:
-        """Write and seal the export below a folder of exports; gives its directory."""
+        """Write and seal the export below a folder of exports; return its directory."""
         directory = self.write(exports)
         seal(directory)
         return directory

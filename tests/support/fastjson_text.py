@@ -19,7 +19,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f
 
 
 def written(value: RocketMQValue, layout: str, *, escape_all: bool = False, depth: int = 0) -> str:
-    r"""The text of a value. `escape_all` writes non-ASCII characters as `\uXXXX`, as name servers do since 4.9.4."""
+    r"""Return the text of a value. `escape_all` writes non-ASCII characters as `\uXXXX`, as name servers do since 4.9.4."""
 
     def inner(child: RocketMQValue) -> str:
         return written(child, layout, escape_all=escape_all, depth=depth + 1)

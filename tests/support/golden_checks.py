@@ -161,12 +161,12 @@ def route_of(described: dict[str, Any]) -> Route:
 
 
 def pairs(listed: list[MessageQueue]) -> list[list[Any]]:
-    """Queues as the golden vectors of routes write them."""
+    """Return queues as the golden vectors of routes write them."""
     return [[queue.broker_name, queue.queue_id] for queue in listed]
 
 
 def order_is_of_hash_map(route: Route) -> bool:
-    """Whether Java's publish list has an order that only its hash map knows."""
+    """Return whether Java's publish list has an order that only its hash map knows."""
     mappings = (route.topic_queue_mapping_by_broker or {}).values()
     return route.order_topic_conf is None and len({mapping.scope for mapping in mappings}) > 1
 

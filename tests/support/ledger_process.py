@@ -39,7 +39,7 @@ class Ledger:
     warehouse: Path
 
     def words(self, *command: str, ds: date = TUESDAY) -> list[str]:
-        """The arguments of a command for a day."""
+        """Return the arguments of a command for a day."""
         places = [f"--exports={self.exports}", f"--warehouse={self.warehouse}", f"--settings={self.settings}"]
         return [*command, f"--cluster={CLUSTER}", f"--ds={ds}", *places]
 
@@ -80,7 +80,7 @@ class Ledger:
         return told
 
     def fingerprint(self) -> list[str]:
-        """A line for each table and day that readers see, with the hash of its rows."""
+        """Return a line for each table and day that readers see, with the hash of its rows."""
         answer = subprocess.run(
             [ROOT / "setup" / "in-environment", "ledger", "fingerprint", f"--cluster={CLUSTER}", f"--warehouse={self.warehouse}"],
             capture_output=True,
@@ -90,13 +90,13 @@ class Ledger:
         return answer.stdout.splitlines()
 
     def with_another_tuesday(self, folder: Path) -> Ledger:
-        """The same warehouse, and an export of Tuesday that tells of more groups."""
+        """Return the same warehouse, with an export of Tuesday that tells of more groups."""
         size = Size(broker_count=2, topic_count=5, group_count=14, clients_per_group=3)
         generate(Layout(CLUSTER, size), folder / "other-exports", TUESDAY, folder / "other.yaml")
         return Ledger(folder / "other-exports", folder / "other.yaml", self.warehouse)
 
     def copied_to(self, folder: Path) -> Ledger:
-        """The same exports and a warehouse of the same content."""
+        """Return the same exports, with a warehouse of the same content."""
         shutil.copytree(self.warehouse, folder / "warehouse")
         return Ledger(self.exports, self.settings, folder / "warehouse")
 

@@ -44,18 +44,18 @@ def lay_out(release: str, part: str, place: Path) -> Path:
 
 
 def text(release: str, name: str) -> str:
-    """A text of `more/` or `mqadmin/`."""
+    """Return a text of `more/` or `mqadmin/`."""
     return (capture(release) / name).read_bytes().decode()
 
 
 def answer_to(release: str, name: str, *words: str) -> str:
-    """Of a text with several commands, the one whose command line has all these words, with its answer."""
+    """Return, from a text with several commands, the one whose command line has all these words, with its answer."""
     commands = re.split(r"(?m)^(?=# [0-9T:-]+Z$)", text(release, name))[1:]
     (found,) = [each for each in commands if set(words) <= set(each.split("\n")[1].split())]
     return found
 
 
 def admin_api(release: str) -> list[dict[str, Any]]:
-    """What the admin API answered: kind, what was asked, and payload or error."""
+    """Return what the admin API answered: kind, what was asked, and payload or error."""
     with gzip.open(capture(release) / "admin_api.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]

@@ -87,19 +87,19 @@ NAME_PARTS = [
 
 
 def files(seed: int, start: int, stop: int) -> Iterator[bytes]:
-    """The drawn files of these numbers."""
+    """Yield the drawn files of these numbers."""
     for number in range(start, stop):
         yield _file(random.Random(f"offset file {seed} {number}"))  # noqa: S311  to be repeatable
 
 
 def go_files(seed: int, start: int, stop: int) -> Iterator[bytes]:
-    """The same in the layout of Go's client, whose queues are strings."""
+    """Yield the drawn files of these numbers in the layout of Go's client, whose queues are strings."""
     for number in range(start, stop):
         yield _go_file(random.Random(f"Go offset file {seed} {number}"))  # noqa: S311  to be repeatable
 
 
 def entangled(seed: int, start: int, stop: int) -> Iterator[bytes]:
-    """Files with something that is not wanted, in which names are objects and arrays, and references lead about."""
+    """Yield files with something that is not wanted, in which names are objects and arrays, and references lead about."""
     for number in range(start, stop):
         draw = random.Random(f"entangled {seed} {number}")  # noqa: S311  to be repeatable
         yield f'{{"offsetTable":{{}},"x":{_entangled(draw, 4)}}}'.encode()
@@ -119,13 +119,13 @@ def _entangled(draw: random.Random, depth: int) -> str:
 
 
 def cut_short() -> Iterator[bytes]:
-    """A file of each layout, up to each of its bytes."""
+    """Yield a file of each layout, up to each of its bytes."""
     for content in _written():
         yield from (content[:length] for length in range(len(content) + 1))
 
 
 def with_a_flipped_bit() -> Iterator[bytes]:
-    """A file of each layout with each of its bits flipped."""
+    """Yield a file of each layout with each of its bits flipped."""
     for content in _written():
         for place in range(len(content)):
             for bit in range(8):
@@ -133,7 +133,7 @@ def with_a_flipped_bit() -> Iterator[bytes]:
 
 
 def with_odd_bytes(seed: int, count: int) -> Iterator[bytes]:
-    """A file of each layout with a few bytes in its names that no ASCII text has."""
+    """Yield files of all layouts with a few bytes in their names that no ASCII text has."""
     for number in range(count):
         draw = random.Random(f"odd bytes {seed} {number}")  # noqa: S311  to be repeatable
         odd = bytes(
@@ -143,7 +143,7 @@ def with_odd_bytes(seed: int, count: int) -> Iterator[bytes]:
 
 
 def tables(seed: int, count: int) -> Iterator[list[list[Any]]]:
-    """Tables of `[topic, broker name, queue id, offset]`, with all that has to be escaped."""
+    """Yield tables of `[topic, broker name, queue id, offset]`, with all that has to be escaped."""
     for number in range(count):
         draw = random.Random(f"offset table {seed} {number}")  # noqa: S311  to be repeatable
         by_queue = {
@@ -155,7 +155,7 @@ def tables(seed: int, count: int) -> Iterator[list[list[Any]]]:
 
 
 def starts(seed: int, count: int) -> Iterator[dict[str, Any]]:
-    """Two files side by side, as cases of the golden family `offsets_file`."""
+    """Yield two files side by side, as cases of the golden family `offsets_file`."""
     for number in range(count):
         draw = random.Random(f"offset files {seed} {number}")  # noqa: S311  to be repeatable
         main, bak = (_one_of_two(draw) for _ in range(2))
@@ -171,7 +171,7 @@ def _one_of_two(draw: random.Random) -> dict[str, str] | None:
 
 @cache
 def _written() -> tuple[bytes, ...]:
-    """What clients write: a plain file and one with escapes, in each layout."""
+    """Return what clients write: a plain file and one with escapes, in each layout."""
     plain = {OffsetKey("TopicTest", "broker-a", 3): 12, OffsetKey("T", "br\u4e2d", 1): 13}
     escaped = {OffsetKey('a"\\\u2028', None, 0): -1}
     layouts = [("4.9.7", "JAVA"), ("5.5.0", "JAVA"), ("2.1.2", "GO")]
@@ -206,7 +206,7 @@ def _go_file(draw: random.Random) -> bytes:
 
 
 def _some_layout(draw: random.Random) -> bytes:
-    """A file as some client writes it; nearly all that there are in the world are such."""
+    """Draw a file as some client writes it, as nearly all files are."""
     table = {
         OffsetKey(
             draw.choice([*USUAL_STRINGS, "a\tb"]), draw.choice(USUAL_STRINGS), _near(draw, 2**31)
@@ -230,7 +230,7 @@ def _near(draw: random.Random, power: int) -> int:
 
 
 def _changed(draw: random.Random, content: bytes) -> bytes:
-    """Bits flipped, bytes lost, put in, changed or repeated, the end cut off, a value put in anywhere."""
+    """Flip bits, drop, insert, change or repeat bytes, cut off the end, or insert a value anywhere."""
     changed = bytearray(content)
     for _ in range(draw.choice([1, 1, 1, 2, 3, 5])):
         if not changed:
@@ -424,7 +424,7 @@ class _Text:
         return self._in_braces([self._member(0.86, depth) for _ in range(self._one_of([0, 1, 1, 2, 3]))])
 
     def _member(self, named: float, depth: int = 0) -> str:
-        """A name, or rather often something else in its place, and a value."""
+        """Draw a name, or rather often something else in its place, and a value."""
         if self._often(named):
             name = self.name()
         else:

@@ -31,24 +31,24 @@ REFUSED = "refused"
 
 
 def content(field: str | dict[str, str] | None) -> bytes | None:
-    """The bytes of a file in a golden file."""
+    """Return the bytes of a file in a golden file."""
     if field is None:
         return None
     return field.encode() if isinstance(field, str) else base64.b64decode(field["base64"])
 
 
 def rows(table: Mapping[OffsetKey, int]) -> list[list[Any]]:
-    """A table as the golden files hold it."""
+    """Return a table as the golden files hold it."""
     return in_order([*key, offset] for key, offset in table.items())
 
 
 def in_order(entries: Iterable[list[Any]]) -> list[list[Any]]:
-    """By topic, broker and queue id, those without a name first."""
+    """Sort by topic, broker and queue id, those without a name first."""
     return sorted(entries, key=lambda row: [(text is not None, text or "") for text in row[:2]] + row[2:])
 
 
 def form(outcome: Outcome | None) -> Any:
-    """An outcome in the form of `parse_main`; that the reader throws is just `REFUSED`."""
+    """Return an outcome in the form of `parse_main`; that the reader throws is just `REFUSED`."""
     if outcome is None:
         return "missing"
     if isinstance(outcome, Offsets):
@@ -60,14 +60,14 @@ def form(outcome: Outcome | None) -> Any:
 
 
 def java_form(parsed: Any) -> Any:
-    """What the classes made of a file, in the same form."""
+    """Return what the classes made of a file, in the same form."""
     if isinstance(parsed, dict):
         return REFUSED
     return in_order(parsed) if isinstance(parsed, list) else parsed
 
 
 def check_start(case: dict[str, Any], version: str, answer: dict[str, Any]) -> StartUp:
-    """One case of the golden family, one release: raises AssertionError at the first difference."""
+    """Check one case of the golden family for one release; raise AssertionError at the first difference."""
     started = start_up(content(case["main"]), content(case["bak"]), client_version=version)
     for name, outcome in (("parse_main", started.main), ("parse_bak", started.bak)):
         if not isinstance(outcome, Undecided):

@@ -99,5 +99,5 @@ EXAMPLES = [
 
 
 def expected(example: Example, client: str) -> object:
-    """What an example comes to for a release, or for `GO`."""
+    """Return what an example gives for a release, or for `GO`."""
     return next((result for clients, result in example.read.items() if client in clients), REFUSED)

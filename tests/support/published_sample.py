@@ -51,7 +51,7 @@ class Publisher:
         self.write(cluster, ds, "publication", [{"gate_verdict": "passed", "tables": versions}])
 
     def write(self, cluster: str, ds: str, name: str, rows: Rows) -> int:
-        """Write one table of a day, as a run does that is killed before its publication; gives the Delta version."""
+        """Write one table of a day, as a run does that is killed before its publication; return the Delta version."""
         return self._write(self._warehouse.published(TABLES[name]), TABLES[name], cluster, ds, rows)
 
     def quarantine(self, cluster: str, ds: str, rows: Rows) -> None:
@@ -75,7 +75,7 @@ class Publisher:
 
 
 def publish_shop_days(root: Path) -> str:
-    """Two days of `shop-prod` and one of `pay-prod`, with something for every question of sql/questions to find."""
+    """Publish two days of `shop-prod` and one of `pay-prod`, with something for every question of sql/questions to find."""
     publisher = Publisher(root)
     publisher.publish("pay-prod", "2026-11-17", **_day(order_clients=["10.3.0.1@a", "10.3.0.2@b"]))
     publisher.publish(
@@ -103,7 +103,7 @@ def publish_shop_days(root: Path) -> str:
 
 
 def _day(order_clients: list[str]) -> dict[str, Rows]:
-    """`order-service` shares eight queues by AVG_BY_CIRCLE; of `member-sync` two processes have one client id."""
+    """Return a day on which `order-service` shares eight queues by AVG_BY_CIRCLE, and two processes of `member-sync` have one client id."""
     orders = {"consumer_group": "order-service", "topic": "order-events", "broker_name": "hz@broker-a"}
     members = {"consumer_group": "member-sync", "topic": "payment-notify", "broker_name": "hz@broker-b"}
     effective = {"strategy": "AVG_BY_CIRCLE", "strategy_source": "observed", "is_effective": True}
@@ -338,7 +338,7 @@ def _day(order_clients: list[str]) -> dict[str, Rows]:
 
 
 def _drift(queue: dict[str, Any], expected: list[str] | None, observed: list[str]) -> dict[str, Any]:
-    """A row of `ownership_drift` that is a match, for a queue with other columns that do not matter here."""
+    """Return a row of `ownership_drift` that is a match, for a queue with other columns that do not matter here."""
     subject = {name: queue[name] for name in ("consumer_group", "topic", "broker_name", "queue_id")}
     owners = {"expected_client_ids": expected, "observed_client_ids": observed}
     return (

@@ -56,7 +56,7 @@ _SECOND_ROOM: Final = {"strategy": "MACHINE_ROOM", "consumer_idcs": ["sh"]}
 
 
 def pinned(lists: Mapping[str, Iterable[tuple[str, str, int]]]) -> dict[str, Any]:
-    """CONFIG with a list of queues for each client."""
+    """Return CONFIG with a list of queues for each client."""
     return {
         "strategy": "CONFIG",
         "clients": {
@@ -282,7 +282,7 @@ def halve_route(cluster: RealCluster) -> None:
 
 
 def settings_of(groups: Iterable[Group]) -> dict[str, Any]:
-    """What the settings file has to say about groups: the parameters that no client tells."""
+    """Return what the settings file has to say about groups: the parameters that no client tells."""
     return {
         group.name: dict(group.members[0].strategy)
         for group in groups

@@ -176,7 +176,7 @@ def _beside_the_proxy(case: Planted) -> None:
 
 
 def _retries(case: Planted, *listed: str, held: list[str]) -> None:
-    """The remoting client c1 reads the plain retry topic; brokers list these members, and c1 holds these queues."""
+    """Let the remoting client c1 read the plain retry topic; brokers list these members, and c1 holds these queues."""
     topics = [case.name, case.retry_topic]
     for topic, count in zip(topics, (2, 1), strict=True):
         case.export.route(topic, dict.fromkeys("ab", count))
@@ -210,7 +210,7 @@ def _fifo_blocked(case: Planted) -> None:
 
 
 def _fifo_consumed(case: Planted) -> None:
-    """Leased for the first time; the same with a longer lease; handed out again as the last message; handed out again and committed since."""
+    """Plant queues: leased for the first time; the same with a longer lease; handed out again as the last message; handed out again and committed since."""
     case.members(*GRPC, route={"b": 4})
     case.grpc(*GRPC)
     case.export.offsets(
@@ -233,7 +233,7 @@ def _fifo_consumed(case: Planted) -> None:
 
 
 def _lease(offsets: list[int], popped_ms: int = -LEASED_MS // 2, **more: dict[str, int]) -> dict[str, object]:
-    """What was popped so long after the capture; for its first half a lease lasts until after it."""
+    """Return what was popped so long after the capture; for its first half a lease lasts until after it."""
     popped_at = NOON_MS + popped_ms
     return {"popTime": popped_at, "i": LEASED_MS, "o": offsets, "l": popped_at, "cm": 0, **more}
 
@@ -323,7 +323,7 @@ MODES = {
 
 
 def sharing_export() -> ExportBuilder:
-    """The export of all cases."""
+    """Return the export of all cases."""
     export = ExportBuilder(CLUSTER)
     export.brokers("ns-1:9876", {broker: {"0": f"{broker}:10911"} for broker in "abpzu"})
     pulls = {"defaultMessageRequestMode": "PULL", "defaultPopShareQueueNum": -1}

@@ -42,7 +42,7 @@ def group_configs(groups: list[str]) -> Answer:
 
 
 def connections(client_ids: list[str], topics: list[str], **more: Any) -> Answer:
-    """A connection list; `hosts` gives the address of each connection."""
+    """Return a connection list; `hosts` gives the address of each connection."""
     hosts = more.pop("hosts", ["10.1.0.1"] * len(client_ids))
     return said(
         {
@@ -158,7 +158,7 @@ class SimulatedCluster:
 
 
 def small_cluster() -> SimulatedCluster:
-    """Two name servers, two masters, three topics, two groups, of which one has members."""
+    """Return a cluster of two name servers, two masters, three topics, and two groups, of which one has members."""
     brokers = [("broker-a", "0", "10.0.0.1:10911"), ("broker-b", "0", "10.0.0.2:10911")]
     everywhere = ["10.0.0.1:10911", "10.0.0.2:10911"]
     return SimulatedCluster(
@@ -192,7 +192,7 @@ class Lines:
             self.events.append(text)
 
     def of(self, kind: str, **asked: str) -> list[tuple[str | None, str | None, str | None]]:
-        """(payload, error type, error message) of the lines of a kind that were asked this."""
+        """Return (payload, error type, error message) of the lines of a kind that were asked this."""
         return [line[2:] for line in self.all if line[0] == kind and asked.items() <= line[1].items()]
 
     def counts(self) -> Counter[str]:

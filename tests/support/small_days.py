@@ -50,5 +50,5 @@ class SmallDays:
                     steps.publish(day)
 
     def of(self, write: WriteExports) -> list[Day]:
-        """The days of a writer, in its order."""
+        """Return the days of a writer, in its order."""
         return self._of_writer[write]

@@ -34,7 +34,7 @@ NUMBERS = (
 
 
 def least_moves(before: Sequence[int], now: Sequence[int]) -> int:
-    """How many of the queues that clients had before must move at least, by trying who takes whose place.
+    """Return how many of the queues that clients had before must move at least, by trying which client takes whose place.
 
     Args:
         before: how many queues each client had that is still there; two clients more or fewer do not matter.
@@ -118,7 +118,7 @@ def _churn(day: StagedDay, fairness: Row) -> Row:
 
 
 def _observed(day: StagedDay, group: str, topic: str) -> Row:
-    """What was seen on both days, whoever should own the queues."""
+    """Return what was seen on both days, whichever clients should own the queues."""
     before = {
         (row["broker_name"], row["queue_id"]): row
         for row in day.before["ownership_drift"]
@@ -156,5 +156,5 @@ def _owners(rows: Iterable[Row]) -> Owners:
 
 
 def _loads(owners: Iterable[frozenset[str]]) -> Counter[str]:
-    """How many queues each client has; those of nobody are of ''."""
+    """Return how many queues each client has; '' has those without an owner."""
     return Counter(client for clients in owners for client in (clients or {""}))

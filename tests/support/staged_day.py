@@ -82,7 +82,7 @@ class StagedDay:
     settings: ClusterSettings = field(default_factory=ClusterSettings)
 
     def add(self, table: str, **values: Any) -> Row:
-        """Adds a row of this cluster and day; columns that are not given are null."""
+        """Add a row of this cluster and day; columns that are not given are null."""
         row: Row = {column.name: None for column in TABLES[table].all_columns}
         row |= {"cluster": CLUSTER, "ds": DS.isoformat()} | values
         unknown = row.keys() - {column.name for column in TABLES[table].all_columns}
@@ -91,7 +91,7 @@ class StagedDay:
         return row
 
     def of(self, table: str, **values: Any) -> list[Row]:
-        """The rows that have these values."""
+        """Return the rows that have these values."""
         rows = list(self.rows[table])
         # One condition after the other: days of golden vectors ask tens of thousands of times.
         for key, value in values.items():
@@ -99,14 +99,14 @@ class StagedDay:
         return rows
 
     def remove(self, table: str, **values: Any) -> list[Row]:
-        """Takes out the rows that have these values and gives them."""
+        """Remove the rows that have these values, and return them."""
         removed = self.of(table, **values)
         assert removed, f"nothing to remove from {table} with {values}"
         self.rows[table] = [row for row in self.rows[table] if row not in removed]
         return removed
 
     def add_export_file(self, path: str, states: tuple[str, ...] = ("payload",)) -> None:
-        """A file of the export with one line for each state, and what the manifest says of it."""
+        """Add a file of the export with one line for each state, and what the manifest says of it."""
         for number, state in enumerate(states, start=1):
             self.add("export_record", kind="some_kind", file=path, line_number=number, state=state)
             if state == "rejected":
@@ -128,7 +128,7 @@ class StagedDay:
         )
 
     def add_topic(self, topic: str, queues_per_broker: int = 4) -> None:
-        """A topic that both name servers have on both brokers."""
+        """Add a topic that both name servers have on both brokers."""
         self.add_route_answers(topic, ("payload", "payload"))
         for broker in BROKERS:
             for nameserver in NAMESERVERS:
@@ -137,7 +137,7 @@ class StagedDay:
             self.add_spread(topic, broker, queues_per_broker, others)
 
     def add_route_answers(self, topic: str, states: tuple[str, str], error_code: int | None = None) -> None:
-        """What became of the question for a topic's route, name server by name server."""
+        """Add what became of the question for a topic's route, name server by name server."""
         file = f"routes of {topic}"
         self.add_export_file(file, states)
         for row, nameserver in zip(self.of("export_record", file=file), NAMESERVERS, strict=True):
@@ -145,7 +145,7 @@ class StagedDay:
             row["error_code"] = error_code if row["state"] == "error" else None
 
     def add_route(self, nameserver: str, topic: str, broker: str, queue_count: int, **values: Any) -> Row:
-        """A broker in a name server's route: it has a master, and its queues are read and written."""
+        """Add a broker to a name server's route: it has a master, and its queues are read and written."""
         usual = {
             "is_in_route": True,
             "perm": 6,
@@ -163,7 +163,7 @@ class StagedDay:
     def add_spread(
         self, topic: str, broker: str, queue_count: int, others: tuple[int, ...] = (), **values: Any
     ) -> Row:
-        """The row of `producer_spread` of a broker with so many queues, beside brokers with so many."""
+        """Add the row of `producer_spread` of a broker with so many queues, beside brokers with so many."""
         left, total = sum(others), queue_count + sum(others)
         usual = {
             "publish_source": "route",
@@ -187,7 +187,7 @@ class StagedDay:
         strategies: tuple[str, ...] = ("AVG", "AVG_BY_CIRCLE"),
         message_model: str = "CLUSTERING",
     ) -> None:
-        """An online group whose members report the first of the strategies."""
+        """Add an online group whose members report the first of the strategies."""
         for broker in BROKERS:
             self.add(
                 "group_presence",
@@ -215,11 +215,11 @@ class StagedDay:
             self.assign(group, topic, strategy, clients, is_effective=strategy == strategies[0])
 
     def configure(self, group: str, **rule: Any) -> None:
-        """What the settings say of a group."""
+        """Set what the settings say of a group."""
         self.settings.groups.update(ClusterSettings.model_validate({"groups": {group: rule}}).groups)
 
     def add_silent_group(self, group: str, topic: str, state: str, reason: str) -> Row:
-        """A group whose members are not there (`offline`) or not known (`unknown`); gives its fairness row."""
+        """Add a group whose members are absent (`offline`) or not known (`unknown`); return its fairness row."""
         for broker in BROKERS:
             self.add("group_presence", broker_name=broker, consumer_group=group, state=state)
         for broker, queue_id in self.queues(topic):
@@ -237,7 +237,7 @@ class StagedDay:
         return self.rate(group, topic, "AVG", () if state == "offline" else None)
 
     def queues(self, topic: str) -> list[tuple[str, int]]:
-        """The queues of a topic as the first name server has them."""
+        """Return the queues of a topic as the first name server has them."""
         return [
             (row["broker_name"], queue_id)
             for row in self.of("topic_route", topic=topic, nameserver=NAMESERVERS[0])
@@ -247,7 +247,7 @@ class StagedDay:
     def assign(
         self, group: str, topic: str, strategy: str, clients: tuple[str, ...], *, is_effective: bool
     ) -> None:
-        """Rows of `queue_assignment` in blocks for AVG, in turns for all else, and of `assignment_fairness`."""
+        """Add rows of `queue_assignment` in blocks for AVG, in turns for all else, and of `assignment_fairness`."""
         queues = self.queues(topic)
         everybody = sorted(clients)
         for index, (broker, queue_id) in enumerate(queues):
@@ -281,12 +281,12 @@ class StagedDay:
         self.rate(group, topic, strategy, clients)
 
     def hold(self, group: str, topic: str, broker: str, queue_id: int, client: str, **values: Any) -> Row:
-        """A client that has a queue in its process table."""
+        """Add a client that has a queue in its process table."""
         queue = {"topic": topic, "broker_name": broker, "queue_id": queue_id, "client_id": client}
         return self.add("observed_owner", consumer_group=group, **queue, **{"is_pop": False} | values)
 
     def rate(self, group: str, topic: str, strategy: str, clients: tuple[str, ...] | None) -> Row:
-        """The row of `assignment_fairness` that the rows of `queue_assignment` give; no clients: they are unknown."""
+        """Set the row of `assignment_fairness` that follows from the rows of `queue_assignment`; `clients` is None where they are unknown."""
         assigned = self.of("queue_assignment", consumer_group=group, topic=topic, strategy=strategy)
         queues = {
             (row["broker_name"], row["queue_id"]) for row in assigned if row["reason"] != "route_missing"
@@ -333,7 +333,7 @@ class StagedDay:
         return self.add("assignment_fairness", consumer_group=group, topic=topic, strategy=strategy, **values)
 
     def add_finding(self, **values: Any) -> Row:
-        """A finding that is in order, except for the values given; it is a root until another one is found to explain it."""
+        """Add a finding that is in order, except for the values given; it is a root until another one is found to explain it."""
         kind = values.get("kind", "idle_clients")
         of_cause = ADVICE_BY_CAUSE.get(values.get("likely_cause") or "", "")
         usual = {
@@ -349,7 +349,7 @@ class StagedDay:
         return self.add("finding", **usual | values)
 
     def show_to(self, database: GateDatabase) -> None:
-        """Shows what the statements read."""
+        """Show what the statements read."""
         groups = [{"consumer_group": group} for group in self.excluded_groups]
         database.show_records("excluded_group", "consumer_group string", groups)
         for name, table in TABLES.items():
@@ -374,7 +374,7 @@ class StagedDay:
         database.show_records("export_line", "kind string, value string", lines)
 
     def _count_members(self) -> None:
-        """Sets the counts of connections and of members that report a strategy, except where a test has set them."""
+        """Set the counts of connections and of members that report a strategy, except where a test has set them."""
         connections = Counter(
             (row["consumer_group"], row["broker_name"], row["client_id"])
             for row in self.rows["consumer_connection"]
@@ -395,7 +395,7 @@ class StagedDay:
                 )
 
     def _has_reported(self, group: str, client: str, topic: str) -> bool:
-        """Whether a member that subscribes to the topic reports its strategy."""
+        """Return whether a member that subscribes to the topic reports its strategy."""
         reports = [
             row["strategy"] or row["strategy_class"]
             for table in ("consumer_client", "client_process")
@@ -409,7 +409,7 @@ class StagedDay:
         return any(reports) and (not topics or topic in topics)
 
     def measure(self, statements: Sequence[str] = METRIC_STATEMENTS) -> list[Row]:
-        """What the gate is given: the rows of all statements, or of some."""
+        """Return what the gate is given: the rows of all statements, or of some."""
         complete(self)
         add_churn(self)
         self._count_members()
@@ -422,7 +422,7 @@ class StagedDay:
         return self.measure_as_it_is(statements)
 
     def measure_as_it_is(self, statements: Sequence[str]) -> list[Row]:
-        """The same without what follows from the day's rows: drift, churn, counts."""
+        """Return the same without what follows from the day's rows: drift, churn, counts."""
         with gate_database(SANDBOX_CONFIG) as database:
             self.show_to(database)
             return database.metrics(statements)
@@ -433,12 +433,12 @@ OFFSET_FILE_CONTENT = "host string, client_id string, consumer_group string, is_
 
 
 def ddl_of(table: Table) -> str:
-    """The columns of a table as a Spark schema."""
+    """Return the columns of a table as a Spark schema."""
     return ", ".join(f"{column.name} {column.type}" for column in table.all_columns)
 
 
 def healthy_day() -> StagedDay:
-    """Two clustering groups, a broadcasting one, an offline one, one that could not be asked, a vanished topic."""
+    """Return a day with two clustering groups, a broadcasting one, an offline one, one that could not be asked, and a vanished topic."""
     day = StagedDay()
     day.add_export_file(ROUTE_FILE, ("payload",) * 200 + ("error", "rejected"))
     day.add_topic("orders")
@@ -454,7 +454,7 @@ def healthy_day() -> StagedDay:
 
 
 def keep_without_route(day: StagedDay, group: str, topic: str, owner: str) -> None:
-    """A topic that no name server knows, of which a client still holds queue 0 of `broker-c`."""
+    """Add a topic that no name server knows, of which a client still holds queue 0 of `broker-c`."""
     queue = {
         "consumer_group": group,
         "topic": topic,

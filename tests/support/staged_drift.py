@@ -66,7 +66,7 @@ def complete(day: StagedDay) -> None:
 
 
 def add_drift(day: StagedDay, group: str) -> list[Row]:
-    """The rows of `ownership_drift` of a group; gives them."""
+    """Add the rows of `ownership_drift` of a group, and return them."""
     assigned: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
     held: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
     for row in day.of("queue_assignment", consumer_group=group):
@@ -183,7 +183,7 @@ def _connection_count(day: StagedDay, group: str, client: str) -> int:
 
 
 def add_divergence(day: StagedDay, topic: str) -> list[Row]:
-    """The rows of `route_divergence` of a topic; gives them."""
+    """Add the rows of `route_divergence` of a topic, and return them."""
     asked = {
         row["nameserver"]: row["state"] == "payload" or row["error_code"] == 17
         for row in day.of("export_record", kind="nameserver_route", topic=topic)
@@ -257,7 +257,7 @@ def _against_config(route: Row | None, config: Row | None, *, is_told: bool) -> 
 
 
 def add_findings(day: StagedDay) -> None:
-    """The findings of drift and divergence that are not there yet."""
+    """Add the findings of drift and divergence that are still missing."""
     queues: dict[tuple[str, str, str, str | None], list[Row]] = defaultdict(list)
     for row in day.rows["ownership_drift"]:
         if row["state"] in KIND_OF_STATE and row["likely_cause"] != "group_offline":

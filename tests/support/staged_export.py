@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def export_lines(day: StagedDay) -> list[Row]:
-    """The rows of the view `export_line`."""
+    """Return the rows of the view `export_line`."""
     rejected = [{"kind": row["kind"], "value": row["text"]} for row in day.rows["rejected_record"]]
     return [*_of_groups(day), *_of_brokers(day), *rejected]
 
@@ -69,7 +69,7 @@ def _of_groups(day: StagedDay) -> list[Row]:
 def _answer_on_members(
     kind: str, asked: dict[str, str], listed: list[Row], subscribed: list[Row], present: list[Row]
 ) -> Row:
-    """The line that gives the rows; with a reference, of which nothing is said, where none gives them."""
+    """Return the line that gives the rows; where none does, a line with a reference, for which nothing is claimed."""
     [presence] = present if len(present) == 1 else [{"state": None}]
     if not listed and not subscribed and presence["state"] in {"offline", "unknown"}:
         message = "CODE: 206  DESC: not online" if presence["state"] == "offline" else "no answer"
@@ -109,12 +109,12 @@ def _of_brokers(day: StagedDay) -> list[Row]:
 
 
 def line(kind: str, payload: str, **asked: str) -> Row:
-    """One line as the view has it."""
+    """Return one line as the view has it."""
     return {"kind": kind, "value": json.dumps({"kind": kind, "payload": payload} | asked)}
 
 
 def failure(kind: str, message: str, **asked: str) -> Row:
-    """The line of a source that failed."""
+    """Return the line of a source that failed."""
     error = {"type": "MQClientException", "message": message}
     return {"kind": kind, "value": json.dumps({"kind": kind, "error": error} | asked)}
 
@@ -159,7 +159,7 @@ def _members(connections: list[Row], subscriptions: list[Row], presence: Row, *,
 
 
 def _route(rows: list[Row]) -> str:
-    """The route that gives the rows; with an entry of one broker twice, of which nothing is said, where none gives them."""
+    """Return the route that gives the rows; where none does, one with an entry of one broker twice, for which nothing is claimed."""
     routed = [row for row in rows if row["queue_data_count"] is not None]
     entries = [
         {

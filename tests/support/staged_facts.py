@@ -77,7 +77,7 @@ def add_difference(day: StagedDay, broker: str, difference: str) -> None:
 def add_members(
     day: StagedDay, group: str, *strategies: str | None, brokers: int = 1, asking: tuple[bool, ...] = ()
 ) -> None:
-    """Members of a topic `t`, each with its strategy; None for one that could not be asked."""
+    """Add members of a topic `t`, each with its strategy; None for one that could not be asked."""
     add_fairness(day, group, max_queues_per_client=1)
     for number, strategy in enumerate(strategies, start=1):
         # An id that a regular expression must not take for its own end.

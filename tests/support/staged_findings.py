@@ -46,7 +46,7 @@ def explain(root: Row, others: list[Row]) -> None:
 
 
 def id_of(row: Row) -> str:
-    """The id of a finding."""
+    """Return the id of a finding."""
     key = [
         row[name] for name in ("kind", "consumer_group", "topic", "broker_name", "client_id", "likely_cause")
     ]

@@ -45,7 +45,7 @@ _OFFSET_READING = pa.schema(
 
 
 def owner(queue_id: int, client_id: str | None) -> Row:
-    """A row of `queue_assignment`."""
+    """Return a row of `queue_assignment`."""
     return {
         "consumer_group": "g",
         "topic": "t",
@@ -56,7 +56,7 @@ def owner(queue_id: int, client_id: str | None) -> Row:
 
 
 def held_queue(queue_id: int, *client_ids: str, state: str = "match") -> Row:
-    """A row of `ownership_drift`: a queue that these clients were seen to hold."""
+    """Return a row of `ownership_drift`: a queue that these clients were seen to hold."""
     return owner(queue_id, None) | {
         "state": state,
         "strategy": "AVG",
@@ -69,14 +69,14 @@ def held_queue(queue_id: int, *client_ids: str, state: str = "match") -> Row:
 
 
 def owners(*client_ids: str) -> list[Row]:
-    """A queue for each client."""
+    """Return a queue for each client."""
     return [owner(queue_id, client_id) for queue_id, client_id in enumerate(client_ids)]
 
 
 def result(
     expectation_id: str = "queue_assignment.one_owner", *, run_id: str = "run-1", is_success: bool = True
 ) -> Row:
-    """A row of `gate_result`."""
+    """Return a row of `gate_result`."""
     defaults = {
         column.name: None if column.nullable else _FILLED_IN.get(column.type)
         for column in TABLES["gate_result"].columns
@@ -90,7 +90,7 @@ def result(
 
 
 def quarantined_row(group: str) -> Row:
-    """A row of `quarantined_group`."""
+    """Return a row of `quarantined_group`."""
     return {
         "consumer_group": group,
         "expectation_id": "queue_assignment.one_owner",
@@ -112,7 +112,7 @@ def stage_day(
     excluded_groups: Sequence[str] = (),
     **rows_of: list[Row],
 ) -> None:
-    """StagingArea a day whole; tables that are not given have no rows.
+    """Stage a whole day; tables that are not given have no rows.
 
     `build`: more of what it was computed from. `excluded_groups`: the groups that the gate accepts it without.
     """

@@ -20,7 +20,7 @@ PATIENTLY: Final = {
 
 
 def ledger(folder: Path, *words: str) -> str:
-    """What a command writes to standard output, run in this folder; it must succeed."""
+    """Return what a command writes to standard output, run in this folder; it must succeed."""
     answer = subprocess.run(
         [ROOT / "setup" / "in-environment", "ledger", *words],
         cwd=folder,
@@ -34,7 +34,7 @@ def ledger(folder: Path, *words: str) -> str:
 
 
 def ask(folder: Path, query: str, *, warehouse: str) -> list[dict[str, Any]]:
-    """The rows that a query of the published tables gives."""
+    """Return the rows that a query of the published tables gives."""
     answer = ledger(folder, "sql", query, "--format", "json", "--warehouse", warehouse)
     rows: list[dict[str, Any]] = json.loads(answer)
     return rows

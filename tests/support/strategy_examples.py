@@ -55,7 +55,7 @@ LAG_COUNT = {queue: at * at % 101 for at, queue in enumerate(EVERY_QUEUE)}
 
 
 def room_of_queue(queue: MessageQueue) -> str | None:
-    """Most queues have a room; one broker has none, and one throws."""
+    """Return the room of a queue: most queues have one; one broker has none, and one throws."""
     if queue.broker_name == "room1@b@":
         raise RocketMQError("IllegalStateException", "no room for broker")
     return None if queue.broker_name == "@" else f"room{1 + queue.queue_id % 2}"

@@ -38,7 +38,7 @@ client_lists = st.lists(client_ids, max_size=12).map(sort_client_ids)
 
 @st.composite
 def queue_lists(draw: st.DrawFn, topic: str | None = None) -> list[MessageQueue]:
-    """The sorted queues of one topic: some brokers with 0 to 6 queues each."""
+    """Draw the sorted queues of one topic: some brokers with 0 to 6 queues each."""
     name = topic or draw(st.sampled_from(["TopicTest", "%RETRY%G"]))
     counts = draw(st.dictionaries(st.sampled_from(BROKERS), st.integers(0, 6), max_size=5))
     return sort_queues(
@@ -52,7 +52,7 @@ batches = st.lists(subscriptions, max_size=6)
 
 
 def owner_pairs(owners: Owners) -> list[tuple[int, int, int]]:
-    """The (subscription, queue, client) triples of a batch's answer."""
+    """Return the (subscription, queue, client) triples of a batch's answer."""
     columns = (owners.subscription_index, owners.queue_index, owners.client_index)
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -60,7 +60,7 @@ def owner_pairs(owners: Owners) -> list[tuple[int, int, int]]:
 def ask_client_by_client(
     strategy: Strategy, asked: list[Subscription]
 ) -> tuple[list[tuple[int, int, int]], dict[int, str]]:
-    """What a batch must answer, asked as RocketMQ asks: the triples, and what was refused."""
+    """Return what a batch must answer, asked as RocketMQ asks: the triples, and what was refused."""
     triples: set[tuple[int, int, int]] = set()
     refused: dict[int, str] = {}
     for number, (queues, ids) in enumerate(asked):

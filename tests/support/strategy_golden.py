@@ -22,26 +22,26 @@ _OWN_TEXTS = {"allocateMessageQueueStrategy is null", "machineRoomResolver is nu
 
 
 def cases(family: str) -> Iterator[dict[str, Any]]:
-    """The cases of one family, in file order."""
+    """Yield the cases of one family, in file order."""
     with gzip.open(FOLDER / f"{family}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
 
 def expectations(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each version with what its classes answered."""
+    """Yield each version with what its classes answered."""
     for answer in case["expect"]:
         for version in answer["versions"]:
             yield version, answer
 
 
 def queues(listed: list[list[Any]] | None) -> list[MessageQueue] | None:
-    """The queues of a case, `None` for a Java null."""
+    """Return the queues of a case, `None` for a Java null."""
     return None if listed is None else [MessageQueue(*fields) for fields in listed]
 
 
 def expected_queues(answer: Any, listed: Sequence[MessageQueue] | None) -> Any:
-    """An answered list with its positions resolved; errors and null as `outcome` gives them."""
+    """Return an answered list with its positions resolved; errors and null as `outcome` gives them."""
     if isinstance(answer, dict):
         return expected_error(answer["error"])
     if answer is None:
@@ -50,13 +50,13 @@ def expected_queues(answer: Any, listed: Sequence[MessageQueue] | None) -> Any:
 
 
 def expected_error(error: dict[str, Any]) -> tuple[str, str | None]:
-    """The class name, and the text where RocketMQ wrote it."""
+    """Return the class name, and the text where RocketMQ wrote it."""
     own = error["type"] == "IllegalArgumentException" or error["message"] in _OWN_TEXTS
     return error["type"], error["message"] if own else None
 
 
 def outcome(ask: Callable[[], Any]) -> Any:
-    """What a call returned, or its error in the form of `expected_error`."""
+    """Return what a call returned, or its error in the form of `expected_error`."""
     try:
         return ask()
     except RocketMQError as error:
@@ -66,7 +66,7 @@ def outcome(ask: Callable[[], Any]) -> Any:
 
 
 def strategy_of(name: str, params: dict[str, Any] | None, version: str) -> Strategy:
-    """The strategy that a case describes by its name and `params`."""
+    """Return the strategy that a case describes by its name and `params`."""
     given = params or {}
     wanted: dict[str, Any] = {}
     if name == "CONFIG":

@@ -67,7 +67,7 @@ def sealed(exports: Path, *, cluster: str = CLUSTER, **members_of: Sequence[str]
 
 
 def _write_changing(export: ExportBuilder, *, is_changed: bool) -> None:
-    """A group that changes to a strategy whose parameters no settings say; c1 held 0 and 2 of the queues, then 0 and 1."""
+    """Write a group that changes to a strategy whose parameters no settings say; c1 held 0 and 2 of the queues, then 0 and 1."""
     export.route("payments", {"a": 4})
     export.members("a", "changing", ["c1", "c2"], ["payments"])
     held = {"c1": (0, 1), "c2": (2, 3)} if is_changed else {"c1": (0, 2), "c2": (1, 3)}
@@ -79,7 +79,7 @@ def _write_changing(export: ExportBuilder, *, is_changed: bool) -> None:
 
 
 def with_a_second_owner(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
-    """`queue_assignment` with the fault, which is Tuesday's."""
+    """Return `queue_assignment` with Tuesday's fault."""
 
     def faulty(*arguments: Any) -> DataFrame:
         rows = original(*arguments)
