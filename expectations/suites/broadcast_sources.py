@@ -448,21 +448,24 @@ previous_files AS (
 ),
 judged_files AS (
   SELECT *
-  FROM gold_broadcast_offset_file AS files
-  LEFT JOIN indexed_files USING ({_FILES})
-  LEFT JOIN read_files USING ({_FILES})
-  LEFT JOIN previous_files USING ({_FILES})
-  LEFT JOIN failed_files USING ({_FILES})
-  LEFT JOIN hosts_of_client USING (consumer_group, client_id)
-  LEFT JOIN connected_client USING (consumer_group, client_id)
-  LEFT JOIN release_of_client USING (consumer_group, client_id)
-  LEFT JOIN release_of_group USING (consumer_group)
-  LEFT JOIN broadcast_group USING (consumer_group)
-  -- On a day that is judged without some groups, their files still show that the host landed.
-  LEFT JOIN (
-    SELECT host, TRUE AS is_host_landed FROM silver_offset_file WHERE state = 'landed'
-    UNION SELECT host, TRUE FROM offset_file_content WHERE NOT is_previous
-  ) USING (host)
+  FROM (
+    SELECT *
+    FROM gold_broadcast_offset_file
+    LEFT JOIN indexed_files USING ({_FILES})
+    LEFT JOIN read_files USING ({_FILES})
+    LEFT JOIN previous_files USING ({_FILES})
+    LEFT JOIN failed_files USING ({_FILES})
+    LEFT JOIN hosts_of_client USING (consumer_group, client_id)
+    LEFT JOIN connected_client USING (consumer_group, client_id)
+    LEFT JOIN release_of_client USING (consumer_group, client_id)
+    LEFT JOIN release_of_group USING (consumer_group)
+    LEFT JOIN broadcast_group USING (consumer_group)
+    -- On a day that is judged without some groups, their files still show that the host landed.
+    LEFT JOIN (
+      SELECT host, TRUE AS is_host_landed FROM silver_offset_file WHERE state = 'landed'
+      UNION SELECT host, TRUE FROM offset_file_content WHERE NOT is_previous
+    ) USING (host)
+  ) AS files
   LATERAL VIEW inline(array(struct(
     filter(words, w -> w.moment < newest.moment),
     coalesce(failed_moment >= newest.moment, failed_moment IS NOT NULL),

@@ -89,9 +89,12 @@ queues_of_deviation AS (
 ),
 share_of_deviation AS (
   SELECT *
-  FROM queues_of_deviation
-  JOIN list_of_deviation USING (consumer_group)
-  JOIN client_of_deviation USING (consumer_group, client_id)
+  FROM (
+    SELECT *
+    FROM queues_of_deviation
+    JOIN list_of_deviation USING (consumer_group)
+    JOIN client_of_deviation USING (consumer_group, client_id)
+  )
   LATERAL VIEW inline(array(struct(
     filter(queues, queue -> queue.broker_name RLIKE {quoted(ROOM_AND_BROKER_PATTERN)}
       AND array_contains(rooms, substring_index(queue.broker_name, '@', 1))),

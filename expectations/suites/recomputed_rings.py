@@ -63,8 +63,7 @@ ring AS (
   )
   UNION ALL
   SELECT consumer_group, own_strategy, TRUE, ring_number, class.is_go, lists, class.rule.virtual_node_count, class.ids, class.rule
-  FROM list_of_members
-  JOIN own_rule USING (consumer_group)
+  FROM (SELECT * FROM list_of_members JOIN own_rule USING (consumer_group))
   LATERAL VIEW posexplode(ring_classes) AS ring_number, class
   WHERE NOT (is_odd AND exists(classes, class -> class.is_go)) AND (NOT class.is_go OR class.rule.virtual_node_count > 0)
 ),
