@@ -112,9 +112,10 @@ def _whole_or_rest(day: Day, settings: GateSettings, stage: StagingArea, databas
             day.cluster,
             day.ds,
             stage,
-            day_over_day.COMPARED_TABLES,
-            day_over_day.STATEMENT,
-            excluded_groups,
+            counted=day_over_day.COUNTED_TABLES,
+            read=day_over_day.READ_TABLES,
+            statement=day_over_day.STATEMENT,
+            excluded_groups=excluded_groups,
         )
         if comparison is None:
             return GateInput(of_day, None)

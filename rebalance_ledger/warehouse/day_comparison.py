@@ -9,8 +9,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
+import pyarrow as pa
 
-from rebalance_ledger.tables import QUARANTINED_GROUP
+from rebalance_ledger.tables import QUARANTINED_GROUP, TABLES_OF_GROUPS
 from rebalance_ledger.warehouse.damage import naming_damage
 from rebalance_ledger.warehouse.errors import NoWarehouseError
 from rebalance_ledger.warehouse.exclude_groups import without_groups
@@ -45,7 +46,9 @@ def compare(
     cluster: str,
     ds: date,
     stage: StagingArea,
-    tables: Iterable[Table],
+    *,
+    counted: Iterable[Table],
+    read: Iterable[Table],
     statement: str,
     excluded_groups: Collection[str] = (),
 ) -> Comparison | None:
@@ -58,8 +61,9 @@ def compare(
         cluster: the cluster's name.
         ds: the staged day.
         stage: its rows, as they would be published.
-        tables: the tables that the statement reads.
-        statement: duckdb SQL over `staged_<layer>_<table>` and `earlier_<layer>_<table>`.
+        counted: the tables whose rows the statement compares, as `row_count (table_name, staged, earlier)`.
+        read: the tables that the statement reads, as `staged_<layer>_<table>` and `earlier_<layer>_<table>`.
+        statement: duckdb SQL over these.
         excluded_groups: the groups that the staged day is judged without.
 
     Returns:
@@ -77,16 +81,32 @@ def compare(
         return None
     left_out_before = snapshot.published(QUARANTINED_GROUP).rows({newest}, ["consumer_group"])
     groups = {*excluded_groups, *(row["consumer_group"] for row in left_out_before)}
-    read: list[pads.Dataset] = []
-    with closing(duckdb.connect(":memory:", config=SANDBOX_CONFIG)) as connection:
-        for table in tables:
-            name = f"{table.layer}_{table.name}"
-            of_days = {
-                "staged": staged_rows(stage, table),
-                "earlier": snapshot.published(table).dataset({newest}),
-            }
-            read.append(of_days["earlier"])
-            for day, rows in of_days.items():
-                connection.from_arrow(without_groups(rows, table, groups)).create_view(f"{day}_{name}")
-        with naming_damage(f"The rows of {newest.ds} in {warehouse.root}", read):
-            return Comparison(newest.ds, connection.execute(statement).fetchall())
+    earlier_rows: list[pads.Dataset] = []
+
+    def rows_of(table: Table) -> dict[str, pads.Dataset]:
+        earlier = snapshot.published(table).dataset({newest})
+        earlier_rows.append(earlier)
+        return {
+            "staged": without_groups(staged_rows(stage, table), table, groups),
+            "earlier": without_groups(earlier, table, groups),
+        }
+
+    # To open every published table takes longer than all else here, and its publication has its number of rows.
+    contents = snapshot.named_contents(newest)
+
+    def row_counts_of(table: Table) -> dict[str, int]:
+        if groups and table in TABLES_OF_GROUPS:
+            return {day: rows.count_rows() for day, rows in rows_of(table).items()}
+        named = contents.get(table.qualified_name)
+        return {"staged": staged_rows(stage, table).count_rows(), "earlier": named.row_count if named else 0}
+
+    with (
+        closing(duckdb.connect(":memory:", config=SANDBOX_CONFIG)) as connection,
+        naming_damage(f"The rows of {newest.ds} in {warehouse.root}", earlier_rows),
+    ):
+        row_counts = [{"table_name": table.name, **row_counts_of(table)} for table in counted]
+        connection.from_arrow(pa.Table.from_pylist(row_counts)).create_view("row_count")
+        for table in read:
+            for day, rows in rows_of(table).items():
+                connection.from_arrow(rows).create_view(f"{day}_{table.layer}_{table.name}")
+        return Comparison(newest.ds, connection.execute(statement).fetchall())

@@ -153,9 +153,10 @@ def odd(warehouse: Warehouse, excluded_groups: tuple[str, ...] = ()) -> dict[str
         "shop",
         TUESDAY,
         newest_stage(warehouse, "shop", TUESDAY),
-        day_over_day.COMPARED_TABLES,
-        day_over_day.STATEMENT,
-        excluded_groups,
+        counted=day_over_day.COUNTED_TABLES,
+        read=day_over_day.READ_TABLES,
+        statement=day_over_day.STATEMENT,
+        excluded_groups=excluded_groups,
     )
     assert comparison is not None
     evaluations = evaluate(

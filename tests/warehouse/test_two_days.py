@@ -76,7 +76,15 @@ def judged(
     """The gate's word on a day that is staged with these rows, and is otherwise in order."""
     stage_day(warehouse, ds, **USUAL | rows)
     stage = newest_stage(warehouse, "shop", ds)
-    comparison = compare(warehouse, "shop", ds, stage, day_over_day.COMPARED_TABLES, day_over_day.STATEMENT)
+    comparison = compare(
+        warehouse,
+        "shop",
+        ds,
+        stage,
+        counted=day_over_day.COUNTED_TABLES,
+        read=day_over_day.READ_TABLES,
+        statement=day_over_day.STATEMENT,
+    )
     others = [
         {"expectation_id": name, "observed": expectation.threshold_min or 0.0, "examples": []}
         for name, expectation in EXPECTATIONS.items()
