@@ -38,8 +38,8 @@ class _ApiServer(NamedTuple):
     health_path: str
 
 
-# Two processes, because the API server writes its audit log on its event loop. With SQLite that waits while a task's request has the write
-# lock, and in one process that request waits for the event loop: both for the 60 seconds of `metadata_database.CONNECT_ARGS`.
+# Two processes, because the API server writes its audit log on its event loop. With SQLite this write waits while a task's request holds the
+# write lock; in one process that request needs the event loop to end, so both wait for the 60 seconds of `metadata_database.CONNECT_ARGS`.
 _API_SERVERS: Final = (
     _ApiServer("api-server", "core", "/api/v2/monitor/health"),
     _ApiServer("execution-api", "execution", "/execution/health"),

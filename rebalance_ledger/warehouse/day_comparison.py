@@ -91,7 +91,7 @@ def compare(
             "earlier": without_groups(earlier, table, groups),
         }
 
-    # To open every published table takes longer than all else here, and its publication has its number of rows.
+    # Opening every published table takes longer than the comparison, and the publication records the rows of each.
     contents = snapshot.named_contents(newest)
 
     def row_counts_of(table: Table) -> dict[str, int]:
