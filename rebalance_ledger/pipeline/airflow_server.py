@@ -85,10 +85,11 @@ def _serve(root: Path, port: int) -> int:
     logs.mkdir(parents=True, exist_ok=True)
     running: dict[str, subprocess.Popen[bytes]] = {}
     try:
-        ports = dict(zip(_API_SERVERS, (port, _free_port()), strict=True))
+        execution_port = free_port()
         os.environ["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] = (
-            f"http://127.0.0.1:{ports[_API_SERVERS[1]]}/execution/"
+            f"http://127.0.0.1:{execution_port}/execution/"
         )
+        ports = dict(zip(_API_SERVERS, (port, execution_port), strict=True))
         _start_all(
             {
                 server.name: ("api-server", "--apps", server.app, "--port", str(number))
@@ -161,7 +162,8 @@ def _is_taken(port: int) -> bool:
     return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of loopback that no program has at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rebalance_ledger.pipeline.airflow_server import free_port
 from tests.real_cluster.processes import wait_until
 from tests.support.airflow_api import DAY_DAG_ID, AirflowApi
 
@@ -94,13 +94,6 @@ class Project:
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(timeout=60)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 import yaml
 
+from rebalance_ledger.pipeline.airflow_server import free_port
 from rebalance_ledger.report.metrics import metrics_text
-from tests.e2e.conftest import ROOT, free_port
+from tests.e2e.conftest import ROOT
 from tests.real_cluster.processes import Processes, wait_until
 from tests.support.debian_program import debian_program
 from tests.support.published_sample import publish_shop_days
