@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
@@ -35,6 +34,8 @@ from strategies import RocketMQError, strategy_of_class_name, version_of_ordinal
 from strategies.producer import broker_places
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from rebalance_ledger.exports.contract import Envelope
 
 
@@ -124,7 +125,7 @@ def _deduplicate(rows: Iterator[Fact]) -> Iterator[Fact]:
     by_key: dict[tuple[Any, ...], Fact] = {}
     for fact in rows:
         names = _KEYS[fact.table]
-        key = (fact.table, *(fact.row.get(name) for name in names))
+        key = (fact.table, *map(fact.row.get, names))
         other = by_key.get(key)
         if other is not None and other != fact and fact.table in _TABLES_OF_SETS:
             key_text = ", ".join(f"{name} {_shown(fact.row.get(name))}" for name in names)
@@ -190,16 +191,31 @@ _OWNER_TABLES = {"consumer_running_info": "observed_owner", "process_assignment"
 
 
 class _Node:
-    """A value of a payload and its path, for error messages."""
+    """A value of a payload and where it is, for error messages."""
 
-    __slots__ = ("path", "value")
+    __slots__ = ("_parts", "_template", "value")
 
-    def __init__(self, value: Any, path: str) -> None:  # noqa: ANN401 - the payload may hold anything
+    def __init__(self, value: Any, template: str, *parts: object) -> None:  # noqa: ANN401 - the payload may hold anything
+        """Name a value.
+
+        Args:
+            value: The value.
+            template: Of its path, with `{}` for each part.
+            parts: Nodes, which stand for their paths, and keys.
+        """
         self.value = value
-        self.path = path
+        self._template = template
+        self._parts = parts
+
+    @property
+    def path(self) -> str:
+        """Where the value is. Written when an error needs it: a day has millions of values and few errors."""
+        return self._template.format(
+            *(part.path if isinstance(part, _Node) else _shown(part) for part in self._parts)
+        )
 
     def _field(self, key: str) -> Any:  # noqa: ANN401 - as above
-        if not isinstance(self.value, Mapping):
+        if not isinstance(self.value, dict):
             raise PayloadError(f"{self.path} is {_kind(self.value)} where an object is expected")
         return self.value.get(key)
 
@@ -230,7 +246,7 @@ class _Node:
         """Return the value itself, a Java int (or long, with 64 bits)."""
         if not isinstance(self.value, int) or isinstance(self.value, bool):
             raise PayloadError(f"{self.path} is {_kind(self.value)} where an integer is expected")
-        return _java_integer(self.value, bits, self.path)
+        return self.value if _fits(self.value, bits) else _java_integer(self.value, bits, self.path)
 
     def text_or_none(self, key: str) -> str | None:
         """Return an optional string."""
@@ -240,7 +256,7 @@ class _Node:
     def integer(self, key: str, *, bits: int = 32) -> int:
         """Return a required Java int (or long, with 64 bits)."""
         value = int(self._typed(key, int, "an integer", required=True))
-        return _java_integer(value, bits, f"{self.path}.{key}")
+        return value if _fits(value, bits) else _java_integer(value, bits, f"{self.path}.{key}")
 
     def offset(self, key: str, *, least: int = 0) -> int:
         """Return a required offset of a queue."""
@@ -277,27 +293,27 @@ class _Node:
         """Yield the elements of a list."""
         values = self._typed(key, list, "a list", required=required)
         for index, value in enumerate(values or ()):
-            yield _Node(value, f"{self.path}.{key}[{index}]")
+            yield _Node(value, "{}.{}[{}]", self, key, index)
 
     def entries(self, key: str, *, required: bool = True) -> Iterator[tuple[Any, _Node]]:
         """Yield the entries of a map: its unchanged keys (text, integer or object) and its values as nodes."""
         value = self._field(key)
         if value is None and not required:
             return
-        if not isinstance(value, Mapping | ObjectMap):
+        if not isinstance(value, (dict, ObjectMap)):
             problem = "missing" if value is None else f"{_kind(value)} where a map is expected"
             raise PayloadError(f"{self.path}.{key} is {problem}")
         for entry_key, entry_value in value.items():
-            yield entry_key, _Node(entry_value, f"{self.path}.{key}[{_shown(entry_key)}]")
+            yield entry_key, _Node(entry_value, "{}.{}[{}]", self, key, entry_key)
 
     def queue_entries(self, key: str, *, required: bool = True) -> Iterator[tuple[_Node, _Node]]:
         """Yield the entries of a map whose keys are message queues."""
         for entry_key, node in self.entries(key, required=required):
-            yield _Node(entry_key, f"a key of {self.path}.{key}"), node
+            yield _Node(entry_key, "a key of {}.{}", self, key), node
 
     def node(self, key: str) -> _Node:
         """Return a required object."""
-        return _Node(self._typed(key, Mapping, "an object", required=True), f"{self.path}.{key}")
+        return _Node(self._typed(key, dict, "an object", required=True), "{}.{}", self, key)
 
 
 def _kind(value: object) -> str:
@@ -305,8 +321,13 @@ def _kind(value: object) -> str:
     return "null" if value is None else names.get(type(value), f"a {type(value).__name__}")
 
 
+def _fits(value: int, bits: int) -> bool:
+    """Return whether a Java integer of so many bits can be a value."""
+    return -1 << (bits - 1) <= value < 1 << (bits - 1)
+
+
 def _java_integer(value: int, bits: int, path: str) -> int:
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+    if not _fits(value, bits):
         raise PayloadError(f"{path} is {_shown(value)}, which no Java integer of {bits} bits holds")
     return value
 
@@ -732,12 +753,12 @@ def _topic_stats(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
 def _consumer_status(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """Yield the rows of `GetConsumerStatusBody.consumerTable`: client id -> queue -> offset in memory."""
     for key, queues in payload.entries("consumerTable"):
-        client_id = _Node(key, f"a key of {payload.path}.consumerTable").own_text()
+        client_id = _Node(key, "a key of {}.consumerTable", payload).own_text()
         if envelope.client_id not in {None, client_id}:
             raise PayloadError(
                 f"{payload.path} is of client {client_id!r}, and {envelope.client_id!r} was requested"
             )
-        for queue, offset in _Node({"queues": queues.value}, queues.path).queue_entries("queues"):
+        for queue, offset in _Node({"queues": queues.value}, "{}", queues).queue_entries("queues"):
             yield Fact(
                 "memory_offset",
                 {"consumer_group": envelope.group, "client_id": client_id}
@@ -805,7 +826,7 @@ def _broker_settings(envelope: Envelope) -> Iterator[Fact]:
 def _message_request_mode(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
     """Yield the rows of `MessageRequestModeSerializeWrapper.messageRequestModeMap`: topic -> group -> mode."""
     for topic, groups in payload.entries("messageRequestModeMap", required=False):
-        for group, mode in _Node({"groups": groups.value}, groups.path).entries("groups"):
+        for group, mode in _Node({"groups": groups.value}, "{}", groups).entries("groups"):
             yield Fact(
                 "message_request_mode",
                 {
@@ -824,7 +845,7 @@ def _consumer_order_info(envelope: Envelope, payload: _Node) -> Iterator[Fact]:
         topic, _, group = str(key).partition("@")
         if not topic or not group or "@" in group:
             continue  # The broker ignores such a key too (`decodeKey`).
-        by_queue = _Node({"queues": queues.value}, queues.path)
+        by_queue = _Node({"queues": queues.value}, "{}", queues)
         for queue_id, info in by_queue.integer_entries("queues"):
             yield Fact(
                 "queue_order_lock",

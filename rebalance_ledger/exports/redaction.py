@@ -18,7 +18,8 @@ from rebalance_ledger.exports.contract import KIND_BY_NAME, Content, SourceError
 from rebalance_ledger.rocketmq.json import RocketMQJsonError, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from collections.abc import Set as AbstractSet
 
     from rebalance_ledger.exports.contract import Envelope
 
@@ -139,7 +140,6 @@ _SUSPICIOUS: Final = (
         "signature",
         "authorization",
         "bearer",
-        "://",
     ),
     *("akia", "ltai", "eyj", "authentication", "socks"),
     *(
@@ -175,8 +175,9 @@ _TOKEN: Final = re.compile(
 
 
 def _is_suspicious(text: str) -> bool:
-    lower = text.lower()
-    return any(part in lower for part in _SUSPICIOUS)
+    folded = text.casefold()
+    # Every error of RocketMQ's clients names a page that explains it: a URL alone has no user.
+    return any(map(folded.__contains__, _SUSPICIOUS)) or ("://" in folded and "@" in folded)
 
 
 def redact_text(text: str) -> str:
@@ -256,27 +257,47 @@ def redact_json(text: str) -> str:
     """
     if not _is_suspicious(text):
         return text
+    # A text has the same few strings thousands of times, so each is looked at once.
+    strings = set(_STRING.findall(text))
+    names = {string for string in strings if _SENSITIVE_NAME.fullmatch(string[1:-1]) is not None}
+    secrets = {string for string in strings if _is_secret_text(string[1:-1])}
+    # Every running info of a Java client has an empty `socksProxyConfig`.
+    if not secrets and all(text.count(name) == text.count(f'{name}:"{{}}"') for name in names):
+        return text
     pieces: list[str] = []
-    end = position = 0
-    while (match := _STRING.search(text, position)) is not None:
-        position = match.end()
-        content = match[0][1:-1]
-        colon = _AFTER_KEY.match(text, position)
-        if colon is None:
-            if content not in _EMPTY and _is_secret_text(content):
-                pieces += [text[end : match.start()], f'"{REDACTED}"']
-                end = position
-            continue
-        position = colon.end()
-        if _SENSITIVE_NAME.fullmatch(content) is None:
-            continue
-        value = _STRING.match(text, position) or _SCALAR.match(text, position)
-        if value is not None:
-            position = value.end()
-            if value[0].strip("\"'") not in _EMPTY:
-                pieces += [text[end : value.start()], f'"{REDACTED}"']
-                end = position
+    end = 0
+    for start, stop in _redacted_spans(text, names, secrets):
+        pieces += [text[end:start], f'"{REDACTED}"']
+        end = stop
     return "".join([*pieces, text[end:]]) if pieces else text
+
+
+def _redacted_spans(
+    text: str, names: AbstractSet[str], secrets: AbstractSet[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each value to redact, in order.
+
+    Args:
+        text: RocketMQ's JSON.
+        names: Strings, with their quotes, whose values are secrets where they are keys.
+        secrets: Strings that are secrets where they are values.
+    """
+    found = names | secrets
+    end = 0
+    for match in _STRING.finditer(text):
+        # The value of a sensitive name is a string too.
+        if match[0] not in found or match.start() < end:
+            continue
+        colon = _AFTER_KEY.match(text, match.end())
+        if colon is None:
+            if match[0] in secrets and match[0][1:-1] not in _EMPTY:
+                yield match.span()
+        elif match[0] in names:
+            value = _STRING.match(text, colon.end()) or _SCALAR.match(text, colon.end())
+            if value is not None:
+                end = value.end()
+                if value[0].strip("\"'") not in _EMPTY:
+                    yield value.span()
 
 
 def _is_secret_text(content: str) -> bool:

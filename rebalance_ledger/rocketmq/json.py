@@ -279,6 +279,8 @@ _WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": N
 _FLAT_OBJECT: Final = re.compile(r'\{[ \t\n\r]*+(?=["}])[^{}\[\]]*+\}')
 # The same for numbers by queue id, once the ids are quoted; without a string inside nothing else looks like a key.
 _FLAT_NUMBERS: Final = re.compile(r'\{[ \t\n\r]*+(?=[-0-9])[^{}\[\]"]*+\}')
+# A map of objects without inner containers, as `mqTable` is written: its entries are read in one call too.
+_FLAT_ENTRY: Final = re.compile(r'(\{"[^{}\[\]]*+\}):(\{"[^{}\[\]]*+\}|-?+[0-9]++)(?:,(?=\{)|(?P<end>\}))')
 _INTEGER_KEY: Final = re.compile(r"(?<=[{,\s])(-?(?:0|[1-9][0-9]*+))(?=[ \t\n\r]*+:)")
 
 _ESCAPE: Final = re.compile(
@@ -431,12 +433,36 @@ class _Parser:
         if len(self._frames) >= MAX_DEPTH:
             raise self._error(f"objects and arrays nest deeper than {MAX_DEPTH} levels", start)
         if bracket == "{" and self._may_use_library:
-            flat = self._flat_object(start)
+            flat: RocketMQValue = self._flat_object(start)
+            if flat is None and len(self._frames) + 1 < MAX_DEPTH:
+                flat = self._flat_object_map(start)
             if flat is not None:
                 return flat
         self._position = match.end()
         self._frames.append(_Frame(is_object=bracket == "{", is_key=is_key, start=start))
         return _Opened.CONTAINER
+
+    def _flat_object_map(self, start: int) -> ObjectMap | None:
+        """Read a map of objects without inner containers in one call, or return None where that does not work."""
+        parts: list[str] = []
+        position = start + 1
+        while (entry := _FLAT_ENTRY.match(self._text, position)) is not None:
+            parts += entry[1], entry[2]
+            position = entry.end()
+            if entry["end"] is not None:
+                break
+        else:
+            return None
+        try:
+            values = _PLAIN_JSON.decode(f"[{','.join(parts)}]")
+        except ValueError:
+            return None
+        # A bracket inside a string can make two parts one value; each part has one, so all are objects if none is inside a string.
+        object_count = sum(part[0] == "{" for part in parts)
+        if len(values) != len(parts) or sum(type(value) is dict for value in values) != object_count:
+            return None
+        self._position = position
+        return ObjectMap(list(zip(values[::2], values[1::2], strict=True)))
 
     def _flat_object(self, start: int) -> RocketMQObject | None:
         """Read an object without inner containers in one call, or return None where that does not work."""

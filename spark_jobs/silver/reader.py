@@ -63,6 +63,7 @@ _OF_LINES = (EXPORT_RECORD, REJECTED_RECORD)
 """Tables that have every line of the export, also those whose answers do not count."""
 
 
+_ROW_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _MOST_NAMED_LINES = 5
 _HASH_BYTES = 8
 
@@ -327,8 +328,7 @@ def _parse_batches(
                 kind = kinds[cluster, ds, file]
                 for name, row in _rows_of_line(file, kind, line_number, text, contradiction):
                     hashes = row.pop("question", None), row.pop("answer", None)
-                    fact = json.dumps(row, ensure_ascii=False)
-                    found.append((cluster, ds, name, file, line_number, fact, *hashes))
+                    found.append((cluster, ds, name, file, line_number, _ROW_JSON.encode(row), *hashes))
             columns_of_facts = zip(*found, strict=True) if found else [[]] * len(_ARROW_FACT_SCHEMA)
             yield pa.RecordBatch.from_arrays(
                 [

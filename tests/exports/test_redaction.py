@@ -127,6 +127,7 @@ def test_a_kept_name_does_not_carry_a_secret(text: str) -> None:
         ("mqadmin --secret-key hunter2", "mqadmin"),
         ("accounts:\n- accessKey: RocketMQ\n  secretKey: hunter2\n", "accounts:"),
         ("password:\n  hunter2\n", "password:"),
+        ("pa\u017f\u017fword=hunter2", "word="),
         ("password: |\n  hunter2\n", "password:"),
         ("<password>hunter2</password>", "</password>"),
         ("password=<redacted>hunter2", "password="),

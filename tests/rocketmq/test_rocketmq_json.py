@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -113,6 +113,19 @@ def test_says_what_is_wrong_and_where(text: str, where: tuple[int, int], reason:
 @given(values, st.sampled_from(LAYOUTS), st.booleans())
 def test_reads_back_what_fastjson_writes(value: RocketMQValue, layout: str, escape_all: bool) -> None:  # noqa: FBT001
     assert loads(written(value, layout, escape_all=escape_all)) == value
+
+
+_texts_with_brackets = st.text(alphabet='{}[]",:a\\', max_size=4)
+_objects = st.dictionaries(_texts_with_brackets, st.integers() | _texts_with_brackets, min_size=1, max_size=3)
+
+
+@given(st.lists(st.tuples(_objects, _objects | st.integers(0, 99)), min_size=1, max_size=4))
+def test_a_map_of_objects_is_the_same_with_white_space_and_without(pairs: list[tuple[Any, Any]]) -> None:
+    parts = [(json.dumps(key, separators=(",", ":")), json.dumps(value)) for key, value in pairs]
+    compact = "{" + ",".join(f"{key}:{value}" for key, value in parts) + "}"
+    spaced = "{ " + " , ".join(f"{key} : {value}" for key, value in parts) + " }"
+    assert loads(compact) == ObjectMap(pairs)
+    assert loads(spaced) == ObjectMap(pairs)
 
 
 @given(values)
