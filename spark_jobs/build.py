@@ -126,7 +126,7 @@ def build_days(
             )
         largest_bytes = max(day.export.size_bytes for day in staged.values())
         with suited_to(spark, largest_bytes), without_temp_views(spark):
-            _stage_days(spark, staged, settings)
+            _stage_days(spark, warehouse, staged, settings)
         yield staged
 
 
@@ -142,7 +142,10 @@ def _baseline(
 
 
 def _stage_days(
-    spark: SparkSession, days: Mapping[tuple[str, date], StagedDay], settings: Mapping[str, ClusterSettings]
+    spark: SparkSession,
+    warehouse: Warehouse,
+    days: Mapping[tuple[str, date], StagedDay],
+    settings: Mapping[str, ClusterSettings],
 ) -> None:
     """Compute and write every table of the days' stages.
 
@@ -159,6 +162,7 @@ def _stage_days(
 
     before = BaselineRows(
         spark,
+        warehouse,
         {key: day.baseline for key, day in days.items() if isinstance(day.baseline, EarlierDay)},
         {
             key: day.baseline.export.manifest.ds

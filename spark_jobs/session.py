@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from rebalance_ledger.driver_options import LARGE_EXPORT_BYTES, driver_options
@@ -158,6 +159,15 @@ def _name_call_site(spark: SparkSession) -> None:
 def read_parquet(spark: SparkSession, schema: StructType, *places: str) -> DataFrame:
     """Read rows that were written as Parquet."""
     return in_one_part_if_small(spark, spark.read.schema(schema).parquet(*map(literal_path, places)))
+
+
+def read_delta(spark: SparkSession, schema: StructType, place: str, version: int) -> DataFrame:
+    """Read a version of a Delta table; a column of the schema that it does not have yet is null."""
+    rows = spark.read.format("delta").option("versionAsOf", version).load(place)
+    missing = {
+        field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in rows.columns
+    }
+    return rows.withColumns(missing).select(*schema.fieldNames())
 
 
 def in_one_part_if_small(spark: SparkSession, rows: DataFrame) -> DataFrame:

@@ -139,7 +139,7 @@ def show_tables(database: GateDatabase, stage: StagingArea, excluded_groups: Col
 def _show_sources(database: GateDatabase, stage: StagingArea, sources: Sources) -> None:
     manifest, before = sources.export.manifest, sources.before
     for table in COMPARED_TABLES:
-        rows = rows_of_files(before.files[table] if before else (), table)
+        rows = rows_of_files(before.files(table) if before else (), table)
         database.show(f"baseline_{table.name}", rows)
     run = {
         "cluster": manifest.cluster,

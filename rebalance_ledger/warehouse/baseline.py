@@ -33,18 +33,34 @@ COMPARED_TABLES: Final[tuple[Table, ...]] = (
 """What a build reads of the earlier day; their hashes are in `publication.compared_content`."""
 
 
+class EarlierRows(NamedTuple):
+    """The rows of one table of a published day.
+
+    Attributes:
+        delta_version: the version of the published table that a publication names.
+        files: the Parquet files of that version with the day's rows.
+    """
+
+    delta_version: int
+    files: tuple[str, ...]
+
+
 class EarlierDay(NamedTuple):
     """A published day, as one snapshot shows it.
 
     Attributes:
         ds: the day.
         content: for each table that was asked for, its qualified name, `=`, and the hash of the day's rows.
-        files: the Parquet files with the day's rows of each table.
+        tables: where the day's rows are of each table that a publication names.
     """
 
     ds: date
     content: tuple[str, ...]
-    files: Mapping[Table, tuple[str, ...]]
+    tables: Mapping[Table, EarlierRows]
+
+    def files(self, table: Table) -> tuple[str, ...]:
+        """Return the Parquet files with the day's rows of a table; none for a table that no publication names."""
+        return self.tables[table].files if table in self.tables else ()
 
 
 def newest_earlier_day(
@@ -75,23 +91,30 @@ def newest_earlier_day(
         for table in read
         if table.qualified_name in contents
     )
+    published = {table: snapshot.published(table) for table in read}
     return EarlierDay(
         newest.ds,
         tuple(f"{name}={content_hash}" for name, content_hash in hashes),
-        {table: snapshot.published(table).file_uris([newest]) for table in read},
+        {
+            table: EarlierRows(rows.version, rows.file_uris([newest]))
+            for table, rows in published.items()
+            if rows.version is not None
+        },
     )
 
 
 def write_baseline(warehouse: Warehouse, stage: StagingArea, earlier: EarlierDay) -> None:
-    """Record in a stage which files of the earlier day it was computed from, by their paths in the warehouse."""
+    """Record in a stage which versions and files of the earlier day it was computed from, by their paths in the warehouse."""
     root = f"{warehouse.root}/"
-    write_record(
-        stage.baseline,
+    tables = [
         {
-            table.qualified_name: [uri.removeprefix(root) for uri in uris]
-            for table, uris in earlier.files.items()
-        },
-    )
+            "table_name": table.qualified_name,
+            "delta_version": rows.delta_version,
+            "files": [uri.removeprefix(root) for uri in rows.files],
+        }
+        for table, rows in earlier.tables.items()
+    ]
+    write_record(stage.baseline, {"tables": tables})
 
 
 def read_baseline(warehouse: Warehouse, stage: StagingArea, build: Build) -> EarlierDay | None:
@@ -109,13 +132,21 @@ def read_baseline(warehouse: Warehouse, stage: StagingArea, build: Build) -> Ear
             f"{BUILD_AGAIN}."
         )
     with decoding(stage.baseline, BUILD_AGAIN):
-        files = {
-            table: tuple(f"{warehouse.root}/{path}" for path in record.texts(table.qualified_name))
-            for table in COMPARED_TABLES
+        rows_by_name = {
+            table.text("table_name"): EarlierRows(
+                table.count("delta_version"),
+                tuple(f"{warehouse.root}/{path}" for path in table.texts("files")),
+            )
+            for table in record.records("tables")
         }
-    for uri in (uri for uris in files.values() for uri in uris):
+    tables = {
+        table: rows_by_name[table.qualified_name]
+        for table in COMPARED_TABLES
+        if table.qualified_name in rows_by_name
+    }
+    for uri in (uri for rows in tables.values() for uri in rows.files):
         if not exists(uri):
             raise StagingError(
                 f"{uri} is gone, with rows of {build.baseline_ds} that the stage at {stage.root} was compared with: {BUILD_AGAIN}."
             )
-    return EarlierDay(build.baseline_ds, tuple(build.compared_content or ()), files)
+    return EarlierDay(build.baseline_ds, tuple(build.compared_content or ()), tables)

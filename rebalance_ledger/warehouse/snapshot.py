@@ -325,6 +325,11 @@ class PublishedTable:
             rows: list[dict[str, Any]] = dataset.to_table(columns=columns).to_pylist()
         return rows
 
+    @property
+    def version(self) -> int | None:
+        """The Delta version that the publications name; None if none names it."""
+        return None if self._opened is None else self._opened.version
+
     def file_uris(self, days: Collection[PublishedDay]) -> tuple[str, ...]:
         """Return the URIs of the Parquet files with the rows of some published days."""
         if self._opened is None:

@@ -57,7 +57,7 @@ def test_a_later_publication_of_the_earlier_day_changes_nothing(warehouse: Wareh
 
     earlier = baseline(warehouse)
 
-    [file] = earlier.files[QUEUE_ASSIGNMENT]
+    [file] = earlier.files(QUEUE_ASSIGNMENT)
     assert pq.read_table(file)["client_id"].to_pylist() == ["c1"]
     assert earlier.ds == MONDAY
 
@@ -65,7 +65,7 @@ def test_a_later_publication_of_the_earlier_day_changes_nothing(warehouse: Wareh
 def test_a_copy_of_the_warehouse_is_read_in_its_own_place(warehouse: Warehouse, tmp_path: Path) -> None:
     moved = Path(warehouse.root).rename(tmp_path / "moved")
 
-    [file] = baseline(Warehouse.at(str(moved))).files[QUEUE_ASSIGNMENT]
+    [file] = baseline(Warehouse.at(str(moved))).files(QUEUE_ASSIGNMENT)
 
     assert file.startswith(f"{moved}/")
     assert pq.read_table(file)["client_id"].to_pylist() == ["c1"]
@@ -73,7 +73,7 @@ def test_a_copy_of_the_warehouse_is_read_in_its_own_place(warehouse: Warehouse, 
 
 def test_a_removed_file_and_a_missing_or_damaged_record_are_sentences(warehouse: Warehouse) -> None:
     record = Path(staged(warehouse).baseline)
-    [file] = baseline(warehouse).files[QUEUE_ASSIGNMENT]
+    [file] = baseline(warehouse).files(QUEUE_ASSIGNMENT)
     Path(file).unlink()
     with pytest.raises(
         StagingError, match=rf"{file} is gone, with rows of {MONDAY} .*: run the build of this day again"
@@ -81,7 +81,7 @@ def test_a_removed_file_and_a_missing_or_damaged_record_are_sentences(warehouse:
         baseline(warehouse)
 
     record.write_text("{}", encoding="utf-8")
-    with pytest.raises(StagingError, match=rf"{record} is damaged \('gold.queue_assignment' is not a list\)"):
+    with pytest.raises(StagingError, match=rf"{record} is damaged \('tables' is not a list\)"):
         baseline(warehouse)
 
     record.unlink()
