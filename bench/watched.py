@@ -1,7 +1,8 @@
 """Run a program of the project, and say what it and all processes below it took.
 
 A JVM that PySpark starts outlives the Python that started it, so no process is given its CPU time. Therefore a program runs below a
-watcher (`python -m bench.watched PROGRAM …`), which adopts such processes and waits for them too.
+watcher (`python -m bench.watched PROGRAM …`), which adopts such processes and waits for them too. Nobody waits for the workers that
+PySpark's daemon starts (it ignores SIGCHLD), so the kernel gives their CPU time to no process: the watcher looks at it once a second.
 
 Belongs here: clock, CPU time and memory of processes. Does not belong here: which programs (`stages`).
 """
@@ -39,7 +40,7 @@ class Usage:
 
     Attributes:
         seconds: From its start to its end.
-        cpu_seconds: Of it and of all processes below it.
+        cpu_seconds: Of it and of all processes below it; of a Python worker of Spark that ends before the program, without its last second.
         peak_bytes: By role (`python`, `jvm`, `python_worker`), the most resident memory that any one process had, looked at once a second.
     """
 
@@ -67,28 +68,36 @@ def _watch(command: Sequence[str]) -> tuple[int, Usage]:
         raise RuntimeError("The kernel does not let this process adopt the children of its children.")
     begin = time.monotonic()
     peaks: dict[str, int] = defaultdict(int)
+    worker_seconds: dict[int, float] = {}
     with subprocess.Popen(command, stdout=sys.stderr) as started:  # noqa: S603  # our own programs
         while True:
             for process in psutil.Process().children(recursive=True):
-                _look(process, peaks)
+                _look(process, peaks, worker_seconds)
             with suppress(subprocess.TimeoutExpired):
                 started.wait(_LOOK_EVERY_S)
                 break
     seconds = time.monotonic() - begin
     with suppress(ChildProcessError):
         while True:
-            os.wait()
+            waited_for, _ = os.wait()
+            worker_seconds.pop(waited_for, None)
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return started.returncode, Usage(seconds, usage.ru_utime + usage.ru_stime, dict(peaks))
+    cpu_seconds = usage.ru_utime + usage.ru_stime + sum(worker_seconds.values())
+    return started.returncode, Usage(seconds, cpu_seconds, dict(peaks))
 
 
-def _look(process: psutil.Process, peaks: dict[str, int]) -> None:
-    """Keep the highest resident memory that the process has had by now, as the kernel knows it."""
+def _look(process: psutil.Process, peaks: dict[str, int], worker_seconds: dict[int, float]) -> None:
+    """Keep the highest resident memory that the process has had by now, and the CPU time of a Python worker by its process id."""
     with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
         if process.name() == "java":
             role = "jvm"
         elif "pyspark.daemon" in process.cmdline():
             role = "python_worker"
+            # The daemon itself is a child of the JVM, which waits for it.
+            parent = process.parent()
+            if parent is not None and "pyspark.daemon" in parent.cmdline():
+                times = process.cpu_times()
+                worker_seconds[process.pid] = times.user + times.system
         elif process.name().startswith("python") or process.name() == "ledger":
             role = "python"
         else:
