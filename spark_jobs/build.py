@@ -7,6 +7,7 @@ that Airflow submits (`day_job`).
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.exports.catalog import compared_exports
@@ -34,7 +35,7 @@ from spark_jobs.gold.assignment_churn import assignment_churn
 from spark_jobs.gold.assignment_fairness import assignment_fairness
 from spark_jobs.gold.broadcast_offset import broadcast_offset
 from spark_jobs.gold.broadcast_offset_file import broadcast_offset_file
-from spark_jobs.gold.finding import finding
+from spark_jobs.gold.finding import findings_of_inputs, findings_of_results
 from spark_jobs.gold.ownership_drift import ownership_drift
 from spark_jobs.gold.producer_spread import producer_spread
 from spark_jobs.gold.queue_assignment import allocated, queue_assignment, route_missing
@@ -154,6 +155,7 @@ def _stage_days(
     """
     exports = [day.export for day in days.values()]
     stages = {key: day.stage for key, day in days.items()}
+    keep = partial(write_work, spark, stages)
     silver = write_tables(spark, stages, SILVER_TABLES, read_silver(spark, exports, stages))
     begun: dict[Table, Future[DataFrame]] = {}
 
@@ -177,9 +179,7 @@ def _stage_days(
         def begin(table: Table, rows: Callable[[], DataFrame]) -> None:
             begun[table] = pool.submit(lambda: write_table(spark, stages, table, rows()))
 
-        shared = pool.submit(
-            lambda: write_work(spark, stages, "subscription", subscriptions(silver, before))
-        ).result
+        shared = pool.submit(lambda: keep("subscription", subscriptions(silver, before, keep))).result
         files_read = pool.submit(
             lambda: write_readings(spark, stages, readings(spark, silver, exports))
         ).result
@@ -215,10 +215,13 @@ def _stage_days(
                 before,
             ),
         )
-        findings = pool_of_findings.submit(
-            lambda: write_work(spark, stages, "finding", finding(silver, shared(), gold, before))
+        of_inputs = pool_of_findings.submit(
+            lambda: keep("finding_of_inputs", findings_of_inputs(silver, shared(), gold, before))
         ).result
-        begin(FINDING, lambda: with_roots(findings()))
+        of_results = pool_of_findings.submit(
+            lambda: keep("finding_of_results", findings_of_results(silver, shared(), gold))
+        ).result
+        begin(FINDING, lambda: with_roots(of_inputs().unionByName(of_results())))
     for written in begun.values():
         written.result()
 

@@ -28,6 +28,7 @@ from spark_jobs.assignment.presence import absence, is_users_group
 from spark_jobs.assignment.request_modes import BROKER_STRATEGIES, CLIENT_MODE, POP_MODE, request_modes
 from spark_jobs.assignment.routes import elected_routes, java_order
 from spark_jobs.day_key import DAY
+from spark_jobs.session import thread_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -178,7 +179,7 @@ def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
     return by_broker.where("may_be_online").select(*_OF_GROUP).union(groups)
 
 
-def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
+def group_views(silver: Mapping[str, DataFrame], member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
     """Return how each broker sees each group, one row per group.
 
     Columns: `DAY`; consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count, fault_count>>. A
@@ -186,15 +187,11 @@ def group_views(silver: Mapping[str, DataFrame]) -> DataFrame:
     fault_count: what is known of the members and contradicts the list, see `_fault_counts`.
     One more view is that of all proxies, if one has the group online.
     """
-    views = (
-        _member_ids_by_broker(silver)
-        .join(_fault_counts(silver), list(_OF_LIST), "left")
-        .select(
-            *_AT_BROKER,
-            "list_id",
-            F.size("member_ids").alias("member_count"),
-            "fault_count",
-        )
+    views = member_ids.join(_fault_counts(member_ids, descriptions), list(_OF_LIST), "left").select(
+        *_AT_BROKER,
+        "list_id",
+        F.size("member_ids").alias("member_count"),
+        "fault_count",
     )
     at_proxies = (
         silver["proxy_presence"]
@@ -237,7 +234,7 @@ def _member_ids_by_broker(silver: Mapping[str, DataFrame]) -> DataFrame:
     return ids.withColumn("list_id", F.xxhash64("member_ids"))
 
 
-def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
+def member_lists(member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
     """Return the different member lists of each group, with what each member says of itself.
 
     Columns: `DAY`; consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
@@ -267,18 +264,17 @@ def member_lists(silver: Mapping[str, DataFrame]) -> DataFrame:
         F.coalesce("is_assigned_by_hand", F.lit(col=False)).alias("is_assigned_by_hand"),
     )
     return (
-        _slots(silver)
-        .join(_self_descriptions(silver), list(_OF_CLIENT), "left")
+        _slots(member_ids)
+        .join(descriptions, list(_OF_CLIENT), "left")
         .groupBy(*_OF_LIST)
         .agg(F.array_sort(F.collect_list(member)).alias("members"))
     )
 
 
-def _slots(silver: Mapping[str, DataFrame]) -> DataFrame:
+def _slots(member_ids: DataFrame) -> DataFrame:
     """Return the slots of each list of members: one row for each connection, with how often the lists have its id."""
     return (
-        _member_ids_by_broker(silver)
-        .groupBy(*_OF_LIST)
+        member_ids.groupBy(*_OF_LIST)
         .agg(F.first("member_ids").alias("member_ids"))
         .select(*_OF_LIST, F.posexplode("member_ids").alias("slot", "client_id"))
         .withColumn(
@@ -291,15 +287,15 @@ def _slots(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def _fault_counts(silver: Mapping[str, DataFrame]) -> DataFrame:
+def _fault_counts(member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
     """Return what contradicts each list of members: `DAY`; consumer_group, list_id, fault_count.
 
     A slot is a fault whose id a broker says is not connected, or that is one more connection of an id than it has processes: as
     many as answered when they were asked themselves, else as another list has. So is a member that answered and is not listed.
     """
-    clients = _self_descriptions(silver).select(*_OF_CLIENT, "client_state", "process_count")
+    clients = descriptions.select(*_OF_CLIENT, "client_state", "process_count")
     lists = (
-        _slots(silver)
+        _slots(member_ids)
         .select(*_OF_CLIENT, "list_id", "connection_count", "least_connection_count")
         .distinct()
         .join(clients, list(_OF_CLIENT), "left")
@@ -376,25 +372,50 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows) -> DataFrame:
-    """Return the input of every allocation, one row per (group, topic) of a day; `before` has the days' baselines.
+def subscriptions(
+    silver: Mapping[str, DataFrame],
+    before: BaselineRows,
+    keep: Callable[[str, DataFrame], DataFrame],
+) -> DataFrame:
+    """Return the input of every allocation, one row per (group, topic) of a day.
 
-    Columns: `DAY`; consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`,
-    `broadcasting`, `offline`, `unknown`); group_state_reason (why it is unknown); is_unmoved_since_baseline (see
-    `presence.absence`), baseline_ds, null without a baseline; member_list_count (different lists among the brokers that were asked);
-    request_state, request_mode, request_mode_source, pop_share_count, is_server_off (see `request_modes`); may_have_hidden_members (see
-    `presence.absence`); division_reason (why no
-    owner can be named whatever the strategies are, or null); proxied_ids: members that proxies alone list and that read the topic;
-    member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array beside
-    member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, is_broker_assigned, is_grpc, is_askable,
-    fetches_by (`pop`, `pull` or null), and the last seven of `member_lists`>.
+    Its parts are written as intermediate results, side by side. In one statement, Spark would compute a part once for each of its uses, and would
+    take longer to plan it than to plan and compute the parts.
+
+    Args:
+        silver: the silver tables by name.
+        before: the days' baselines.
+        keep: writes an intermediate result under a name, and returns it as it was written.
+
+    Returns:
+        `DAY`; consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`, `broadcasting`,
+        `offline`, `unknown`); group_state_reason (why it is unknown); is_unmoved_since_baseline (see `presence.absence`), baseline_ds, null
+        without a baseline; member_list_count (different lists among the brokers that were asked); request_state, request_mode,
+        request_mode_source, pop_share_count, is_server_off (see `request_modes`); may_have_hidden_members (see `presence.absence`);
+        division_reason (why no owner can be named whatever the strategies are, or null); proxied_ids: members that proxies alone list and
+        that read the topic; member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array
+        beside member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, is_broker_assigned, is_grpc, is_askable,
+        fetches_by (`pop`, `pull` or null), and the last seven of `member_lists`>.
     """
+    with thread_pool(silver["topic_route"].sparkSession) as pool:
+
+        def kept(name: str, rows: Callable[[], DataFrame]) -> Callable[[], DataFrame]:
+            return pool.submit(lambda: keep(name, rows())).result
+
+        descriptions = kept("self_description", lambda: _self_descriptions(silver))
+        ids = kept("member_ids", lambda: _member_ids_by_broker(silver))
+        topics = kept("group_topic", lambda: group_topics(silver))
+        of_topics = kept("route", lambda: routes(silver))
+        absent = kept("absence", lambda: absence(silver, before))
+        views = kept("group_view", lambda: group_views(silver, ids(), descriptions()))
+        lists = kept("member_list", lambda: member_lists(ids(), descriptions()))
+        modes = kept("request_mode", lambda: request_modes(silver, topics(), of_topics()))
     shared = (
-        group_topics(silver)
-        .join(group_views(silver), list(_OF_GROUP), "left")
-        .join(routes(silver), [*DAY, "topic"], "left")
-        .join(request_modes(silver, group_topics(silver), routes(silver)), list(_SUBSCRIPTION), "left")
-        .join(absence(silver, before), list(_OF_GROUP), "left")
+        topics()
+        .join(views(), list(_OF_GROUP), "left")
+        .join(of_topics(), [*DAY, "topic"], "left")
+        .join(modes(), list(_SUBSCRIPTION), "left")
+        .join(absent(), list(_OF_GROUP), "left")
         .join(F.broadcast(before.days), list(DAY), "left")
         .withColumn("views", _views_of_route())
         .withColumn("group_state_reason", _unknown_reason())
@@ -432,7 +453,7 @@ def subscriptions(silver: Mapping[str, DataFrame], before: BaselineRows) -> Data
         F.array_min(F.transform(list_ids, ballot))["list_id"].alias("list_id"),
         (F.array_min(F.transform(list_ids, ballot))["broker_name"] == _PROXIES).alias("is_list_of_proxies"),
     )
-    members = chosen.join(member_lists(silver), list(_OF_LIST), "left").withColumn(
+    members = chosen.join(lists(), list(_OF_LIST), "left").withColumn(
         "member_ids", F.transform("members", lambda member: member["client_id"])
     )
     proxied = F.filter(

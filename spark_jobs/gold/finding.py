@@ -37,21 +37,19 @@ from spark_jobs.session import thread_pool
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_ledger.tables import Table
     from spark_jobs.baseline import BaselineRows
 
 
-def finding(
+def findings_of_inputs(
     silver: Mapping[str, DataFrame],
     subscriptions: DataFrame,
     gold: Callable[[Table], DataFrame],
     before: BaselineRows,
 ) -> DataFrame:
-    """Return every finding by itself, as `findings.finding_builder.collect_findings` does; `findings.explanations.with_roots` completes the table.
-
-    The kinds are planned side by side, because planning takes longer than computing them; each as soon as the tables that it reads are there.
+    """Return the findings for which no owners need to be known, each by itself, as `findings.finding_builder.collect_findings` does.
 
     Args:
         silver: the silver tables by name.
@@ -59,7 +57,8 @@ def finding(
         gold: returns a gold table but this one, and waits until it is computed.
         before: the rows of the days that the days are compared with.
     """
-    kinds: tuple[Callable[[], DataFrame], ...] = (
+    return _side_by_side(
+        subscriptions.sparkSession,
         lambda: of_members(subscriptions),
         lambda: of_request_modes(subscriptions),
         lambda: of_subscriptions(subscriptions, silver["client_subscription"]),
@@ -72,8 +71,17 @@ def finding(
         lambda: of_divergent_topics(gold(ROUTE_DIVERGENCE)),
         lambda: of_divergent_brokers(gold(ROUTE_DIVERGENCE), silver["broker"], silver["export_record"]),
         lambda: of_masters(silver["broker"], gold(ROUTE_DIVERGENCE)),
-        lambda: of_offset_files(gold(BROADCAST_OFFSET_FILE)),
         lambda: of_groups(subscriptions, silver["export_record"], before),
+    )
+
+
+def findings_of_results(
+    silver: Mapping[str, DataFrame], subscriptions: DataFrame, gold: Callable[[Table], DataFrame]
+) -> DataFrame:
+    """Return the findings of computed owners and of offset files; arguments and rows are those of `findings_of_inputs`."""
+    return _side_by_side(
+        subscriptions.sparkSession,
+        lambda: of_offset_files(gold(BROADCAST_OFFSET_FILE)),
         lambda: of_shares(gold(ASSIGNMENT_FAIRNESS)),
         lambda: of_broadcast_offsets(gold(BROADCAST_OFFSET)),
         lambda: of_queues(gold(OWNERSHIP_DRIFT), silver["consume_progress"], silver["queue_offset"]),
@@ -81,7 +89,11 @@ def finding(
         lambda: of_routes(subscriptions, gold(OWNERSHIP_DRIFT), silver["export_record"]),
         lambda: of_changes(gold(ASSIGNMENT_CHURN)),
     )
-    with thread_pool(subscriptions.sparkSession) as pool:
+
+
+def _side_by_side(spark: SparkSession, *kinds: Callable[[], DataFrame]) -> DataFrame:
+    """Return the rows of all kinds. They are planned side by side, because planning takes longer than computing them."""
+    with thread_pool(spark) as pool:
         return _union(list(pool.map(lambda kind: kind(), kinds)))
 
 
