@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
@@ -203,9 +204,13 @@ def spark_schema(table: Table) -> StructType:
     """Return a table's definition as a Spark schema: `cluster` and `ds` first, comments included."""
     return StructType(
         [
-            StructField(
-                column.name, DataType.fromDDL(column.type), column.nullable, {"comment": column.comment}
-            )
+            StructField(column.name, _data_type(column.type), column.nullable, {"comment": column.comment})
             for column in table.all_columns
         ]
     )
+
+
+@cache
+def _data_type(ddl: str) -> DataType:
+    """Return the type of a column. The JVM parses its name, so each is asked for once."""
+    return DataType.fromDDL(ddl)

@@ -53,7 +53,8 @@ def write_table(spark: SparkSession, stages: DayStages, table: Table, rows: Data
     """Write one staged table and return it as it was written."""
     columns = [column.name for column in table.all_columns]
     with logged(table.qualified_name) as work:
-        folder = _write_by_day(stages, rows.select(*columns), lambda stage: stage.table(table))
+        ordered = rows if rows.schema.names == columns else rows.select(*columns)
+        folder = _write_by_day(stages, ordered, lambda stage: stage.table(table))
         # From the footers of the files: no row is read.
         work.row_count = sum(_row_count(stage.table(table)) for stage in stages.values())
     return read_parquet(spark, spark_schema(table), folder)

@@ -9,6 +9,7 @@ What does not belong here: any single kind.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column
@@ -20,6 +21,8 @@ from spark_jobs.day_key import DAY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from rebalance_ledger.tables.model import Column as TableColumn
 
 SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
 """The columns that identify the subject of a finding, within a cluster's day."""
@@ -45,13 +48,7 @@ def collect_findings(rows: DataFrame, subject: tuple[str, ...], *cases: Column) 
     Columns: `DAY`; those of `finding` but the ids; cause_sources.
     """
     absent = {name: F.lit(None).cast("string") for name in SUBJECT if name not in subject}
-    return (
-        rows.select(*DAY, *subject, F.inline(F.array_compact(F.array(*cases))))
-        .withColumns(absent)
-        .select(
-            *DAY, *(column.name for column in FINDING.columns if column.name not in ID_COLUMNS), CAUSE_SOURCES
-        )
-    )
+    return rows.select(*DAY, *subject, F.inline(F.array_compact(F.array(*cases)))).withColumns(absent)
 
 
 def finding_when(
@@ -89,15 +86,22 @@ def finding_when(
     return F.when(
         when,
         F.struct(
-            *(
-                (value if isinstance(value, Column) else F.lit(value)).cast(column.type).alias(column.name)
-                for column, value in values.items()
-            ),
+            *(_null(column) if value is None else _typed(value, column) for column, value in values.items()),
             (F.lit(None) if cause_sources is None else cause_sources)
             .cast(CAUSE_SOURCES_TYPE)
             .alias(CAUSE_SOURCES),
         ),
     )
+
+
+def _typed(value: Column | str, column: TableColumn) -> Column:
+    return (value if isinstance(value, Column) else F.lit(value)).cast(column.type).alias(column.name)
+
+
+@cache
+def _null(column: TableColumn) -> Column:
+    """Return the null of a column. Most kinds leave most columns null, and each call of a function goes to the JVM."""
+    return F.expr(f"CAST(NULL AS {column.type}) AS {column.name}")
 
 
 def first_n(values: Column) -> Column:
