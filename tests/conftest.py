@@ -33,7 +33,7 @@ _LOCAL = _ROOT / ".local"
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session with Delta on two local cores: a JVM takes seconds to start, so there is one.
+    """Yield a session with Delta on two local cores: a JVM takes seconds to start, so there is one.
 
     It is set by the folder that `SPARK_CONF_DIR` names, or by the one that set-up writes.
     """
@@ -81,7 +81,7 @@ SAMPLE_DAYS = (date(2026, 11, 16), date(2026, 11, 17), date(2026, 11, 18))
 
 @pytest.fixture(scope="session")
 def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """The three days of samples/exports, computed, judged and published, and their stages; tests only read it."""
+    """Return the three days of samples/exports, computed, judged and published, and their stages; tests only read it."""
     from rebalance_ledger.warehouse.layout import Warehouse
     from tests.support.computed_days import compute_and_publish, sample_day
 
@@ -94,7 +94,7 @@ def sample_warehouse(spark: SparkSession, tmp_path_factory: pytest.TempPathFacto
 def small_days(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> SmallDays:
-    """The days that tests of this run name by the mark `small_days`, computed by one plan."""
+    """Return the days that tests of this run name by the mark `small_days`, computed by one plan."""
     from tests.support.small_days import SmallDays
 
     marks = (mark for item in request.session.items for mark in item.iter_markers("small_days"))
@@ -103,7 +103,7 @@ def small_days(
 
 @pytest.fixture(scope="session")
 def three_days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
-    """The days of `three_days`, computed and published in order; tests only read it."""
+    """Return the days of `three_days`, computed and published in order; tests only read it."""
     from tests.support.three_days import DAYS, ThreeDays
 
     computed = ThreeDays.below(tmp_path_factory.mktemp("three-days"), spark)

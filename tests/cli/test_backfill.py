@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def exports(tmp_path: Path) -> Path:
-    """The three days; the day before the last has no export."""
+    """Return the exports of three days; the day before the last has no export."""
     return sealed(tmp_path / "exports")
 
 

@@ -55,7 +55,7 @@ def _no_places_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A small directory of envelopes that nobody has sealed."""
+    """Return a small directory of envelopes that nobody has sealed."""
     export = ExportBuilder(CLUSTER, DS)
     export.route("orders", {"a": 2})
     export.group("g", ["orders"], ["c1"], "a")
@@ -77,7 +77,7 @@ def run(folder: Path, *more: str, cluster: str = CLUSTER, ds: str = str(DS)) -> 
 
 
 def words(text: str) -> str:
-    """A text as the words it is made of, wherever its lines were broken."""
+    """Return the words of a text, wherever its lines were broken."""
     return " ".join(text.replace("│", " ").split())
 
 
@@ -378,7 +378,7 @@ def test_the_place_of_the_warehouse_may_stand_in_the_environment(
 
 @pytest.fixture
 def staged(sealed: Path, tmp_path: Path) -> Day:
-    """A stage of no rows as the build leaves it, of an export that has some."""
+    """Return a stage without rows, as the build leaves it, of an export that has some."""
     day = Day(CLUSTER, DS, tmp_path / "exports", Warehouse.at(str(tmp_path / "warehouse")), None)
     stage_day_of_export(day.warehouse, sealed)
     return day

@@ -115,7 +115,7 @@ print(answers.pop(json.dumps(words)), end="")
 
 class TestTheScript:
     def recorded_answers(self, folder: Path) -> dict[str, str]:
-        """By the words of a command without the name server: what it printed."""
+        """Return what each command printed, by its words without the name server."""
         answers = {}
         for path in sorted(folder.glob("*.txt")):
             text = path.read_text()
@@ -184,7 +184,7 @@ DESCRIBED = {"user-profile", "room-report", "long-names", "config-listeners", "p
 
 
 def computed(spark: SparkSession, folder: Path) -> dict[str, list[Row]]:
-    """What the ledger says of the day below a folder, which the gate lets pass: table -> rows."""
+    """Return the rows by table that the ledger computes of the day below a folder, which the gate accepts."""
     settings = folder / "ledger.yaml"
     settings.write_text(SETTINGS)
     day = Day("shop", DS, folder, Warehouse.at(str(folder / "warehouse")), settings)
@@ -195,7 +195,7 @@ def computed(spark: SparkSession, folder: Path) -> dict[str, list[Row]]:
 
 
 def of_groups(rows: list[Row], groups: set[str]) -> set[str]:
-    """The rows of some groups, but how old their clients were: the two ways of asking took turns."""
+    """Return the rows of some groups without the ages of their clients, because the two ways of asking took turns."""
     return {
         json.dumps(
             {column: value for column, value in row.items() if column != "newest_client_age_ms"},

@@ -170,7 +170,7 @@ main()
 
 
 def _name(process: psutil.Process) -> str:
-    """The name of a process; none if it has just ended."""
+    """Return the name of a process; none if it has just ended."""
     try:
         return str(process.name())
     except psutil.NoSuchProcess:

@@ -45,7 +45,7 @@ def started(*words: str) -> subprocess.Popen[str]:
 
 
 def last_words(process: subprocess.Popen[str]) -> str:
-    """What it says on its error output until it ends; it is ended if it does not end by itself."""
+    """Return what a process writes to standard error until it ends; end it if it does not end by itself."""
     try:
         return process.communicate(timeout=TIMEOUT_S)[1]
     finally:

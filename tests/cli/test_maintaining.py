@@ -72,7 +72,7 @@ def test_the_settings_say_how_long_things_are_kept(warehouse: Warehouse, tmp_pat
 
 
 def overwrite_monday(warehouse: Warehouse) -> None:
-    """What another writer of the Delta tables can do: its commit is the version that the publication names."""
+    """Overwrite Monday's rows as another writer of the Delta tables can: its commit is the version that the publication names."""
     [data] = Path(warehouse.published(QUEUE_ASSIGNMENT)).rglob("*.parquet")
     rows = pq.read_table(data)
     clients = pa.array(["c2"] * rows.num_rows, rows.schema.field("client_id").type)

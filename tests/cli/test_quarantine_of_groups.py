@@ -108,7 +108,7 @@ def test_the_same_day_again_changes_no_row(three_days: ThreeDays, tmp_path: Path
 
 
 def refusal(day: Day, settings: str) -> str:
-    """What the gate says of a staged day that it refuses by these settings."""
+    """Return what the gate says of a staged day that it refuses with these settings."""
     assert day.settings_file is not None
     day.settings_file.write_text(settings)
     with pytest.raises(RefusedError) as refused:
@@ -118,7 +118,7 @@ def refusal(day: Day, settings: str) -> str:
 
 @pytest.fixture
 def tuesday(three_days: ThreeDays, tmp_path: Path) -> Day:
-    """Tuesday's stage alone, with settings of its own."""
+    """Return Tuesday's stage alone, with settings of its own."""
     return replace(
         copy_stage(three_days.day(TUESDAY), tmp_path / "warehouse"), settings_file=tmp_path / "own.yaml"
     )

@@ -39,7 +39,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def written(shop_warehouse: str, capsys: pytest.CaptureFixture[str]) -> Written:
-    """What a query writes to standard output, which here is no terminal."""
+    """Return what a query writes to standard output, which is no terminal here."""
 
     def run(text: str, output_format: OutputFormat) -> str:
         run_sql(text, output_format=output_format, warehouse=shop_warehouse)

@@ -260,7 +260,7 @@ class TestAsk:
 
 
 def asked(warehouse: str, question: str, *words: str) -> list[dict[str, Any]]:
-    """The rows of a question, as the command line gives them to programs."""
+    """Return the rows of a question, as the command line gives them to programs."""
     ended = CliRunner().invoke(app, ["ask", question, *words, "--warehouse", warehouse, "--format", "json"])
     assert ended.exit_code == 0, ended.stderr
     rows: list[dict[str, Any]] = json.loads(ended.stdout)

@@ -484,7 +484,7 @@ def test_when_the_client_ends_the_capture_ends() -> None:
 
 
 def of_471(question: Question) -> Answer | None:
-    """A broker of 4.7.1 does not respond to unknown requests."""
+    """Answer as a broker of 4.7.1, which does not respond to unknown requests."""
     unknown = {"broker_producer_table", "broker_message_request_mode"}
     if question.address == A and question.kind in unknown:
         return silence(NO_ANSWER_IN_TIME)
@@ -602,7 +602,7 @@ def running_info(start: int) -> Answer:
 
 
 def doubled(start_at: dict[str, int]) -> SimulatedCluster:
-    """Both brokers list one id twice; each forwards requests to the process with the given start time."""
+    """Answer as two brokers that list one id twice, and of which each forwards requests to the process with the given start time."""
 
     def answer(question: Question) -> Answer | None:
         if (question.kind, question.group) == ("consumer_connection", "biller"):

@@ -82,7 +82,7 @@ class StandIns:
         }
 
     def end(self, endings: Mapping[str, tuple[int, str | dict[str, Any]]]) -> None:
-        """From now on `"<stage> <cluster>"` ends with this exit code, and this reason or these facts."""
+        """Let `"<stage> <cluster>"` end from now on with this exit code, and this reason or these facts."""
         self._endings.write_text(json.dumps(endings))
 
     @property
@@ -110,7 +110,7 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
 
 @pytest.fixture(scope="session")
 def airflow_environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of an Airflow whose home, and database, no other test run sees."""
+    """Return the environment of an Airflow whose home, and database, no other test run sees."""
     return airflow_home(tmp_path_factory.mktemp("airflow"))
 
 
@@ -131,14 +131,14 @@ class Runner(AnsweringProcess):
 
 @pytest.fixture(scope="session")
 def runner(airflow_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    """The process that runs the days of tests; each gives it the variables of its own stand-ins."""
+    """Yield the process that runs the days of tests; each gives it the variables of its own stand-ins."""
     with closing(Runner(airflow_environment, tmp_path_factory.mktemp("runner"))) as started:
         yield started
 
 
 @pytest.fixture
 def run_day(runner: Runner, stand_ins: StandIns) -> Callable[..., dict[str, Any]]:
-    """Runs a DAG for a day and returns the outcome."""
+    """Return a function that runs a DAG for a day and returns the outcome."""
 
     def run(ds: str, dag_id: str = "cluster_ledger", **conf: Any) -> dict[str, Any]:
         return runner.run(dag_id, ds, conf, stand_ins.environment)

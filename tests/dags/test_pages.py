@@ -39,7 +39,7 @@ def warehouse(tmp_path: Path) -> Path:
 def server(
     airflow_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[PageServer]:
-    """Airflow's API server, which is asked with the variables that a test gives it."""
+    """Yield Airflow's API server, which is asked with the variables that a test gives it."""
     with closing(PageServer(airflow_environment, tmp_path_factory.mktemp("server"))) as started:
         yield started
 

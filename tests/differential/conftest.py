@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def releases() -> Iterator[list[RocketMQ]]:
-    """The Java classes of every release."""
+    """Yield the Java classes of every release."""
     from setup.steps import SetUpError
     from tools.rocketmq_java.gateway import VERSIONS, running
 
@@ -30,11 +30,11 @@ def releases() -> Iterator[list[RocketMQ]]:
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """What all cases are drawn from; `LEDGER_SEED` sets another."""
+    """Return the seed of all cases; `LEDGER_SEED` sets another."""
     return int(os.environ.get("LEDGER_SEED", "20261121"))
 
 
 @pytest.fixture(scope="session")
 def case_count() -> int:
-    """How many cases to draw a family; `LEDGER_CASES` sets another."""
+    """Return how many cases of a family to draw; `LEDGER_CASES` sets another number."""
     return int(os.environ.get("LEDGER_CASES", "5000"))

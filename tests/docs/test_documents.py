@@ -40,13 +40,13 @@ def fenced(path: Path, language: str) -> list[str]:
 
 
 def sections(path: Path) -> list[str]:
-    """The headings of a document, without those in examples."""
+    """Return the headings of a document, without those in examples."""
     prose = re.sub(r"^```.*?^```", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
     return re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
 
 
 def anchor(heading: str) -> str:
-    """A heading's anchor, as GitHub makes it."""
+    """Return the anchor of a heading, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -68,7 +68,7 @@ def test_every_link_leads_to_a_file_and_a_section_that_are_there(path: Path) -> 
 
 
 def shown_commands(path: Path) -> list[list[str]]:
-    """The words of every `make …` and `ledger …` that stands in code, each up to its line's end."""
+    """Return the words of every `make …` and `ledger …` that stands in code, each up to its line's end."""
     code = re.findall(r"^```(?:sh|bash)?\n(.*?)^```", text_of(path), re.MULTILINE | re.DOTALL)
     prose = re.sub(r"^```.*?^```", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
     code += re.findall(r"^ {4}(.*)$", prose, re.MULTILINE)
@@ -84,7 +84,7 @@ def is_target_of_make(words: list[str]) -> bool:
 
 
 def is_command_of_ledger(words: list[str]) -> bool:
-    """Whether the sub-commands and the options are there."""
+    """Return whether the sub-commands and the options exist."""
     command: Any = typer.main.get_command(app)
     rest = words[1:]
     while hasattr(command, "commands"):
@@ -151,7 +151,7 @@ def test_the_page_of_a_finding_names_columns_that_there_are(kind: str) -> None:
 
 
 def sentence(markdown: str) -> str:
-    """Text on one line, without the marks of code."""
+    """Return a text on one line, without the marks of code."""
     return " ".join(markdown.replace("`", "").split())
 
 

@@ -98,7 +98,7 @@ def collected(tmp_path_factory: pytest.TempPathFactory) -> Collected:
 
 
 def written(folder: Path, *words: str, given: str = "") -> str:
-    """What a command writes to the terminal; it must succeed."""
+    """Run a command that must succeed, and return what it writes to the terminal."""
     answer = subprocess.run(
         [ROOT / "setup" / "in-environment", "ledger", *words],
         cwd=folder,

@@ -46,7 +46,7 @@ class Flow:
         self.webhook = webhook
 
     def run_of(self, cluster: str, ds: str = DAY, *, number: int = 0) -> dict[str, Any]:
-        """The run of an event for a day, once it is there; the earliest is number 0."""
+        """Return the run of an event for a day, once it is there; the earliest is number 0."""
 
         def runs() -> list[dict[str, Any]]:
             key = f"{cluster}|{ds}"
@@ -57,7 +57,7 @@ class Flow:
         return runs()[number]
 
     def states(self, run: dict[str, Any]) -> dict[str, str]:
-        """The end of each task of a run."""
+        """Return the end of each task of a run."""
         self.project.api.wait_for([run["dag_run_id"]])
         return {task["task_id"]: task["state"] for task in self.project.api.tasks(run["dag_run_id"])}
 

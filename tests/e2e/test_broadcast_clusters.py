@@ -125,7 +125,7 @@ NEVER_MS: Final = 24 * 3_600_000
 
 
 def fate(name: str, release: str) -> Fate:
-    """What the ledger has to say of this client of this release."""
+    """Return what the ledger has to say of this client of this release."""
     return _FULL_DISK_OF_OLD if name in FULL_DISK and release not in WRITES_IN_PLACE else FATES[name]
 
 
@@ -188,15 +188,15 @@ class Site:
         self.cluster.stop_consumers(self.cluster.groups[self._wanted[name]["group"]], [self.client_ids[name]])
 
     def on_disk(self, name: str) -> Path:
-        """The folder of its client id on its host."""
+        """Return the folder of its client id on its host."""
         return self.cluster.offsets_folder(self._wanted[name]["host"]) / self.client_ids[name]
 
     def landed(self, name: str) -> Path:
-        """The same in the drop folder."""
+        """Return the folder of its client id in the drop folder."""
         return self.drop / self._address[self._wanted[name]["host"]] / self.client_ids[name]
 
     def files(self, name: str) -> tuple[Path, Path]:
-        """Its main file and the other one, on its host."""
+        """Return its main file and the other one, on its host."""
         main = self.on_disk(name) / self._wanted[name]["group"] / "offsets.json"
         return main, main.with_suffix(".json.bak")
 
@@ -277,13 +277,13 @@ class Seen:
     consumed: Mapping[str, Mapping[Queue, Consumed]]
 
     def by_name(self, release: str, ask: Callable[[str], Any]) -> dict[str, Any]:
-        """An answer for each client of a release, by the name of its fate."""
+        """Return an answer for each client of a release, by the name of its fate."""
         return {name: ask(client_id) for name, client_id in self.sites[release].client_ids.items()}
 
 
 @pytest.fixture(scope="module")
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """One cluster with clients of some releases, one of `TOGETHER`."""
+    """Return a cluster with clients of some releases, one of `TOGETHER`."""
     releases: tuple[str, ...] = request.param
     folder = tmp_path_factory.mktemp("broadcast")
     drop = folder / "drop"
@@ -451,7 +451,7 @@ def _start_everything_again(
 
 
 def _without_queues(cluster: RealCluster, started: Mapping[str, Member]) -> str | None:
-    """Which client has not taken up all its queues; that is when it decides where it begins."""
+    """Return which client has not taken up all its queues; that is when it decides where it begins."""
     for client_id, member in started.items():
         ((_, queues),) = cluster.owned(Group("of one", [member]))
         if len(queues) != (REMADE_QUEUE_COUNT if "remade" in member.topics else QUEUE_COUNT):
@@ -460,7 +460,7 @@ def _without_queues(cluster: RealCluster, started: Mapping[str, Member]) -> str 
 
 
 def _behind(cluster: RealCluster, started: Mapping[str, Member]) -> str | None:
-    """Which client was not given the last message of each queue."""
+    """Return which client was not given the last message of each queue."""
     for client_id, member in started.items():
         given = cluster.consumed(member)
         end, count = (
@@ -610,7 +610,7 @@ def _is_whole(file: Path) -> bool:
 
 
 def _offsets_in(file: Path) -> list[int]:
-    """The offsets in a file, in order, whatever else is in it; none where there is no file."""
+    """Return the offsets in a file, in order, whatever else is in it; none where there is no file."""
     try:
         content = file.read_bytes()
     except FileNotFoundError:

@@ -53,7 +53,7 @@ SLOW = {"calls_per_second": 8}
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Two brokers, and three groups: one on both, one with a nasty client id, one that is broadcast to."""
+    """Yield a cluster with two brokers and three groups: one on both, one with a nasty client id, one that is broadcast to."""
     with RealCluster("5.3.3", tmp_path_factory.mktemp("cluster")) as cluster:
         cluster.create_topic("orders", queues=4)
         cluster.create_topic("notices", queues=2)
@@ -133,7 +133,7 @@ class Collector:
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
     def exports_seen(self) -> list[str]:
-        """Everything that a reader of exports could take for one."""
+        """Return everything that a reader of exports could take for one."""
         folder = self.directory.parent
         visible = (
             [path.name for path in folder.glob("*") if not path.name.startswith(".")]
@@ -149,7 +149,7 @@ def collector(tmp_path: Path) -> Collector:
 
 
 def errors(lines: list[dict[str, Any]]) -> set[str]:
-    """The exception classes, without their packages, and RocketMQ's codes."""
+    """Return the exception classes, without their packages, and RocketMQ's codes."""
     found = [line["error"] for line in lines if "error" in line]
     return {f"{each['type'].rpartition('.')[2]} {each['message'].partition('  ')[0]}" for each in found}
 

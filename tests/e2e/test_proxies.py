@@ -319,7 +319,7 @@ class TestOfBoth:
 
 @pytest.fixture(scope="module")
 def in_local_mode(tmp_path_factory: pytest.TempPathFactory) -> tuple[Day, Mapping[str, Sequence[str]]]:
-    """The day of a broker with a proxy, and the ids of its gRPC clients by group."""
+    """Return the day of a broker with a proxy, and the ids of its gRPC clients by group."""
     folder = tmp_path_factory.mktemp("local-mode")
     with RealCluster(
         IN_CI, folder / "cluster", brokers=[Broker("broker-a", has_proxy=True, can_pop=True)]

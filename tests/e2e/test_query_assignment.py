@@ -140,7 +140,7 @@ def _register(cluster: RealCluster, members: Mapping[str, list[str]]) -> None:
 
 
 def draw(drawn: random.Random, known: Known, count: int) -> list[Case]:
-    """Some cases; few of them are of clients, groups and strategies that the broker does not know."""
+    """Draw some cases; few of them are of clients, groups and strategies that the broker does not know."""
     cases = []
     for _ in range(count):
         group = drawn.choice([*known.members, "nobody"] if drawn.random() < 0.05 else [*known.members])
@@ -162,7 +162,7 @@ def draw(drawn: random.Random, known: Known, count: int) -> list[Case]:
 def expected(
     case: Case, known: Known, *, is_balancing: bool = True
 ) -> tuple[frozenset[Queue] | None, RequestMode]:
-    """What the library says that the broker answers, and the request mode."""
+    """Return what the library says that the broker answers, and the request mode."""
     setting = effective_setting(
         case.topic, known.entries.get((case.broker, case.topic, case.group)), DEFAULTS[case.broker]
     )
@@ -189,7 +189,7 @@ def expected(
 
 
 def compare(cluster: RealCluster, known: Known, cases: list[Case], *, is_balancing: bool) -> list[Any]:
-    """The cases that a broker answers in another way, with both answers."""
+    """Return the cases that a broker answers in another way, with both answers."""
     wrong: list[Any] = []
     for broker in DEFAULTS:
         asked = [case for case in cases if case.broker == broker]

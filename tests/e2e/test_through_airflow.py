@@ -26,7 +26,7 @@ FIRST, SECOND, THIRD = "2026-11-16", "2026-11-17", "2026-11-18"
 
 @pytest.fixture(scope="module")
 def output(project: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the first run printed, of two days; the scheduler has all three below."""
+    """Return what the first run printed, of two days; the scheduler has all three below."""
     return make_run(project, tmp_path_factory.mktemp("two-days"))
 
 

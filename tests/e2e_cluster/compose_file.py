@@ -13,19 +13,19 @@ _VARIABLE = re.compile(r"\$\{(?P<name>\w+):(?P<kind>[-?+])(?P<rest>[^}]*)\}")
 
 
 def services() -> dict[str, dict[str, Any]]:
-    """All services, their variables as they stand in the file."""
+    """Return all services, their variables as they stand in the file."""
     named: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE_FILE.read_text(encoding="utf-8"))["services"]
     return named
 
 
 def service(name: str) -> dict[str, Any]:
-    """One service, with its variables' defaults."""
+    """Return one service, with its variables' defaults."""
     found: dict[str, Any] = _with_defaults(services()[name])
     return found
 
 
 def required_variables() -> set[str]:
-    """Those without a default: nothing starts without them."""
+    """Return those without a default: nothing starts without them."""
     text = COMPOSE_FILE.read_text(encoding="utf-8")
     return {found["name"] for found in _VARIABLE.finditer(text) if found["kind"] == "?"}
 

@@ -24,7 +24,7 @@ DAYS = ("2026-11-16", "2026-11-17", "2026-11-18")
 
 @pytest.fixture(scope="session")
 def of_one_machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The fingerprint of the sample's three days, computed by `ledger run`."""
+    """Return the fingerprint of the sample's three days, computed by `ledger run`."""
     warehouse = tmp_path_factory.mktemp("one-machine") / "warehouse"
     for day in DAYS:
         project(
@@ -36,7 +36,7 @@ def of_one_machine(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="session")
 def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
-    """An engine with Compose, for all that runs in containers; images that were built once are there for the next test."""
+    """Yield an engine with Compose, for all that runs in containers; images that were built once are there for the next test."""
     processes = Processes()
     try:
         with docker_engine(processes, tmp_path_factory.mktemp("docker")) as engine:

@@ -40,30 +40,30 @@ class Deployment(Protocol):
         """Run a command where the scheduler runs; return what it printed."""
 
     def staged(self, day: str) -> Iterable[str]:
-        """The files of a day's stage, by their names below it: attempt, table, file."""
+        """Return the files of a day's stage, by their names below it: attempt, table, file."""
 
     def computes(self, worker: int) -> bool:
-        """Whether this worker, 0 or 1, has an executor."""
+        """Return whether this worker, 0 or 1, has an executor."""
 
     def kill_worker(self, worker: int) -> None:
         """End a worker and its executors as a machine ends that loses its power."""
 
 
 def spark_workers(deployment: Deployment) -> list[str]:
-    """The state of each worker by the master's word: ALIVE, DEAD."""
+    """Return the state of each worker by the master's word: ALIVE, DEAD."""
     with build_opener(ProxyHandler({})).open(f"{deployment.spark_master}/json/", timeout=30) as answer:
         return [worker["state"] for worker in json.loads(answer.read())["workers"]]
 
 
 def finished_applications(deployment: Deployment) -> list[str]:
-    """The names of the applications that the history server shows as completed."""
+    """Return the names of the applications that the history server shows as completed."""
     address = f"{deployment.spark_history}/api/v1/applications?status=completed"
     with build_opener(ProxyHandler({})).open(address, timeout=30) as answer:
         return [application["name"] for application in json.loads(answer.read())]
 
 
 def fingerprint(warehouse: str, store: Mapping[str, str], cluster: str = CLUSTER) -> list[str]:
-    """A line for each published day and table, with a hash of its rows."""
+    """Return a line for each published day and table, with a hash of its rows."""
     place = [f"--cluster={cluster}", f"--warehouse={warehouse}"]
     return project("ledger", "fingerprint", *place, **store).splitlines()
 

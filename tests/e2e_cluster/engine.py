@@ -63,7 +63,7 @@ class Docker:
         return answer.stdout
 
     def says(self, *words: str) -> bool:
-        """Whether a command ends well."""
+        """Return whether a command ends well."""
         command = ["docker", *words]
         try:
             answer = subprocess.run(
@@ -74,7 +74,7 @@ class Docker:
         return answer.returncode == 0
 
     def has(self, image: str) -> bool:
-        """Whether an image is there or can be pulled."""
+        """Return whether an image is there or can be pulled."""
         return self.says("image", "inspect", image) or self.says("pull", "--quiet", image)
 
     @cached_property
@@ -112,7 +112,7 @@ class Docker:
 
 @contextmanager
 def docker_engine(processes: Processes, folder: Path) -> Iterator[Docker]:
-    """An engine with Compose; one that was started here ends here.
+    """Yield an engine with Compose; one that was started here ends here.
 
     Raises:
         SetUpError: There is none and none can be started; the sentence says why and what to do.
@@ -165,7 +165,7 @@ def _own_engine(processes: Processes, folder: Path) -> Iterator[Docker]:
 
 
 def _compose_plugin(folder: Path) -> Path:
-    """A folder for `DOCKER_CONFIG` with Compose v2 in it, of the package of Debian's next release."""
+    """Return a folder for `DOCKER_CONFIG` with Compose v2 in it, of the package of Debian's next release."""
     apt = folder / "apt"
     for place in ("lists/partial", "cache/archives/partial"):
         (apt / place).mkdir(parents=True)
@@ -190,7 +190,7 @@ def _compose_plugin(folder: Path) -> Path:
 
 
 def _archive() -> str:
-    """The address of Debian's archive, as this machine's apt has it."""
+    """Return the address of Debian's archive, as this machine's apt has it."""
     lines = subprocess.run(
         [
             "apt-get",
@@ -211,7 +211,7 @@ def _archive() -> str:
 
 
 def _hand_authorities_to(root: Path) -> None:
-    """What this machine trusts, its own networks' authorities among them, an image of it trusts."""
+    """Let an image trust the authorities that this machine trusts, those of its own networks included."""
     folder = root / "usr/local/share/ca-certificates"
     folder.mkdir(parents=True, exist_ok=True)
     begin = "-----BEGIN CERTIFICATE-----"

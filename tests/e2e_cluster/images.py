@@ -24,7 +24,7 @@ _HERE = Path(__file__).parent
 
 
 def postgres_image(docker: Docker) -> str:
-    """The Compose file's image of PostgreSQL, or one of Debian's server."""
+    """Return the Compose file's image of PostgreSQL, or one of Debian's server."""
     official: str = service("postgres")["image"]
     if docker.has(official):
         return official
@@ -33,7 +33,7 @@ def postgres_image(docker: Docker) -> str:
 
 
 def object_store_image(docker: Docker) -> str:
-    """The Compose file's object store, or the same release of it, built from Go's module registry."""
+    """Return the Compose file's object store, or the same release of it, built from Go's module registry."""
     official: str = service("object-store")["image"]
     if docker.has(official):
         return official
@@ -43,7 +43,7 @@ def object_store_image(docker: Docker) -> str:
 
 
 def rocketmq_image(docker: Docker, scratch: Path) -> str:
-    """The Compose file's image of RocketMQ, or one of the same release's jars.
+    """Return the Compose file's image of RocketMQ, or one of the same release's jars.
 
     Args:
         docker: The engine.

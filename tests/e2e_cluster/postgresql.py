@@ -71,7 +71,7 @@ class PostgreSql:
 
     @contextmanager
     def gone(self) -> Iterator[None]:
-        """It breaks off every connection at once, as in a crash, and is not there until the end of the block."""
+        """Stop the server at once, as in a crash, with every connection broken, until the end of the block."""
         self._server.process.send_signal(signal.SIGQUIT)
         self._server.process.wait(_START_SECONDS)
         yield
@@ -107,7 +107,7 @@ class PostgreSql:
 
 @contextmanager
 def postgresql(processes: Processes, port: int, password: str) -> Iterator[PostgreSql]:
-    """A server with an empty database `airflow` that its user `airflow` owns."""
+    """Yield a server with an empty database `airflow` that its user `airflow` owns."""
     # Not below pytest's folder: that is for root alone.
     folder = Path(tempfile.mkdtemp(prefix="ledger-postgresql-"))
     try:

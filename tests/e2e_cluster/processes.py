@@ -200,7 +200,7 @@ class ClusterOfProcesses:
         )
 
     def _environment(self, name: str) -> dict[str, str]:
-        """The environment of a service; what is an address or a path there is another here."""
+        """Return the environment of a service; what is an address or a path there is another here."""
         of_service = {
             variable: self._local(value) for variable, value in service(name).get("environment", {}).items()
         }
@@ -243,7 +243,7 @@ def cluster_of_processes(
 
 
 def _end(processes: Processes) -> None:
-    """Airflow's scheduler and Spark's workers have children of their own, which must not outlive them."""
+    """End a process and its children: those of Airflow's scheduler and of Spark's workers must not outlive them."""
     families = [
         child for started in processes.started if started.is_alive() for child in descendants(started.pid)
     ]
@@ -258,7 +258,7 @@ def _kill(family: list[psutil.Process]) -> None:
 
 
 def _like_the_image(folder: Path) -> dict[str, str]:
-    """The environment that deploy/Dockerfile gives, with this checkout's places."""
+    """Return the environment that deploy/Dockerfile gives, with this checkout's places."""
     java_home = (ROOT / ".local" / "java-home").read_text().strip()
     own = {
         name: value

@@ -67,7 +67,7 @@ def test_the_history_server_shows_every_day_that_was_computed(deployment: Deploy
 
 
 def _until_in_the_middle(deployment: Deployment, worker: int) -> str | None:
-    """What is missing until some day's tables are partly staged, and the worker is at work on them."""
+    """Return what is missing until some day's tables are partly staged, and the worker is at work on them."""
     if not deployment.computes(worker):
         return "the worker has no executor"
     for day in _BACKFILLED:

@@ -51,7 +51,7 @@ def test_demo_prints_who_owns_each_queue(docker: Docker, tmp_path: Path) -> None
 
 
 def make(target: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """As a person types it, who is not inside another `make`."""
+    """Run `make` as a person does, who is not inside another `make`."""
     of_outer_make = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
     return subprocess.run(
         ["make", target],

@@ -49,7 +49,7 @@ class Observed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The exports of many clusters, copies of two days of the sample, and their settings."""
+    """Return the exports of many clusters, copies of two days of the sample, and their settings."""
     folder = tmp_path_factory.mktemp("many")
     exports = folder / "exports"
     for cluster, ds in product(_CLUSTERS, (_ALONE, _TOGETHER)):
@@ -163,7 +163,7 @@ def _look(deployment: ClusterOfProcesses) -> Observed:
 
 
 def _driver_count(pid: int) -> int:
-    """How many Spark drivers a process has below it; Spark's launcher, which writes their command lines, is none."""
+    """Count the Spark drivers below a process; Spark's launcher, which writes their command lines, is none."""
     begun = descendants(pid, "org.apache.spark.deploy.SparkSubmit")
     launchers = {process.pid for process in descendants(pid, "org.apache.spark.launcher.Main")}
     return sum(process.pid not in launchers and _name(process) == "java" for process in begun)

@@ -80,7 +80,7 @@ class Judged:
             database.show(f"staged_{table.name}", staged_dataset(self.stage, table))
 
     def broken(self, judges: tuple[str, ...], table: Table, query: str) -> set[str]:
-        """Which of some expectations the day breaks, with the rows of a query instead of one table's."""
+        """Return which of some expectations the day breaks, with the rows of a query instead of one table's."""
         name = f"{table.layer}_{table.name}"
         self.database.show_query(name, query)
         statements = [
@@ -111,7 +111,7 @@ def as_it_is(table: Table) -> str:
 
 
 def with_another_value(table: Table, column: Column, is_row: str) -> str:
-    """A query for the staged rows of a table, with another value of a column in those of a condition."""
+    """Return a query for the staged rows of a table, with another value of a column in those of a condition."""
     value = f"CASE WHEN {is_row} THEN {another(column)} ELSE {column.name} END"
     return f"SELECT * REPLACE ({value} AS {column.name}) FROM staged_{table.name}"  # noqa: S608 - names of this project
 
@@ -123,7 +123,7 @@ def sql_literal(value: object) -> str:
 
 
 def another(column: Column) -> str:
-    """DuckDB's SQL for another value than the column's."""
+    """Return DuckDB's SQL for another value than the column's."""
     match column.type:
         case "string":
             return f"concat({column.name}, 'x')"

@@ -42,7 +42,7 @@ def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str
 
 
 def land(day: StagedDay, group: str, state: str = "landed") -> Row:
-    """A line of the index of offset files."""
+    """Add a line to the index of offset files."""
     line = len(day.of("export_record", file=INDEX)) + 1
     where = {"consumer_group": group, "client_id": CLIENT, "line_number": line}
     record_state = "payload" if state == "landed" else "error"
@@ -57,7 +57,7 @@ def day_text() -> str:
 
 
 def client(day: StagedDay, group: str, **values: Any) -> Row:
-    """A client whose main and .bak file landed and are good; gives its row of `broadcast_offset_file`."""
+    """Add a client whose main and .bak file landed and are good; return its row of `broadcast_offset_file`."""
     for _ in range(2):
         land(day, group)
     good = {
@@ -83,7 +83,7 @@ def client(day: StagedDay, group: str, **values: Any) -> Row:
 
 
 def queue(day: StagedDay, group: str, **values: Any) -> Row:
-    """A queue from 10 to 100 that the client has read up to 90; gives its row of `broadcast_offset`."""
+    """Add a queue from 10 to 100 that the client has read up to 90; return its row of `broadcast_offset`."""
     topic = {"topic": group, "broker_name": "broker-a", "queue_id": 0}
     day.add("queue_offset", min_offset=10, max_offset=100, captured_at=f"{day_text()}T12:00:00Z", **topic)
     good = {
@@ -106,7 +106,7 @@ def queue(day: StagedDay, group: str, **values: Any) -> Row:
 
 
 def remembered(day: StagedDay, row: Row, offset: int) -> None:
-    """The client said that it has this offset in memory, and the row of `broadcast_offset` has it."""
+    """Let the client say that it has this offset in memory, which the row of `broadcast_offset` has too."""
     names = ("consumer_group", "client_id", "topic", "broker_name", "queue_id")
     told = {name: row[name] for name in names}
     day.add("memory_offset", memory_offset=offset, captured_at=f"{day_text()}T12:00:00Z", **told)
@@ -114,7 +114,7 @@ def remembered(day: StagedDay, row: Row, offset: int) -> None:
 
 
 def read_client(day: StagedDay, group: str) -> Row:
-    """A client that is well and its queue; gives the queue's row."""
+    """Add a client that is well and its queue; return the queue's row."""
     client(day, group)
     return queue(day, group)
 

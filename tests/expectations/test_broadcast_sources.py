@@ -118,7 +118,7 @@ def computed(small_days: SmallDays) -> Iterator[ComputedDay]:
 
 @pytest.fixture(scope="module")
 def violating(computed: ComputedDay) -> dict[str, set[str]]:
-    """Column -> expectations that its altered group violates."""
+    """Return the expectations that the altered group of each column violates."""
     found: dict[str, set[str]] = {}
     for name, group in GROUPS.items():
         table = TABLES[name.partition(".")[0]]
@@ -244,7 +244,7 @@ def table_of(answer: Any) -> Any:
 
 
 def go_files() -> Iterator[tuple[str, bytes, list[Any]]]:
-    """Return the same of files that Go's client reads or writes."""
+    """Yield the same of files that Go's client reads or writes."""
     for case in golden_cases("go_offsets_file.jsonl.gz"):
         entries = case.get("table", []) if "content" in case else [case["entry"]]
         table: Any = [

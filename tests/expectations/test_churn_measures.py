@@ -30,7 +30,7 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def add_before(day: StagedDay, group: str, clients: tuple[str, ...], **changed: Any) -> list[Row]:
-    """The group on the earlier day, with these clients; gives its rows of the assignment."""
+    """Add the group on the earlier day, with these clients; return its rows of the assignment."""
     other = StagedDay()
     other.add_topic("orders", queues_per_broker=changed.pop("queues_per_broker", 4))
     other.add_group(group, "orders", clients=clients, **changed)
@@ -40,7 +40,7 @@ def add_before(day: StagedDay, group: str, clients: tuple[str, ...], **changed: 
 
 
 def add_churned(day: StagedDay, group: str) -> Row:
-    """A group that one client has left and two have joined; gives its row of the effective strategy."""
+    """Add a group that one client has left and two have joined; return its row of the effective strategy."""
     add_before(day, group, ("c1", "c2", "c3"))
     day.add_group(group, "orders", clients=("c0", "c2", "c3", "c4"))
     add_churn(day)
@@ -49,7 +49,7 @@ def add_churned(day: StagedDay, group: str) -> Row:
 
 
 def add_observed(day: StagedDay, group: str) -> Row:
-    """A group that went from one strategy to another, with who held its queues on both days; gives its effective row."""
+    """Add a group that went from one strategy to another, with who held its queues on both days; return its effective row."""
     other = StagedDay()
     other.add_topic("orders")
     other.add_group(group, "orders", clients=("c1", "c2"), strategies=("AVG_BY_CIRCLE", "AVG"))
@@ -165,7 +165,7 @@ def change_that_is_not_named(day: StagedDay, group: str) -> None:
 
 
 def day_in_order() -> StagedDay:
-    """Every state of churn, and every change."""
+    """Return a day with every state of churn and every change."""
     day = StagedDay()
     day.baseline_ds = BEFORE
     day.add_topic("orders")

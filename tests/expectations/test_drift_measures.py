@@ -62,19 +62,19 @@ def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str
 
 
 def group_of_three(day: StagedDay, group: str) -> list[Row]:
-    """A group that is well, with its rows of drift."""
+    """Add a group that is well, with its rows of drift."""
     day.add_group(group, "orders")
     return add_drift(day, group)
 
 
 def silence(day: StagedDay, group: str, client: str) -> None:
-    """The client could not be asked."""
+    """Let the client be one that could not be asked."""
     day.of("consumer_client", consumer_group=group, client_id=client)[0]["state"] = "unknown"
     day.remove("observed_owner", consumer_group=group, client_id=client)
 
 
 def leave_to_nobody(day: StagedDay, group: str, reason: str) -> Row:
-    """By the strategy nobody owns queue 0 of broker-a, and nobody does; gives its row of the assignment."""
+    """Let nobody own queue 0 of broker-a, by the strategy and as seen; return its row of the assignment."""
     queue = {"consumer_group": group, "broker_name": "broker-a", "queue_id": 0}
     day.remove("observed_owner", **queue)
     row = day.of("queue_assignment", **queue, is_effective=True)[0]
@@ -119,7 +119,7 @@ def cause_off_the_list(day: StagedDay, group: str) -> None:
 
 
 def leave_to_nobody_seen(day: StagedDay, group: str) -> Row:
-    """A queue that a member should hold and does not; gives its row of drift."""
+    """Let a member not hold a queue that it should hold; return the queue's row of drift."""
     day.add_group(group, "orders")
     queue = {"consumer_group": group, "broker_name": "broker-a", "queue_id": 0}
     day.remove("observed_owner", **queue)
@@ -193,7 +193,7 @@ def id_with_several_connections_called_one_process(day: StagedDay, group: str) -
 
 @fault("ownership_drift.state_follows_owners")
 def pull_consumer_that_is_said_to_hold_nothing(day: StagedDay, group: str) -> None:
-    """Its answer has no process table: the queues that it should own are not unowned."""
+    """Let the answer of a consumer have no process table: the queues that it should own are not unowned."""
     day.add_group(group, "orders")
     for row in day.of("consumer_client", consumer_group=group, client_id="c2"):
         row.update(reports_queues=False, consume_type="CONSUME_ACTIVELY", subscription_count=1)
@@ -262,7 +262,7 @@ def reader_that_lost_a_broadcast_queue(day: StagedDay, group: str) -> None:
 
 
 def reader_without_a_queue(day: StagedDay, group: str) -> None:
-    """A member of a broadcasting group that answered and does not have one queue."""
+    """Let a member of a broadcasting group answer, and lack one queue."""
     day.add_group(group, "config", strategies=("BROADCASTING",), message_model="BROADCASTING")
     day.remove("observed_owner", consumer_group=group, broker_name="broker-a", client_id="c3")
     add_drift(day, group)
@@ -353,7 +353,7 @@ def process_that_did_not_answer(day: StagedDay, group: str) -> None:
 
 @fault("ownership_drift.owners_equal_sources", "ownership_drift.state_follows_owners")
 def broker_believed_over_the_process(day: StagedDay, group: str) -> None:
-    """The one process of c1 was asked itself and lacks a queue; the rows go by what the broker passed on."""
+    """Let the one process of c1 be asked itself and lack a queue; the rows go by what the broker passed on."""
     group_of_three(day, group)
     subject = {"consumer_group": group, "client_id": "c1", "process": "p1"}
     day.add("client_process", **subject, state="online")
@@ -363,7 +363,7 @@ def broker_believed_over_the_process(day: StagedDay, group: str) -> None:
 
 
 def twins_that_answered(day: StagedDay, group: str) -> None:
-    """Two processes with the id c1 that each told their table."""
+    """Let two processes with the id c1 each tell their table."""
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
     for process in ("p1", "p2"):
         subject = {"consumer_group": group, "client_id": "c1", "process": process}
@@ -374,7 +374,7 @@ def twins_that_answered(day: StagedDay, group: str) -> None:
 
 
 def add_numbers(day: StagedDay, group: str) -> list[Row]:
-    """What the rows of drift of a group of three have of its members; gives the rows."""
+    """Add what the rows of drift of a group of three have of its members; return the rows."""
     rows = group_of_three(day, group)
     for row in rows:
         row.update(NUMBERS)
@@ -387,7 +387,7 @@ def a_number_that_differs_between_queues(day: StagedDay, group: str) -> None:
 
 
 def number(column: str, value: int | str | None) -> None:
-    """A fault: another value in all rows of a group."""
+    """Return a fault: another value in all rows of a group."""
 
     def plant(day: StagedDay, group: str) -> None:
         for row in add_numbers(day, group):
@@ -516,14 +516,14 @@ def difference_from_the_broker_that_is_not_told(day: StagedDay, topic: str) -> N
 
 
 def wiped_on_one_name_server(day: StagedDay, topic: str) -> None:
-    """One name server has no write permission for the topic on broker-a."""
+    """Take away the topic's write permission on broker-a at one name server."""
     day.add_topic(topic)
     row = day.of("topic_route", topic=topic, nameserver=NAMESERVERS[1], broker_name="broker-a")[0]
     row["perm"] = 4
 
 
 def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
-    """A broker told that it has other queues than its routes say; no other topic is on it."""
+    """Let a broker tell that it has other queues than its routes say; no other topic is on it."""
     broker = f"broker of {topic}"
     day.add_route_answers(topic, ("payload", "payload"))
     for nameserver in NAMESERVERS:
@@ -689,7 +689,7 @@ def messages_counted_where_nothing_is_known(day: StagedDay, group: str) -> None:
 
 
 def uneven_group(day: StagedDay, group: str) -> tuple[Row, Row]:
-    """A finding on an uneven load and one on idle clients, which the first explains; both are roots as yet."""
+    """Add a finding on an uneven load and one on idle clients, which the first explains; both are roots as yet."""
     counts = {"client_total_count": 3, "queue_total_count": 8}
     uneven = day.add_finding(kind="load_imbalanced", consumer_group=group, topic="orders", **counts)
     idle = day.add_finding(consumer_group=group, topic="orders", **counts)
@@ -698,7 +698,7 @@ def uneven_group(day: StagedDay, group: str) -> tuple[Row, Row]:
 
 
 def queues_of_two_topics(day: StagedDay, group: str) -> tuple[Row, Row]:
-    """Two topics with a queue in a room that has no clients: the finding of the first explains the other."""
+    """Add two topics with a queue in a room that has no clients: the finding of the first explains the other."""
     clients = ("c1", "c2", "c3")
     day.add_group(group, "orders", clients, strategies=("MACHINE_ROOM",))
     for broker in BROKERS:
@@ -771,7 +771,7 @@ def queue_of_a_route_that_the_ledger_did_not_take(day: StagedDay, group: str) ->
 
 
 def group_of_three_with_a_stranger_queue(day: StagedDay, group: str) -> None:
-    """A member holds a queue that no assignment has."""
+    """Let a member hold a queue that no assignment has."""
     day.add_group(group, "orders")
     day.hold(group, "orders", "broker-z", 0, "c2")
 
@@ -819,7 +819,7 @@ def test_a_day_that_is_odd_and_in_order_breaks_nothing(expectation_id: str, in_o
 
 
 def examples_of(measure: Row) -> list[str]:
-    """The examples of all groups that a number concerns; of all together only the first few are kept."""
+    """Return the examples of all groups that a number concerns; of all together only the first few are kept."""
     return [example for offender in measure["offenders"] for example in offender["examples"]]
 
 

@@ -64,7 +64,7 @@ def rows_of(day: StagedDay, table: str, name: str) -> list[Row]:
 
 
 def changed(table: str, column: str, value: object, *, at: int = 0) -> None:
-    """A fault: another value in one row of the table."""
+    """Return a fault: another value in one row of the table."""
 
     def plant(day: StagedDay, name: str) -> None:
         row = rows_of(day, table, name)[at]
@@ -212,7 +212,7 @@ for _table, _column, _value in (
 
 
 def subject(day: StagedDay, name: str) -> None:
-    """A group and a topic of that name, with a row of everything on each broker."""
+    """Add a group and a topic of that name, with a row of everything on each broker."""
     for broker in BROKERS:
         queue = {"topic": name, "broker_name": broker, "queue_id": 0}
         day.add(
@@ -334,7 +334,7 @@ def subject(day: StagedDay, name: str) -> None:
 
 
 def hand_written(name: str) -> list[Row]:
-    """The lines of the rows that `export_lines` does not write."""
+    """Return the lines of the rows that `export_lines` does not write."""
     entries = ",".join(
         f'{{"brokerName":"broker-a","queueId":{queue_id},"topic":"{name}"}}:{50 + queue_id}'
         for queue_id in (0, 1)
@@ -367,7 +367,7 @@ def hand_written(name: str) -> list[Row]:
 
 
 def add_record(day: StagedDay, row: Row) -> None:
-    """The instant of a line, and its row of `export_record`."""
+    """Give a line its instant, and add its row of `export_record`."""
     of_line = json.loads(row["value"]) | {"captured_at": INSTANT_OF_LINES}
     row["value"] = json.dumps(of_line)
     error = of_line.get("error", {})

@@ -398,7 +398,7 @@ def measured() -> dict[str, str]:
 
 
 def add_offline_group(day: StagedDay, group: str, *, is_proven: bool, is_told: bool) -> None:
-    """A group that is offline on two days, whose offset moved between them unless its absence is proven."""
+    """Add a group that is offline on two days, whose offset moved between them unless its absence is proven."""
     queue = {"consumer_group": group, "topic": "t", "broker_name": "b", "queue_id": 0}
     day.before["consume_progress"].append(queue | {"consumer_offset": 7 if is_proven else 6})
     day.add("consume_progress", **queue, consumer_offset=7)

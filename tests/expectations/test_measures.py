@@ -99,7 +99,7 @@ def duplicated_owner_in_rooms(day: StagedDay, group: str) -> None:
 
 @fault("queue_assignment.one_owner")
 def old_release_that_only_brokers_list(day: StagedDay, group: str) -> None:
-    """The member itself reports a release that keeps rooms apart, and that counts."""
+    """Let the member itself report a release that keeps rooms apart, and that counts."""
     room_with_two_owners(day, group)
     for row in day.of("consumer_connection", consumer_group=group, client_id="c2"):
         row["client_version"] = "4.7.1"
@@ -339,7 +339,7 @@ def count_under_unknown_settings(day: StagedDay, group: str) -> None:
 
 @fault("assignment_fairness.unknown_is_null")
 def numbers_beside_a_member_of_unknown_strategy(day: StagedDay, group: str) -> None:
-    """What the other members own says nothing of how evenly the group shares."""
+    """Add a member of unknown strategy: what the others own says nothing of how evenly the group shares."""
     day.add_group(group, "orders")
     first_row(day, group).update(
         client_id=None, client_connection_count=None, reason="member_strategy_unknown"
@@ -604,7 +604,7 @@ def subscription_read_twice(day: StagedDay, group: str) -> None:
 
 
 def entries_of_one_broker(day: StagedDay, topic: str) -> None:
-    """Two entries of four queues each: producers go round eight places, and consumers read four queues."""
+    """Add two entries of four queues each: producers go round eight places, and consumers read four queues."""
     day.add_route_answers(topic, ("payload", "payload"))
     for nameserver in NAMESERVERS:
         row = day.add_route(nameserver, topic, "broker-a", 4, queue_data_count=2)
@@ -625,7 +625,7 @@ def line_that_another_one_counts_for(day: StagedDay, group: str) -> None:
 
 @excused
 def twins(day: StagedDay, group: str) -> None:
-    """AVG gives c1 two of three slots, and both twins read the first: the second's queues are nobody's."""
+    """Add twins: AVG gives c1 two of three slots, and both twins read the first: the second's queues are nobody's."""
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
     for row in day.of("queue_assignment", consumer_group=group)[3:6]:
         row.update(client_id=None, client_connection_count=None, reason="duplicate_client_id")
@@ -684,7 +684,7 @@ def members_with_other_parameters(day: StagedDay, group: str) -> None:
 
 @excused
 def names_that_go_sorts_otherwise(day: StagedDay, group: str) -> None:
-    """AVG is one rule in Java and Go; by byte a name beyond U+FFFF comes after one at U+FB01."""
+    """Add names that Go sorts otherwise: AVG is one rule in Java and Go; by byte a name beyond U+FFFF comes after one at U+FB01."""
     day.add_group(group, "orders", clients=("c\ufb01", "c\U0001f600"), strategies=("AVG",))
     day.rows["queue_assignment"].append(first_row(day, group) | {"client_id": "c\U0001f600"})
     for row in day.of("consumer_connection", consumer_group=group, client_id="c\U0001f600"):
@@ -792,7 +792,7 @@ def broker_that_is_written_and_not_read(day: StagedDay, topic: str) -> None:
 
 @excused
 def order_configuration_that_outlived_a_broker(day: StagedDay, topic: str) -> None:
-    """The list is a1 a2 b1 c1 a3: a has one run, for the list is a circle; c is gone; d is not named."""
+    """Set an order configuration that outlived a broker. The list is a1 a2 b1 c1 a3: a has one run, for the list is a circle; c is gone; d is not named."""
     conf = {"order_topic_conf": "broker-a:2;broker-b:1;broker-c:1;broker-a:1;;"}
     nothing = {"publish_queue_count": 0, "publish_run_count": 0}
     for nameserver in NAMESERVERS:

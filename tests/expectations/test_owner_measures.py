@@ -43,7 +43,7 @@ def add_group(
     clients: tuple[str, ...] = ("c1", "c2", "c3"),
     told: tuple[str | None, ...] = ("AVG", "AVG", "AVG"),
 ) -> None:
-    """A group of `orders` whose members report these strategies and divide by AVG."""
+    """Add a group of `orders` whose members report these strategies and divide by AVG."""
     day.add_group(group, "orders", clients)
     for client, strategy in zip(sorted(set(clients)), told, strict=False):
         day.of("consumer_client", consumer_group=group, client_id=client)[0]["strategy"] = strategy
@@ -66,7 +66,7 @@ def more_clients_than_queues(day: StagedDay, group: str) -> None:
 
 @fault()
 def names_that_java_sorts_otherwise_than_bytes(day: StagedDay, group: str) -> None:
-    """UTF-16 puts a surrogate before U+FFFD; by byte it is behind."""
+    """Add names that Java sorts otherwise than bytes: UTF-16 puts a surrogate before U+FFFD; by byte it is behind."""
     day.add_group(group, "orders", ("\ufffd", "\U00010000"))
     for row in day.of("consumer_client", consumer_group=group):
         row["strategy"] = "AVG"
@@ -83,7 +83,7 @@ def brokers_that_list_different_members(day: StagedDay, group: str) -> None:
 
 @fault()
 def share_of_a_second_connection(day: StagedDay, group: str) -> None:
-    """Both connections of a client id take the share of the first; that of the other has no owner."""
+    """Let both connections of a client id take the share of the first; that of the other has no owner."""
     add_group(day, group, ("c1", "c1"), ("AVG",))
     for strategy, owned in (("AVG", (0, 1, 2, 3)), ("AVG_BY_CIRCLE", (0, 2, 4, 6))):
         for index, row in enumerate(rows(day, group, strategy)):
@@ -263,7 +263,7 @@ def configured_otherwise_than_settings_say(day: StagedDay, group: str) -> None:
 
 
 def add_ring(day: StagedDay, group: str, owners: str) -> None:
-    """A group with the ring's owners of the queues of `ring`, by the last letter of `c1` and `c2`, beside even shares."""
+    """Add a group with the ring's owners of the queues of `ring`, by the last letter of `c1` and `c2`, beside even shares."""
     day.add_group(group, "ring", ("c1", "c2"), ("CONSISTENT_HASH", "AVG", "AVG_BY_CIRCLE"))
     day.configure(group, strategy="CONSISTENT_HASH", virtual_node_count=10)
     for client in ("c1", "c2"):
@@ -305,7 +305,7 @@ def add_classes(
     rule: dict[str, Any],
     own: dict[str, dict[str, Any]],
 ) -> None:
-    """A group of `rooms` whose members divide by one strategy, each by the rule of its language, release and parameters."""
+    """Add a group of `rooms` whose members divide by one strategy, each by the rule of its language, release and parameters."""
     clients = tuple(languages)
     day.add_group(group, "rooms", clients)
     members = {"members": own} if own else {}
@@ -403,7 +403,7 @@ CLASSES: Final = {
 
 @fault()
 def nearby_rings_of_java_that_throw_beside_go(day: StagedDay, group: str) -> None:
-    """A broker without a room: members in Java have nothing, and the one in Go has its share of all queues."""
+    """Add a broker without a room: members in Java have nothing, and the one in Go has its share of all queues."""
     rooms = {"broker_room": {"names": {"hz@a": "hz", "hz@b": "hz"}}}
     add_classes(
         day, group, "MACHINE_ROOM_NEARBY", {"c1": JAVA, "c2": GO, "c3": JAVA}, NEARBY_RINGS | rooms, {}
@@ -446,7 +446,7 @@ for _name in CLASSES:
 
 
 def add_mixed(day: StagedDay, group: str) -> None:
-    """Two members divide by AVG and one in turns: each takes what its own strategy gives it."""
+    """Let two members divide by AVG and one in turns: each takes what its own strategy gives it."""
     add_group(day, group, told=("AVG", "AVG", "AVG_BY_CIRCLE"))
     for even, turn in zip(rows(day, group), rows(day, group, "AVG_BY_CIRCLE"), strict=True):
         owners = [even["client_id"]] * (even["client_id"] != "c3") + ["c3"] * (turn["client_id"] == "c3")
@@ -482,7 +482,7 @@ def mixed_with_an_owner_less(day: StagedDay, group: str) -> None:
 
 
 def add_member_without_parameters(day: StagedDay, group: str) -> list[Row]:
-    """Two members divide by AVG, and one by a ring of which no settings give the nodes; gives the effective rows."""
+    """Let two members divide by AVG, and one by a ring of which no settings give the nodes; return the effective rows."""
     add_group(day, group, told=("AVG", "AVG", "CONSISTENT_HASH"))
     for even in rows(day, group):
         even.update(is_effective=False, strategy_source="hypothetical")

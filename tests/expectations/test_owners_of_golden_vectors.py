@@ -56,7 +56,7 @@ def java_order(name: str) -> bytes:
 
 
 def is_as_clients_ask(case: dict[str, Any]) -> bool:
-    """Whether queues and members are there, sorted as clients sort them, of one topic, and few."""
+    """Return whether queues and members are there, sorted as clients sort them, of one topic, and few."""
     queues, client_ids = case["mq_all"], case["cid_all"]
     if not queues or not client_ids or not all(client_ids) or len(queues) > MOST_QUEUES:
         return False
@@ -67,7 +67,7 @@ def is_as_clients_ask(case: dict[str, Any]) -> bool:
 
 
 def settings_of(strategy: str, params: dict[str, Any], client_ids: list[str]) -> dict[str, Any] | None:
-    """What a user says in the settings of a group that was constructed so; None where settings cannot say it."""
+    """Return what a user says in the settings of a group that was constructed so; None where settings cannot say it."""
     if strategy == "CONSISTENT_HASH":
         count = params.get("virtual_nodes")
         return None if "hash" in params else {"virtual_node_count": 10 if count is None else count}
@@ -94,7 +94,7 @@ def settings_of(strategy: str, params: dict[str, Any], client_ids: list[str]) ->
 
 
 def java_answers(case: dict[str, Any], *releases: str) -> dict[str, Any]:
-    """What each member of the case answered, if members have these releases in turns."""
+    """Return what each member of the case answered, if members have these releases in turns."""
     by_release = {
         release: expected.get("by_cid") or [None] * len(case["asked"])
         for expected in case["expect"]
@@ -108,7 +108,7 @@ def java_answers(case: dict[str, Any], *releases: str) -> dict[str, Any]:
 
 
 def go_rule(case: dict[str, Any]) -> dict[str, Any] | None:
-    """What a user says in the settings of a group of Go clients; None where settings cannot say it."""
+    """Return what a user says in the settings of a group of Go clients; None where settings cannot say it."""
     rooms = case["consumeridcs"]
     if case["strategy"] == "MACHINE_ROOM":
         return {"consumer_idcs": rooms} if len(set(rooms)) == len(rooms) else None
@@ -151,7 +151,7 @@ def case_of(
     answers: dict[str, Any],
     releases: tuple[str, ...],
 ) -> Iterator[Case]:
-    """The case if a staged day can hold it: what is named beside the topic's queues is not one of its rows."""
+    """Yield the case if a staged day can hold it: what is named beside the topic's queues is not one of its rows."""
     client_ids = raw["cid_all"]
     if rule is not None and all(
         isinstance(answers.get(client_id), list)
@@ -200,7 +200,7 @@ CASES: Final = [
 
 
 def add_case(day: StagedDay, group: str, case: Case, owners: list[list[str]]) -> None:
-    """A group whose members are those of the case, and whose rows say these owners."""
+    """Add a group whose members are those of the case, and whose rows say these owners."""
     (topic, _, _), *_ = case.queues
     for client_id in case.client_ids:
         member = {
@@ -234,7 +234,7 @@ def add_case(day: StagedDay, group: str, case: Case, owners: list[list[str]]) ->
 
 
 def with_another_owner(case: Case) -> list[list[str]]:
-    """The owners of the case, but for the last queue: another member's, or the first member's if it has none or all."""
+    """Return the owners of the case, but for the last queue: another member's, or the first member's if it has none or all."""
     *before, last = case.owners
     others = [client_id for client_id in dict.fromkeys(case.client_ids) if client_id not in last]
     return [*before, others[:1]]
@@ -242,7 +242,7 @@ def with_another_owner(case: Case) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def wrong_groups() -> set[str]:
-    """The groups that break the expectation: `right-<n>` has the owners of case n, `wrong-<n>` all but one."""
+    """Return the groups that break the expectation: `right-<n>` has the owners of case n, `wrong-<n>` all but one."""
     day = StagedDay()
     for number, case in enumerate(CASES):
         add_case(day, f"right-{number}", case, case.owners)

@@ -32,7 +32,7 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def offline(day: StagedDay, group: str) -> Row:
-    """A group of which every broker says that it is offline."""
+    """Add a group of which every broker says that it is offline."""
     return day.add_silent_group(group, "orders", "offline", "group_offline")
 
 
@@ -130,7 +130,7 @@ def spoiled() -> dict[str, Row]:
 
 
 def with_brokers(day: StagedDay) -> StagedDay:
-    """The day with its brokers at a name server, and a proxy that was asked about its groups."""
+    """Add the day's brokers at a name server, and a proxy that was asked about its groups."""
     for broker in BROKERS:
         day.add("broker", nameserver="ns:9876", broker_name=broker, broker_id=0, broker_addr=f"{broker}:1")
     for group in sorted({row["consumer_group"] for row in day.rows["assignment_fairness"]}):

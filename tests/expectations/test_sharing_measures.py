@@ -53,7 +53,7 @@ def fault(*expected: str) -> Callable[[Callable[[StagedDay, str], None]], Callab
 
 
 def popped_group(day: StagedDay, group: str, *grpc: str, share: int = 1) -> list[Row]:
-    """Three members that pop `orders` with one more reader for each queue, and gRPC clients; gives the shared queues."""
+    """Add three members that pop `orders` with one more reader for each queue, and gRPC clients; return the shared queues."""
     members = sorted({*CLIENTS, *grpc})
     for broker in BROKERS:
         day.add(

@@ -77,7 +77,7 @@ def test_the_page_about_the_gate_has_every_expectation_as_it_is_judged(suite: Su
 
 
 def row_of(expectation_id: str) -> str:
-    """What the page calls an expectation: one row stands for all that differ only by their table or kind."""
+    """Return what the page calls an expectation: one row stands for all that differ only by their table or kind."""
     table, _, rule = expectation_id.partition(".")
     if rule in {"one_cluster_and_day", "one_row_per_key", "required_values", "row_count_like_day_before"}:
         return f"<table>.{rule}"

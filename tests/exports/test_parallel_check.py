@@ -52,7 +52,7 @@ Fault: TypeAlias = Callable[[random.Random, Path], None]
 
 
 def workers() -> list[psutil.Process]:
-    """The processes of the check that this one has started; those of other tests are none."""
+    """Return the processes of the check that this one has started; those of other tests are none."""
     return [
         child
         for child in psutil.Process().children()

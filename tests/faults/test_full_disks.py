@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def on_full_disk(ledger: Ledger, disk: Path, free_kib: int, *command: str) -> dict[str, Any]:
-    """What becomes of a command on a disk with so much room, and of the same when there is room."""
+    """Return what becomes of a command on a disk with so much room, and of the same when there is room."""
     disk.mkdir()
     words = replace(ledger, warehouse=disk / "warehouse").words(*command)
     ended = subprocess.run(

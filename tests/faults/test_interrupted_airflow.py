@@ -109,7 +109,7 @@ def test_a_restart_under_load_costs_an_interrupted_build_one_try_and_nothing_els
 
 
 def next_tries(project: Project, run_id: str) -> dict[str, int]:
-    """The numbers of the tries of a run that was interrupted in its build, as soon as that is running again.
+    """Return the numbers of the tries of a run that was interrupted in its build, as soon as that is running again.
 
     A build that has ended before its scheduler did needs no other try.
     """
@@ -131,7 +131,7 @@ def scheduler_of(server: subprocess.Popen[str]) -> psutil.Process:
 
 
 def wait_for_the_computation(server: subprocess.Popen[str]) -> list[psutil.Process]:
-    """Everything that the scheduler has started, as soon as the day's Spark application is among it."""
+    """Wait until the scheduler has started the day's Spark application, and return all that it has started."""
 
     def missing() -> str | None:
         is_there = descendants(server.pid, "spark_jobs/day_job.py")

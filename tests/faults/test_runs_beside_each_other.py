@@ -150,7 +150,7 @@ def test_a_lost_executor_costs_time_and_no_row(days: Days, tmp_path: Path) -> No
 
 
 def _two_executors(folder: Path) -> dict[str, str]:
-    """Spark's configuration with a master that starts two executors of one core each."""
+    """Return Spark's configuration with a master that starts two executors of one core each."""
     own = Path(os.environ.get("SPARK_CONF_DIR", str(ROOT / ".local" / "spark-conf")))
     conf = folder / "spark-conf"
     shutil.copytree(own, conf)

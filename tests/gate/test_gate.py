@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 
 def measures(**changed: Any) -> list[Row]:
-    """Measures with which every expectation holds, except those changed; `.` is written `__` here."""
+    """Return measures with which every expectation holds, except those changed; `.` is written `__` here."""
     rows = {
         expectation_id: {
             "expectation_id": expectation_id,

@@ -30,7 +30,7 @@ def offender(
 
 
 def measures(**offenders: list[Row]) -> list[Row]:
-    """Measures with which everything holds, but for those who offend; `.` is written `__` here."""
+    """Return measures with which everything holds, but for those who offend; `.` is written `__` here."""
     rows = {
         name: {
             "expectation_id": name,

@@ -62,7 +62,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture
 def in_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
-    """This process, too, knows the store; gives its place."""
+    """Let this process, too, know the store; return its place."""
     for name, value in store.variables.items():
         monkeypatch.setenv(name, value)
     return store.place
@@ -70,7 +70,7 @@ def in_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(scope="session")
 def spark_conf_dir(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Spark's settings with the jars that `store` has brought."""
+    """Return Spark's settings with the jars that `store` has brought."""
     folder = tmp_path_factory.mktemp("conf") / "spark"
     spark_conf.write(target=folder)
     return folder

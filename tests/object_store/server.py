@@ -24,7 +24,7 @@ _START_SECONDS = 120
 
 @contextmanager
 def object_store(folder: Path, bucket: str, *ignored_headers: str) -> Iterator[dict[str, str]]:
-    """A server with one empty bucket; gives the variables by which every engine finds it.
+    """Yield a server with one empty bucket; gives the variables by which every engine finds it.
 
     Args:
         folder: For what the server writes.
@@ -47,7 +47,7 @@ def object_store(folder: Path, bucket: str, *ignored_headers: str) -> Iterator[d
 
 
 def on_loopback(address: str, access_key_id: str, secret_access_key: str) -> dict[str, str]:
-    """The variables by which every engine finds a store on loopback, and asks no proxy for it."""
+    """Return the variables by which every engine finds a store on loopback, and asks no proxy for it."""
     return {
         "AWS_ENDPOINT_URL": address,
         "AWS_REGION": "us-east-1",

@@ -17,7 +17,7 @@ _DAY = SAMPLE / "shop-prod" / "2026-11-18"
 
 @pytest.fixture
 def landed(in_store: str, request: pytest.FixtureRequest) -> ObjectPath:
-    """The sample's third day, in a place of the test's own."""
+    """Return the sample's third day, in a place of the test's own."""
     exports = ObjectPath.of(f"{in_store}/{request.node.name}")
     directory, _ = land(_DAY, exports)
     return directory

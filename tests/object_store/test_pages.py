@@ -33,7 +33,7 @@ KILLED = -9
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
-    """The export of a day with one group."""
+    """Return the export of a day with one group."""
     of_day = ExportBuilder("shop", MONDAY)
     of_day.route("orders", {"a": 2})
     of_day.group("g", ["orders"], ["c1"], "a")
@@ -42,7 +42,7 @@ def export(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def warehouse(in_store: str, tmp_path: Path, export: Path) -> Warehouse:
-    """A warehouse in the store: a day that waits for the gate, and published days."""
+    """Return a warehouse in the store: a day that waits for the gate, and published days."""
     folder = tmp_path / "warehouse"
     stage_day_of_export(Warehouse.at(str(folder)), export)
     publish_shop_days(folder)
@@ -54,7 +54,7 @@ def warehouse(in_store: str, tmp_path: Path, export: Path) -> Warehouse:
 
 
 def served(store: Store, warehouse: Warehouse, folder: Path, *requests: Request, keys: str) -> Served:
-    """What Airflow answers that knows the store by a connection alone, or the keys by files."""
+    """Return what Airflow answers that knows the store by a connection alone, or the keys by files."""
     variables = store.variables
     environment = {
         name: value for name, value in airflow_home(folder / "airflow").items() if not name.startswith("AWS_")

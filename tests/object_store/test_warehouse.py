@@ -19,7 +19,7 @@ _DAYS = ("2026-11-16", "2026-11-17")
 
 @pytest.fixture(scope="module")
 def in_the_store(ledger: Ledger) -> str:
-    """The sample's first two days, exports and tables in the store; gives the warehouse."""
+    """Put the sample's first two days, exports and tables, into the store; return the warehouse."""
     warehouse = f"{ledger.place}/warehouse"
     for day in _DAYS:
         ledger("exports", "upload", str(SAMPLE / "shop-prod" / day), f"--exports={ledger.exports}")

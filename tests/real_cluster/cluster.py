@@ -256,7 +256,7 @@ class RealCluster:
             self._operate("delete_route", name_server=self.name_servers[number], topic=topic)
 
     def route(self, topic: str, name_server: str) -> dict[str, int]:
-        """How many queues of a topic can be read on each broker, by what one name server says."""
+        """Return how many queues of a topic can be read on each broker, by what one name server says."""
         try:
             answer: dict[str, int] = self._operate("queues", name_server=name_server, topic=topic)
         except NoAnswerError as error:
@@ -414,7 +414,7 @@ class RealCluster:
         self._hosts[member.host].tell("hold", key=member.key, is_held=is_held)
 
     def consumed_by_grpc(self, member: GrpcMember) -> dict[str, int]:
-        """How many messages of each topic a gRPC consumer has acknowledged."""
+        """Return how many messages of each topic a gRPC consumer has acknowledged."""
         counts: dict[str, int] = self._hosts[member.host].tell("consumed", key=member.key)
         return counts
 
@@ -568,7 +568,7 @@ class RealCluster:
         wait_until(missing, seconds)
 
     def owned(self, group: Group) -> list[tuple[Member, frozenset[Queue]]]:
-        """What each member has in its own process table, asked of its own process."""
+        """Return what each member has in its own process table, asked of its own process."""
         seen = self._look(group.members, settle=False)
         return [
             (member, frozenset(Queue(*queue) for queue in seen[member.key]["owned"]))
@@ -576,7 +576,7 @@ class RealCluster:
         ]
 
     def popped(self, group: Group) -> dict[str, list[str]]:
-        """The client ids that pop from each broker, in order."""
+        """Return the client ids that pop from each broker, in order."""
         seen = self._look(group.members, settle=False)
         poppers: dict[str, list[str]] = {}
         for member in group.members:
@@ -585,7 +585,7 @@ class RealCluster:
         return {broker: sorted(ids) for broker, ids in sorted(poppers.items())}
 
     def owners(self, group: Group) -> dict[Queue, list[str]]:
-        """The client ids that hold each queue, in order; a queue that nobody holds is not in it."""
+        """Return the client ids that hold each queue, in order; a queue that nobody holds is not in it."""
         holders: dict[Queue, list[str]] = {}
         for member, queues in self.owned(group):
             for queue in queues:
@@ -593,12 +593,12 @@ class RealCluster:
         return {queue: sorted(ids) for queue, ids in sorted(holders.items())}
 
     def running_info(self, member: Member) -> str:
-        """A member's `consumerRunningInfo()` as text, asked of its own process."""
+        """Return a member's `consumerRunningInfo()` as text, asked of its own process."""
         text: str = self._hosts[member.host].tell("running_info", key=member.key)
         return text
 
     def consumed(self, member: Member) -> dict[Queue, Consumed]:
-        """What its listener was given of each queue since it was started, asked of its own process."""
+        """Return what its listener was given of each queue since it was started, asked of its own process."""
         ranges = self._hosts[member.host].tell("consumed", key=member.key)
         return {Queue(*queue): Consumed(first, last) for *queue, first, last in ranges}
 
@@ -607,7 +607,7 @@ class RealCluster:
         self._hosts[member.host].tell("persist", key=member.key)
 
     def members_known_to(self, broker: str, group: str) -> list[str]:
-        """The client ids of a group as a broker gives them to clients: sorted, one a connection."""
+        """Return the client ids of a group as a broker gives them to clients: sorted, one a connection."""
         ids: list[str] = self._operate(
             "members",
             name_server=self._known_to(broker)[0],
@@ -662,7 +662,7 @@ class RealCluster:
         psutil.Process(self._hosts[host].started.pid).rlimit(psutil.RLIMIT_FSIZE, (file_size_bytes, hard))
 
     def mqadmin(self, *words: str, seconds: float = TIMEOUT_S) -> str:
-        """What `mqadmin` prints, in a JVM of its own. What it writes into its folder is in `mqadmin` in ours."""
+        """Return what `mqadmin` prints, in a JVM of its own. What it writes into its folder is in `mqadmin` in ours."""
         folder = self.directory / "mqadmin"
         folder.mkdir(exist_ok=True)
         if self._account is not None:
@@ -686,11 +686,11 @@ class RealCluster:
         return answer.stdout
 
     def broker_folder(self, broker: str) -> Path:
-        """Where a broker keeps its store; its `config/*.json` files are in it."""
+        """Return where a broker keeps its store; its `config/*.json` files are in it."""
         return self.directory / broker / "store"
 
     def offsets_folder(self, host: str) -> Path:
-        """Where the broadcasting consumers of a host keep their offset files."""
+        """Return where the broadcasting consumers of a host keep their offset files."""
         return self.directory / host / "offsets"
 
     @property
@@ -699,7 +699,7 @@ class RealCluster:
         return self._processes
 
     def process_ids(self) -> dict[str, int]:
-        """The process of each server and each host of consumers, by name."""
+        """Return the process of each server and each host of consumers, by name."""
         hosts = {name: host.started for name, host in self._hosts.items()}
         return {name: started.pid for name, started in {**self._servers, **hosts}.items()}
 
@@ -833,7 +833,7 @@ class RealCluster:
         wait_until(lambda: None if started.listens_on(port) else f"{name} does not listen", TIMEOUT_S)
 
     def _known_to(self, broker: str) -> list[str]:
-        """The addresses of the name servers that a broker registers with."""
+        """Return the addresses of the name servers that a broker registers with."""
         numbers = self._planned[broker].name_servers
         return self.name_servers if numbers is None else [self.name_servers[number] for number in numbers]
 
@@ -878,7 +878,7 @@ class RealCluster:
         return seen
 
     def _problems(self, group: Group, seen: Mapping[str, Any]) -> Iterator[str]:
-        """What keeps a group from being stable, apart from queues that still move."""
+        """Yield what keeps a group from being stable, apart from queues that still move."""
         for broker in self.alive_brokers:
             expected = Counter(
                 member.client_id for member in group.members if broker in seen[member.key]["brokers"]

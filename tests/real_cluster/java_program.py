@@ -87,11 +87,11 @@ class JavaProgram:
         )
 
     def server(self, main: str, *arguments: str, heap_mib: int, folder: Path) -> list[str]:
-        """The command line of a broker or a name server; see `other`."""
+        """Return the command line of a broker or a name server; see `other`."""
         return self._words(self._of_servers, main, *arguments, heap_mib=heap_mib, folder=folder)
 
     def proxy(self, *arguments: str, heap_mib: int, folder: Path) -> list[str]:
-        """The command line of a proxy of this release, alone or with a broker in the same JVM; see `other`."""
+        """Return the command line of a proxy of this release, alone or with a broker in the same JVM; see `other`."""
         group = f"{self.version}-proxy"
         PINS.ensure(self._home, group)
         class_path = os.pathsep.join(map(str, PINS.class_path(group)))
@@ -102,7 +102,7 @@ class JavaProgram:
         )
 
     def other(self, main: str, *arguments: str, heap_mib: int, folder: Path, **properties: str) -> list[str]:
-        """The command line of a JVM that is no server.
+        """Return the command line of a JVM that is no server.
 
         Args:
             main: Its main class.
@@ -138,7 +138,7 @@ class JavaProgram:
 
 
 def _libraries(version: str) -> list[Path]:
-    """Our JSON reader comes first, because 5.x brings an older one."""
+    """Return the jars, our JSON reader first, because 5.x brings an older one."""
     jackson = [
         shipped_by_pyspark(f"jackson-{part}-[0-9]*.jar") for part in ("core", "databind", "annotations")
     ]
@@ -146,7 +146,7 @@ def _libraries(version: str) -> list[Path]:
 
 
 def _compiled(version: str, home: Path) -> Path:
-    """The folder of the compiled program and its agent; made again when the program or a jar has changed.
+    """Return the folder of the compiled program and its agent; made again when the program or a jar has changed.
 
     Several processes may ask for it at once; the second waits, and finds it compiled.
     """

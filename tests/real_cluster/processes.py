@@ -112,7 +112,7 @@ class Started:
                     pipe.close()
 
     def listens_on(self, port: int) -> bool:
-        """Whether it accepts connections on a port of loopback."""
+        """Return whether it accepts connections on a port of loopback."""
         assert self.is_alive(), (
             f"process {self.pid} ended with {self.process.returncode}:\n{self.last_words()}"
         )
@@ -132,7 +132,7 @@ class FreePorts:
         self._next = _FIRST_PORT + os.getpid() * 97 % (_LAST_PORT - _FIRST_PORT)
 
     def block(self, size: int) -> int:
-        """The first of so many free ports in a row."""
+        """Return the first of so many free ports in a row."""
         while True:
             first = self._next
             self._next += size
@@ -152,7 +152,7 @@ def _is_free(port: int) -> bool:
 
 
 def descendants(pid: int, word: str = "") -> list[psutil.Process]:
-    """The living processes that a process has started, with theirs; only those whose command line has a word, if one is given."""
+    """Return the living processes that a process has started, with theirs; only those whose command line has a word, if one is given."""
     return [each for each in psutil.Process(pid).children(recursive=True) if _has(each, word)]
 
 
@@ -164,7 +164,7 @@ def _has(process: psutil.Process, word: str) -> bool:
 
 
 def have_ended(processes: Iterable[psutil.Process]) -> str | None:
-    """Which of them still run, or None."""
+    """Return which of them still run, or None."""
     left = [process.pid for process in processes if is_alive(process)]
     return f"processes {left} still run" if left else None
 

@@ -42,7 +42,7 @@ def report(
 
 @pytest.fixture(scope="module")
 def shop_report(shop_warehouse: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The report of the newest day of `shop-prod`."""
+    """Return the report of the newest day of `shop-prod`."""
     return report(shop_warehouse, tmp_path_factory.mktemp("report"))
 
 

@@ -45,7 +45,7 @@ def metrics(tmp_path_factory: pytest.TempPathFactory) -> str:
 def prometheus(
     programs: dict[str, Path], metrics: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """The address of a Prometheus that scrapes the metrics and evaluates the rules, once it has an answer."""
+    """Yield the address of a Prometheus that scrapes the metrics and evaluates the rules, once it has an answer."""
 
     class Exporter(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -125,7 +125,7 @@ def test_files_are_read_and_written_as_go_did() -> None:
 
 
 def go_entry(entry: dict[str, Any]) -> tuple[OffsetKey, int]:
-    """Names are bytes: what is no UTF-8 is kept as Python keeps it."""
+    """Return an entry of Go's file, whose names are bytes: what is no UTF-8 is kept as Python keeps it."""
     topic, broker = (
         base64.b64decode(entry[name] or "").decode("utf-8", "surrogateescape")
         for name in ("topic", "broker_name")

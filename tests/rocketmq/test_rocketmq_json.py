@@ -29,7 +29,7 @@ QUEUE_TEXT = '{"brokerName":"broker-a","queueId":3,"topic":"TopicTest"}'
 
 
 def real_payloads() -> Iterator[str]:
-    """Every text in RocketMQ's dialect that the sample holds."""
+    """Yield every text in RocketMQ's dialect that the sample holds."""
     for file in sorted(EXPORTS.glob("*/*/*.jsonl")):
         if file.name != "broker_configs.jsonl":
             for line in file.read_text().splitlines():

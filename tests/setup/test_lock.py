@@ -18,7 +18,7 @@ _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)(\[[a-z0-9,_-]+\])?==(?P<v
 
 
 def _requirements(lock: Path) -> list[str]:
-    """Each requirement with what belongs to it, on one line."""
+    """Return each requirement with what belongs to it, on one line."""
     text = re.sub(r"\\\n", " ", lock.read_text(encoding="utf-8"))
     return [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
 

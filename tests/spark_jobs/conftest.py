@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def odd_day(tmp_path_factory: pytest.TempPathFactory) -> Day:
-    """The sealed export of the odd cluster, and a warehouse for it."""
+    """Return the sealed export of the odd cluster, and a warehouse for it."""
     folder = tmp_path_factory.mktemp("odd")
     OddCluster().seal(folder / "exports")
     return Day(CLUSTER, DS, folder / "exports", Warehouse.at(str(folder / "warehouse")), None)
@@ -26,6 +26,6 @@ def odd_day(tmp_path_factory: pytest.TempPathFactory) -> Day:
 
 @pytest.fixture(scope="session")
 def staged_odd_day(spark: SparkSession, odd_day: Day) -> Day:
-    """The odd day with its stage; tests only read it."""
+    """Return the odd day with its stage; tests only read it."""
     compute(spark, odd_day)
     return odd_day

@@ -117,7 +117,7 @@ class Shared:
 
 
 def allocated(*subs: Sub, configured: Any = SETTINGS) -> list[dict[str, Shared]]:
-    """For each subscription the answer of each strategy, by name."""
+    """Return the answer of each strategy for each subscription, by name."""
 
     def of_members(value: Callable[[Member], Any]) -> list[list[Any] | None]:
         return [None if sub.members is None else [value(member) for member in sub.members] for sub in subs]
@@ -194,7 +194,7 @@ def effective(sub: Sub, configured: Any = SETTINGS) -> tuple[str, Shared]:
 def asked_client_by_client(
     sub: Sub, rule_of: Callable[[Member], Strategy | None], *, with_lists: bool = False
 ) -> dict[QueueName, set[str]]:
-    """What each client takes when it is asked alone; clients that do not read the topic leave it unread."""
+    """Return what each client takes when it is asked alone; clients that do not read the topic leave it unread."""
     owned: dict[QueueName, set[str]] = {}
     for member in {member.client_id: member for member in reversed(sub.slots)}.values():
         rule = rule_of(member)
@@ -210,7 +210,7 @@ def asked_client_by_client(
 
 
 def rule(sub: Sub, member: Member, name: str) -> Strategy | None:
-    """The strategy as this member has it; None where its parameters or its rules are not known."""
+    """Return the strategy as this member has it; None where its parameters or its rules are not known."""
     who = {"client_language": member.language or "JAVA", "client_version": member.version or "5.3.3"}
     group_has = GROUPS.get(sub.group, {}).get("strategy")
     needs_parameters = name in {"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"}
@@ -234,7 +234,7 @@ def rule(sub: Sub, member: Member, name: str) -> Strategy | None:
 
 
 def divides_by(sub: Sub, member: Member) -> Member:
-    """The member with the strategy by which it divides: its own word, that of others like it, or the settings'."""
+    """Return the member with the strategy by which it divides: its own word, that of others like it, or the settings'."""
     reporting = [other for other in sub.slots if other.strategy]
     names = {other.strategy for other in reporting}
     is_like_them = member.language in {None, *(other.language for other in reporting)}
@@ -270,7 +270,7 @@ ODD_CLIENTS = ("c\ufb01", "c\U0001f600")
 
 @st.composite
 def subs(draw: st.DrawFn) -> Sub:
-    """Groups in every state; the members of one client id say the same, as `subscriptions` gives it."""
+    """Return groups in every state; the members of one client id say the same, as `subscriptions` gives it."""
     state = draw(st.sampled_from(("online", "online", "online", "broadcasting", "offline", "unknown")))
     brokers = draw(
         st.dictionaries(
@@ -321,7 +321,7 @@ def test_a_batch_is_what_each_client_would_answer_alone(batch: list[Sub]) -> Non
 
 
 def assert_tried(sub: Sub, shared: Shared, name: str) -> None:
-    """What the settings name for the group each member has as its client has it; the rest is a newest Java client's."""
+    """Assert that each member has what the settings name for the group as its client has it, and the rest as a newest Java client."""
     is_configured = sub.state == "online" and GROUPS.get(sub.group, {}).get("strategy") == name
     as_in = replace(sub, group=GROUP_WITH.get(name, sub.group))
     own = {member: rule(as_in, member, name) for member in sub.slots}

@@ -43,7 +43,7 @@ def test_no_way_to_change_places_keeps_more(spark: SparkSession) -> None:
 
 @pytest.fixture
 def warehouse(three_days: ThreeDays) -> Warehouse:
-    """Three published days, with one before the last that was never published."""
+    """Return three published days, with one before the last that was never published."""
     return three_days.warehouse
 
 

@@ -24,7 +24,7 @@ NOBODY_ANSWERED = {"denied", "died", "half-died", "never-asked"}
 
 
 def write_exports(exports: Path) -> list[tuple[str, date]]:
-    """The account may not read one group; servers died before they were asked about others."""
+    """Write exports of an account that may not read one group, and of servers that died before they were asked about others."""
     export = ExportBuilder("unanswered-test")
     export.brokers("ns-1:9876", BROKERS)
     export.route("orders", {"a": 1, "b": 1})

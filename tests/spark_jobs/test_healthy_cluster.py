@@ -29,7 +29,7 @@ def layout() -> Layout:
 
 @pytest.fixture(scope="module")
 def warehouse(spark: SparkSession, layout: Layout, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """The cluster's published day; tests only read it."""
+    """Return the cluster's published day; tests only read it."""
     folder = tmp_path_factory.mktemp("healthy")
     settings = folder / "settings.yaml"
     generate(layout, folder / "exports", DS, settings)

@@ -38,7 +38,7 @@ def expected_and_day(
 
 @pytest.fixture(scope="module")
 def rows(expected_and_day: tuple[dict[str, Expected], Day]) -> dict[str, list[Row]]:
-    """The rows of the tables that are asked of."""
+    """Return the rows of the tables that are asked of."""
     stage = newest(expected_and_day[1])
     return {name: staged_rows(stage, name) for name in ("ownership_drift", "finding")}
 

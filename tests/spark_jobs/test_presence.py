@@ -46,7 +46,7 @@ def findings(stage: StagingArea) -> dict[str, dict[str, Row]]:
 
 
 def write_without_proxies(exports: Path) -> list[tuple[str, date]]:
-    """Two days; on the second each group is a case."""
+    """Write two days; on the second each group is a case."""
     for ds in (DS, DAY_AFTER):
         _without_proxies(ds).seal(exports)
     return [("presence-test", DS), ("presence-test", DAY_AFTER)]
@@ -87,7 +87,7 @@ def _without_proxies(ds: date) -> ExportBuilder:
 
 
 def write_with_proxies(exports: Path) -> list[tuple[str, date]]:
-    """One day of a cluster with two proxies."""
+    """Write one day of a cluster with two proxies."""
     export = ExportBuilder("proxies-test")
     export.brokers("ns-1:9876", BROKERS)
     export.route("orders", {"a": 1, "b": 1})

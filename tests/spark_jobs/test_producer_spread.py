@@ -60,7 +60,7 @@ def route(queue_datas: Iterable[QueueData], without_master: Iterable[str] = (), 
 
 
 def plain(**queue_counts: int) -> Row:
-    """A route whose brokers have so many queues, to read and to write."""
+    """Return a route whose brokers have so many queues, to read and to write."""
     return route(QueueData(broker, 6, count, count) for broker, count in queue_counts.items())
 
 
@@ -133,7 +133,7 @@ def frame(spark: SparkSession, table: Table, rows: Iterable[Mapping[str, Any]]) 
 
 
 def spread_of(spark: SparkSession, routes: Mapping[str, list[Row]]) -> dict[str, dict[str, Row]]:
-    """Topic -> broker -> its row, from what each name server says of each topic."""
+    """Return the row of each topic and broker, from what each name server says of each topic."""
     told = [
         fact.row
         for topic, payloads in routes.items()

@@ -52,7 +52,7 @@ def rows(day: Day) -> dict[str, list[Row]]:
 
 
 def queues(rows: dict[str, list[Row]], table: str, group: str, topic: str | None = None) -> dict[str, Row]:
-    """The rows of a group and topic (None: that of its name) by queue."""
+    """Return the rows of a group and topic (None: that of its name) by queue."""
     return {
         f"{row['broker_name']}/{row['queue_id']}": row
         for row in rows[table]

@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def divergent_export() -> ExportBuilder:
-    """Each topic is on brokers of its own, so that what is odd with one is told of no other."""
+    """Return an export whose topics are each on brokers of their own, so that what is odd with one is told of no other."""
     export = ExportBuilder(CLUSTER)
     export.no_members("agree-1", "nobody")
     configured = {
@@ -114,7 +114,7 @@ def day(small_days: SmallDays) -> Day:
 
 @pytest.fixture(scope="module")
 def rows(day: Day) -> dict[tuple[str, str, str], Row]:
-    """Topic, broker, name server -> the row."""
+    """Return the row of each topic, broker and name server."""
     staged = staged_rows(newest(day), "route_divergence")
     return {(row["topic"], row["broker_name"], row["nameserver"]): row for row in staged}
 

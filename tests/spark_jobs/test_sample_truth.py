@@ -471,7 +471,7 @@ OF_DAY = {"observed_owners": 0, "did_own": 0, "observed_owners_now": 0, "observe
 
 
 def answer_of_day(warehouse: Warehouse, path: Path, ds: str) -> list[dict[str, object]]:
-    """What a question would have answered when this day was the newest."""
+    """Return what a question would have answered when this day was the newest."""
     day = date.fromisoformat(ds)
     text = path.read_text(encoding="utf-8")
     for schema, of in (("latest", day), ("previous", day - timedelta(days=1))):

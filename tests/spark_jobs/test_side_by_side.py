@@ -34,7 +34,7 @@ OTHER = 'it\'s -- "other" %2F*\\'
 
 @pytest.fixture(scope="module")
 def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> ThreeDays:
-    """The three days, of which the last is damaged, and those of another cluster."""
+    """Return the three days, of which the last is damaged, and those of another cluster."""
     computed = ThreeDays.below(tmp_path_factory.mktemp("side-by-side"), spark)
     sealed(computed.exports, cluster=OTHER)
     with (computed.exports / CLUSTER / str(THURSDAY) / "nameserver_routes.jsonl").open("ab") as file:
@@ -43,7 +43,7 @@ def days(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Three
 
 
 def rows_of(days: ThreeDays, cluster: str, ds: date) -> dict[str, list[Row]]:
-    """All staged rows of a day without its cluster, in any one order."""
+    """Return all staged rows of a day without its cluster, in any one order."""
     stage = newest_stage(days.warehouse, cluster, ds)
     assert {row["cluster"] for row in staged_rows(stage, "export_record")} == {cluster}
     return {

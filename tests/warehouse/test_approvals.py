@@ -25,14 +25,14 @@ STRANGER = "queue_assignment.owner_is_member"
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse where a day is two tables: all are published alike, and each takes its time."""
+    """Return a warehouse where a day is two tables: all are published alike, and each takes its time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", (QUEUE_ASSIGNMENT, GATE_RESULT))
     return Warehouse.at(str(tmp_path / "warehouse"))
 
 
 @pytest.fixture(scope="module")
 def refused_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """A warehouse with a computation that the gate refused for two owners of a queue."""
+    """Return a warehouse with a computation that the gate refused for two owners of a queue."""
     warehouse = Warehouse.at(str(tmp_path_factory.mktemp("refused") / "warehouse"))
     with pytest.MonkeyPatch.context() as patched:
         stage_measured_day(patched, warehouse, {TWO_OWNERS: 2.0})
@@ -42,7 +42,7 @@ def refused_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @pytest.fixture
 def refused(refused_once: Warehouse, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """The same in a warehouse of the test's own; another judgement would find the same."""
+    """Return the refused computation in a warehouse of the test's own; another judgement would find the same."""
     shutil.copytree(refused_once.root, warehouse.root)
     let_gate_find(monkeypatch, {TWO_OWNERS: 2.0})
     return warehouse

@@ -35,7 +35,7 @@ def undamaged(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @pytest.fixture
 def warehouse(undamaged: Warehouse, tmp_path: Path) -> Warehouse:
-    """A copy to be damaged."""
+    """Return a copy to be damaged."""
     return Warehouse.at(str(shutil.copytree(undamaged.root, tmp_path / "warehouse")))
 
 

@@ -48,7 +48,7 @@ OLDER_OWNERS = "FROM queue_assignment WHERE ds < '2026-11-18' ORDER BY ALL"
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """The exports and the warehouse of the older release."""
+    """Return the exports and the warehouse of the older release."""
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path

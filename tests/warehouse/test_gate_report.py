@@ -56,7 +56,7 @@ def judged(warehouse: Warehouse, verdict: str, *rows: Row) -> None:
 
 
 def forget_stage(warehouse: Warehouse) -> None:
-    """What maintenance does, in the end."""
+    """Remove a stage, as maintenance does in the end."""
     shutil.rmtree(warehouse.attempts("shop", TUESDAY))
 
 

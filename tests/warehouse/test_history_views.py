@@ -28,7 +28,7 @@ STALE = "SELECT ds::VARCHAR, reasons FROM outdated_day ORDER BY ds"
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse where a day is four tables: all are published alike, and each takes its time."""
+    """Return a warehouse where a day is four tables: all are published alike, and each takes its time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", (*COMPARED, OWNERSHIP_DRIFT, GATE_RESULT))
     return Warehouse.at(str(tmp_path / "warehouse"))
 

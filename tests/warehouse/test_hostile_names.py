@@ -45,7 +45,7 @@ BROKER: Final = "broker-'a' OR 1=1"
 
 @pytest.fixture(scope="module")
 def day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Day:
-    """A published day of which every name is hostile; the second group's queues are not owned by anybody."""
+    """Return a published day of which every name is hostile; the second group's queues are not owned by anybody."""
     folder = tmp_path_factory.mktemp("hostile") / "ledger"
     export = ExportBuilder(CLUSTER)
     for topic in TOPICS:

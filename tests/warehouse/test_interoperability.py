@@ -44,7 +44,7 @@ def by_delta_rs(place: str, version: int, _table: Table, _day: DayRows) -> pads.
 
 
 def by_duckdb(place: str, version: int, table: Table, day: DayRows) -> pads.Dataset:
-    """The Parquet files of the day, as the Delta log lists them."""
+    """Read the Parquet files of the day, as the Delta log lists them."""
     delta = DeltaTable(place, version=version)
     files = delta.file_uris(file_pruning_predicate=day.predicate)
     schema = arrow_schema(table)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """A warehouse with a published Monday, and Tuesday staged and accepted."""
+    """Return a warehouse with a published Monday, and Tuesday staged and accepted."""
     made = Warehouse.at(str(tmp_path_factory.mktemp("made") / "warehouse"))
     stage_day(made, MONDAY, queue_assignment=owners("c1"))
     publish(made, "shop", MONDAY)
@@ -36,7 +36,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @pytest.fixture
 def warehouse(made_once: Warehouse, tmp_path: Path) -> Warehouse:
-    """The same for one test."""
+    """Return a copy of the warehouse for one test."""
     return Warehouse.at(str(shutil.copytree(made_once.root, tmp_path / "warehouse")))
 
 

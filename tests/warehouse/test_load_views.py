@@ -30,7 +30,7 @@ def progress(topic: str, queue_id: int, waiting: int | None) -> Row:
 
 
 def held(assignment: list[Row]) -> list[Row]:
-    """Rows of `ownership_drift`: each client has what the strategy in effect gives it; who owns the rest is unknown."""
+    """Return rows of `ownership_drift`: each client has what the strategy in effect gives it; who owns the rest is unknown."""
     return [
         {
             "consumer_group": "g",

@@ -55,7 +55,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 
 @pytest.fixture
 def warehouse(made_once: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """The same for one test."""
+    """Return a copy of the warehouse for one test."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return Warehouse.at(str(shutil.copytree(made_once.root, tmp_path / "warehouse")))
 
@@ -69,7 +69,7 @@ def files(root: str) -> set[str]:
 
 
 def times(warehouse: Warehouse) -> dict[str, int]:
-    """When each file was written, but the writers' lock."""
+    """Return when each file was written, without the writers' lock."""
     return {
         path: Path(path).stat().st_mtime_ns
         for path in files(warehouse.root)

@@ -47,7 +47,7 @@ def whole_warehouse(tmp_path: Path) -> Warehouse:
 
 @pytest.fixture
 def warehouse(whole_warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse where a day is four tables: all are published alike, and each takes its time."""
+    """Return a warehouse where a day is four tables: all are published alike, and each takes its time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return whole_warehouse
 
@@ -446,7 +446,7 @@ HOSTILE_NAMES = (
 
 @pytest.fixture(scope="module")
 def published_once(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
-    """A published day of a cluster `other`."""
+    """Return a published day of a cluster `other`."""
     warehouse = Warehouse.at(str(tmp_path_factory.mktemp("other") / "warehouse"))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)

@@ -41,7 +41,7 @@ STRANGER = "10.9.9.9@stranger"
 
 @pytest.fixture(scope="module")
 def published_once(sample_warehouse: Warehouse, tmp_path_factory: pytest.TempPathFactory) -> Day:
-    """The first day of the sample, published in a warehouse of this module's own."""
+    """Return the first day of the sample, published in a warehouse of this module's own."""
     day = copy_stage(sample_day(MONDAY, sample_warehouse), tmp_path_factory.mktemp("published") / "warehouse")
     steps.publish(day)
     return day
@@ -49,7 +49,7 @@ def published_once(sample_warehouse: Warehouse, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def published(published_once: Day, tmp_path: Path) -> Day:
-    """The same in a warehouse of the test's own."""
+    """Return the published day in a warehouse of the test's own."""
     shutil.copytree(published_once.warehouse.root, tmp_path / "warehouse")
     return replace(published_once, warehouse=Warehouse.at(str(tmp_path / "warehouse")))
 
@@ -61,7 +61,7 @@ def spoil(day: Day, table: str, change: Callable[[list[Row]], list[Row]]) -> Non
 
 
 def order_queue(queue_id: int, row: Row) -> bool:
-    """Whether it is the effective row of this queue of a group that shares by AVG."""
+    """Return whether it is the effective row of this queue of a group that shares by AVG."""
     return (
         row["is_effective"]
         and (row["consumer_group"], row["topic"]) == ("order-service", "order-events")
@@ -75,7 +75,7 @@ def the_row(rows: list[Row], queue_id: int) -> Row:
 
 
 def with_every_fault(rows: list[Row]) -> list[Row]:
-    """A second owner, a queue of nobody, an owner who is no member, and rows of another day and another cluster."""
+    """Return a second owner, a queue of nobody, an owner who is no member, and rows of another day and another cluster."""
     foreign, elsewhere = the_row(rows, 2), the_row(rows, 3)
     return [
         *(

@@ -52,13 +52,13 @@ FEW_TABLES = (
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse where a day is seven tables: all are published alike, and each takes its time."""
+    """Return a warehouse where a day is seven tables: all are published alike, and each takes its time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return Warehouse.at(str(tmp_path / "warehouse"))
 
 
 def rows(*groups: str) -> dict[str, list[Row]]:
-    """A day on which each group owns a queue, beside what is of no group."""
+    """Return a day on which each group owns a queue, beside what is of no group."""
     return {
         "export_record": [
             {"file": "f", "line_number": line, "state": "payload", "consumer_group": group}
@@ -147,7 +147,7 @@ def test_a_repaired_day_is_whole_again_and_a_rollback_returns_to_the_one_without
 
 
 def odd(warehouse: Warehouse, excluded_groups: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """What the gate finds odd of Tuesday, by expectation."""
+    """Return what the gate finds odd about Tuesday, by expectation."""
     comparison = compare(
         warehouse,
         "shop",

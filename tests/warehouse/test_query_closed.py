@@ -153,7 +153,7 @@ class Surroundings:
         return text.format(file=self.file, folder=self.folder, folder_name=self.folder.name)
 
     def is_untouched(self) -> bool:
-        """Whether no file came, went or changed."""
+        """Return whether no file came, went or changed."""
         return self._files() == self._before
 
     def _files(self) -> dict[str, bytes]:

@@ -37,7 +37,7 @@ RUNS_SEEN = """
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse where a day is four tables: all are returned alike, and each takes its time."""
+    """Return a warehouse where a day is four tables: all are returned alike, and each takes its time."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     return Warehouse.at(str(tmp_path / "warehouse"))
 
@@ -57,7 +57,7 @@ def publish_run(warehouse: Warehouse, run_id: str, ds: date = MONDAY, cluster: s
 
 
 def runs_seen(warehouse: Warehouse) -> list[str]:
-    """Every run of which a reader of Monday sees something, in any table."""
+    """Return every run of which a reader of Monday sees something, in any table."""
     [(runs,)] = asked(warehouse, RUNS_SEEN)
     return list(runs)
 

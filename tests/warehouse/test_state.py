@@ -38,7 +38,7 @@ OWNERS = "SELECT cluster, ds::VARCHAR, client_id FROM queue_assignment ORDER BY 
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """A warehouse where a day is three tables; Monday is published, with a broker."""
+    """Return a warehouse where a day is three tables; Monday is published, with a broker."""
     monkeypatch.setattr(commits, "PUBLISHED_TABLES", FEW_TABLES)
     made = Warehouse.at(str(tmp_path / "warehouse"))
     publish_owners(made, MONDAY, "c1", brokers=["b"])
@@ -59,7 +59,7 @@ def state(warehouse: Warehouse) -> State:
 
 
 def versions(warehouse: Warehouse) -> dict[str, int]:
-    """The newest version of each table but `publication`."""
+    """Return the newest version of each table but `publication`."""
     return {
         table.qualified_name: DeltaTable(warehouse.published(table)).version()
         for table in commits.PUBLISHED_TABLES

@@ -37,7 +37,7 @@ def main(folder: Path) -> None:
 
 
 def _export(ds: date, client_count: int) -> ExportBuilder:
-    """A healthy group, one whose clients share an id, one that is offline, a line that cannot be read."""
+    """Return an export with a healthy group, one whose clients share an id, one that is offline, a line that cannot be read."""
     export = ExportBuilder(CLUSTER, ds)
     brokers = {"a": 2, "b": 2}
     for nameserver in ("ns-1:9876", "ns-2:9876"):
