@@ -294,7 +294,7 @@ def _queue(row: Row) -> Queue:
 
 
 def _kind_of(state: str, cause: str | None) -> str | None:
-    """Return the kind of finding that tells of such queues. That a whole group is offline is told once, and not by queue."""
+    """Return the kind of finding of such queues; None for those of an offline group, which has one finding for all."""
     if cause == "group_offline":
         return None
     return "assignment_stale" if cause == "route_missing" else KIND_OF_STATE[state]

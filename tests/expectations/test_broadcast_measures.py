@@ -114,7 +114,7 @@ def remembered(day: StagedDay, row: Row, offset: int) -> None:
 
 
 def read_client(day: StagedDay, group: str) -> Row:
-    """Add a client that is well and its queue; return the queue's row."""
+    """Add a healthy client and its queue; return the queue's row."""
     client(day, group)
     return queue(day, group)
 

@@ -62,7 +62,7 @@ def excused(plant: Callable[[StagedDay, str], None]) -> Callable[[StagedDay, str
 
 
 def group_of_three(day: StagedDay, group: str) -> list[Row]:
-    """Add a group that is well, with its rows of drift."""
+    """Add a healthy group, with its rows of drift."""
     day.add_group(group, "orders")
     return add_drift(day, group)
 
@@ -363,7 +363,7 @@ def broker_believed_over_the_process(day: StagedDay, group: str) -> None:
 
 
 def twins_that_answered(day: StagedDay, group: str) -> None:
-    """Let two processes with the id c1 each tell their table."""
+    """Let two processes with the id c1 each report their process table."""
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
     for process in ("p1", "p2"):
         subject = {"consumer_group": group, "client_id": "c1", "process": process}
@@ -523,7 +523,7 @@ def wiped_on_one_name_server(day: StagedDay, topic: str) -> None:
 
 
 def broker_with_fewer_queues(day: StagedDay, topic: str) -> None:
-    """Let a broker tell that it has other queues than its routes say; no other topic is on it."""
+    """Let a broker report other queues than its routes have; no other topic is on it."""
     broker = f"broker of {topic}"
     day.add_route_answers(topic, ("payload", "payload"))
     for nameserver in NAMESERVERS:

@@ -625,7 +625,7 @@ def line_that_another_one_counts_for(day: StagedDay, group: str) -> None:
 
 @excused
 def twins(day: StagedDay, group: str) -> None:
-    """Add twins: AVG gives c1 two of three slots, and both twins read the first: the second's queues are nobody's."""
+    """Add two processes with one client id: AVG gives c1 two of three slots, both read the first, and the queues of the second have no owner."""
     day.add_group(group, "orders", clients=("c1", "c1", "c2"), strategies=("AVG",))
     for row in day.of("queue_assignment", consumer_group=group)[3:6]:
         row.update(client_id=None, client_connection_count=None, reason="duplicate_client_id")

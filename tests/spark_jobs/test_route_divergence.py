@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 def divergent_export() -> ExportBuilder:
-    """Return an export whose topics are each on brokers of their own, so that what is odd with one is told of no other."""
+    """Return an export whose topics are each on brokers of their own, so that a divergence of one shows in no other."""
     export = ExportBuilder(CLUSTER)
     export.no_members("agree-1", "nobody")
     configured = {
