@@ -7,6 +7,7 @@ translation of a statement (`duckdb_sql`).
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +46,9 @@ METRIC_SCHEMA: Final = pa.schema(
 )
 """Columns of the measured numbers: one row for each expectation."""
 
+_SMALL_STATEMENTS_AT_ONCE: Final = 2
+"""Statements over few rows run in one thread each, so two cores run two; those over many rows share their threads and memory."""
+
 
 class GateDatabase:
     """A database that sees the relations that it is shown and nothing else."""
@@ -53,6 +57,7 @@ class GateDatabase:
         self._connection = connection
         self._is_small = is_small
         prepare(connection)
+        self._take_statements_as_written(connection)
 
     def show(self, name: str, rows: pads.Dataset | pa.Table) -> None:
         """Show rows under the name that the statements use."""
@@ -73,6 +78,11 @@ class GateDatabase:
             [json.dumps(records), f"[{json_structure(ddl)}]"],
         )
 
+    def _take_statements_as_written(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Turn the optimizer off if rows are few: it takes two seconds, longer than the statements. Each connection has its own switch."""
+        if self._is_small:
+            connection.execute("PRAGMA disable_optimizer")
+
     def _show(self, name: str, rows: duckdb.DuckDBPyRelation) -> None:
         if self._is_small:
             self._connection.execute(f"DROP TABLE IF EXISTS {name}")
@@ -84,14 +94,23 @@ class GateDatabase:
         """Return the rows of `METRIC_SCHEMA` that statements of `expectations.suites.metrics` give."""
         for name, query in SHARED_VIEWS.items():
             if any(name in statement for statement in statements):
-                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {duckdb_sql(query)}")
-        return [_plain(row) for statement in statements for row in self.rows(statement)]
+                self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS {duckdb_sql(query)}")
+        with ThreadPoolExecutor(_SMALL_STATEMENTS_AT_ONCE if self._is_small else 1) as pool:
+            return [_plain(row) for rows in pool.map(self.rows, statements) for row in rows]
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
         """Return the rows that a query in the suites' SQL gives."""
-        self._connection.execute(_parsed(statement))
-        names = [column[0] for column in self._connection.description or ()]
-        return [dict(zip(names, values, strict=True)) for values in self._connection.fetchall()]
+        with self._connection.cursor() as connection:
+            self._take_statements_as_written(connection)
+            connection.execute(_parsed(statement))
+            names = [column[0] for column in connection.description or ()]
+            return [dict(zip(names, values, strict=True)) for values in connection.fetchall()]
+
+
+def parse_statements() -> None:
+    """Translate and parse all statements, which takes the first `GateDatabase.metrics` of a process two seconds."""
+    for statement in METRIC_STATEMENTS:
+        _parsed(statement)
 
 
 @cache
@@ -116,14 +135,12 @@ def gate_database(
     Args:
         config: DuckDB's settings.
         folders: Absolute paths of the folders whose files it may read.
-        is_small: Whether the rows are few: they are read once, into memory, and statements run in one thread, as they are written. To
-            optimize them takes two seconds, longer than they run.
+        is_small: Whether the rows are few: they are read once, into memory, and statements run in one thread each, as they are written.
     """
     # DuckDB takes the list of folders before it is closed, and not when it is opened.
     with duckdb.connect(":memory:", config={**config, "enable_external_access": "true"}) as connection:
         connection.execute("SET allowed_directories = ?", [list(folders)])
         connection.execute("SET enable_external_access = FALSE")
         if is_small:
-            connection.execute("PRAGMA disable_optimizer")
             connection.execute("SET threads = 1")
         yield GateDatabase(connection, is_small=is_small)

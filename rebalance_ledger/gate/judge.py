@@ -7,23 +7,19 @@ refusing (`warehouse`, `ledger`).
 from __future__ import annotations
 
 import logging
-import re
-from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any, cast
 
 import great_expectations as gx
 import pandas as pd
-from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.data_context.types.base import (
     DataContextConfig,
     InMemoryStoreBackendDefaults,
     ProgressBarsConfig,
 )
-from great_expectations.datasource.fluent.pandas_datasource import DataFrameAsset
 
 from expectations.suites.all_suites import SUITES
 from rebalance_ledger.gate.evaluation import evaluate, idle_waivers
-from rebalance_ledger.gate.pages.data_docs import add_site, drop_unused_files, gx_expectation
+from rebalance_ledger.gate.pages.data_docs import gx_expectation, write_suite_page
 from rebalance_ledger.gate.pages.first_page import write_first_page
 from rebalance_ledger.gate.policy import Rules
 from rebalance_ledger.gate.quarantine import names
@@ -41,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import date
     from pathlib import Path
-
-    from great_expectations.core import ExpectationSuiteValidationResult
 
     from rebalance_ledger.gate.evaluation import Evaluation
 
@@ -163,17 +157,9 @@ def _validate(
         for evaluation in evaluations
         if evaluation.is_comparable
     }
-    # All assets at once: Great Expectations writes its whole configuration for each one that is added.
-    source = context.data_sources.add_pandas(
-        "staged",
-        assets=[
-            DataFrameAsset(name=suite.name, batch_definitions=[BatchDefinition(name="day")])
-            for suite in SUITES
-        ],
-    )
-    # The names of pages contain these values: with the day instead of the current time, a rerun overwrites its own pages.
-    run_id = gx.RunIdentifier(run_name=_page_name(cluster, ds), run_time=datetime.combine(ds, time(), UTC))
-    validations = []
+    metrics = context.data_sources.add_pandas("staged").add_dataframe_asset("metrics")
+    of_day = metrics.add_batch_definition_whole_dataframe("day")
+    is_success: dict[str, bool] = {}
     for suite in SUITES:
         of_suite = [
             judged[expectation.expectation_id]
@@ -182,37 +168,19 @@ def _validate(
         ]
         if not of_suite:
             continue
-        batch = source.get_asset(suite.name).get_batch_definition("day")
         # The columns of the suite alone: Great Expectations hashes all that it is given.
         frame = pd.DataFrame(
             {evaluation.expectation.expectation_id: [evaluation.remaining] for evaluation in of_suite},
             dtype="float64",
         )
-        # Each suite is added whole, because adding expectations one by one would store the suite each time.
-        gx_suite = context.suites.add(
+        # Neither the suite nor the result is stored: each copy would be written and compared several times, and nothing reads it.
+        result = of_day.get_batch({"dataframe": frame}).validate(
             gx.ExpectationSuite(name=suite.name, expectations=list(map(gx_expectation, of_suite)))
         )
-        # Without a checkpoint, which would compare the stored copy of every suite with the suite several times.
-        definition = gx.ValidationDefinition(name=suite.name, data=batch, suite=gx_suite)
-        validations.append(definition.run(batch_parameters={"dataframe": frame}, run_id=run_id))
-    if data_docs_dir is not None:
-        context.build_data_docs(site_names=[add_site(context, str(data_docs_dir))])
-        drop_unused_files(data_docs_dir)
-    return _held(validations)
-
-
-def _held(validations: Iterable[ExpectationSuiteValidationResult]) -> dict[str, bool]:
-    """Return the success of each expectation by its id."""
-    return {
-        result.expectation_config.kwargs["column"]: bool(result.success)
-        for validation in validations
-        for result in validation.results
-    }
-
-
-def _page_name(cluster: str, ds: date) -> str:
-    """Return a page name for the day that is safe in URLs and file systems for any cluster name."""
-    return f"{re.sub(r'[^A-Za-z0-9_-]', '_', cluster)}-{ds.isoformat()}"
+        is_success |= {one.expectation_config.kwargs["column"]: bool(one.success) for one in result.results}
+        if data_docs_dir is not None:
+            write_suite_page(data_docs_dir, f"{suite.name} / {cluster} / {ds}", result)
+    return is_success
 
 
 def _result(

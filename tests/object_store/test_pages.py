@@ -100,7 +100,7 @@ def test_airflow_serves_the_pages_of_the_store(
         tmp_path,
         Request("/queue-ledger/"),
         Request(f"{day}/index.html"),
-        Request(f"{day}/expectations/queue_assignment.html"),
+        Request(f"{day}/suites/queue_assignment.html"),
         Request("/queue-ledger/shop-prod/2026-11-17/report.html"),
         Request(f"{day}/index.html", is_logged_in=False),
         Request(f"{day}/missing.html"),
@@ -116,7 +116,7 @@ def test_airflow_serves_the_pages_of_the_store(
     assert f'<a href="shop/{MONDAY}/index.html">Refused</a></td><td>none</td>' in days["text"]
     assert '<td>none</td><td><a href="shop-prod/2026-11-17/report.html">report</a></td>' in days["text"]
     assert "queue_assignment.one_owner" in data_docs["text"]
-    assert 'href="expectations/queue_assignment.html"' in data_docs["text"]
+    assert 'href="suites/queue_assignment.html"' in data_docs["text"]
     assert "shop-prod" in report_page["text"]
     for page in (days, data_docs, linked, report_page):
         assert page["headers"]["content-type"] == "text/html; charset=utf-8"

@@ -9,7 +9,6 @@ template parameters, so every text from outside this file is a parameter.
 
 from __future__ import annotations
 
-import shutil
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,21 +20,20 @@ from great_expectations.render import (
     LegacyRendererType,
     RenderedStringTemplateContent,
 )
+from great_expectations.render.renderer.page_renderer import ValidationResultsPageRenderer
 from great_expectations.render.renderer.renderer import renderer
 from great_expectations.render.view import DefaultJinjaPageView
-from jinja2 import BytecodeCache, ChoiceLoader, FileSystemLoader
+from jinja2 import ChoiceLoader, FileSystemLoader
 
 from rebalance_ledger.gate.verdict import allowed, waiver_text
 
 if TYPE_CHECKING:
-    import great_expectations as gx
+    from great_expectations.core import ExpectationSuiteValidationResult
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
-    from jinja2.bccache import Bucket
 
     from rebalance_ledger.gate.evaluation import Evaluation
 
 _TEMPLATES: Final = Path(__file__).parent
-_VIEW: Final = {"module_name": __name__, "class_name": "SelfContainedPage"}
 _GX_SEVERITY: Final = {"block": "critical", "warn": "warning"}
 _ON_FAILURE: Final = {
     "block": "the day is not published",
@@ -100,26 +98,7 @@ def gx_expectation(evaluation: Evaluation) -> ExpectMeasureToBeBetween:
     )
 
 
-class _CompiledTemplates(BytecodeCache):
-    """Compiled templates of this process: each page of each day would compile them again."""
-
-    def __init__(self) -> None:
-        self._code: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Give a template its compiled code, if there is any."""
-        if bucket.key in self._code:
-            bucket.bytecode_from_string(self._code[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep the compiled code of a template."""
-        self._code[bucket.key] = bucket.bytecode_to_string()
-
-
-_COMPILED_TEMPLATES: Final = _CompiledTemplates()
-
-
-class SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
+class _SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
     """A page without external resources; Great Expectations' own pages load scripts and styles from public servers.
 
     Readers of a private cluster's pages must not send requests to third parties, and the pages must work without a network.
@@ -127,36 +106,33 @@ class SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
 
     _template = "self_contained_page.j2"
 
-    def __init__(
-        self, custom_styles_directory: str | None = None, custom_views_directory: str | None = None
-    ) -> None:
-        """Accept the parameters that Great Expectations passes to views."""
-        super().__init__(custom_styles_directory, custom_views_directory)
+    def __init__(self) -> None:
+        """Look for templates in this folder first."""
+        super().__init__()
         self.env.loader = ChoiceLoader([FileSystemLoader(_TEMPLATES), self.env.loader])
-        self.env.bytecode_cache = _COMPILED_TEMPLATES
 
 
-def add_site(context: gx.data_context.EphemeralDataContext, directory: str) -> str:
-    """Add Data Docs in a local directory to a context and return the site's name."""
-    context.add_data_docs_site(
-        site_name="gate",
-        site_config={
-            "class_name": "SiteBuilder",
-            "show_how_to_buttons": False,
-            "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": directory},
-            "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "view": _VIEW},
-            "site_section_builders": {
-                "expectations": {"view": _VIEW},
-                "validations": {"view": _VIEW},
-            },
-        },
-    )
-    return "gate"
+_VIEW: Final = _SelfContainedPage()
+"""One for all pages of this process, because each compiles its templates."""
 
 
-def drop_unused_files(site: Path) -> None:
-    """Remove the fonts, pictures and styles of Great Expectations' own pages: 4 MB that our pages never load."""
-    shutil.rmtree(site / "static", ignore_errors=True)
+def write_suite_page(directory: Path, title: str, result: ExpectationSuiteValidationResult) -> None:
+    """Write `suites/<suite>.html`: what Great Expectations found for each expectation of a suite.
+
+    Args:
+        directory: Data Docs of one cluster and day.
+        title: Title of the page.
+        result: Result of the suite.
+    """
+    document = ValidationResultsPageRenderer().render(result)
+    document.page_title = title
+    # Around the statistics, a link to a page of the suite without results, and facts about a data frame in memory.
+    overview = document.sections[0]
+    _, statistics, _ = overview.content_blocks
+    overview.content_blocks = [statistics]
+    page = directory / "suites" / f"{result.suite_name}.html"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(_VIEW.render(document), encoding="utf-8")
 
 
 def _text(template: str, params: dict[str, str]) -> RenderedStringTemplateContent:

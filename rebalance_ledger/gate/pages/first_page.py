@@ -75,17 +75,16 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _SuiteOfDay:
-    """A suite on the page, with links to the pages of Great Expectations; None where a page does not exist."""
+    """A suite on the page, with a link to the page of Great Expectations; None if there is none, because nothing was validated."""
 
     name: str
     counts: dict[Outcome, int]
     rows: tuple[_Row, ...]
     results_page: str | None
-    expectations_page: str | None
 
 
 def write_first_page(directory: Path, cluster: str, ds: date, verdict: Verdict) -> None:
-    """Write `index.html`; it replaces the list of suites that Great Expectations writes there.
+    """Write `index.html`, which links the pages of the suites.
 
     The page loads nothing, and its content security policy enforces that. It links the day's report, which is written beside it once the day is published.
 
@@ -146,12 +145,10 @@ def _suites(directory: Path, rows: Iterable[_Row]) -> Iterable[_SuiteOfDay]:
         )
         if not of_suite:
             continue
-        results = sorted(directory.glob(f"validations/{suite.name}/*/*/*.html"))
-        sentences = directory / "expectations" / f"{suite.name}.html"
+        page = Path("suites", f"{suite.name}.html")
         yield _SuiteOfDay(
             name=suite.name,
             counts={outcome: sum(row.outcome == outcome for row in of_suite) for outcome in _OUTCOMES},
             rows=of_suite,
-            results_page=results[-1].relative_to(directory).as_posix() if results else None,
-            expectations_page=sentences.relative_to(directory).as_posix() if sentences.is_file() else None,
+            results_page=page.as_posix() if (directory / page).is_file() else None,
         )
