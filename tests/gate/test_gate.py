@@ -265,9 +265,7 @@ def test_the_index_leads_to_the_page_of_each_suite_and_says_what_failed(tmp_path
     }
     assert linked == set(docs.rglob("*.html")) - {docs / "index.html"}
     assert re.findall(r"(\w+)\s*1 failed", index.text) == ["queue_assignment"]
-    assert (
-        "queue a/0" in _Page((docs / "suites" / "queue_assignment.html").read_text(encoding="utf-8")).text
-    )
+    assert "queue a/0" in _Page((docs / "suites" / "queue_assignment.html").read_text(encoding="utf-8")).text
     for page in linked:
         links = {
             (page.parent / attribute.removeprefix("href=")).resolve()
