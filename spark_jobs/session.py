@@ -43,6 +43,9 @@ _ARROW_BATCH: Final = "16m"
 _BROADCAST_TIMEOUT_S: Final = 3600
 """By itself Spark ends a query whose smaller side is not there within five minutes, which on a busy machine is no fault."""
 
+_LISTING_TASKS: Final = 8
+"""By itself Spark starts a task for each file of many days, to find its size."""
+
 _CLASSES_OF_FUNCTIONS: Final = (
     "functions",
     "org.apache.spark.sql.functions",
@@ -68,6 +71,7 @@ def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.execution.arrow.maxBytesPerBatch", _ARROW_BATCH)
         .config("spark.sql.broadcastTimeout", _BROADCAST_TIMEOUT_S)
+        .config("spark.sql.sources.parallelPartitionDiscovery.parallelism", _LISTING_TASKS)
     )
     for setting, value in (_object_store_settings() | driver_options(export_bytes)).items():
         builder = builder.config(setting, value)

@@ -1,11 +1,18 @@
-"""What is read to compute one day: its export, and earlier ones."""
+"""What is read to compute one day: its export, and earlier ones; and the lines of their files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql import functions as F
+
+from spark_jobs.session import literal_path
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import date
+
+    from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_ledger.exports.catalog import EarlierExport
     from rebalance_ledger.exports.manifest import Manifest
@@ -34,3 +41,32 @@ class DayExport(NamedTuple):
     def size_bytes(self) -> int:
         """Size of all files of the export."""
         return sum(file.size_bytes for file in self.manifest.files)
+
+
+def place_of(directory: Location, file_name: str) -> str:
+    """Return `<cluster>/<ds>/<file>`, which identifies a file among all exports."""
+    return "/".join([*str(directory).split("/")[-2:], file_name])
+
+
+def read_lines(spark: SparkSession, files: Iterable[tuple[Location, str]]) -> DataFrame:
+    """Return columns `place` (see `place_of`), `block_start`, `value`: lines in file order within each block.
+
+    One scan has the files of all days: a union of a scan for each takes longer to plan than the lines of many small days to read.
+
+    Args:
+        spark: The session.
+        files: Directory of the export and name of each file.
+    """
+    paths = [literal_path(f"{directory}/{name}") for directory, name in files]
+    # Spark gives paths as URLs. Its decoder would take a plus sign for a space.
+    path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
+    # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
+    return (
+        spark.read.option("lineSep", "\n")
+        .text(paths)
+        .select(
+            F.substring_index(path, "/", -3).alias("place"),
+            F.col("_metadata.file_block_start").alias("block_start"),
+            "value",
+        )
+    )

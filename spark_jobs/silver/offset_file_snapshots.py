@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
@@ -24,13 +23,12 @@ from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
 from rebalance_ledger.storage.location import ObjectPath, location_of
 from spark_jobs.day_key import DAY
-from spark_jobs.session import literal_path
+from spark_jobs.silver.day_export import place_of, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import date
 
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from spark_jobs.silver.day_export import DayExport
 
@@ -144,8 +142,10 @@ def _today(spark: SparkSession, offset_file: DataFrame, days: Sequence[DayExport
     if len(days) == 1:
         placed = landed.withColumn("directory", F.lit(str(days[0].directory)))
     else:
-        directories = [(*day.key, str(day.directory)) for day in days]
-        placed = landed.join(F.broadcast(_directories(spark, directories)), list(DAY))
+        directories = spark.createDataFrame(
+            [(*day.key, str(day.directory)) for day in days], "cluster string, ds date, directory string"
+        )
+        placed = landed.join(F.broadcast(directories), list(DAY))
     return placed.select(
         *FILES,
         "directory",
@@ -164,22 +164,22 @@ def _earlier(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
 
     An index is read once, however many days look back at it. Its lines were judged when it was sealed, so the JVM may read them.
     """
-    ds_by_directory = {str(export.directory): export.manifest.ds for day in days for export in day.earlier}
-    lines = reduce(
-        DataFrame.union,
-        (
-            _index_lines(spark, directory).select(
-                F.lit(directory).alias("directory"), F.lit(ds).alias("snapshot_ds"), "value"
-            )
-            for directory, ds in ds_by_directory.items()
-        ),
+    name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
+    indexes = {export.directory for day in days for export in day.earlier}
+    looked_back_at = [
+        (*day.key, place_of(export.directory, name), str(export.directory), export.manifest.ds)
+        for day in days
+        for export in day.earlier
+    ]
+    readers = spark.createDataFrame(
+        looked_back_at, "cluster string, ds date, place string, directory string, snapshot_ds date"
     )
-    looked_back_at = [(*day.key, str(export.directory)) for day in days for export in day.earlier]
     return (
-        lines.select("directory", "snapshot_ds", F.from_json("value", _INDEX_DDL).alias("line"))
-        .select("directory", "snapshot_ds", "line.*")
+        read_lines(spark, [(directory, name) for directory in indexes])
+        .select("place", F.from_json("value", _INDEX_DDL).alias("line"))
+        .select("place", "line.*")
         .where("sha256 is not null")
-        .join(F.broadcast(_directories(spark, looked_back_at)), "directory")
+        .join(F.broadcast(readers), "place")
         .select(
             *DAY,
             "host",
@@ -195,15 +195,6 @@ def _earlier(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
             "sha256",
         )
     )
-
-
-def _directories(spark: SparkSession, rows: Sequence[tuple[str, date, str]]) -> DataFrame:
-    return spark.createDataFrame(rows, "cluster string, ds date, directory string")
-
-
-def _index_lines(spark: SparkSession, directory: str) -> DataFrame:
-    name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
-    return spark.read.option("lineSep", "\n").text(literal_path(f"{directory}/{name}"))
 
 
 def _snapshots(files: DataFrame) -> DataFrame:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -31,14 +30,15 @@ from rebalance_ledger.tables import OFFSET_FILE, SILVER_TABLES
 from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
 from spark_jobs.day_key import DAY
-from spark_jobs.session import literal_path, setting_bytes, spark_schema
+from spark_jobs.session import setting_bytes, spark_schema
+from spark_jobs.silver.day_export import place_of, read_lines
 from spark_jobs.staging import write_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from rebalance_ledger.exports.contract import Envelope
     from rebalance_ledger.tables import Table
@@ -66,6 +66,7 @@ _OF_LINES = (EXPORT_RECORD, REJECTED_RECORD)
 _ROW_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _MOST_NAMED_LINES = 5
 _HASH_BYTES = 8
+_BYTES_PER_TASK = 16 * 1024 * 1024
 
 
 class _Line(NamedTuple):
@@ -93,8 +94,8 @@ def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStage
         stages: where the parsed lines are put, for as long as the tables are read.
     """
     lines = _read_lines(spark, days)
-    kinds = {(*day.key, file): kind for day in days for file, kind in _kind_by_file(day).items()}
-    facts_of_lines = lines.mapInArrow(_parse_batches(kinds), _FACT_SCHEMA)
+    files = _files_by_place(days)
+    facts_of_lines = lines.mapInArrow(_parse_batches(files), _FACT_SCHEMA)
     parsed = write_work(spark, stages, "parsed_line", facts_of_lines, folder_by="table_name")
     if not _has_repeats(parsed):
         return {table.name: _typed(parsed, table) for table in SILVER_TABLES}
@@ -102,7 +103,7 @@ def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStage
     contradictions = _contradictions(repeats)
     if contradictions:
         # Read once more: what has become of these lines depends on the others.
-        parse = _parse_batches(kinds, contradictions)
+        parse = _parse_batches(files, contradictions)
         read = lines.mapInArrow(parse, _FACT_SCHEMA)
         unreadable = write_work(spark, stages, "contradicting_line", read, folder_by="table_name")
         of_lines = _without(parsed, repeats.where("is_contradicted")).unionByName(unreadable)
@@ -244,50 +245,46 @@ def _with_counted_lines(records: DataFrame, repeats: DataFrame) -> DataFrame:
     )
 
 
-def _kind_by_file(day: DayExport) -> dict[str, str]:
-    return {file.path: file.kind for file in day.manifest.envelope_files}
-
-
 def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
-    """Return columns `DAY`, `file`, `block_start`, `first_line_number`, `value`: lines in file order within each block."""
-    lines = reduce(DataFrame.unionByName, (_lines_of(spark, day) for day in days))
+    """Return columns `place`, `block_start`, `first_line_number`, `value`: lines in file order within each block."""
+    files = [(day.directory, file) for day in days for file in day.manifest.envelope_files]
+    lines = read_lines(spark, [(directory, file.path) for directory, file in files])
+    if len(days) > 1:
+        # Spark plans a small file as if it had four megabytes, so a task would have a handful of those of many days.
+        size_bytes = sum(file.size_bytes for _, file in files)
+        lines = lines.coalesce(max(spark.sparkContext.defaultParallelism, size_bytes // _BYTES_PER_TASK))
     # A file larger than a split is read in blocks; a block's first line number is the count of lines before it.
-    largest_bytes = max((file.size_bytes for day in days for file in day.manifest.envelope_files), default=0)
-    if largest_bytes <= _never_split_bytes(spark):
+    if max((file.size_bytes for _, file in files), default=0) <= _never_split_bytes(spark):
         return lines.withColumn("first_line_number", F.lit(1).cast("long"))
-    blocks = lines.groupBy(*DAY, "file", "block_start").count().collect()
-    counts: dict[tuple[str, date, str], dict[int, int]] = defaultdict(dict)
-    for block in blocks:
-        counts[block["cluster"], block["ds"], block["file"]][block["block_start"]] = block["count"]
+    counts: dict[str, dict[int, int]] = defaultdict(dict)
+    for block in lines.groupBy("place", "block_start").count().collect():
+        counts[block["place"]][block["block_start"]] = block["count"]
     first_lines = [
-        (*file, start, 1 + sum(count for other, count in by_start.items() if other < start))
-        for file, by_start in counts.items()
+        (place, start, 1 + sum(count for other, count in by_start.items() if other < start))
+        for place, by_start in counts.items()
         for start in by_start
     ]
-    numbered = spark.createDataFrame(
-        first_lines, "cluster string, ds date, file string, block_start long, first_line_number long"
-    )
-    return lines.join(F.broadcast(numbered), [*DAY, "file", "block_start"]).select(
+    numbered = spark.createDataFrame(first_lines, "place string, block_start long, first_line_number long")
+    return lines.join(F.broadcast(numbered), ["place", "block_start"]).select(
         *lines.columns, "first_line_number"
     )
 
 
-def _lines_of(spark: SparkSession, day: DayExport) -> DataFrame:
-    """Return columns `DAY`, `file`, `block_start`, `value` of one export."""
-    paths = [literal_path(f"{day.directory}/{file}") for file in _kind_by_file(day)]
-    cluster, ds = day.key
-    # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
-    return (
-        spark.read.option("lineSep", "\n")
-        .text(paths)
-        .select(
-            F.lit(cluster).alias("cluster"),
-            F.lit(ds).alias("ds"),
-            F.col("_metadata.file_name").alias("file"),
-            F.col("_metadata.file_block_start").alias("block_start"),
-            "value",
-        )
-    )
+class _File(NamedTuple):
+    """A file of a day's export, and what its lines are of."""
+
+    cluster: str
+    ds: date
+    name: str
+    kind: str
+
+
+def _files_by_place(days: Sequence[DayExport]) -> dict[str, _File]:
+    return {
+        place_of(day.directory, file.path): _File(*day.key, file.path, file.kind)
+        for day in days
+        for file in day.manifest.envelope_files
+    }
 
 
 def _never_split_bytes(spark: SparkSession) -> int:
@@ -297,7 +294,7 @@ def _never_split_bytes(spark: SparkSession) -> int:
 
 
 def _parse_batches(
-    kinds: Mapping[tuple[str, date, str], str], contradictions: Mapping[_Line, _Contradiction] | None = None
+    files: Mapping[str, _File], contradictions: Mapping[_Line, _Contradiction] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Yield the function that Spark runs on the lines: Arrow batches in, rows of `_FACT_SCHEMA` out.
 
@@ -305,27 +302,26 @@ def _parse_batches(
     `question` and `answer` are hashes of what was asked and of what came, in rows of `export_record` alone.
 
     Args:
-        kinds: the kind of the lines of each day's files.
+        files: the files by their place.
         contradictions: the lines that are read, as unreadable ones; None for all lines as they are.
     """
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lines_seen: dict[tuple[str, date, str, int], int] = defaultdict(int)
+        lines_seen: dict[tuple[str, int], int] = defaultdict(int)
         for batch in batches:
             found: list[tuple[str, date, str, str, int, str, int | None, int | None]] = []
             columns = (
                 batch.column(name).to_pylist()
-                for name in (*DAY, "file", "block_start", "first_line_number", "value")
+                for name in ("place", "block_start", "first_line_number", "value")
             )
-            for cluster, ds, file, block_start, first_line_number, text in zip(*columns, strict=True):
-                block = cluster, ds, file, block_start
-                line_number = first_line_number + lines_seen[block]
-                lines_seen[block] += 1
+            for place, block_start, first_line_number, text in zip(*columns, strict=True):
+                cluster, ds, file, kind = files[place]
+                line_number = first_line_number + lines_seen[place, block_start]
+                lines_seen[place, block_start] += 1
                 line = _Line(cluster, ds, file, line_number)
                 contradiction = contradictions.get(line) if contradictions else None
                 if contradictions and contradiction is None:
                     continue
-                kind = kinds[cluster, ds, file]
                 for name, row in _rows_of_line(file, kind, line_number, text, contradiction):
                     hashes = row.pop("question", None), row.pop("answer", None)
                     found.append((cluster, ds, name, file, line_number, _ROW_JSON.encode(row), *hashes))

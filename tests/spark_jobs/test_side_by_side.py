@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from spark_jobs.side_by_side import DayKey
     from tests.support.computed_days import Row
 
-OTHER = 'it\'s -- "other" %2F*\\'
+OTHER = 'it\'s -- "other" + ü#? %2F*\\'
 """A second cluster, with a name that is nothing but a name in a path, a pattern or a statement."""
 
 
