@@ -77,6 +77,9 @@ PUBLISHED_TABLES: tuple[Table, ...] = (
 
 COMMITS_PER_CHECKPOINT: Final = 50
 """Opening a table reads its last checkpoint and the commits since then."""
+_COMMITS_PER_SMALL_CHECKPOINT: Final = 10
+_SMALL_CHECKPOINT_VERSIONS: Final = 500
+"""A checkpoint of so many versions is written in the time in which a hundred commits are read; that of a long history takes longer."""
 
 
 @contextmanager
@@ -295,7 +298,11 @@ def checkpoint_if_due(place: str) -> None:
     Not by delta-rs' own hook after a commit: what a killed publisher left would get a checkpoint, and the commits before
     it, which readers see, could expire.
     """
-    if has_commit_after(place, last_checkpoint(place) + COMMITS_PER_CHECKPOINT):
+    last = last_checkpoint(place)
+    interval = COMMITS_PER_CHECKPOINT
+    if last < _SMALL_CHECKPOINT_VERSIONS:
+        interval = min(interval, _COMMITS_PER_SMALL_CHECKPOINT)
+    if has_commit_after(place, last + interval):
         delta = open_table(place)
         if delta is not None:
             delta.create_checkpoint()
