@@ -154,7 +154,7 @@ def spark_application(
 
 def _load_gate() -> None:
     """Do what costs a process's first gate several seconds, while Spark starts and leaves a core idle; an error appears in the gate."""
-    import rebalance_ledger.gate.judge  # noqa: F401
+    import rebalance_ledger.gate.judge  # noqa: F401 - what takes time is to import it
     from expectations.measurement import parse_statements
 
     parse_statements()
@@ -185,7 +185,7 @@ def gate(day: Day) -> Verdict:
     check_inventory(stage)
     approval = read_approval(day.warehouse, day.cluster, day.ds, run_id)
     judged = measured_day(day, settings, stage, build_record)
-    # Not before: Great Expectations must not take memory beside the database.
+    # Not before, unless `_load_gate` has: Great Expectations must not take memory beside the database.
     from rebalance_ledger.gate.judge import judge
 
     with TemporaryDirectory(prefix="ledger-data-docs-") as folder:

@@ -79,7 +79,7 @@ COMMITS_PER_CHECKPOINT: Final = 50
 """Opening a table reads its last checkpoint and the commits since then."""
 _COMMITS_PER_SMALL_CHECKPOINT: Final = 10
 _SMALL_CHECKPOINT_VERSIONS: Final = 500
-"""A checkpoint of so many versions is written in the time in which a hundred commits are read; that of a long history takes longer."""
+"""A checkpoint of 16 versions was written in the time in which ninety commits are read; that of a long history takes longer."""
 
 
 @contextmanager

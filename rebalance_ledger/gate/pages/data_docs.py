@@ -98,6 +98,7 @@ def gx_expectation(evaluation: Evaluation) -> ExpectMeasureToBeBetween:
     )
 
 
+# See above: mypy treats its parent as Any.
 class _SelfContainedPage(DefaultJinjaPageView):  # type: ignore[misc]
     """A page without external resources; Great Expectations' own pages load scripts and styles from public servers.
 
