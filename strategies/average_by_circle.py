@@ -1,4 +1,9 @@
-"""AVG_BY_CIRCLE: the clients take turns, one queue each, until none is left.
+"""AVG_BY_CIRCLE: queues are dealt to the clients in turn, one at a time (round robin).
+
+For example, 5 queues and the clients c0 and c1:
+
+    c0: 0, 2, 4
+    c1: 1, 3
 
 Source: `AllocateMessageQueueAveragelyByCircle` (Java, the same from 4.1.0 to 5.5.0),
 `AllocateByAveragelyCircle` (Go). The C++ client does not have it.
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Circle(SlotStrategy):
-    """Queue `p` falls to client slot `p` modulo the number of slots, in both faces."""
+    """The queue at position `p` goes to client slot `p` modulo the number of slots."""
 
     name = "AVG_BY_CIRCLE"
     promise = EVEN_SHARES
@@ -38,17 +43,17 @@ class Circle(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """Return every N-th queue, from the client's own slot on; see `Strategy.allocate`."""
+        """Return every N-th queue of N clients, starting at the client's slot; see `Strategy.allocate`."""
         slot = client_position(self._client, current_cid, mq_all, cid_all)
         if slot is None or mq_all is None or cid_all is None:
             return []
         return list(mq_all[slot :: len(cid_all)])
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """Return the turn that each queue comes in; see `SlotStrategy.raw_slots`."""
+        """Return each queue's position modulo the number of clients; see `SlotStrategy.raw_slots`."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
-        # 32 bits: numpy divides them about twice as fast, and a topic has far fewer queues than that.
+        # numpy divides 32-bit integers about twice as fast, and no topic has so many queues that they overflow.
         position = position_in_run(queue_counts).astype(np.int32)
-        turn_length = np.repeat(client_counts.astype(np.int32), queue_counts)
-        slots = np.where(turn_length > 0, position % np.maximum(turn_length, 1), np.int32(NO_OWNER))
+        round_length = np.repeat(client_counts.astype(np.int32), queue_counts)
+        slots = np.where(round_length > 0, position % np.maximum(round_length, 1), np.int32(NO_OWNER))
         return Slots(slots)

@@ -1,4 +1,10 @@
-"""AVG: each client takes one run of neighbouring queues, the runs as equal as they can be.
+"""AVG: each client takes one run of consecutive queues; run lengths differ by at most one.
+
+RocketMQ's default. Queues and client ids are sorted, and the queue count is divided by the client count. If there is a
+remainder, the first clients take one queue more. For example, 5 queues and the clients c0 and c1:
+
+    c0: 0, 1, 2
+    c1: 3, 4
 
 Source: `AllocateMessageQueueAveragely` (Java, the same from 4.1.0 to 5.5.0), `AllocateByAveragely` (Go),
 `AllocateMQAveragely` (C++).
@@ -38,7 +44,7 @@ class Average(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """Return the client's run of queues; see `Strategy.allocate`."""
+        """Return the client's run of queues; see `Strategy.allocate` for the arguments."""
         slot = client_position(self._client, current_cid, mq_all, cid_all)
         if slot is None or mq_all is None or cid_all is None:
             return []
@@ -47,13 +53,13 @@ class Average(SlotStrategy):
         return list(mq_all[start : start + share_of(slot, len(mq_all), len(cid_all))])
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """Return the runs of all clients, laid end to end; see `SlotStrategy.raw_slots`."""
+        """Return the runs of all clients, concatenated; see `SlotStrategy.raw_slots`."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
         return Slots(runs(queue_counts, client_counts))
 
 
 def share_of(slot: int, queue_count: int, client_count: int) -> int:
-    """Return how many queues the client in this slot takes: an equal share, and one more for the first few."""
+    """Return the number of queues that the client in this slot takes: an equal share, plus one for the first clients."""
     share, larger = divmod(queue_count, client_count)
     return share + (slot < larger)
 
@@ -66,6 +72,6 @@ def runs(queue_counts: IntArray, client_counts: IntArray) -> SlotArray:
     taken = (queue_counts // divisor)[subscription] + (slots < (queue_counts % divisor)[subscription])
     has_clients = np.repeat(client_counts > 0, queue_counts)
     result = np.full(len(has_clients), NO_OWNER, dtype=np.int32)
-    # Shares add up to the queues of their subscription, so the runs fall exactly into its range.
+    # The shares of a subscription add up to its queue count, so the runs fill its range exactly.
     result[has_clients] = np.repeat(slots.astype(np.int32), taken)
     return result

@@ -1,6 +1,6 @@
-"""Many subscriptions at once, as flat arrays: what goes into a whole-batch allocation and what comes out.
+"""Arrays for whole-batch allocation: the input (`SubscriptionBatch`) and the results (`Slots`, `Owners`).
 
-Belongs here: the two array types and the arithmetic on their offsets.
+Belongs here: the array types and the arithmetic on their offsets.
 Does not belong here: rules (one file per strategy), Arrow and Spark (see `spark_jobs`).
 """
 
@@ -30,7 +30,7 @@ QUEUE_ID_BITS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionBatch:
-    """S subscriptions (consumer group x topic), their queues and clients laid end to end.
+    """S subscriptions (consumer group x topic), with the queues and clients of all of them concatenated.
 
     Subscription `s` has the queues `queue_offsets[s]` to `queue_offsets[s + 1]` and the clients
     `client_offsets[s]` to `client_offsets[s + 1]`, both already in the order in which the client passes them
@@ -44,7 +44,7 @@ class SubscriptionBatch:
         broker_names: The distinct broker names.
         queue_id: int32[Q].
         client_id_codes: int32[C], indices into `client_ids`.
-        client_ids: The distinct client ids. A client id may stand in several slots of one subscription.
+        client_ids: The distinct client ids. A client id may have several slots in one subscription.
     """
 
     queue_offsets: IntArray
@@ -141,15 +141,14 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """P pairs of a queue and a client that owns it, ordered by subscription, queue, client; none twice.
+    """P distinct pairs of a queue and a client that owns it, ordered by subscription, queue and client.
 
     Attributes:
         subscription_index: int64[P].
         queue_index: int64[P], the queue's slot inside its subscription.
-        client_index: int64[P], the client's slot inside its subscription. A client id that has several slots
-            is always shown by its first one.
-        refused: Subscription -> the text of an error that a client of it would have thrown (it would then
-            have kept what it held, see `rebalance`); such a subscription has no pairs. Subscriptions without
+        client_index: int64[P], the client's slot inside its subscription; the first one if its id has several.
+        refused: Subscription -> text of the error that one of its clients would throw. The client would then keep
+            the queues that it holds (see `rebalance`), and the subscription has no pairs. Subscriptions without
             queues or without clients have no pairs either and are not listed here.
     """
 

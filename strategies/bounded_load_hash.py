@@ -1,6 +1,6 @@
-"""BOUNDED_LOAD_HASH: CONSISTENT_HASH in which no client takes much more than the mean.
+"""BOUNDED_LOAD_HASH: CONSISTENT_HASH with an upper bound on the queues of one client.
 
-A client that is full is passed over, and the next one on the ring takes the queue. Hypothetical.
+The ring skips a client that is full, and the next client takes the queue. Hypothetical.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class BoundedLoadHash(HypotheticalStrategy):
     """RocketMQ's ring and hash, with a bound on the number of queues of one client.
 
     Args:
-        client: Which client; only its language matters, for refused arguments.
-        load_factor: A client takes at most this times the mean, rounded up; 1 or more.
-        virtual_node_count: How often each client stands on the ring; 1 or more.
+        client: Only its language matters, for refused arguments.
+        load_factor: A client takes at most this factor times the mean, rounded up; 1 or more.
+        virtual_node_count: Virtual nodes per client; 1 or more.
 
     Raises:
-        RocketMQError: `IllegalArgumentException` for a bound that leaves queues over, or an empty ring.
+        RocketMQError: `IllegalArgumentException` for a bound that leaves queues without an owner, or an empty ring.
     """
 
     name = "BOUNDED_LOAD_HASH"
@@ -56,7 +56,7 @@ class BoundedLoadHash(HypotheticalStrategy):
         self._node_count = virtual_node_count
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """Assign the queues one by one in list order, since which clients are full depends on the queues before."""
+        """Assign the queues one by one in list order, because earlier queues decide which clients are full."""
         members = Members(batch)
         node_hashes = ring_hashes(
             f"{client_id}-{replica}" for client_id in batch.client_ids for replica in range(self._node_count)
@@ -73,7 +73,7 @@ class BoundedLoadHash(HypotheticalStrategy):
         return Slots(result)
 
     def _walk(self, node_hashes: IntArray, queue_hashes: IntArray) -> list[int]:
-        """Return the number of the client that takes each queue."""
+        """Return the position of the client that takes each queue."""
         client_count = len(node_hashes)
         capacity = ceil(self._load_factor * (len(queue_hashes) / client_count))
         order = np.argsort(node_hashes, axis=None, kind="stable")

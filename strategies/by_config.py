@@ -1,4 +1,4 @@
-"""CONFIG: every client takes the queues that its own settings list, whatever the group is.
+"""CONFIG: each client takes the queues of its own configured list, regardless of the other clients.
 
 Source: `AllocateMessageQueueByConfig` (Java, the same from 4.1.0 to 5.5.0), `AllocateByConfig` (Go).
 """
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class Config(Strategy):
-    """The configured list as it is: it may be null, hold repeats, or name queues that do not exist.
+    """The configured list as it is: it may be null, contain duplicates, or name queues that do not exist.
 
-    No argument is checked, and nothing keeps two clients from listing the same queue. The batch assumes
-    that all clients of a group are configured alike.
+    Arguments are not checked, and two clients may list the same queue. `allocate_batch` assumes that all
+    clients of a group have the same list; see `ConfigByClient` for different lists.
     """
 
     name = "CONFIG"
@@ -60,7 +60,7 @@ class Config(Strategy):
         return [given.get(queue, queue) for queue in self._queues]
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """Return every configured queue that the topic has, with every client; see `Strategy.allocate_batch`."""
+        """Return each configured queue of the topic with each client; see `Strategy.allocate_batch`."""
         topics = topic_numbers(batch)
         brokers = {name: code for code, name in enumerate(batch.broker_names)}
         wanted = [
@@ -83,7 +83,7 @@ class Config(Strategy):
 
 
 class ListedQueues(Protocol):
-    """Some queues of one topic on one broker, as a list names them."""
+    """An entry of a configured list: queues of one topic on one broker."""
 
     @property
     def topic(self) -> str:
@@ -95,14 +95,14 @@ class ListedQueues(Protocol):
 
     @property
     def queue_ids(self) -> Sequence[int]:
-        """The queues' ids there."""
+        """The queue ids on that broker."""
 
 
 class ConfigByClient(Strategy):
-    """CONFIG as a group has it: every client was constructed with a list of its own.
+    """CONFIG for a group in which each client has its own list.
 
     Args:
-        lists: client id -> its list. A client that is not named has none.
+        lists: Client id -> its list. A client that is missing has no list.
     """
 
     name = "CONFIG"
@@ -118,7 +118,7 @@ class ConfigByClient(Strategy):
         self._id_offsets = offsets(np.fromiter(map(len, queue_ids), np.int64, len(parts)))
         self._queue_ids = np.fromiter(chain.from_iterable(queue_ids), np.int32, self._id_offsets[-1])
         self._part_offsets = offsets(part_counts)
-        # Sorted by client and topic, the parts of a client's list that are of one topic lie together.
+        # Sorted by client and topic, so that a client's entries for one topic are consecutive.
         keys = owner_of_each(part_counts) * max(1, len(self._topics)) + self._topic
         self._by_key = np.argsort(keys, kind="stable")
         self._keys = keys[self._by_key]
@@ -143,7 +143,7 @@ class ConfigByClient(Strategy):
         return [given.get(queue, queue) for queue in listed]
 
     def queues_without_route(self, batch: SubscriptionBatch) -> Iterator[tuple[int, int, str, int]]:
-        """Yield the listed queues of a subscription's topic that the subscription lacks; clients take them all the same.
+        """Yield the listed queues of a subscription's topic that are not in the subscription; clients take these too.
 
         Yields:
             Subscription, first slot of the client, broker name, queue id; each once.
@@ -175,11 +175,11 @@ class ConfigByClient(Strategy):
         return ids
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-        """Return False for every queue, as bool[Q]: a list promises no queue an owner."""
+        """Return False for every queue, as bool[Q]: a list guarantees no queue an owner."""
         return np.zeros(len(batch.queue_id), dtype=np.bool_)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
-        """Return the queues of each client's list that its topics have; see `Strategy.allocate_batch`."""
+        """Return the queues of each client's list that exist in its topics; see `Strategy.allocate_batch`."""
         counts = batch.client_counts()
         subscription, slot = owner_of_each(counts), position_in_run(counts)
         client = _codes_in(self._clients, batch.client_ids)[batch.client_id_codes]
@@ -206,9 +206,9 @@ class ConfigByClient(Strategy):
 def _queue_rows(
     batch: SubscriptionBatch, subscription: IntArray, broker: IntArray, queue_id: IntArray
 ) -> IntArray:
-    """Return the row of each queue among all queues of a batch, as int64[N]; -1 where its subscription lacks it.
+    """Return the row of each queue among all queues of a batch, as int64[N]; -1 if its subscription does not have it.
 
-    A queue is identified within its subscription by its broker (a code, -1 for a broker that the batch lacks)
+    A queue is identified within its subscription by its broker (a code, -1 for a broker that is not in the batch)
     and its id.
     """
     broker_count = len(batch.broker_names)

@@ -1,6 +1,11 @@
-"""CANARY: a marked subset of the clients takes a chosen share of the queues, the others take the rest.
+"""CANARY: marked clients share a configured fraction of the queues, the other clients share the rest.
 
-For trying a new version on a known part of the messages. Hypothetical.
+It tries a new version on a known part of the messages. Hypothetical. For example, 4 queues, the clients c0, c1 and c2,
+and c2 as the canary with a share of 0.25:
+
+    c0: 0, 1
+    c1: 2
+    c2: 3
 """
 
 from __future__ import annotations
@@ -25,19 +30,19 @@ if TYPE_CHECKING:
 
 
 class Canary(HypotheticalStrategy):
-    """Two groups of clients, each divided as AVG divides, over queues that are picked evenly from the list.
+    """AVG among the canaries over queues that are picked evenly from the list, and AVG among the others over the rest.
 
-    Beside its promise: of Q queues exactly `canary_queue_counts(Q, share)` belong to canaries, and inside
-    either group no client has two queues more than another. If all clients are canaries, or none is, all
-    queues are divided among all.
+    In addition to `promise`: of Q queues exactly `canary_queue_counts(Q, share)` belong to canaries, and the queue
+    counts of two clients of one kind differ by at most one. If all clients are canaries, or none is, all queues
+    are divided among all.
 
     Args:
-        client: Which client; only its language matters, for refused arguments.
-        is_canary: Which clients are marked: their ids, or a test of an id.
-        share: Which part of the queues they take, 0 to 1.
+        client: Only its language matters, for refused arguments.
+        is_canary: The ids of the canaries, or a predicate on a client id.
+        share: Fraction of the queues that the canaries take, 0 to 1.
 
     Raises:
-        RocketMQError: `IllegalArgumentException` for a share that is not a part.
+        RocketMQError: `IllegalArgumentException` for a share outside 0 to 1.
     """
 
     name = "CANARY"
@@ -60,7 +65,7 @@ class Canary(HypotheticalStrategy):
 
 
 def canary_queue_counts(queue_counts: IntArray, share: float) -> IntArray:
-    """Return how many of a topic's queues the canaries take: the share, rounded to the nearest, halves up."""
+    """Return how many of a topic's queues the canaries take: the share, rounded half up."""
     nearest: IntArray = np.floor(queue_counts * share + 0.5).astype(np.int64)
     return nearest
 
@@ -70,8 +75,8 @@ def canary_slots(batch: SubscriptionBatch, is_canary: npt.NDArray[np.bool_], sha
 
     Args:
         batch: The subscriptions.
-        is_canary: bool[C], which client slots are marked; all slots of a client id alike.
-        share: Which part of the queues they take, 0 to 1.
+        is_canary: bool[C], whether each client slot is a canary; the same for all slots of a client id.
+        share: Fraction of the queues that the canaries take, 0 to 1.
     """
     queue_counts = batch.queue_counts()
     subscription = owner_of_each(queue_counts)
@@ -79,7 +84,7 @@ def canary_slots(batch: SubscriptionBatch, is_canary: npt.NDArray[np.bool_], sha
     is_split = (canaries.counts > 0) & (others.counts > 0)
     position, length = position_in_run(queue_counts), queue_counts[subscription]
     count_here = canary_queue_counts(queue_counts, share)[subscription]
-    # The k-th part of the list ends where this quotient steps, so that the picked queues lie evenly in it.
+    # The quotient increases `count_here` times, at even distances: these queues are picked.
     is_picked = (position + 1) * count_here // length > position * count_here // length
 
     result = np.full(len(subscription), NO_OWNER, dtype=np.int32)
@@ -93,6 +98,6 @@ def canary_slots(batch: SubscriptionBatch, is_canary: npt.NDArray[np.bool_], sha
 
 
 def _divide(members: Members, subscription: IntArray, subscription_count: int) -> SlotArray:
-    """Divide some queues, given by their subscriptions in order, by AVG."""
+    """Divide queues by AVG; `subscription` is that of each queue, in order."""
     member = runs(np.bincount(subscription, minlength=subscription_count), members.counts)
     return members.slot_of(subscription, member.astype(np.int64))

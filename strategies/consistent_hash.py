@@ -1,4 +1,6 @@
-"""CONSISTENT_HASH: clients stand many times on a ring of hashes; a queue falls to the next client on it.
+"""CONSISTENT_HASH: clients are virtual nodes on a hash ring; a queue goes to the next node on the ring.
+
+When a client joins or leaves, only the queues next to its nodes change owner. Queue counts per client may differ widely.
 
 Source: `AllocateMessageQueueConsistentHash` and `ConsistentHashRouter` (Java, the same rule from 4.1.0 to
 5.5.0; before 5.0.0 strings are hashed in the platform's charset), `AllocateByConsistentHash` over
@@ -53,12 +55,12 @@ class ConsistentHash(SlotStrategy):
     """The ring of a Java client: the first node at or after the queue's hash owns the queue.
 
     Args:
-        client: Which client; before 5.0.0 `platform_charset` matters.
-        virtual_node_count: How often each client stands on the ring; with 0 nobody owns anything.
-        hash_function: From a string to a number that fits Java's `long`; `None` for RocketMQ's own, the
+        client: Language and version; `platform_charset` only affects versions before 5.0.0.
+        virtual_node_count: Virtual nodes per client; with 0 no queue has an owner.
+        hash_function: Maps a string to a number that fits Java's `long`; `None` for RocketMQ's own, the
             first four bytes of the MD5 hash.
-        platform_charset: The charset in which clients before 5.0.0 turn strings into bytes, as Python names it.
-            Python's tables of the Chinese charsets differ from Java's in a few signs and the private use area
+        platform_charset: Python's name of the charset in which clients before 5.0.0 encode strings.
+            Python's tables of the Chinese charsets differ from Java's in a few characters and the private use area
             (GBK: U+20AC, U+2295, U+2641, U+E000 to U+E864).
 
     Raises:
@@ -98,7 +100,7 @@ class ConsistentHash(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """Return the queues that find this client first on the ring; see `Strategy.allocate`."""
+        """Return the queues whose next node on the ring is this client's; see `Strategy.allocate`."""
         slot = client_position(self._client, current_cid, mq_all, cid_all)
         if slot is None or mq_all is None or cid_all is None:
             return []
@@ -106,7 +108,7 @@ class ConsistentHash(SlotStrategy):
         return [mq_all[position] for position in np.flatnonzero(owners == slot).tolist()]
 
     def _owners(self, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]) -> SlotArray:
-        """Return the slot that owns each queue, remembered for the clients that ask the same question next."""
+        """Return the slot that owns each queue; cache the last result for the other clients of the same group and topic."""
         question, owners = self._last_answer
         if question != (queues, client_ids):
             hashes = self._hashes(map(str, queues))
@@ -121,7 +123,7 @@ class ConsistentHash(SlotStrategy):
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
         """Return each queue's owner on the ring of its subscription; see `SlotStrategy.raw_slots`.
 
-        Neighbours with the same clients share a ring, and every distinct string is hashed once.
+        Consecutive subscriptions with the same clients share a ring, and each distinct string is hashed once.
         """
         is_new = ~_has_clients_of_predecessor(batch)
         first = np.flatnonzero(is_new)
@@ -137,13 +139,13 @@ class ConsistentHash(SlotStrategy):
         return Slots(slots)
 
     _side: Literal["left", "right"] = "left"
-    """Where a queue whose hash equals a node's belongs: `left` is to that node itself."""
+    """Side of `np.searchsorted` if a queue and a node have the same hash: with `left` that node owns the queue."""
 
     def _queue_hashes(self, batch: SubscriptionBatch) -> IntArray:
         """Return the hash of each queue's text, as int64[Q]."""
         keys = queue_keys(batch, topic_numbers(batch))
         _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        # The keys are sorted by topic and broker before the id, so the queues of a stem are neighbours.
+        # The keys sort by topic and broker, then by id, so queues with the same stem are consecutive.
         stem_keys = keys[first] >> QUEUE_ID_BITS
         is_new = np.append(True, stem_keys[1:] != stem_keys[:-1])[: len(stem_keys)]
         topics = names(batch.topic)[np.searchsorted(batch.queue_offsets, first[is_new], side="right") - 1]
@@ -155,7 +157,7 @@ class ConsistentHash(SlotStrategy):
         return hashes
 
     def _nodes(self, client_ids: NameArray, codes: SlotArray, list_offsets: IntArray) -> _Nodes:
-        """Return all nodes of some rings, in the order in which a client puts them there.
+        """Return all nodes of some rings, in the order in which a client adds them.
 
         Args:
             client_ids: the distinct client ids.
@@ -214,9 +216,9 @@ class ConsistentHash(SlotStrategy):
         return self._hashes(stems[stem] + tails[tail] for stem, tail in pairs)
 
     def _nodes_with_duplicate_ids(self, ring: int, client_ids: Sequence[str]) -> _Nodes:
-        """Return the nodes of one list with duplicated ids: the replicas of a duplicate continue the numbering.
+        """Return the nodes of one client list with duplicate ids: the replicas of a duplicate continue the numbering.
 
-        What is there is counted on the ring, so replicas that another node has overwritten do not count.
+        The next replica number is the count of the id's nodes on the ring, so overwritten nodes do not count.
         """
         first_slot = {client_id: slot for slot, client_id in reversed(list(enumerate(client_ids)))}
         slot_at: dict[int, int] = {}
@@ -250,9 +252,9 @@ class ConsistentHash(SlotStrategy):
 
 
 class GoConsistentHash(ConsistentHash):
-    """The ring of a Go client: CRC-32 of `<replica><client id>`, and a queue belongs to the node *after* it.
+    """The ring of a Go client: hashes are CRC-32 of `<replica><client id>`, and the node *after* the queue's hash owns it.
 
-    Adding a client again puts the same nodes again. With no virtual nodes the library divides by zero.
+    A duplicate client id adds the same nodes again. Without virtual nodes the Go library divides by zero.
     """
 
     _side = "right"
@@ -271,7 +273,7 @@ class GoConsistentHash(ConsistentHash):
         """See `ConsistentHash`.
 
         Raises:
-            RocketMQError: A Go panic, when the ring has no virtual nodes.
+            RocketMQError: A Go panic, if the ring has no virtual nodes.
         """
         if self._divides_by_zero and client_position(self._client, current_cid, mq_all, cid_all) is not None:
             raise RocketMQError("panic", "runtime error: integer divide by zero")
@@ -329,11 +331,11 @@ def ring_hashes(texts: Iterable[str], charset: str = "utf-8") -> IntArray:
 
 
 def _has_clients_of_predecessor(batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-    """Return whether a subscription has the clients, slot by slot, of the one before it, as bool[S]."""
+    """Return whether each subscription has the same clients, slot by slot, as the previous one, as bool[S]."""
     counts = batch.client_counts()
     is_as_long = np.append(False, counts[1:] == counts[:-1])[: len(counts)]
     subscription, slot = owner_of_each(counts), position_in_run(counts)
-    # The slot of the subscription before; where there is none or it is shorter, any slot will do.
+    # The same slot of the previous subscription; any slot if there is none, because lengths are compared too.
     before = np.maximum(batch.client_offsets[np.maximum(subscription - 1, 0)] + slot, 0)
     before = np.minimum(before, np.arange(len(subscription)))
     is_other = batch.client_id_codes[before] != batch.client_id_codes
@@ -345,7 +347,7 @@ def _has_clients_of_predecessor(batch: SubscriptionBatch) -> npt.NDArray[np.bool
 
 @dataclass(frozen=True, slots=True)
 class _Nodes:
-    """Nodes of many rings, in the order in which they are put on them; a later one replaces its equal."""
+    """Nodes of many rings, in insertion order; a later node replaces one with the same hash."""
 
     ring: IntArray
     hash: IntArray
@@ -361,13 +363,13 @@ def _owners_on_rings(
 ) -> SlotArray:
     """Return the slot that owns each queue on its ring, as int32; `NO_OWNER` on an empty ring.
 
-    All rings are laid end to end in one sorted array of (ring, hash), so that one search serves all queues.
+    All rings are one sorted array of (ring, hash), so that one binary search finds the owners of all queues.
     """
     node_hash = nodes.hash
     if min(node_hash.min(initial=0), queue_hash.min(initial=0)) < 0 or (
         max(node_hash.max(initial=0), queue_hash.max(initial=0)) >> _HASH_BITS
     ):
-        # A custom hash may be any long; its rank fits beside the ring's number and orders the same.
+        # A custom hash may be any long. Its rank has the same order and fits into the key beside the ring's number.
         _, ranks = np.unique(np.concatenate([node_hash, queue_hash]), return_inverse=True)
         node_hash, queue_hash = ranks[: len(node_hash)], ranks[len(node_hash) :]
     keys = nodes.ring << _HASH_BITS | node_hash

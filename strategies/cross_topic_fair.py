@@ -1,7 +1,11 @@
-"""CROSS_TOPIC_FAIR: the clients take turns over all topics of their group, so that totals are equal too.
+"""CROSS_TOPIC_FAIR: round robin over all topics of a group, so that each client's total is equal too.
 
-RocketMQ balances each topic for itself: AVG and AVG_BY_CIRCLE give the first clients in sort order the larger
-share of *every* topic. Here the turns go on where the topic before stopped. Hypothetical.
+RocketMQ balances each topic separately: AVG and AVG_BY_CIRCLE give the first clients in sort order the larger share
+of *every* topic. Here the round robin of a topic continues where the previous topic ended. Hypothetical. For example,
+the topics t0 and t1 with 3 queues each, and the clients c0 and c1, which have 3 queues each in the end:
+
+    c0: t0/0, t0/2, t1/1
+    c1: t0/1, t1/0, t1/2
 """
 
 from __future__ import annotations
@@ -23,15 +27,14 @@ if TYPE_CHECKING:
 
 
 class CrossTopicFair(HypotheticalStrategy):
-    """AVG_BY_CIRCLE that starts each topic with the next client of the circle.
+    """AVG_BY_CIRCLE in which each topic begins with the client after the last one of the previous topic.
 
-    Beside its promise for each topic: if all clients subscribe to all topics, no client of the group has two
-    queues more than another over all topics together.
+    In addition to `promise`, which is per topic: if all clients subscribe to all topics, the totals of two clients
+    over all topics differ by at most one queue.
 
     Args:
-        client: Which client; only its language matters, for refused arguments.
-        queue_counts: The group's topics and how many readable queues each has. A topic that is not there
-            begins with the first client.
+        client: Only its language matters, for refused arguments.
+        queue_counts: Readable queues of each topic of the group. A missing topic begins with the first client.
     """
 
     name = "CROSS_TOPIC_FAIR"
@@ -56,7 +59,7 @@ def cross_topic_slots(batch: SubscriptionBatch, first_turn: IntArray) -> SlotArr
 
     Args:
         batch: The subscriptions.
-        first_turn: int64[S], how many queues the group's earlier topics have together.
+        first_turn: int64[S], total queue count of the group's earlier topics.
     """
     members = Members(batch)
     queue_counts = batch.queue_counts()

@@ -1,8 +1,8 @@
-"""What the strategies that no RocketMQ client has share: they answer "what if", and are always marked so.
+"""Base class of hypothetical strategies: what-if rules that no RocketMQ client has.
 
-Belongs here: their base class and the array helpers of their rules. Does not belong here: any one rule.
+Belongs here: the base class and shared array helpers. Does not belong here: the rules (one file per strategy).
 
-They count clients, not slots: a client id that stands twice in a group has one share, in its first slot.
+Hypothetical strategies count clients, not slots: a duplicate client id has one share, in its first slot.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class HypotheticalStrategy(SlotStrategy):
-    """A strategy over arrays; one client's share is read from the whole."""
+    """A strategy whose rule works on whole batches; `allocate` selects one client's share from the result."""
 
     hypothetical = True
 
@@ -65,7 +65,7 @@ class Members:
     """The distinct clients of every subscription, in slot order.
 
     Attributes:
-        counts: int64[S], how many there are.
+        counts: int64[S], number of distinct clients.
         offsets: int64[S + 1], where each subscription's members start in `slots`.
         slots: int32, the first slot of each member.
     """
@@ -81,9 +81,9 @@ class Members:
         self.slots = position[wanted].astype(np.int32)
 
     def slot_of(self, subscription: IntArray, member: IntArray) -> SlotArray:
-        """Return the slots of members given by their number inside their subscription, as int32; `NO_OWNER` for -1."""
+        """Return the slots of members, given by their number in their subscription, as int32; `NO_OWNER` for -1."""
         result = np.full(len(member), NO_OWNER, dtype=np.int32)
-        is_somebody = np.flatnonzero(member >= 0)
-        rows = self.offsets[subscription[is_somebody]] + member[is_somebody]
-        result[is_somebody] = self.slots[rows]
+        has_member = np.flatnonzero(member >= 0)
+        rows = self.offsets[subscription[has_member]] + member[has_member]
+        result[has_member] = self.slots[rows]
         return result

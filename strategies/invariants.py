@@ -1,7 +1,7 @@
-"""The one checker of what strategies promise, for examples, property tests and the ledger's own suspicion.
+"""Check an assignment against the strategy's guarantees; examples, property tests and the ledger use the same check.
 
-Belongs here: comparing an assignment with a promise. Does not belong here: the promises (each strategy states
-its own) and the gate, which computes the same in Spark from the staged rows without this code.
+Belongs here: comparing an assignment with guarantees. Does not belong here: the guarantees (see the file of each
+strategy) and the gate, which computes the same from the staged rows without this code.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ViolatedGuarantee(Enum):
-    """Which part of a promise does not hold."""
+    """The part of a strategy's guarantees that does not hold."""
 
     FOREIGN_QUEUE = "an owned queue is not one of the subscription's"
     FOREIGN_CLIENT = "an owner is not a client of the group, or not named by its first slot"
@@ -40,7 +40,7 @@ class Violation:
     """One promise that one subscription breaks.
 
     Attributes:
-        broken: Which.
+        broken: The violated part.
         subscription: The subscription's number in the batch.
         slot: The slot of the queue, or of the client for `FOREIGN_CLIENT` and `LOAD`; -1 for `SPREAD`.
         observed: The number of owners, the spread or the load that was found.
@@ -55,24 +55,24 @@ class Violation:
 
 
 def promise(strategy: Strategy) -> Guarantees:
-    """Return what the strategy promises, as plain numbers."""
+    """Return the strategy's guarantees."""
     return strategy.promise
 
 
 def check(strategy: Strategy, batch: SubscriptionBatch, owners: Owners) -> list[Violation]:
     """Return the violations of the strategy's promise by these owners; an empty list if all of it holds.
 
-    Refused subscriptions, and those without queues or clients, have nobody to promise anything to. Of a group
-    with a duplicated client id only uniqueness is asked, unless the promise holds for such groups too.
+    Refused subscriptions, and those without queues or clients, are not checked. In a group with a duplicate client
+    id only uniqueness is checked, unless the guarantees hold for such groups too.
 
     Args:
-        strategy: Whose promise.
-        batch: What was divided.
-        owners: How it was divided, by this strategy or by anyone who claims to be it.
+        strategy: The strategy whose guarantees are checked.
+        batch: The subscriptions.
+        owners: The assignment to check, computed by this strategy or by other code.
     """
     violations = _foreign(batch, owners)
     if violations:
-        # Indices that lead outside cannot be counted.
+        # Indices out of range cannot be counted.
         return violations
     stated = strategy.promise
     has_queues_and_clients = (batch.queue_counts() > 0) & (batch.client_counts() > 0)
@@ -97,10 +97,10 @@ def check_move(
     before: tuple[SubscriptionBatch, Owners],
     after: tuple[SubscriptionBatch, Owners],
 ) -> list[Violation]:
-    """Return what the step from one membership to another violates of a monotone strategy's promise.
+    """Return the violations of a monotone strategy's guarantee by a change of membership.
 
     Args:
-        strategy: Whose promise.
+        strategy: The strategy whose guarantee is checked.
         before: Some subscriptions and their owners.
         after: The same subscriptions and queues after clients left or joined, but not both.
     """

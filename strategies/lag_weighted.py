@@ -1,6 +1,11 @@
-"""LAG_WEIGHTED: equal numbers of queues, and the backlog spread as evenly as that allows.
+"""LAG_WEIGHTED: equal queue counts, with the backlog spread as evenly as they allow.
 
-Hypothetical: RocketMQ's strategies do not know how far behind a queue is.
+Hypothetical, because RocketMQ's strategies do not know the lag of a queue. For example, the queues 0 to 3 with a lag of
+100, 60, 50 and 0 messages, and the clients c0 and c1. In the first round c0 takes queue 0 and c1 queue 1; in the
+second c1 has the smaller backlog and chooses first:
+
+    c0: 0, 3 (100 messages)
+    c1: 1, 2 (110 messages)
 """
 
 from __future__ import annotations
@@ -24,14 +29,14 @@ _UNKNOWN = -1
 
 
 class LagWeighted(HypotheticalStrategy):
-    """Rounds, the most lagging queues first; in each round the client with the least backlog chooses first.
+    """Rounds of one queue per client, largest lag first; in each round the client with the smallest backlog chooses first.
 
-    Beside its promise: the backlogs of two clients differ by at most the lag of the most lagging queue.
+    In addition to `promise`, the backlogs of two clients differ by at most the largest lag of a queue.
 
     Args:
-        client: Which client; only its language matters, for refused arguments.
-        lag_count: How many messages each queue of the group is behind. A subscription with a queue that is
-            not there is refused: an unknown lag is not a lag of zero.
+        client: Only its language matters, for refused arguments.
+        lag_count: Lag of each queue of the group, in messages. A subscription with a queue without a lag is
+            refused, because an unknown lag is not a lag of zero.
     """
 
     name = "LAG_WEIGHTED"
@@ -62,11 +67,11 @@ class LagWeighted(HypotheticalStrategy):
 def lag_weighted_slots(batch: SubscriptionBatch, lag_count: IntArray) -> SlotArray:
     """Return each queue's client slot, as int32[Q].
 
-    Ties go to the earlier queue and to the earlier client. It loops over subscriptions and rounds.
+    Ties go to the earlier queue and the earlier client.
 
     Args:
         batch: The subscriptions.
-        lag_count: int64[Q], how many messages each queue is behind, 0 or more.
+        lag_count: int64[Q], the lag of each queue in messages, 0 or more.
     """
     members = Members(batch)
     result = np.full(len(lag_count), NO_OWNER, dtype=np.int32)

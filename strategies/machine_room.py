@@ -1,4 +1,11 @@
-"""MACHINE_ROOM: only the queues of brokers named `<room>@<broker>`, of the rooms in the client's settings.
+"""MACHINE_ROOM: clients share the queues of the configured machine rooms; other queues have no owner.
+
+A broker's room is the prefix of its name, `<room>@<broker>`. Each client takes an equal run of the rooms' queues, and
+the queues that remain go to the first clients, one to each. For example, with `consumer_idcs=["r1"]`, the queues 0 to 2
+of `r1@b`, the queues 0 and 1 of `r2@b`, and the clients c0 and c1:
+
+    c0: r1@b/0, r1@b/2
+    c1: r1@b/1
 
 Source: `AllocateMessageQueueByMachineRoom` (Java: 4.7.1 and earlier, 4.8.0 to 4.9.2, 4.9.3, 4.9.4 and later
 differ), `AllocateByMachineRoom` (Go). The C++ client does not have it.
@@ -38,17 +45,17 @@ _PART_COUNT: Final = 2
 
 
 class _Rooms:
-    """Which brokers are in a room to serve, and how often each of their queues is counted."""
+    """The configured rooms, and how often a queue of a broker counts as one of theirs."""
 
     def __init__(self, client: Client, consumer_idcs: Iterable[str] | None) -> None:
         self._client = client
         self._rooms = None if consumer_idcs is None else list(consumer_idcs)
 
     def times(self, broker_name: str | None) -> int:
-        """Return 1 for a broker in one of the rooms, else 0; a Go client counts a room as often as it is listed.
+        """Return 1 for a broker in one of the rooms, else 0. A Go client counts a room as often as it is listed.
 
         Raises:
-            RocketMQError: `NullPointerException` where a Java client looks at a null name or a null set.
+            RocketMQError: `NullPointerException`, if a Java client reads a null name or a null set.
         """
         if self._client.language is Language.GO:
             parts = (broker_name or "").split(_DELIMITER)
@@ -88,13 +95,13 @@ class _Rooms:
 
 
 class MachineRoom(SlotStrategy):
-    """Java 4.8.0 and later: equal runs of the rooms' queues, and what is left over, one to each.
+    """The rule of Java 4.8.0 and later: equal runs of the rooms' queues, and the remainder to the first clients.
 
-    Queues of other rooms are owned by nobody.
+    Queues of other rooms have no owner.
 
     Args:
-        client: Which client. 4.8.0 to 4.9.2 check no arguments, 4.9.3 refuses a blank client id.
-        consumer_idcs: The rooms to serve; `None` stands for Java's null and throws once a broker has a room.
+        client: Language and version. 4.8.0 to 4.9.2 check no arguments, 4.9.3 refuses a blank client id.
+        consumer_idcs: The rooms to serve. `None` stands for Java's null, which throws as soon as a broker has a room.
     """
 
     name = "MACHINE_ROOM"
@@ -111,7 +118,7 @@ class MachineRoom(SlotStrategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """Return the client's run of the rooms' queues and perhaps one more; see `Strategy.allocate`."""
+        """Return the client's run of the rooms' queues and at most one of the remainder; see `Strategy.allocate`."""
         slot = _slot(self._client, current_cid, mq_all, cid_all)
         if slot is None or cid_all is None:
             return []
@@ -127,7 +134,7 @@ class MachineRoom(SlotStrategy):
         return self._rooms.times_of_queues(batch)[0] > 0
 
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """Return the runs and what is left over; see `SlotStrategy.raw_slots`."""
+        """Return the owners of the runs and of the remainder; see `SlotStrategy.raw_slots`."""
         times, refused = self._rooms.times_of_queues(batch)
         result = np.full(len(times), NO_OWNER, dtype=np.int32)
         rows = np.flatnonzero(times)
@@ -144,9 +151,9 @@ class MachineRoom(SlotStrategy):
 
 
 class MachineRoomOfWholeList(Strategy):
-    """Java up to 4.7.1, and Go: the runs are counted in the rooms' queues but cut from the whole list.
+    """The rule of Java up to 4.7.1 and of Go: the run length counts the rooms' queues, but runs are cut from the whole list.
 
-    So a client may take queues of rooms that it does not serve, some queues have two owners and some none.
+    So a client may take queues of rooms that it does not serve, and some queues have two owners or none.
     Java checks no arguments here.
     """
 
@@ -155,7 +162,7 @@ class MachineRoomOfWholeList(Strategy):
     def __init__(self, client: Client, *, consumer_idcs: Iterable[str] | None) -> None:
         self._client = client
         self._rooms = _Rooms(client, consumer_idcs)
-        # A queue is in at most one run and left over at most as often as it is counted; once in Java.
+        # A queue is in at most one run, and in the remainder at most as often as it counts: once in Java.
         is_go = client.language is Language.GO
         self.promise = Guarantees(max_owner_count=None if is_go else 2, max_spread_count=1)
 
@@ -166,10 +173,10 @@ class MachineRoomOfWholeList(Strategy):
         mq_all: Sequence[MessageQueue] | None,
         cid_all: Sequence[str] | None,
     ) -> list[MessageQueue]:
-        """Return the client's run of the whole list and perhaps one queue of its rooms; see `Strategy.allocate`.
+        """Return the client's run of the whole list and at most one queue of its rooms; see `Strategy.allocate`.
 
         Raises:
-            RocketMQError: In Go, a panic when rooms that are listed repeatedly count more queues than there are.
+            RocketMQError: A Go panic, if rooms that are listed repeatedly count more queues than exist.
         """
         slot = _slot(self._client, current_cid, mq_all, cid_all)
         if slot is None or cid_all is None:
@@ -185,7 +192,7 @@ class MachineRoomOfWholeList(Strategy):
         return [*run, inside[len(cid_all) * share + slot]] if slot < left_over else run
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-        """Return which queues are in the rooms, as bool[Q]; some of them may have no owner all the same."""
+        """Return which queues are in the rooms, as bool[Q]; some of these have no owner under this rule."""
         return self._rooms.times_of_queues(batch)[0] > 0
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
@@ -211,7 +218,7 @@ class MachineRoomOfWholeList(Strategy):
         return owners_from_pairs(batch, subscription[rows], position[rows], slots, refused)
 
     def _beyond_the_end(self, batch: SubscriptionBatch, share: IntArray) -> dict[int, str]:
-        """Return the subscriptions where the run of some client ends behind the whole list, and what that throws."""
+        """Return the subscriptions in which some client's run ends after the whole list, with the error that is thrown."""
         queue_counts, client_counts = batch.queue_counts(), batch.client_counts()
         subscription, slot = owner_of_each(client_counts), position_in_run(client_counts)
         share_here, length = share[subscription], queue_counts[subscription]
@@ -233,7 +240,7 @@ class MachineRoomOfWholeList(Strategy):
 
 
 def machine_room(client: Client, *, consumer_idcs: Iterable[str] | None) -> Strategy:
-    """Return the rule of the client's language and version; see the two classes."""
+    """Return the rule for the client's language and version: `MachineRoom` or `MachineRoomOfWholeList`."""
     if client.language is Language.GO or client.before(4, 8, 0):
         return MachineRoomOfWholeList(client, consumer_idcs=consumer_idcs)
     return MachineRoom(client, consumer_idcs=consumer_idcs)

@@ -1,4 +1,6 @@
-"""MACHINE_ROOM_NEARBY: queues stay in their own machine room, over another strategy inside each room.
+"""MACHINE_ROOM_NEARBY: the clients of a machine room share its queues by an inner strategy.
+
+The queues of a room without clients are shared by all clients.
 
 Source: `AllocateMachineRoomNearby` (Java, the same from 4.1.0 to 5.5.0). The Go client's
 `AllocateByMachineNearby` is AVG under another name. The C++ client does not have it.
@@ -47,8 +49,8 @@ class RoomPart:
     """A room that is one part of a name, for example the part before `@` in `room1@broker-a`.
 
     Attributes:
-        delimiter: What separates the parts; they are split as Java's `String.split` does.
-        part: Which part is the room, counted from 0. A name without that part has no room.
+        delimiter: Separates the parts, as in Java's `String.split`.
+        part: Index of the part that is the room, from 0. A name without that part has no room.
     """
 
     delimiter: str
@@ -62,10 +64,10 @@ class RoomPart:
 
 @dataclass(frozen=True, slots=True)
 class RoomOfName:
-    """A room that a function tells from a name, so that it need not be asked for every queue of a broker.
+    """A function from a name to a room. It is called once per broker name, not once per queue.
 
     Attributes:
-        rule: From a broker's name or a client id to a room, `None` for none.
+        rule: Maps a broker name or a client id to its room; `None` for none.
     """
 
     rule: Callable[[str], str | None]
@@ -76,23 +78,23 @@ class RoomOfName:
 
 
 Names = Mapping[str, str | None] | RoomPart | RoomOfName
-"""A room for every name: a map, a part of the name itself, or what a function makes of it."""
+"""The room of each name: by a map, by a part of the name, or by a function."""
 
 BrokerRoom = Callable[[MessageQueue], str | None] | Names
-"""Where a queue's broker stands: a function of the queue, or a rule for broker names."""
+"""The room of a queue's broker: a function of the queue, or a rule for broker names."""
 
 ConsumerRoom = Callable[[str], str | None] | Names
-"""Where a client runs: a function of the client id, or a rule for client ids."""
+"""The room of a client: a function of the client id, or a rule for client ids."""
 
 
 class MachineRoomNearby(Strategy):
-    """A room's queues go to the room's own clients; the queues of a room without clients go to all.
+    """A room's clients share its queues; all clients share the queues of a room without clients.
 
     Args:
-        client: Which client.
+        client: Language and version.
         inner: The strategy inside a room.
-        broker_room: See `BrokerRoom`. A name that a map lacks has no room. A function is called once for
-            every distinct queue; the other three once for every broker name.
+        broker_room: See `BrokerRoom`. A name that is missing in a map has no room. A function is called once per
+            distinct queue; the other three once per broker name.
         consumer_room: See `ConsumerRoom`.
 
     Raises:
@@ -122,13 +124,13 @@ class MachineRoomNearby(Strategy):
             self._of_queue = broker_room
         self._of_client = consumer_room.get if isinstance(consumer_room, Mapping) else consumer_room
         self.only_given_queues = inner.only_given_queues
-        # Rooms differ in size, so no bound on shares outlives the cut into rooms.
+        # Rooms differ in size, so the inner strategy's bounds on shares do not hold across rooms.
         if inner.only_given_queues:
             self.promise = replace(inner.promise, max_spread_count=None, max_load_factor=None)
 
     @property
     def name(self) -> str:
-        """The inner strategy's name behind its own."""
+        """The strategy's own name, followed by the inner strategy's name."""
         return f"MACHINE_ROOM_NEARBY-{self._inner.name}"
 
     def allocate(

@@ -1,8 +1,8 @@
-"""What a client does with its strategy's answer: apply it, drop everything, or keep what it has.
+"""One round of rebalancing: how a client applies its strategy's result for a topic.
 
-Belongs here: one round of rebalancing for one topic, as a value that says what happened and why.
+Belongs here: the outcome of a round (applied, dropped or kept) and its reason.
 Does not belong here: the strategies; locks, start offsets and expired pulls, which can delay a single queue
-but do not change what is assigned (here every removal and every start offset succeeds).
+but do not change the assignment (here every removal and every start offset succeeds).
 
 Source: `RebalanceImpl.rebalanceByTopic`, `updateProcessQueueTableInRebalance` and
 `truncateMessageQueueNotMyTopic` (Java; 5.0.0 and 5.5.0 changed them), `defaultConsumer.doBalance` (Go 2.x),
@@ -41,7 +41,7 @@ class MessageModel(Enum):
 
 
 class Effect(Enum):
-    """What became of the client's assignment for the topic."""
+    """How a round changed the client's assignment for the topic."""
 
     APPLIED = "applied"
     DROPPED = "dropped"
@@ -49,7 +49,7 @@ class Effect(Enum):
 
 
 class Reason(Enum):
-    """Why."""
+    """The reason for an effect."""
 
     STRATEGY_ANSWERED = "the strategy answered"
     EVERY_QUEUE = "a broadcasting client takes every queue"
@@ -66,14 +66,14 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rebalanced:
-    """What one round did for one topic on one client.
+    """Result of one round for one topic on one client.
 
     Attributes:
-        effect: `APPLIED` if the client now holds its assignment, `DROPPED` if that was nothing,
-            `KEPT` if it got no assignment and keeps what it had.
-        reason: Why.
-        sorted_queues: The topic's queues as the client sorts them; `None` if it knows none.
-        sorted_client_ids: The group's ids as the client sorts them; `None` if it was not given any.
+        effect: `APPLIED` if the client now holds its assignment, `DROPPED` if the assignment is empty,
+            `KEPT` if there is no assignment and the client keeps its queues.
+        reason: Reason for the effect.
+        sorted_queues: The topic's queues as the client sorts them; `None` if it knows no route.
+        sorted_client_ids: The group's ids as the client sorts them; `None` if the broker did not answer.
         assigned: Its assignment, sorted, each queue once; `None` if `KEPT`.
         table: All queues that it holds after the round, sorted.
         listener_calls: The calls of `MessageQueueListener.messageQueueChanged`, as (number of queues of the
@@ -81,7 +81,7 @@ class Rebalanced:
         balanced: What `doRebalance` returns from 5.0.0 on: false makes 5.2.0 and later try again after
             1 s instead of 20 s. `None` for clients that return nothing.
         ends_round: Whether the client leaves its remaining topics for the next round; only in C++.
-        error: What the strategy, or the sort before it, threw.
+        error: The error that the strategy, or the sort before it, threw.
     """
 
     effect: Effect
@@ -98,17 +98,17 @@ class Rebalanced:
 
 @dataclass(frozen=True, slots=True)
 class ClientView:
-    """What one client sees of one topic when a round begins.
+    """One client's view of one topic at the beginning of a round.
 
     Attributes:
         consumer_group: The group.
         client_id: The client's own id.
         topic: A topic that the client subscribes to; its retry topic is one of them.
         queues: The readable queues that the client's route of the topic has; `None` without a route.
-        client_ids: What the broker answered, in any order, possibly with repeats; `None` if it did not.
-        held: The queues that the client holds before the round, of whatever topic.
+        client_ids: The broker's answer, in any order, possibly with duplicates; `None` if it did not answer.
+        held: The queues of all topics that the client holds before the round.
         message_model: CLUSTERING or BROADCASTING.
-        other_topics: Further topics that the client subscribes to; what it holds of any other is dropped.
+        other_topics: Other topics that the client subscribes to; it drops the queues of any further topic.
     """
 
     consumer_group: str
@@ -154,8 +154,8 @@ def rebalance_by_topic(
 
 def _broadcasting(round_: _Round) -> Rebalanced:
     if round_.sorted_queues is None:
-        tells = round_.client.language is Language.JAVA and not round_.client.before(5, 0, 0)
-        return round_.keep(Reason.QUEUES_UNKNOWN, listener_calls=((0, 0),) if tells else ())
+        calls_listener = round_.client.language is Language.JAVA and not round_.client.before(5, 0, 0)
+        return round_.keep(Reason.QUEUES_UNKNOWN, listener_calls=((0, 0),) if calls_listener else ())
     if not round_.sorted_queues and round_.throws_without_queues():
         return round_.keep(Reason.QUEUES_EMPTY, ends_round=True)
     return round_.apply(Reason.EVERY_QUEUE, round_.sorted_queues)
@@ -164,15 +164,16 @@ def _broadcasting(round_: _Round) -> Rebalanced:
 def _clustering(round_: _Round, strategy: Strategy) -> Rebalanced:
     client, queues, client_ids = round_.client, round_.sorted_queues, round_.sorted_client_ids
     is_java, is_cpp = client.language is Language.JAVA, client.language is Language.CPP
-    # 5.5.0 is the first release that looks whether the two lists are empty before it asks the strategy.
-    looks_first = is_java and not client.before(5, 5, 0)
-    if queues is None or (not queues and looks_first):
-        tells = is_java and not client.before(5, 0, 0) and not round_.view.topic.startswith(RETRY_PREFIX)
+    # 5.5.0 is the first release that checks for empty lists before it calls the strategy.
+    checks_first = is_java and not client.before(5, 5, 0)
+    if queues is None or (not queues and checks_first):
+        is_retry_topic = round_.view.topic.startswith(RETRY_PREFIX)
+        calls_listener = is_java and not client.before(5, 0, 0) and not is_retry_topic
         reason = Reason.QUEUES_UNKNOWN if queues is None else Reason.QUEUES_EMPTY
-        return round_.keep(reason, listener_calls=((0, 0),) if tells else ())
+        return round_.keep(reason, listener_calls=((0, 0),) if calls_listener else ())
     if not queues and round_.throws_without_queues():
         return round_.keep(Reason.QUEUES_EMPTY, ends_round=True)
-    if client_ids is None or (not client_ids and (looks_first or is_cpp)):
+    if client_ids is None or (not client_ids and (checks_first or is_cpp)):
         reason = Reason.CLIENTS_UNKNOWN if client_ids is None else Reason.CLIENTS_EMPTY
         return round_.keep(reason, ends_round=is_cpp)
     try:
@@ -192,7 +193,7 @@ def _clustering(round_: _Round, strategy: Strategy) -> Rebalanced:
 
 
 class _Round:
-    """What is known during a round, and the two ways in which it can end."""
+    """State of a round, and its two possible ends: `keep` and `apply`."""
 
     def __init__(self, client: Client, view: ClientView) -> None:
         self.client = client
@@ -218,7 +219,7 @@ class _Round:
     def apply(self, reason: Reason, answer: Iterable[MessageQueue]) -> Rebalanced:
         listed, topic, held = list(answer), self.view.topic, frozenset(self.view.held)
         assigned = frozenset(listed)
-        # Only this topic's queues are removed, but whatever the strategy named is added.
+        # Only this topic's queues are removed, but all queues that the strategy returned are added.
         table = frozenset(queue for queue in held if queue.topic != topic) | assigned
         ended = self._end(
             Effect.APPLIED if assigned else Effect.DROPPED,
@@ -233,7 +234,7 @@ class _Round:
     def _end(
         self, effect: Effect, reason: Reason, table: frozenset[MessageQueue], *, balanced: bool
     ) -> Rebalanced:
-        # The C++ client never lets go of the queues of a topic that it does not subscribe to.
+        # The C++ client keeps the queues of topics that it does not subscribe to.
         if self.client.language is not Language.CPP:
             subscribed = {self.view.topic, *self.view.other_topics}
             table = frozenset(queue for queue in table if queue.topic in subscribed)

@@ -1,7 +1,7 @@
-"""From a strategy's name to the strategy: RocketMQ's own, this project's, and third parties'.
+"""Registry of strategies by name: RocketMQ's, this project's hypothetical ones, and those of installed packages.
 
 Belongs here: names, and the entry point by which a package adds its own strategy.
-Does not belong here: any rule.
+Does not belong here: the rules (one file per strategy).
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def get_strategy(
     client_version: str = DEFAULT_VERSION,
     **params: Any,  # noqa: ANN401  every strategy has its own
 ) -> Strategy:
-    """Return the strategy of this name, as a client of this language and version has it.
+    """Return the strategy with this name, as clients of this language and version implement it.
 
-    A third party adds a strategy by an entry point in the group `rebalance_ledger.strategies`: its name is
-    the strategy's name, its object is called with a `strategies.Client` and the parameters, and returns a
-    `strategies.Strategy`. A name of RocketMQ's own cannot be taken.
+    A package adds a strategy by an entry point in the group `rebalance_ledger.strategies`. Its name is the name of
+    the strategy; its object is a callable that takes a `strategies.Client` and the parameters and returns a
+    `strategies.Strategy`. The names of RocketMQ's strategies are reserved.
 
     Args:
         name: `AVG`, `AVG_BY_CIRCLE`, ..., one of the hypothetical strategies, or a name that an installed
@@ -81,15 +81,15 @@ def get_strategy(
         **params: The strategy's parameters, as its class documents them.
 
     Raises:
-        UnknownNameError: There is no such strategy, language or version; the text lists what there is.
-        TypeError: The strategy does not take one of the parameters, or lacks one.
-        RocketMQError: RocketMQ's constructor would have thrown.
+        UnknownNameError: The strategy, language or version is unknown; the message lists the known ones.
+        TypeError: A parameter is unknown to the strategy, or a required one is missing.
+        RocketMQError: RocketMQ's constructor would throw.
     """
     client = Client.parse(client_language, client_version)
     factory = _BUILT_IN[client.language].get(name) or _HYPOTHETICAL.get(name)
     if factory is None:
         added = entry_points(group=ENTRY_POINT_GROUP, name=name)
-        # A strategy that RocketMQ has in another language is not replaced by somebody's namesake.
+        # A package cannot replace a RocketMQ strategy, even for a language without it.
         if name in _JAVA or not added:
             raise unknown_name(f"strategy for {client.language.value}", name, strategy_names(client_language))
         factory = next(iter(added)).load()
@@ -98,10 +98,12 @@ def get_strategy(
 
 
 def strategy_names(client_language: str = DEFAULT_LANGUAGE) -> list[str]:
-    """Return the names that `get_strategy` knows for a client language, in alphabetical order, with installed packages.
+    """Return the names that `get_strategy` knows for a client language, in alphabetical order.
+
+    Names that installed packages add are included.
 
     Raises:
-        UnknownNameError: There are no rules for the language.
+        UnknownNameError: The language is unknown.
     """
     built_in = _BUILT_IN[Language.parse(client_language)].keys() | _HYPOTHETICAL.keys()
     added = {point.name for point in entry_points(group=ENTRY_POINT_GROUP)} - _JAVA.keys()
@@ -109,13 +111,13 @@ def strategy_names(client_language: str = DEFAULT_LANGUAGE) -> list[str]:
 
 
 def has_one_rule(name: str, client_language: str | None) -> bool:
-    """Return whether every release of a language divides by one rule of this name.
+    """Return whether all releases of a language implement this strategy by the same rule.
 
-    Java's `MACHINE_ROOM` changed in 4.8.0. In `CONSISTENT_HASH` the charset changed in 5.0.0, which is a parameter.
+    Java's `MACHINE_ROOM` changed in 4.8.0. The charset of `CONSISTENT_HASH` changed in 5.0.0, but it is a parameter.
 
     Args:
         name: See `get_strategy`.
-        client_language: `None` for a language that is not known; then only what all languages have alike is one rule.
+        client_language: `None` for an unknown language; the rule must then be the same in all languages.
     """
     if client_language is None:
         return name == "AVG"

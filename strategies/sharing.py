@@ -1,6 +1,6 @@
-"""Who may read each queue of a topic that is shared: the members that pop, by the broker's rule and by the proxy's.
+"""Expected readers of each queue of a topic that members pop, by the broker's rule and by the proxy's.
 
-Belongs here: expected readers of every queue at once. Does not belong here: one client's answer (`pop`).
+Belongs here: the readers of all queues at once. Does not belong here: the broker's answer to one client (`pop`).
 
 Source: `QueryAssignmentProcessor.allocate4Pop`; the proxy's `RouteActivity.queryAssignment` and
 `ReceiveMessageActivity`, which pops by the name of a broker.
@@ -30,7 +30,7 @@ def expected_readers(
     *,
     server_load_balancer_enable: bool = True,
 ) -> list[list[str]] | None:
-    """Return the clients that may read each queue, in Java's order, beside `queues`.
+    """Return the clients that may read each queue, in the order of `queues`; the clients are in Java's order.
 
     Args:
         queues: the topic's queues, in any order.

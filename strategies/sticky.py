@@ -1,6 +1,11 @@
-"""STICKY: shares as equal as AVG's, reached with the fewest moves from the previous owners.
+"""STICKY: queue counts as equal as AVG's, with the fewest moves from the previous owners.
 
-Hypothetical: no RocketMQ client remembers who owned what.
+Hypothetical, because no RocketMQ client remembers previous owners. For example, c0 owned the queues 0 to 2 and c1 the
+queues 3 to 5 when c2 joins. Two queues move; AVG would move three:
+
+    c0: 0, 1
+    c1: 3, 4
+    c2: 2, 5
 """
 
 from __future__ import annotations
@@ -22,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Sticky(HypotheticalStrategy):
-    """Every client keeps what it had up to its share; the rest fills the free places in order.
+    """Each client keeps its previous queues up to its share; the other queues go to clients below their share, in order.
 
-    The larger shares go to clients that already have one, so that no assignment with equal shares moves fewer
-    queues.
+    The larger shares go to clients that owned more than the smaller share, so that no assignment with equal shares
+    moves fewer queues.
 
     Args:
-        client: Which client; only its language matters, for refused arguments.
-        previous: Who owned each queue of the group before; a queue that is not there had no owner.
+        client: Only its language matters, for refused arguments.
+        previous: Previous owner of each queue of the group; a missing queue had no owner.
     """
 
     name = "STICKY"
@@ -75,14 +80,14 @@ def sticky_slots(batch: SubscriptionBatch, previous_slots: SlotArray) -> SlotArr
 
     Args:
         batch: The subscriptions.
-        previous_slots: int32[Q], the first slot of each queue's previous owner, `NO_OWNER` if it had none or if
-            that client is gone.
+        previous_slots: int32[Q], the first slot of each queue's previous owner; `NO_OWNER` if it had none or that
+            client has left.
     """
     members = Members(batch)
     queue_counts = batch.queue_counts()
     member, kept = _kept(batch, members, previous_slots)
     subscription = owner_of_each(queue_counts)
-    # What nobody keeps, in queue order, meets the free places, in member order: as many of the one as the other.
+    # Queues that no member keeps, in queue order, fill the free places, in member order. Both counts are equal.
     held = np.bincount(members.offsets[subscription[kept]] + member[kept], minlength=len(members.slots))
     open_queue = ~kept & (members.counts > 0)[subscription]
     free = _quotas(batch, members, previous_slots) - held
@@ -92,9 +97,9 @@ def sticky_slots(batch: SubscriptionBatch, previous_slots: SlotArray) -> SlotArr
 
 
 def least_moves(batch: SubscriptionBatch, previous_slots: SlotArray) -> IntArray:
-    """Return how many queues any assignment with equal shares must move to another client, as int64[S].
+    """Return the fewest queues that an assignment with equal shares must move, as int64[S].
 
-    A queue whose previous owner is gone, or that had none, counts: somebody else must take it.
+    A queue whose previous owner has left, or that had none, counts as moved.
 
     Args:
         batch: The subscriptions.
@@ -108,7 +113,7 @@ def least_moves(batch: SubscriptionBatch, previous_slots: SlotArray) -> IntArray
 def _kept(
     batch: SubscriptionBatch, members: Members, previous_slots: SlotArray
 ) -> tuple[IntArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return each queue's previous owner as a member's number, and whether the queue stays with that member."""
+    """Return each queue's previous owner as a member number, and whether that member keeps the queue."""
     subscription = owner_of_each(batch.queue_counts())
     member = _member_of(batch, members, previous_slots)
     rows = np.flatnonzero(member != NO_OWNER)
@@ -122,19 +127,19 @@ def _kept(
 
 
 def _member_of(batch: SubscriptionBatch, members: Members, slots: SlotArray) -> IntArray:
-    """Return the number, among the distinct clients, of the client in each slot, as int64[Q]; `NO_OWNER` stays."""
+    """Return the member number of the client in each slot, as int64[Q]; `NO_OWNER` is kept."""
     client_counts = batch.client_counts()
     is_first = first_slots(batch) == position_in_run(client_counts)
     number = np.cumsum(is_first) - 1 - np.repeat(members.offsets[:-1], client_counts)
     starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())
     result = np.full(len(slots), NO_OWNER, dtype=np.int64)
-    somebody = np.flatnonzero(slots != NO_OWNER)
-    result[somebody] = number[starts[somebody] + slots[somebody]]
+    has_slot = np.flatnonzero(slots != NO_OWNER)
+    result[has_slot] = number[starts[has_slot] + slots[has_slot]]
     return result
 
 
 def _quotas(batch: SubscriptionBatch, members: Members, previous_slots: SlotArray) -> IntArray:
-    """Return each member's share, as int64; the larger shares go first to members that had more than the smaller one."""
+    """Return each member's share, as int64; members that owned more than the smaller share get the larger ones first."""
     share, larger = np.divmod(batch.queue_counts(), np.maximum(members.counts, 1))
     subscription = owner_of_each(members.counts)
     queue_subscription = owner_of_each(batch.queue_counts())

@@ -1,7 +1,7 @@
-"""What an allocation strategy is: a name, a rule for one client, and the same rule for a whole batch.
+"""Base classes of allocation strategies: a name, the rule for one client, and the same rule for a whole batch.
 
 Belongs here: the base classes and the checks that RocketMQ's strategies share.
-Does not belong here: any one rule (one file per strategy).
+Does not belong here: the rules (one file per strategy).
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
 class Strategy(ABC):
     """A rule that divides the queues of a topic among the clients of a consumer group.
 
-    A strategy has two faces that always agree: `allocate`, RocketMQ's own question, asked once by each
-    client, and `allocate_batch`, all clients of many subscriptions at once. A subclass states its rule in
-    `allocate` and inherits the batch, or states both over one shared formula where speed matters.
+    A strategy has two methods that always return the same assignment: `allocate` for one client, with the arguments
+    of RocketMQ's interface, and `allocate_batch` for all clients of many subscriptions at once. A subclass
+    implements its rule in `allocate` and inherits the batch, or implements both where speed matters.
     """
 
     hypothetical: bool = False
-    """Whether no RocketMQ client has this strategy, so that nothing can ever be owned by it."""
+    """Whether no RocketMQ client has this strategy, so that it never decides who owns a queue."""
 
     only_given_queues: bool = True
-    """Whether `allocate` returns queues of `mq_all` and of nowhere else."""
+    """Whether `allocate` only returns queues of `mq_all`."""
 
     promise: Guarantees = Guarantees()
-    """What this strategy promises; `invariants` checks it."""
+    """The guarantees of this strategy; `invariants` checks them."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the Java class returns from `getName()`."""
+        """The name that the Java class returns from `getName()`."""
 
     @abstractmethod
     def allocate(
@@ -68,29 +68,29 @@ class Strategy(ABC):
 
         Args:
             consumer_group: The group's name; RocketMQ's strategies only log it.
-            current_cid: The id of the client that asks.
+            current_cid: The id of this client.
             mq_all: All queues of the topic, in the client's sort order. Strategies do not sort.
             cid_all: All client ids of the group, in the client's sort order, possibly with duplicates.
 
         Returns:
-            Queues, the elements of `mq_all` where they are there; `None` only from `CONFIG`.
+            The client's queues, as elements of `mq_all` where it has them; `None` only from `CONFIG`.
 
         Raises:
-            RocketMQError: What the client would have thrown.
+            RocketMQError: The error that the client would throw.
         """
 
     def covered_queues(self, batch: SubscriptionBatch) -> npt.NDArray[np.bool_]:
-        """Return for which queues the promise of a least number of owners is meant, as bool[Q]; by default for all."""
+        """Return the queues to which `promise.min_owner_count` applies, as bool[Q]; by default all."""
         return np.ones(len(batch.queue_id), dtype=bool)
 
     def allocate_batch(self, batch: SubscriptionBatch) -> Owners:
         """Return the owners of every queue of many subscriptions.
 
-        RocketMQ refuses an empty list of queues or clients (`rebalance` says what follows); here such a
-        subscription has no owners. Queues that a strategy returns although the subscription lacks them
-        (CONFIG may) have no index and are left out.
+        RocketMQ refuses an empty list of queues or clients (see `rebalance` for the consequences); here such a
+        subscription has no owners. Queues that a strategy returns although they are not in the subscription
+        (CONFIG may do so) have no index and are omitted.
 
-        This default asks `allocate` once per distinct client: right for every strategy, fast for none.
+        This default calls `allocate` once per distinct client: correct for every strategy, but slow.
         """
         owned: list[tuple[int, int, int]] = []
         refused: dict[int, str] = {}
@@ -116,30 +116,30 @@ class Strategy(ABC):
 
 
 class SlotStrategy(Strategy):
-    """A strategy that gives every queue to at most one client slot, so that one array says it all."""
+    """A strategy that gives each queue to at most one client slot, so that one array holds the assignment."""
 
     @abstractmethod
     def raw_slots(self, batch: SubscriptionBatch) -> Slots:
-        """Return the client slot that each queue falls to.
+        """Return the client slot that the rule gives each queue to.
 
-        The strategy counts slots, not clients: a slot whose client id already has an earlier slot is still
-        named here, although no client will act for it.
+        The rule counts slots, not clients: the result includes later slots of a duplicate client id, although no
+        client takes their queues; see `slots`.
         """
 
     def slots(self, batch: SubscriptionBatch) -> Slots:
         """Return the client slot that owns each queue.
 
-        A client asks for the *first* slot of its id only. So what falls to a later slot of a duplicated id
-        is owned by nobody: both processes take the first slot's share.
+        A client takes the queues of the *first* slot of its id only. If two processes have the same id, both take the
+        first slot's queues, and the queues of the second slot have no owner.
         """
         raw = self.raw_slots(batch)
         if not has_shared_ids(batch):
             return raw
-        falls = np.flatnonzero(raw.slot != NO_OWNER)
-        starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())[falls]
-        is_later = first_slots(batch)[starts + raw.slot[falls]] != raw.slot[falls]
+        assigned = np.flatnonzero(raw.slot != NO_OWNER)
+        starts = np.repeat(batch.client_offsets[:-1], batch.queue_counts())[assigned]
+        is_later = first_slots(batch)[starts + raw.slot[assigned]] != raw.slot[assigned]
         owned = raw.slot.copy()
-        owned[falls[is_later]] = NO_OWNER
+        owned[assigned[is_later]] = NO_OWNER
         return Slots(owned, raw.refused)
 
     def owner_slots(self, batch: SubscriptionBatch) -> SlotArray:
@@ -167,19 +167,19 @@ def client_position(
     *,
     blank_is_empty: bool = False,
 ) -> int | None:
-    """Return the argument checks that all strategies but CONFIG share, then the first slot of the client's id.
+    """Check the arguments as all strategies but CONFIG do, and return the first slot of the client's id.
 
-    Source: `AbstractAllocateMessageQueueStrategy.check` (5.x); the same checks stand in each class before.
+    Source: `AbstractAllocateMessageQueueStrategy.check` (5.x); earlier releases have the same checks in each class.
 
     Args:
-        client: Java throws; Go returns nil, as an empty list; C++ throws its own exception class.
-        current_cid: The id of the client that asks.
+        client: Decides what a bad argument does: Java throws, Go returns nil, C++ throws its own exception class.
+        current_cid: The id of this client.
         mq_all: All queues.
         cid_all: All client ids.
-        blank_is_empty: MACHINE_ROOM 4.9.3 alone refuses an id of nothing but Java whitespace.
+        blank_is_empty: Whether an id of Java whitespace is refused; only MACHINE_ROOM of 4.9.3 does so.
 
     Returns:
-        The slot, or `None` when the client takes nothing without an error.
+        The slot, or `None` if the client takes no queue and no error is thrown.
 
     Raises:
         RocketMQError: An argument is null or empty.
@@ -201,7 +201,7 @@ def client_position(
 
 
 def first_position(client_id: str | None, cid_all: Sequence[str] | None) -> int | None:
-    """Return the first slot of the id; `None` when it has none, and the group's rule then gives it nothing."""
+    """Return the first slot of the id; `None` if it is not in the list, so that the client takes no queue."""
     if cid_all is None or client_id not in cid_all:
         return None
     return cid_all.index(client_id)
