@@ -1,23 +1,29 @@
-"""# The daily export of live clusters.
+"""# Cluster export: collect the daily export of live clusters.
 
-For every cluster with `collect:` in its settings: queries its name servers, brokers and clients once a
-day, and lands the answers as that day's sealed export, which starts the cluster's run of the DAG `cluster_ledger`.
+Once a day, this DAG queries the name servers, brokers and clients of every cluster with `collect:` in its settings, and lands the
+answers as that day's sealed export. The landed export starts the cluster's run of the DAG `cluster_ledger`.
 
-| task | does | when it fails |
+| task | action | on failure |
 |---|---|---|
-| `clusters` | reads from the settings file which clusters are collected | the settings file is wrong: correct it. Skipped where no cluster is collected |
-| `collect` | lands today's export, unless a complete one is there already | a cluster out of reach is tried again; the message names who did not answer, and nothing that looks like an export is left. A degraded or failed capture has landed; each retry asks again what it lacks. After the last one a degraded export is taken as it is, and a failed one fails the task |
-| `prune` | names the exports that are older than the settings keep; removes them only with `dry_run: false` | an export could not be removed: see the message |
+| `clusters` | reads the clusters to collect from the settings file; skipped if there are none | correct the settings file |
+| `collect` | lands today's export, unless a complete one has landed already | see below |
+| `prune` | lists the exports that are older than the retention period; removes them only with `dry_run: false` | the message names the export that could not be removed |
 
-**Which date is `ds`?** The UTC day of the run's logical date. **A run for a past day never queries a live cluster**: it
-uses the export that landed on that day, or fails with a message that names the missing export.
+**Failures of `collect`.** If a cluster cannot be reached, the task is retried, its message names the sources that did not answer, and no
+partial export is left. A degraded or failed capture lands, and each retry asks again for the missing answers. After the last retry a
+degraded export is accepted, and a failed one fails the task.
 
-A name server, broker or client that does not answer does not fail the run: its answers are errors in the export, and values that
-depend on them are unknown in the ledger. Clearing a run whose export has landed and is complete changes nothing; while the day
-(UTC) lasts, a degraded or failed one is completed.
+**Sources that do not answer.** One name server, broker or client that does not answer does not fail the run: the export contains the
+error, and the values that depend on the answer are unknown in the ledger.
 
-Credentials are an Airflow connection, named in the settings. The slots of the pool `cluster_export` limit how many
-clusters are queried at a time. Each landed export is an event of the asset `ledger://exports` with the partition key `<cluster>|<ds>`.
+**Which day.** `ds` is the UTC day of the run's logical date. **A run for a past day never queries a live cluster**: it uses the export
+that landed on that day, or fails with a message that names the missing export. Clearing a run with a complete export changes nothing. A
+degraded or failed export is completed if the run is cleared on the same UTC day.
+
+**Credentials and load.** Credentials are in an Airflow connection, which the settings name. The slots of the pool `cluster_export` limit
+how many clusters are queried at a time.
+
+Each landed export emits an event of the asset `ledger://exports` with the partition key `<cluster>|<ds>`.
 """
 
 from __future__ import annotations
@@ -36,17 +42,17 @@ from rebalance_ledger.operators.ledger import retry_policy, settings_now
     dag_id="cluster_export",
     description="Daily answers of the name servers, brokers and clients of each cluster, landed as one sealed export.",
     doc_md=__doc__,
-    # Early, so that the whole day remains for retries; without an interval, so that `ds` is the day of the run itself.
+    # Early, so that the rest of the day remains for retries; without an interval, so that `ds` is the day of the run.
     schedule=CronTriggerTimetable("0 1 * * *", timezone="UTC"),
     start_date=datetime(2024, 1, 1, tzinfo=UTC),
     catchup=False,
-    # Two runs of a day would only wait for each other.
+    # Two runs of one day would only wait for each other.
     max_active_runs=1,
     default_args=retry_policy(),
     tags=["rocketmq", "ledger"],
 )
 def cluster_export() -> None:
-    """Define the day's tasks and their dependencies."""
+    """Define the tasks of one day: collect and prune, for each cluster."""
 
     @task(doc_md="Reads the collected clusters from the settings file that `LEDGER_SETTINGS` names.")
     def clusters() -> list[str]:
@@ -60,7 +66,7 @@ def cluster_export() -> None:
     @task_group
     def cluster_day(cluster: str) -> None:
         name = "{{ task.cluster }}"
-        landed = CollectExportOperator(
+        collect = CollectExportOperator(
             task_id="collect",
             cluster=cluster,
             map_index_template=name,
@@ -69,15 +75,15 @@ def cluster_export() -> None:
             outlets=[EXPORTS],
             doc_md="Queries the live cluster and lands today's export. For a past day it only looks for the landed export.",
         )
-        pruned = PruneExportsOperator(
+        prune = PruneExportsOperator(
             task_id="prune",
             cluster=cluster,
             map_index_template=name,
-            # A task that never starts has no name; after a failure this one starts, and fails by itself.
+            # Start even after a failed `collect`, and fail then: Airflow renders `map_index_template` only for tasks that start.
             trigger_rule="none_skipped",
             doc_md="Names old exports; removes them only if the settings say `dry_run: false`.",
         )
-        landed >> pruned
+        collect >> prune
 
     cluster_day.expand(cluster=clusters())
 

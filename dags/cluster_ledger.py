@@ -1,24 +1,29 @@
-"""# The ledger of one cluster and day.
+"""# Cluster ledger: compute, check and publish one cluster and day.
 
-Who owns each RocketMQ queue of a cluster, and who should. **One run is one cluster and one UTC day (`ds`).** A landed export starts it: each
-event of the asset `ledger://exports` with the partition key `<cluster>|<ds>` is one run.
+The ledger records the owner of each RocketMQ queue and the owner that it should have. **One run is one cluster and one UTC day (`ds`).**
+A landed export starts it: each event of the asset `ledger://exports` with the partition key `<cluster>|<ds>` is one run.
 
 | task | action | on failure |
 |---|---|---|
 | `verify_export` | checks the landed export against its manifest | the export is missing or damaged: upload it again. No task queries a live cluster |
-| `build` | one Spark application: computes and stages silver and gold, also of other clusters whose exports of the day have landed. Skipped, with what follows, if the day is published from this export, settings and code already | see the log; a crash is retried |
-| `gate` | DuckDB measures the staged day and Great Expectations evaluates the numbers; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day stays. After a change of the gate's settings or rules, clear this task alone |
+| `build` | computes and stages silver and gold in one Spark application, which may also stage other clusters whose exports of the day have landed | see the log; a crash is retried |
+| `gate` | measures the staged day with DuckDB and evaluates the numbers with Great Expectations; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day is kept. After a change of the gate's settings or rules, clear only this task |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
 | `announce` | emits the event of `ledger://gold` with partition key, run id, verdict and changed tables; skipped if no row changed | clear the task |
-| `notify` | notifies of new critical findings, of those that are gone, and of a refused day, each once; skipped without `LEDGER_NOTIFY_CONNECTION` | the next run notifies |
-| `report` | writes the report of the day; the button *Report* opens it | the day is published all the same; clear the task |
+| `notify` | notifies of new and resolved critical findings and of a refused day, each once; skipped without `LEDGER_NOTIFY_CONNECTION` | the next run notifies |
+| `report` | writes the report of the day; the button *Report* opens it | the day is published nevertheless; clear the task |
 
-**To compute a day by hand**, trigger the DAG with a cluster and the day *on which the export was taken*; `force` computes it although nothing
-has changed. For a range of days: `airflow backfill create --dag-id queue_ledger …`. A refusal by the gate or a bad export is not retried,
-because the same input gives the same result. Numbers of each task are in its XCom.
+**Skipped runs.** If the day is already published from the same export, settings and code, `build` and all later tasks are skipped.
 
-The pool `ledger_publish` has one slot, because Delta tables on a local disk allow one writer. The slots of the pool `ledger_build` limit
-concurrent Spark applications and gates, which need memory: one on a laptop, more with a cluster. A gate goes before the next build.
+**Compute a day by hand.** Trigger the DAG with a cluster and the day *on which the export was taken*; with `force` the day is computed
+although nothing has changed. For a range of days: `airflow backfill create --dag-id queue_ledger …`.
+
+**Retries.** A refusal by the gate and a bad export are not retried, because the same input gives the same result. The numbers of each
+task are in its XCom.
+
+**Pools.** `ledger_publish` has one slot, because Delta tables on a local disk allow one writer. The slots of `ledger_build` limit
+concurrent Spark applications and gates, which need memory: one on a laptop, more with a cluster. A waiting gate starts before a
+waiting build.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ from rebalance_ledger.operators.ledger import (
     schedule=PartitionedAssetTimetable(assets=EXPORTS),
     start_date=datetime(2024, 1, 1, tzinfo=UTC),
     catchup=False,
-    # Pools limit what is computed at a time; a day that waits for its turn takes no worker.
+    # Pools limit concurrent work; a task that waits for a slot occupies no worker.
     max_active_runs=32,
     params={
         "cluster": Param(
@@ -70,20 +75,20 @@ from rebalance_ledger.operators.ledger import (
     tags=["rocketmq", "ledger"],
 )
 def cluster_ledger() -> None:
-    """Wire the steps of a day."""
-    verified = LedgerStepOperator(
+    """Wire the steps of a day; nothing is published unless the gate accepts the staged day."""
+    verify = LedgerStepOperator(
         task_id="verify_export", stage="verify", doc_md="Checks the landed export against its manifest."
     )
-    built = LedgerBuildOperator(
+    build = LedgerBuildOperator(
         task_id="build",
         verify_task_id="verify_export",
         execution_timeout=timedelta(hours=1),
         pool="ledger_build",
         executor=BUILD_EXECUTOR,
         weight_rule="absolute",
-        doc_md="Computes silver and gold in Spark. All of it staged: nothing is published here.",
+        doc_md="Computes silver and gold in Spark and stages them. Nothing is published here.",
     )
-    judged = GateOperator(
+    gate = GateOperator(
         task_id="gate",
         execution_timeout=timedelta(hours=1),
         pool="ledger_build",
@@ -92,26 +97,26 @@ def cluster_ledger() -> None:
         priority_weight=2,
         doc_md="Measures and evaluates the staged day. A refusal is final until the input or the gate's rules change.",
     )
-    published = LedgerStepOperator(
+    publish = LedgerStepOperator(
         task_id="publish",
         stage="publish",
         pool="ledger_publish",
-        doc_md="Replaces the day in the published tables. The last write is its row of `publication`.",
+        doc_md="Replaces the day in the published tables. The row of `publication` is written last.",
     )
-    announced = AnnounceOperator(
+    announce = AnnounceOperator(
         task_id="announce",
         publish_task_id="publish",
         doc_md="Emits the event of `ledger://gold`, unless no row changed.",
     )
-    reported = ReportOperator(
+    report = ReportOperator(
         task_id="report", doc_md="Writes the report of the published day; the button *Report* opens it."
     )
-    notified = NotifyOperator(
+    notify = NotifyOperator(
         task_id="notify",
-        trigger_rule="all_done",  # after a refusal too
-        doc_md="Notifies of new critical findings, of those that are gone, and of a refused day, over `LEDGER_NOTIFY_CONNECTION`.",
+        trigger_rule="all_done",  # also after a refusal
+        doc_md="Notifies of new and resolved critical findings and of a refused day, over `LEDGER_NOTIFY_CONNECTION`.",
     )
-    verified >> built >> judged >> published >> [announced, reported, notified]
+    verify >> build >> gate >> publish >> [announce, report, notify]
 
 
 cluster_ledger()

@@ -1,24 +1,24 @@
-"""# A day of all clusters: deadlines and backfills.
+"""# Queue ledger: watch the deadlines of a day, or backfill days, for all clusters.
 
-The ledger of a cluster and day is a run of the DAG `cluster_ledger`, which a landed export starts. One run of this DAG is one UTC day of all
-clusters of the settings:
+One run is one UTC day (`ds`, the day of the logical date and of the exports) of all clusters in the settings. The ledger of each cluster is
+computed by the DAG `cluster_ledger`, which a landed export starts.
 
-- **The scheduled run** of a day watches it. It computes nothing.
-- **A backfill, or a run by hand,** starts the run of `cluster_ledger` for each cluster and waits for its end.
+- **A scheduled run** watches the deadlines of its day. It computes nothing.
+- **A backfill, or a run by hand,** starts the run of `cluster_ledger` for each cluster and waits until it has ended.
 
 | task | action | on failure |
 |---|---|---|
-| `clusters_to_compute`, `clusters_to_watch` | read the clusters from the settings file; one of them is skipped | correct the settings file |
-| `compute` | starts the cluster's run of `cluster_ledger`, and waits | see that run (button *Triggered DAG*), or unpause `cluster_ledger` |
-| `export_landed` | waits for the day's export until `export_by` of the settings; by default until the day is over | **the export is late**: `LEDGER_NOTIFY_CONNECTION` was notified. One that lands later still starts its ledger |
+| `clusters_to_compute`, `clusters_to_watch` | read the clusters from the settings file; one of the two is always skipped | correct the settings file |
+| `compute` | starts the cluster's run of `cluster_ledger` and waits until it has ended | see that run (button *Triggered DAG*), or unpause `cluster_ledger` |
+| `export_landed` | waits for the day's export until the deadline `export_by` of the settings; by default until the end of the day | **the export is late**: `LEDGER_NOTIFY_CONNECTION` was notified. An export that lands later still starts its ledger |
 | `announce_export` | emits the event of an export that landed without one | clear the task |
-| `published` | waits for the publication until `published_by` of the settings; skipped without it | **the day is late**: `LEDGER_NOTIFY_CONNECTION` was notified |
+| `published` | waits for the publication until the deadline `published_by` of the settings; skipped without this setting | **the day is late**: `LEDGER_NOTIFY_CONNECTION` was notified |
 
-**`ds`** is the UTC day of the run's logical date, and the UTC day of the export.
+**Backfill.** Both dates are included:
 
     airflow backfill create --dag-id queue_ledger --from-date 2026-11-16 --to-date 2026-11-18 --max-active-runs 1
 
-Both dates are included. With one run at a time each day is compared with the previous day; see docs/airflow.md for parallel runs.
+With one run at a time each day is compared with the previous day; see docs/airflow.md for parallel runs.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def _clusters() -> list[str]:
     dag_id="queue_ledger",
     description="A day of all clusters: deadlines, backfills.",
     doc_md=__doc__,
-    # Midnight and no interval, so that logical date, run id, data interval and `ds` are all the same day, and so that
+    # At midnight and without an interval, so that logical date, run id, data interval and `ds` are the same day, and
     # both dates of a backfill are included.
     schedule=CronTriggerTimetable("0 0 * * *", timezone="UTC"),
     start_date=datetime(2024, 1, 1, tzinfo=UTC),
     catchup=False,
-    # Today's run waits for its deadlines, and yesterday's may; the others leave room for days that somebody runs by hand.
+    # Today's run waits for its deadlines, and yesterday's run may still wait; the rest is for backfills and runs by hand.
     max_active_runs=4,
     params={
         "force": Param(
@@ -73,7 +73,7 @@ def _clusters() -> list[str]:
     tags=["rocketmq", "ledger"],
 )
 def queue_ledger() -> None:
-    """Wire the day's tasks."""
+    """Wire the two branches: `compute` for backfills and manual runs, deadlines for scheduled runs."""
 
     @task(doc_md="Reads the clusters' names from the settings file; skipped in scheduled runs.")
     def clusters_to_compute(dag_run: Any = None) -> list[str]:  # noqa: ANN401  # Airflow passes it by its name
@@ -81,9 +81,7 @@ def queue_ledger() -> None:
             raise AirflowSkipException("A landed export starts the run of its cluster and day.")
         return _clusters()
 
-    @task(
-        doc_md="Reads the clusters' names from the settings file; skipped in other runs than scheduled ones."
-    )
+    @task(doc_md="Reads the clusters' names from the settings file; skipped unless the run is scheduled.")
     def clusters_to_watch(dag_run: Any = None) -> list[str]:  # noqa: ANN401  # as above
         if dag_run.run_type != "scheduled":
             raise AirflowSkipException("Deadlines are those of scheduled runs.")
@@ -91,21 +89,21 @@ def queue_ledger() -> None:
 
     @task_group
     def cluster_day(cluster: str) -> None:
-        landed = ExportDeadlineOperator(
+        export_landed = ExportDeadlineOperator(
             task_id="export_landed",
             cluster=cluster,
             map_index_template=_NAME,
             doc_md="Waits for the day's export until the deadline `export_by`.",
         )
-        announced = AnnounceExportOperator(
+        announce_export = AnnounceExportOperator(
             task_id="announce_export",
             cluster=cluster,
             map_index_template=_NAME,
-            # A task that never starts has no name; after a failure this one starts, and fails by itself.
+            # Start even after a failed deadline, and fail then: Airflow renders `map_index_template` only for tasks that start.
             trigger_rule="none_skipped",
             doc_md="Emits the event of an export that landed without one.",
         )
-        landed >> announced
+        export_landed >> announce_export
         PublicationDeadlineOperator(
             task_id="published",
             cluster=cluster,
@@ -116,7 +114,7 @@ def queue_ledger() -> None:
     ComputeDayOperator.partial(
         task_id="compute",
         map_index_template=_NAME,
-        # The run that it waits for has its own limits.
+        # The triggered run has timeouts of its own.
         execution_timeout=timedelta(days=7),
         doc_md="Starts the cluster's run of `cluster_ledger`, and waits for its end.",
     ).expand(cluster=clusters_to_compute())

@@ -1,19 +1,20 @@
 """# Approve a refused day.
 
-Trigger this DAG with a cluster and a UTC day (`ds`) that the gate has refused. It shows what failed and waits for a person, who approves or
-rejects it in the task `approval` (*Required Actions*).
+Trigger this DAG with a cluster and a UTC day (`ds`) that the gate has refused. It shows the failed expectations and waits until a person
+approves or rejects the day in the task `approval` (*Required Actions*).
 
 | task | action | on failure |
 |---|---|---|
-| `refusal` | reads the failed expectations of the newest computation of the day | the day is not refused, or was never judged |
-| `approval` | waits up to seven days for a person, who approves with a reason, or rejects | without an answer nothing is published |
+| `refusal` | reads the failed expectations of the day's newest computation | the gate has not refused this day, or has never evaluated it |
+| `approval` | waits up to seven days for a person, who approves with a reason or rejects | without an answer nothing is published |
 | `record` | stores name and reason for exactly this computation | the day was computed again meanwhile: read the new refusal |
-| `gate` | measures and evaluates the day again; its verdict is `approved` | something besides the approved expectations fails |
+| `gate` | measures and evaluates the day again; its verdict is `approved` | an expectation fails that was not approved |
 | `publish`, `announce`, `report`, `notify` | as in `cluster_ledger` | as in `cluster_ledger` |
 
-Name and reason are in `gate_result` (`approved_by`, `approval_reason`), in Data Docs and in the report. An approval covers one
-computation and the expectations that had failed: after another export, other settings or other code, the gate refuses the day
-again. Afterwards clear the task `gate` of the day's run of `cluster_ledger`, and that run succeeds too.
+**What an approval covers.** One computation, and the expectations that had failed. After another export, other settings or other code the
+gate refuses the day again. Name and reason are in `gate_result` (`approved_by`, `approval_reason`), in Data Docs and in the report.
+
+**Afterwards,** clear the task `gate` of the day's run of `cluster_ledger`, so that this run succeeds too.
 """
 
 from __future__ import annotations

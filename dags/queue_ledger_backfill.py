@@ -1,15 +1,18 @@
 """# Compute a range of past days.
 
-Trigger this DAG with the first and the last day (`ds`, UTC, both included), the clusters (none for all clusters in the settings) and what to do with days
-that are published already.
+Trigger this DAG with the first and the last day (`ds`, UTC, both included), the clusters (none for all clusters in the settings), and
+whether to skip or recompute days that are published already.
 
 | task | action | on failure |
 |---|---|---|
 | `clusters` | checks the requested clusters against the settings file | a name is unknown, or the settings file is wrong |
-| `backfill` | runs `ledger backfill` for one cluster: each day with an export is verified, built, judged and published in one Spark application, then the later days whose baseline has changed | the log and the XCom name each day with its outcome; days that have not failed are published |
+| `backfill` | runs `ledger backfill` for one cluster: each day with an export is verified, built, judged and published in one Spark application, then the later days whose baseline has changed | the log and the XCom list each day with its outcome; the days that have not failed are published |
 
-Each day is compared with the newest earlier published day, as in `queue_ledger`. A task that is retried or cleared continues: with the default it skips
-days that are published and up to date. The tasks take the slot of the pool `ledger_build`; publications wait for one another by the lock of the warehouse.
+**Baseline.** Each day is compared with the newest earlier published day, as in `queue_ledger`.
+
+**Retries.** A task that is retried or cleared continues: by default it skips days that are published and up to date.
+
+**Concurrency.** Each task takes a slot of the pool `ledger_build`. The warehouse lock serializes publications.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""# The warehouse's weekly maintenance.
+"""# Warehouse maintenance, once a week.
 
-Merges small files of published days, and removes files that no publication references, and the staging areas and gate pages of
+It merges the small files of published days, and removes files that no publication references and the staging areas and gate pages of
 old days. Published rows are never removed. The retention periods are in the settings, below `maintenance:`.
 
-| task | does | when it fails |
+| task | action | on failure |
 |---|---|---|
-| `maintain` | lists what would be removed; removes it only with `dry_run: false` | a table could not be written: see the message. Another run continues from there |
+| `maintain` | lists the files to remove; removes them only with `dry_run: false` | the message names the table that could not be written. The next run continues from there |
 
-Days are published meanwhile: a publication waits while one table is written, and readers are not affected.
+Days can be published meanwhile: a publication waits while one table is written. Readers are not affected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebalance_ledger.operators.ledger import MaintainWarehouseOperator, retry_p
     dag_id="warehouse_maintenance",
     description="Merge small files and remove unreferenced data, according to the settings.",
     doc_md=__doc__,
-    # On Sunday, when the day has been published and before the next one begins.
+    # On Sunday evening: the day is published by then, and the next one has not begun.
     schedule=CronTriggerTimetable("0 20 * * 0", timezone="UTC"),
     start_date=datetime(2024, 1, 1, tzinfo=UTC),
     catchup=False,
@@ -32,7 +32,7 @@ from rebalance_ledger.operators.ledger import MaintainWarehouseOperator, retry_p
     tags=["rocketmq", "ledger"],
 )
 def warehouse_maintenance() -> None:
-    """Define the one task."""
+    """Define the only task, `maintain`."""
     MaintainWarehouseOperator(
         task_id="maintain",
         execution_timeout=timedelta(hours=6),

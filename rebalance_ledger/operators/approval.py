@@ -1,7 +1,7 @@
-"""The operators of the approval DAG: what the gate refused, and the record of who approved it.
+"""Operators of the approval DAG: show the gate's refusal, and record who approved it.
 
-What belongs here: the text that a person decides by, and the command that records the decision. What does not: waiting for the
-person (Airflow's `ApprovalOperator`), and what an approval is worth to the gate.
+Belongs here: the text on which a person decides, and the command that records the decision. Does not belong here: waiting for the
+person (Airflow's `ApprovalOperator`), and the effect of an approval on the gate.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The operator of the backfill DAG: a range of days of one cluster in one Spark application.
+"""Operator of the backfill DAG: run `ledger backfill` for a range of days of one cluster.
 
-What belongs here: the form's values and the command that they become. What does not: which days run, and what is out of date
+Belongs here: how the values of the trigger form become a command. Does not belong here: which days run and which are out of date
 (`rebalance_ledger.pipeline.backfill`).
 """
 

@@ -1,6 +1,6 @@
-"""The operator that submits the day's Spark application.
+"""Operator that submits the Spark application of a day.
 
-Belongs here: arguments for `spark-submit`, and when a day is not computed again. Does not belong here: what is computed
+Belongs here: the arguments of `spark-submit`, and when the computation is skipped. Does not belong here: the computation
 (`spark_jobs`).
 """
 

@@ -1,7 +1,7 @@
-"""The operators of the DAG that collects: when a live cluster is asked, and how the program that asks gets its credentials.
+"""Operators of the DAG `cluster_export`: collect today's export from a live cluster, and prune old exports.
 
-Belongs here: today or not, landed or not, the Airflow connection. Does not belong here: what is queried (`rebalance_ledger.collectors`),
-and any import of it.
+Belongs here: whether to query the cluster (only for today, only without a complete export), and the credentials from the Airflow
+connection. Does not belong here: the queries (`rebalance_ledger.collectors`), and any import of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The operator with which a run of `queue_ledger` starts the day's run of `cluster_ledger` for one cluster.
+"""Operator that starts the run of `cluster_ledger` for one cluster and day, and waits until it has ended.
 
-What belongs here: the run that is started, and how its end is passed on. What does not: the steps of a day.
+Belongs here: the run to start, and how its outcome becomes that of the task. Does not belong here: the steps of a day.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The operators of the day's run of `queue_ledger`: deadlines of exports and publications, and exports that landed without an event.
+"""Operators of scheduled runs of `queue_ledger`: deadlines of exports and publications, and events for exports without one.
 
-What belongs here: when a cluster's day is late, and who is notified. What does not: what a notification looks like on its way
+Belongs here: when a cluster's day is late, and who is notified. Does not belong here: the format of a notification
 (`rebalance_ledger.notification`).
 """
 

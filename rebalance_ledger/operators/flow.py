@@ -1,9 +1,9 @@
-"""How the DAGs are connected: the assets, the partition key of their events, and which cluster and day a run is for.
+"""Assets, partition keys and DAG ids that connect the DAGs, and the cluster and day of a run.
 
-What belongs here: names that two DAGs must agree on. What does not: what tasks do.
+Belongs here: names that two DAGs must agree on. Does not belong here: tasks.
 
 An event of `ledger://exports` has the partition key `<cluster>|<ds>`, and Airflow starts one run of `cluster_ledger` for it. The run
-gets cluster and day from its partition key, or from the parameters of a person's trigger form.
+takes cluster and day from its partition key, or from the parameters of the trigger form.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LEDGER_DAG_ID: Final = "cluster_ledger"
-"""The DAG of which one run is one cluster and day."""
+"""The DAG with one run per cluster and day."""
 
 EXPORTS: Final = Asset(name="cluster_export", uri="ledger://exports")
 GOLD: Final = Asset(name="queue_ledger", uri="ledger://gold")
 
 BUILD_EXECUTOR: Final = os.environ.get("LEDGER_BUILD_EXECUTOR") or None
-"""The executor of the tasks in the pool `ledger_build`, which need memory; None: the default one."""
+"""The executor of the tasks in the pool `ledger_build`, which need memory; None for the default one."""
 
 _NOT_IN_RUN_IDS: Final = re.compile(r"[^A-Za-z0-9_.~+-]")
 

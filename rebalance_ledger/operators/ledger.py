@@ -1,4 +1,4 @@
-"""The operators that start `ledger`: how a step is started, and what its exit code means to Airflow.
+"""Operators that run `ledger` commands, and the meaning of their exit codes to Airflow.
 
 Belongs here: argument lists for `ledger`, and the distinction between errors that are retried and errors that are not. Does not
 belong here: the Spark application (`build`), rules about queues, and imports of Spark, Delta or Great Expectations; the steps
