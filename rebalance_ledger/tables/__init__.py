@@ -1,6 +1,8 @@
-"""The ledger's tables, one file each. A new table is a new file under `silver/` or `gold/` and a line here.
+"""Definitions of the ledger's tables, one file per table.
 
-What belongs here: names, grains, columns, units. What does not: rows, files, engines.
+To add a table, add a file below `silver/` or `gold/` and a line here.
+
+Belongs here: names, grains, keys, columns, units. Does not belong here: rows, files, engines.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ SILVER_TABLES: tuple[Table, ...] = (
     QUEUE_OFFSET,
     OFFSET_FILE,
 )
-"""Typed facts of the export, in the order in which they are written."""
+"""Silver tables, in the order in which they are written."""
 
 COMPUTED_GOLD_TABLES: tuple[Table, ...] = (
     QUEUE_ASSIGNMENT,
@@ -84,10 +86,10 @@ COMPUTED_GOLD_TABLES: tuple[Table, ...] = (
     BROADCAST_OFFSET,
     FINDING,
 )
-"""What the Spark job computes and stages, in the order in which it is written."""
+"""Gold tables that the Spark job computes and stages, in the order in which they are written."""
 
 GOLD_TABLES: tuple[Table, ...] = (*COMPUTED_GOLD_TABLES, QUARANTINED_GROUP, GATE_RESULT, PUBLICATION)
-"""Tables that readers query. Gate results and `publication` are not part of a computation."""
+"""All gold tables; the last three are written by the gate and by publication, not by the Spark job."""
 
 ALL_TABLES: tuple[Table, ...] = (*SILVER_TABLES, *GOLD_TABLES)
 
@@ -97,7 +99,7 @@ TABLES_OF_GROUPS: tuple[Table, ...] = tuple(
     # export_record lists the landed records and is checked against the manifest, so it stays complete.
     if table is not EXPORT_RECORD and any(column.name == "consumer_group" for column in table.columns)
 )
-"""The tables that a group's rows are left out of on a day that is published without it."""
+"""Tables from which the rows of a quarantined group are excluded."""
 
 __all__ = [
     "ALL_TABLES",

@@ -1,4 +1,4 @@
-"""Columns that many tables share, so that one idea has one name and one meaning."""
+"""Columns that several tables share, so that one concept has one name and one meaning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STRATEGY_SOURCE = Column(
 IS_EFFECTIVE = Column(
     "is_effective",
     "boolean",
-    "Whether this is how the group really shares this topic, as far as the export can tell.",
+    "Whether the group shares this topic by this strategy, as far as the export shows.",
     nullable=False,
 )
 GROUP_STATE_REASON = Column(

@@ -1,7 +1,7 @@
-"""What a table is, in no engine's terms: name, layer, grain and columns.
+"""The classes `Table` and `Column`: name, layer, grain, key and columns of a table, independent of an engine.
 
-Spark's staging, delta-rs' publication, the gate and the generated reference in `docs/tables.md` all read these
-definitions, so a table is described once. What does not belong here: rows, files, engines.
+Spark's staging, delta-rs' publication, the gate and the generated reference in `docs/tables.md` read these
+definitions, so each table is defined once. Does not belong here: rows, files, engines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ColumnType = Literal[
     "array<string>",
     "array<table_version>",
 ]
-"""Spark SQL's names. `table_version` is the struct of `gold.publication`; see `TABLE_VERSION_FIELDS`."""
+"""Names of column types in Spark SQL. `table_version` is the struct of `gold.publication`; see `TABLE_VERSION_FIELDS`."""
 
 TABLE_VERSION_FIELDS: tuple[tuple[str, ColumnType], ...] = (
     ("table_name", "string"),
@@ -37,12 +37,12 @@ class Column:
     """One column of a table.
 
     Attributes:
-        name: Of the column.
-        type: Spark SQL's name of its type.
-        comment: Its meaning.
-        nullable: Whether it may be null, which always means unknown or not applicable.
+        name: The column's name.
+        type: The name of its type in Spark SQL.
+        comment: Its meaning, in one or a few sentences. It is published as the Delta comment and in `docs/tables.md`.
+        nullable: Whether it may be null. Null always means unknown or not applicable.
         values: The closed list of its values, or of its elements; empty for an open domain. See `vocabulary`.
-        unit: What its numbers count or measure; None for other types and for plain numbers.
+        unit: The unit of its numbers; None for other types and for plain numbers.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Table:
     """One table of the ledger.
 
     Attributes:
-        name: the name in the layer's schema, for example `queue_assignment`.
-        layer: `silver` (typed facts of the export) or `gold` (what readers query).
-        grain: one line: what one row stands for.
-        columns: the table's own columns; `cluster` and `ds` come before them by themselves.
-        key: the columns that, with `cluster` and `ds`, identify a row. Null is a value in a key.
+        name: The name in the layer's schema, for example `queue_assignment`.
+        layer: `silver` (the export as typed rows) or `gold` (for readers).
+        grain: What one row stands for, as the end of the sentence "One row per …".
+        columns: The table's own columns; `all_columns` adds `cluster` and `ds` before them.
+        key: The columns that, with `cluster` and `ds`, identify a row. Null is a value in a key.
     """
 
     name: str

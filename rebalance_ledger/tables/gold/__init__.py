@@ -1,1 +1,1 @@
-"""The tables that readers query, one file each."""
+"""Gold tables: the tables that readers query, one file per table."""

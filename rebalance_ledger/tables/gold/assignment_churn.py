@@ -1,4 +1,4 @@
-"""`gold.assignment_churn`: what moved since the newest earlier published day, and how little could have been enough."""
+"""`gold.assignment_churn`: how many queues changed owner since the newest earlier published day, beside the fewest moves that were necessary."""
 
 from rebalance_ledger.tables.columns import CONSUMER_GROUP, IS_EFFECTIVE, STRATEGY_SOURCE, TOPIC
 from rebalance_ledger.tables.model import Column, Table
@@ -32,15 +32,15 @@ ASSIGNMENT_CHURN = Table(
             nullable=False,
             values=tuple(ChurnState),
         ),
-        Column("baseline_strategy", "string", "The strategy of baseline_ds that it is compared with."),
+        Column("baseline_strategy", "string", "The strategy of baseline_ds with which this one is compared."),
         Column("baseline_queue_count", "int", "Queues of the topic on baseline_ds.", unit="queues"),
-        Column("queue_count", "int", "Queues of the topic now.", unit="queues"),
-        Column("added_queue_count", "int", "Queues that are there now and were not.", unit="queues"),
-        Column("removed_queue_count", "int", "Queues that were there and are not now.", unit="queues"),
+        Column("queue_count", "int", "Queues of the topic on ds.", unit="queues"),
+        Column("added_queue_count", "int", "Queues of ds that did not exist on baseline_ds.", unit="queues"),
+        Column("removed_queue_count", "int", "Queues of baseline_ds that do not exist on ds.", unit="queues"),
         Column(
             "moved_queue_count",
             "int",
-            "Queues of both days whose owners differ, including queues that had or have none.",
+            "Queues of both days whose owners differ, including queues without an owner on one of the days.",
             unit="queues",
         ),
         Column(
@@ -52,24 +52,24 @@ ASSIGNMENT_CHURN = Table(
         Column(
             "joined_client_count",
             "int",
-            "Client ids of the group that are connected to a broker now and were not.",
+            "Client ids of the group that are connected to a broker on ds and were not on baseline_ds.",
             unit="clients",
         ),
         Column(
             "left_client_count",
             "int",
-            "Client ids of the group that were connected to a broker and are not now.",
+            "Client ids of the group that were connected to a broker on baseline_ds and are not on ds.",
             unit="clients",
         ),
         Column(
             "changes",
             "array<string>",
-            "What changed that moves queues, in this order: `clients_joined`, `clients_left`, `queues_added`, `queues_removed`, `strategy_changed`. Where queues moved without any of them, look at the parameters of the strategy and the order of the list.",
+            "Changes that can move queues, in this order: `clients_joined`, `clients_left`, `queues_added`, `queues_removed`, `strategy_changed`. If queues moved without any of these, check the parameters of the strategy and the order of the list.",
         ),
         Column(
             "baseline_effective_strategy",
             "string",
-            "The strategy in effect on baseline_ds as its ownership_drift has it, also where its owners could not be computed; null where that day has none, and for other strategies than the effective one, like the next two.",
+            "The effective strategy of baseline_ds in its ownership_drift, even if its owners could not be computed; null if that day has none. This column and the next two are null for all but the effective strategy.",
         ),
         Column(
             "observed_queue_count",
@@ -80,7 +80,7 @@ ASSIGNMENT_CHURN = Table(
         Column(
             "observed_moved_queue_count",
             "int",
-            "Those of them that other clients held on baseline_ds.",
+            "Queues counted in `observed_queue_count` that other clients held on baseline_ds.",
             unit="queues",
         ),
     ),

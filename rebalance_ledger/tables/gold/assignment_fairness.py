@@ -1,4 +1,4 @@
-"""`gold.assignment_fairness`: how evenly a strategy spreads the queues of a topic over a group."""
+"""`gold.assignment_fairness`: how evenly each strategy spreads the queues of a topic over the members of a group."""
 
 from rebalance_ledger.tables.columns import (
     CONSUMER_GROUP,
@@ -54,7 +54,7 @@ ASSIGNMENT_FAIRNESS = Table(
         Column(
             "min_queues_per_client",
             "int",
-            "Least queues that a client owns; null without clients.",
+            "Fewest queues that a client owns; null without clients.",
             unit="queues",
         ),
         Column(
@@ -72,7 +72,7 @@ ASSIGNMENT_FAIRNESS = Table(
         Column(
             "max_over_mean",
             "double",
-            "Most queues of a client divided by the mean: 1 is even; null where the mean is null or 0.",
+            "`max_queues_per_client` divided by the mean: 1 is even; null if the mean is null or 0.",
             unit="ratio",
         ),
         Column(
@@ -97,13 +97,13 @@ ASSIGNMENT_FAIRNESS = Table(
         Column(
             "spread_bound",
             "int",
-            "The most by which two clients may differ by the strategy's own promise; null where it promises none.",
+            "The largest difference between two clients that the strategy guarantees; null if it guarantees none.",
             unit="queues",
         ),
         Column(
             "is_within_bound",
             "boolean",
-            "Whether max less min is within spread_bound; null without a bound or without queues.",
+            "Whether maximum minus minimum is within spread_bound; null without a bound or without queues.",
         ),
     ),
 )

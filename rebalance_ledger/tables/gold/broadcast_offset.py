@@ -1,4 +1,4 @@
-"""`gold.broadcast_offset`: how far each broadcasting client has read each queue, and where it would go on after a restart."""
+"""`gold.broadcast_offset`: how far each broadcasting client has read each queue, and where it would continue after a restart."""
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table
@@ -7,7 +7,7 @@ from rebalance_ledger.tables.vocabulary import BroadcastOffsetState, RestartReas
 BROADCAST_OFFSET = Table(
     name="broadcast_offset",
     layer="gold",
-    grain="group x client x host x topic x queue: what is stored, and readable queues of subscribed topics without it",
+    grain="group x client x host x topic x queue: queues with a stored offset, and readable queues of subscribed topics without one",
     key=(
         "consumer_group",
         "client_id",
@@ -41,7 +41,7 @@ BROADCAST_OFFSET = Table(
         Column(
             "memory_offset",
             "bigint",
-            "Offset (messages) that the running client had in memory and would write next; null where it was not asked, did not answer or had none.",
+            "Offset (messages) that the running client had in memory and would write next; null if it was not queried, did not answer or had none.",
             unit="messages",
         ),
         Column(
@@ -91,18 +91,18 @@ BROADCAST_OFFSET = Table(
         Column(
             "consume_from_where",
             "string",
-            "`ConsumeFromWhere` of the group, which decides where nothing is stored; null if no member is online.",
+            "`ConsumeFromWhere` of the group, which decides where a client without a stored offset starts; null if no member is online.",
         ),
         Column(
             "restart_offset",
             "bigint",
-            "First offset that a client consumes which starts now; null where it does not start or cannot be determined.",
+            "First offset that a client would consume if it started now; null if it would not start or if this is unknown.",
             unit="messages",
         ),
         Column(
             "restart_reason",
             "string",
-            "Why there: `stored`, `default_last`, `default_first`, `default_timestamp`, `corrected_by_broker_to_min`, `corrected_by_broker_to_max`, `fails_to_start`, `queue_skipped` (the stored offset is less than -1), `unknown`; null for files that no client reads and for queues without a route.",
+            "Why it starts there: `stored`, `default_last`, `default_first`, `default_timestamp`, `corrected_by_broker_to_min`, `corrected_by_broker_to_max`, `fails_to_start`, `queue_skipped` (the stored offset is less than -1), `unknown`; null for files that no client reads and for queues without a route.",
             values=tuple(RestartReason),
         ),
         Column(

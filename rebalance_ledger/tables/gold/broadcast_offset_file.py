@@ -1,4 +1,4 @@
-"""`gold.broadcast_offset_file`: the offset files of broadcasting clients, and what a client makes of them when it starts."""
+"""`gold.broadcast_offset_file`: the state of each broadcasting client's offset files, and what a client would do with them when it starts."""
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table
@@ -7,7 +7,7 @@ from rebalance_ledger.tables.vocabulary import OffsetFileState
 BROADCAST_OFFSET_FILE = Table(
     name="broadcast_offset_file",
     layer="gold",
-    grain="host x client x group: with landed or expected offset files",
+    grain="host x client x group with landed or expected offset files",
     key=(
         "host",
         "client_id",
@@ -32,17 +32,17 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "start_outcome",
             "string",
-            "What a client does that starts now: `stored` (go on from stored offsets), `default` (begin where its settings say), `fails_to_start`; null if unknown.",
+            "What a client would do if it started now: `stored` (continue from stored offsets), `default` (begin as its settings define), `fails_to_start`; null if unknown.",
         ),
         Column(
             "start_from",
             "string",
-            "The file that decides this: `main` or `bak`; null where neither has anything.",
+            "The file that decides `start_outcome`: `main` or `bak`; null if neither has offsets.",
         ),
         Column(
             "main_state",
             "string",
-            "What `offsets.json` (Go: `offset.json`) is to the client: `offsets`, `no_table` (it reads `null`), `empty`, `refused` (reading it throws), `undecided` (more than bytes and release decides), `missing`; null if it was not read.",
+            "How the client reads `offsets.json` (Go: `offset.json`): `offsets`, `no_table` (it reads `null`), `empty`, `refused` (reading it throws), `undecided` (bytes and release do not determine the result), `missing`; null if it was not read.",
         ),
         Column("bak_state", "string", "The same for its `.bak` file."),
         Column("main_size_bytes", "bigint", "Size of the main file; null if there is none.", unit="bytes"),
@@ -73,7 +73,7 @@ BROADCAST_OFFSET_FILE = Table(
             "From the last write of either file to the snapshot (milliseconds). A running client writes every 5 s.",
             unit="ms",
         ),
-        Column("moment", "int", "Number of the newest snapshot, which this row is of; null without one."),
+        Column("moment", "int", "Number of the newest snapshot, which this row describes; null without one."),
         Column("captured_at", "timestamp", "When that snapshot was taken (UTC)."),
         Column("snapshot_count", "int", "Snapshots of the day.", nullable=False, unit="snapshots"),
         Column(
@@ -101,7 +101,7 @@ BROADCAST_OFFSET_FILE = Table(
         Column(
             "process_count",
             "int",
-            "Processes behind the client id: as their own answers show, else 1 if a broker lists it once; 0 if it is offline. Null if unknown: several connections may be several processes, or dead ones.",
+            "Processes with this client id: from their own answers, else 1 if a broker lists it once; 0 if it is offline. Null if unknown: several connections may be several processes, or dead connections.",
             unit="processes",
         ),
         Column(

@@ -1,4 +1,4 @@
-"""`gold.finding`: problems detected in the cluster, with evidence, cause and advice."""
+"""`gold.finding`: problems detected in the cluster, with severity, evidence, likely cause and advice."""
 
 from rebalance_ledger.tables.model import Column, Table
 from rebalance_ledger.tables.vocabulary import FindingKind, Severity
@@ -6,7 +6,7 @@ from rebalance_ledger.tables.vocabulary import FindingKind, Severity
 FINDING = Table(
     name="finding",
     layer="gold",
-    grain="one problem of one subject",
+    grain="problem of a subject: a cluster, group, topic, broker or client, or several of these together",
     key=(
         "kind",
         "consumer_group",
@@ -19,7 +19,7 @@ FINDING = Table(
         Column(
             "severity",
             "string",
-            "`critical`, `warning` or `info`; a finding that another one explains is `info`, and its root as severe as the worst below it.",
+            "`critical`, `warning` or `info`; a finding that another one explains is `info`, and its root has the severity of the worst finding below it.",
             nullable=False,
             values=tuple(Severity),
         ),
@@ -30,44 +30,52 @@ FINDING = Table(
             nullable=False,
             values=tuple(FindingKind),
         ),
-        Column("consumer_group", "string", "The consumer group concerned, if one is."),
-        Column("topic", "string", "The topic concerned, if one is."),
-        Column("broker_name", "string", "The broker concerned, if one is."),
-        Column("client_id", "string", "The client concerned, if one is."),
+        Column(
+            "consumer_group",
+            "string",
+            "The consumer group with the problem; null if the problem is not of one group.",
+        ),
+        Column("topic", "string", "The topic with the problem; null if the problem is not of one topic."),
+        Column(
+            "broker_name", "string", "The broker with the problem; null if the problem is not of one broker."
+        ),
+        Column(
+            "client_id", "string", "The client with the problem; null if the problem is not of one client."
+        ),
         Column(
             "likely_cause",
             "string",
-            "Why, where the facts show it: as in ownership_drift, `more_clients_than_queues` for idle clients, or why a source failed; see docs/findings/causes.md.",
+            "The likely cause, if the export contains evidence of it: a cause of ownership_drift, `more_clients_than_queues` for idle clients, or why a source failed; see docs/findings/causes.md.",
         ),
         Column("evidence", "string", "The observed facts, in one line.", nullable=False),
         Column("advice", "string", "What to do, in one line.", nullable=False),
         Column(
             "page",
             "string",
-            "Path in the repository of the page on this kind: how it arises, how to confirm it.",
+            "Path of this kind's page in the repository: how the problem arises and how to confirm it.",
             nullable=False,
         ),
         Column("queue_count", "int", "Queues that the problem concerns.", unit="queues"),
-        Column("queue_total_count", "int", "Queues of the group and topic in all.", unit="queues"),
+        Column("queue_total_count", "int", "All queues of the group and topic.", unit="queues"),
         Column("client_count", "int", "Clients that the problem concerns, each id once.", unit="clients"),
-        Column("client_total_count", "int", "Members of the group in all, each id once.", unit="clients"),
+        Column("client_total_count", "int", "All members of the group, each id once.", unit="clients"),
         Column("process_count", "int", "Processes that share the client id.", unit="processes"),
         Column("group_count", "int", "Consumer groups that the problem concerns.", unit="groups"),
         Column("topic_count", "int", "Topics that the problem concerns.", unit="topics"),
         Column("record_count", "bigint", "Lines of the export that the problem concerns.", unit="records"),
-        Column("max_queues_per_client", "int", "Queues of the client with most.", unit="queues"),
+        Column("max_queues_per_client", "int", "Queues of the client with the most queues.", unit="queues"),
         Column("mean_queues_per_client", "double", "Mean number of queues per client.", unit="queues"),
-        Column("min_queues_per_client", "int", "Queues of the client with fewest.", unit="queues"),
+        Column("min_queues_per_client", "int", "Queues of the client with the fewest queues.", unit="queues"),
         Column(
             "value_count",
             "int",
-            "Different values where there should be one: of lists of members, queue sets, strategies, expressions.",
+            "Number of different values where there should be one: member lists, queue sets, strategies or expressions.",
             unit="values",
         ),
         Column(
             "seen_values",
             "array<string>",
-            "Those values, or the observed reasons, kinds of records or differences; at most five.",
+            "These values, or the observed reasons, kinds of records or differences; at most five.",
         ),
         Column(
             "examples",
@@ -77,7 +85,7 @@ FINDING = Table(
         Column(
             "finding_id",
             "string",
-            "Id of the finding: the same on every day on which the same kind is found of the same subject with the same cause.",
+            "Id of the finding. A finding with the same kind, subject and cause has the same id on every day.",
         ),
         Column(
             "parent_finding_id",
@@ -92,7 +100,7 @@ FINDING = Table(
         Column(
             "waiting_message_count",
             "bigint",
-            "`unowned`: messages in these queues that the group has not committed, or that the broker keeps where it never committed; queues whose offsets are unknown are not counted. Null where none is known.",
+            "`unowned`: messages in these queues that the group has not committed; if it never committed, all messages that the broker retains. Queues with unknown offsets are not counted. Null if no offset is known.",
             unit="messages",
         ),
     ),

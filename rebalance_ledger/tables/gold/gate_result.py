@@ -1,4 +1,4 @@
-"""`gold.gate_result`: what the gate judged before the day was published."""
+"""`gold.gate_result`: the result of each expectation that the gate evaluated before the day was published."""
 
 from rebalance_ledger.tables.columns import RUN_ID
 from rebalance_ledger.tables.model import Column, Table
@@ -20,28 +20,28 @@ GATE_RESULT = Table(
             "Stable name of the expectation, for example `queue_assignment.one_row_per_owner`.",
             nullable=False,
         ),
-        Column("table_name", "string", "The table judged.", nullable=False),
+        Column("table_name", "string", "The table that the expectation is about.", nullable=False),
         Column("expectation", "string", "The expectation in one sentence.", nullable=False),
         Column(
             "severity",
             "string",
-            "`block`: a failure keeps the day from being published; `warn`: it is reported.",
+            "`block`: a failure prevents publication; `warn`: a failure is reported.",
             nullable=False,
         ),
         Column(
             "is_success",
             "boolean",
-            "False where the number is out of its range, waived or not; true also where there was nothing to compare: see outcome.",
+            "False if the number is out of its range, waived or not; true also if there was nothing to compare: see outcome.",
             nullable=False,
         ),
         Column(
             "observed",
             "double",
-            "The number found, mostly a count of violations, with those that are waived; null if it could not be measured.",
+            "The measured number, mostly a count of violations, waived ones included; null if it could not be measured.",
         ),
-        Column("threshold_min", "double", "Least value allowed; null for no lower limit."),
-        Column("threshold_max", "double", "Greatest value allowed; null for no upper limit."),
-        Column("examples", "array<string>", "Up to ten offenders, each as one line.", nullable=False),
+        Column("threshold_min", "double", "Smallest allowed value; null for no lower limit."),
+        Column("threshold_max", "double", "Largest allowed value; null for no upper limit."),
+        Column("examples", "array<string>", "Up to ten violations, one line each.", nullable=False),
         Column(
             "waiver", "string", "The waived amount, with expiry, approver and reason; null without a waiver."
         ),
@@ -54,12 +54,12 @@ GATE_RESULT = Table(
         Column(
             "baseline_ds",
             "date",
-            "The earlier day that the number compares with; null where it compares with none.",
+            "The earlier day with which the number is compared; null if it is compared with none.",
         ),
         Column(
             "approved_by",
             "string",
-            "Who approved that the day is published although this expectation failed; null where nobody did.",
+            "The person who approved the publication although this expectation failed; null without an approval.",
         ),
         Column("approval_reason", "string", "The reason given with the approval; null without an approval."),
     ),

@@ -1,4 +1,4 @@
-"""`gold.ownership_drift`: which queues are not owned as they should be, and why, as far as the day's facts show it."""
+"""`gold.ownership_drift`: the expected and the observed owners of each queue, with the likely cause of a mismatch."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, GROUP_STATE_REASON, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table
@@ -7,7 +7,7 @@ from rebalance_ledger.tables.vocabulary import DriftCause, DriftState, GroupStat
 OWNERSHIP_DRIFT = Table(
     name="ownership_drift",
     layer="gold",
-    grain="group x topic x queue: the queues of the topic's route, and others that a client was seen to hold",
+    grain="group x topic x queue: the queues of the topic's route, and other queues that a client holds",
     key=(
         "consumer_group",
         "topic",
@@ -29,7 +29,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "likely_cause",
             "string",
-            "Why it is not a match, from a closed list, where the columns below are evidence of it; see docs/findings/causes.md. Null for `match` and `unknown`, and where nothing is evidence.",
+            "The likely cause of a mismatch, from a closed list, if the columns below are evidence of it; see docs/findings/causes.md. Null for `match` and `unknown`, and without evidence.",
             values=tuple(DriftCause),
         ),
         Column(
@@ -56,20 +56,20 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "observed_client_ids",
             "array<string>",
-            "The clients that have the queue in their own process table and have not given it up; with POP, those that pop it. Empty where none that answered has.",
+            "The clients that have the queue in their process table and have not released it; with POP, those that pop it. Empty if no client that answered has it.",
             nullable=False,
         ),
         Column(
             "observed_process_count",
             "int",
-            "Processes observed to hold it. Processes that share a client id count separately if each was queried directly; an answer through a broker counts as one process. Connections are not counted.",
+            "Processes that hold the queue. Processes that share a client id count separately if each was queried directly; an answer through a broker counts as one process. Connections are not counted.",
             nullable=False,
             unit="processes",
         ),
         Column(
             "is_routed",
             "boolean",
-            "Whether the queue is readable in the route that the ledger takes for the topic.",
+            "Whether the queue is readable in the route that the ledger uses for the topic.",
             nullable=False,
         ),
         Column(
@@ -89,7 +89,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "client_count",
             "int",
-            "Members on the list that the ledger takes, each id once; null if unknown.",
+            "Members on the list that the ledger uses, each id once; null if unknown.",
             unit="clients",
         ),
         Column(
@@ -107,7 +107,7 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "shared_client_id_count",
             "int",
-            "Members whose id several processes share, as their own answers show.",
+            "Members whose id several processes share, according to the processes' answers.",
             unit="client ids",
         ),
         Column(
@@ -149,18 +149,18 @@ OWNERSHIP_DRIFT = Table(
         Column(
             "is_being_released",
             "boolean",
-            "Whether a client has the queue as `droped`: given up, not yet removed.",
+            "Whether a client has marked the queue as `droped`: released, but not yet removed.",
             nullable=False,
         ),
         Column(
             "deviating_client_id",
             "string",
-            "For the cause `parameters_differ`: the one member that does not hold what the strategy gives it with the group's parameters.",
+            "For the cause `parameters_differ`: the one member that does not hold the queues that the strategy gives it with the group's parameters.",
         ),
         Column(
             "deviating_parameters",
             "string",
-            "Parameters with which the strategy gives it just what it holds, for example `consumeridcs = hz`.",
+            "Parameters with which the strategy gives this member exactly the queues that it holds, for example `consumeridcs = hz`.",
         ),
     ),
 )

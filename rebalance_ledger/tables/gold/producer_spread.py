@@ -1,4 +1,4 @@
-"""`gold.producer_spread`: how producers' round robin spreads a topic over its brokers, and what losing one does."""
+"""`gold.producer_spread`: how producers' round robin spreads a topic over its brokers, and the effect of losing a broker."""
 
 from rebalance_ledger.tables.columns import TOPIC
 from rebalance_ledger.tables.model import Column, Table

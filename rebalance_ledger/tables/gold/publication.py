@@ -1,4 +1,4 @@
-"""`gold.publication`: which days are published, from what, by which code: the last row written, so the record of the whole day."""
+"""`gold.publication`: which days are published, from which export, settings and code. It is written last, so its row records the whole day."""
 
 from rebalance_ledger.tables.columns import RUN_ID
 from rebalance_ledger.tables.model import Column, Table
@@ -30,27 +30,27 @@ PUBLICATION = Table(
         Column(
             "replaced_version",
             "bigint",
-            "The Delta version of this table that still has the row that this one replaced: what `ledger rollback` returns to. Null for the first publication of the day.",
+            "The Delta version of this table before this row replaced the previous one; `ledger rollback` returns to it. Null for the first publication of the day.",
         ),
         Column(
             "withdrawn_run_id",
             "string",
-            "Where this row is a rollback: the run that was taken back. Null where a run published the day.",
+            "For a rollback: the run that was withdrawn. Null if a run published the day.",
         ),
         Column(
             "withdrawn_version",
             "bigint",
-            "Where this row is a rollback: the Delta version of this table that still has the row that was taken back.",
+            "For a rollback: the Delta version of this table that still contains the withdrawn row.",
         ),
         Column(
             "baseline_ds",
             "date",
-            "The newest earlier published day that this day was compared with; null where there was none.",
+            "The newest earlier published day, with which this day was compared; null if there was none.",
         ),
         Column(
             "compared_content",
             "array<string>",
-            "What was read of baseline_ds: for each table its name, `=`, and the content hash of that day. Null where nothing was.",
+            "The tables of baseline_ds that were read: for each its name, `=`, and the content hash of that day. Null if none was read.",
         ),
         Column(
             "compared_exports",

@@ -1,4 +1,4 @@
-"""`gold.quarantined_group`: the groups that a day was published without, and why."""
+"""`gold.quarantined_group`: the groups that were excluded from a published day, with the expectations that they violate."""
 
 from rebalance_ledger.tables.columns import CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table
@@ -6,7 +6,7 @@ from rebalance_ledger.tables.model import Column, Table
 QUARANTINED_GROUP = Table(
     name="quarantined_group",
     layer="gold",
-    grain="group that the day was published without x expectation that it breaks",
+    grain="quarantined group x expectation that it violates",
     key=(
         "consumer_group",
         "expectation_id",
@@ -16,19 +16,19 @@ QUARANTINED_GROUP = Table(
         Column(
             "expectation_id",
             "string",
-            "The expectation that would have kept the whole day from being published; see docs/gate.md.",
+            "The expectation that would have prevented the publication of the whole day; see docs/gate.md.",
             nullable=False,
         ),
-        Column("table_name", "string", "The table in which the group breaks it.", nullable=False),
+        Column("table_name", "string", "The table in which the group violates it.", nullable=False),
         Column("expectation", "string", "The expectation in one sentence.", nullable=False),
         Column(
             "observed",
             "double",
-            "The group's part of the number found, mostly a count of violations.",
+            "The group's part of the measured number, mostly a count of violations.",
             nullable=False,
         ),
         Column(
-            "examples", "array<string>", "Up to ten offences of the group, each as one line.", nullable=False
+            "examples", "array<string>", "Up to ten violations of the group, one line each.", nullable=False
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`gold.queue_assignment`: the expected owner of each queue under every strategy that can be computed."""
+"""`gold.queue_assignment`: the expected owner of each queue under each strategy that can be computed."""
 
 from rebalance_ledger.tables.columns import (
     BROKER_NAME,
@@ -40,7 +40,7 @@ QUEUE_ASSIGNMENT = Table(
         Column(
             "client_connection_count",
             "int",
-            "Connections that share this client id. With 2 or more, that many processes each believe that they own the queue. Null if the queue has no owner or the connections could not be counted.",
+            "Connections that share this client id. With 2 or more, each of these processes takes the queue. Null if the queue has no owner or the connections could not be counted.",
             unit="connections",
         ),
         Column(

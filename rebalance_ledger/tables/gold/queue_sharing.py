@@ -1,4 +1,4 @@
-"""`gold.queue_sharing`: possible readers and progress of each queue without an owner, because members pop it."""
+"""`gold.queue_sharing`: the possible readers and the progress of each queue that members pop, and that therefore has no owner."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`gold.route_divergence`: differences between the name servers' answers about a topic's queues, and the broker's own configuration."""
+"""`gold.route_divergence`: how each name server's route of a topic differs from the other name servers' and from the broker's own configuration."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, NAMESERVER, TOPIC
 from rebalance_ledger.tables.model import Column, Table

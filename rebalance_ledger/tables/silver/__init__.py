@@ -1,1 +1,1 @@
-"""The typed facts of an export, one file a table."""
+"""Silver tables: the export as typed rows, one file per table."""

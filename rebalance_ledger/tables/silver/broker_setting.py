@@ -1,4 +1,4 @@
-"""`silver.broker_setting`: those of a broker's settings that say how clients fetch messages."""
+"""`silver.broker_setting`: the broker settings that determine how clients fetch messages."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME
 from rebalance_ledger.tables.model import Column, Table
@@ -16,9 +16,9 @@ BROKER_SETTING = Table(
         Column(
             "setting",
             "string",
-            "Name of the setting: `defaultMessageRequestMode`, `defaultPopShareQueueNum`, `serverLoadBalancerEnable`, `enableRetryTopicV2` or `popConsumerKVServiceEnable`. No other is read.",
+            "Name of the setting: `defaultMessageRequestMode`, `defaultPopShareQueueNum`, `serverLoadBalancerEnable`, `enableRetryTopicV2` or `popConsumerKVServiceEnable`. Other settings are not read.",
             nullable=False,
         ),
-        Column("value", "string", "Its value as the broker gives it.", nullable=False),
+        Column("value", "string", "The value that the broker reports.", nullable=False),
     ),
 )

@@ -1,4 +1,4 @@
-"""`silver.client_process`: the direct answer of each process, which distinguishes processes with one client id."""
+"""`silver.client_process`: the direct answer of each client process, which distinguishes processes with the same client id."""
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP, PROCESS
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`silver.client_subscription`: what each client itself subscribes to."""
+"""`silver.client_subscription`: the subscriptions that each client reports."""
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP, TOPIC
 from rebalance_ledger.tables.model import Column, Table

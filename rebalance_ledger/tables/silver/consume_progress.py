@@ -1,4 +1,4 @@
-"""`silver.consume_progress`: the progress of a group in each queue, from the queue's broker."""
+"""`silver.consume_progress`: the offsets of a group in each queue, as the queue's broker reports them."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`silver.consumer_connection`: the members of a group as each broker sees them: one id per channel, so an id shared by two processes stands twice."""
+"""`silver.consumer_connection`: the connections of a group's members, as each broker reports them. Two processes with the same client id have two rows."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CLIENT_ID, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table

@@ -1,11 +1,11 @@
-"""`silver.export_record`: every line of the export and what became of it."""
+"""`silver.export_record`: every line of the export, and whether it was read."""
 
 from rebalance_ledger.tables.model import Column, Table
 
 EXPORT_RECORD = Table(
     name="export_record",
     layer="silver",
-    grain="one line of one file of the export",
+    grain="line of a file of the export",
     key=(
         "file",
         "line_number",
@@ -36,7 +36,7 @@ EXPORT_RECORD = Table(
         Column(
             "counted_line",
             "bigint",
-            "Line of the same file that counts instead of this one: it answers the same question, and is newer, or the first of one instant, or an answer where this is a failure. Null where no such line is there; see docs/odd-input.md.",
+            "Line of the same file that is used instead of this one: it answers the same request, and is newer, or the first of one instant, or an answer while this line is a failure. Null without such a line; see docs/odd-input.md.",
         ),
         Column(
             "is_repeat",

@@ -1,4 +1,4 @@
-"""`silver.group_presence`: whether a broker has the group online, and how the group consumes there."""
+"""`silver.group_presence`: whether a group is online at a broker, and how it consumes there."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`silver.memory_offset`: how far each member of a broadcasting group has read, by its own word and not by its file."""
+"""`silver.memory_offset`: how far each member of a broadcasting group has read, as the client itself reports and not as its file states."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CLIENT_ID, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table
@@ -6,7 +6,7 @@ from rebalance_ledger.tables.model import Column, Table
 MEMORY_OFFSET = Table(
     name="memory_offset",
     layer="silver",
-    grain="group x client x queue that the client has an offset of in memory",
+    grain="group x client x queue for which the client has an offset in memory",
     key=(
         "consumer_group",
         "client_id",

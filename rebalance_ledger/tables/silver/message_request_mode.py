@@ -1,4 +1,4 @@
-"""`silver.message_request_mode`: queues that the broker assigns by another mode than the client's own."""
+"""`silver.message_request_mode`: the request mode (`PULL` or `POP`) that a broker has configured for a group and topic."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, TOPIC
 from rebalance_ledger.tables.model import Column, Table

@@ -1,10 +1,10 @@
-"""`silver.observed_owner`: the queues in each client's own process table, asked through a broker."""
+"""`silver.observed_owner`: the queues in each client's process table, requested through a broker."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table
 
 PROCESS_QUEUE = (
-    Column("is_dropped", "boolean", "The process queue's `droped` flag: given up, not yet removed."),
+    Column("is_dropped", "boolean", "The process queue's `droped` flag: released, but not yet removed."),
     Column(
         "is_pop",
         "boolean",

@@ -1,4 +1,4 @@
-"""`silver.offset_file`: every line of the export's index of broadcast offset files. What the files say is in gold."""
+"""`silver.offset_file`: every line of the export's index of broadcast offset files; the contents of the files are in gold."""
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table
@@ -6,7 +6,7 @@ from rebalance_ledger.tables.model import Column, Table
 OFFSET_FILE = Table(
     name="offset_file",
     layer="silver",
-    grain="one line of the index of offset files: a file of one snapshot, or the failure to land one",
+    grain="line of the index of offset files: a file of one snapshot, or the failure to land one",
     key=("line_number",),
     columns=(
         Column("line_number", "bigint", "Line of `offset_files_index.jsonl`, from 1.", nullable=False),

@@ -1,4 +1,4 @@
-"""`silver.process_owner`: the queues in each process' own table, asked of the process directly."""
+"""`silver.process_owner`: the queues in each process table, requested from the process directly."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CLIENT_ID, CONSUMER_GROUP, PROCESS, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Table

@@ -1,4 +1,4 @@
-"""`silver.proxy_connection`: who is connected as a member of a group, as a proxy sees it."""
+"""`silver.proxy_connection`: the connections of a group's members, as each proxy reports them."""
 
 from rebalance_ledger.tables.columns import CLIENT_ID, CONSUMER_GROUP, PROXY
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`silver.proxy_presence`: whether a proxy has the group online, and how the group consumes there."""
+"""`silver.proxy_presence`: whether a group is online at a proxy, and how it consumes there."""
 
 from rebalance_ledger.tables.columns import CONSUMER_GROUP, PROXY
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`silver.proxy_subscription`: the topics that a group subscribes to, as a proxy sees it."""
+"""`silver.proxy_subscription`: the subscriptions of a group, as each proxy reports them."""
 
 from rebalance_ledger.tables.columns import CONSUMER_GROUP, PROXY, TOPIC
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`silver.queue_offset`: the messages that each queue's broker still has, from the broker's own topic statistics."""
+"""`silver.queue_offset`: the offset range that a broker retains of each queue, from its topic statistics."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table
@@ -6,7 +6,7 @@ from rebalance_ledger.tables.model import Column, Table
 QUEUE_OFFSET = Table(
     name="queue_offset",
     layer="silver",
-    grain="queue of a topic with an offset request to its broker",
+    grain="topic x queue whose offsets were requested from its broker",
     key=(
         "topic",
         "broker_name",

@@ -1,4 +1,4 @@
-"""`silver.queue_order_lock`: messages of FIFO queues that a broker has handed out, for which their queues wait."""
+"""`silver.queue_order_lock`: the messages of FIFO queues that are handed out and not acknowledged, which block their queues."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, QUEUE_ID, TOPIC
 from rebalance_ledger.tables.model import Column, Table
@@ -29,7 +29,7 @@ QUEUE_ORDER_LOCK = Table(
         Column(
             "head_offset",
             "bigint",
-            "Offset of the first of them; null where all are acknowledged (messages).",
+            "Offset of the first of these messages; null if all are acknowledged (messages).",
             unit="messages",
         ),
         Column(

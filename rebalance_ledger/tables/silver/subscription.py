@@ -1,4 +1,4 @@
-"""`silver.subscription`: what a group subscribes to, as each broker sees it."""
+"""`silver.subscription`: the subscriptions of a group, as each broker reports them."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP, TOPIC
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`silver.subscription_group`: consumer group configuration as each broker holds it."""
+"""`silver.subscription_group`: the configuration of each consumer group, as each broker holds it."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, CONSUMER_GROUP
 from rebalance_ledger.tables.model import Column, Table

@@ -1,4 +1,4 @@
-"""`silver.topic_config`: topic configuration as each broker holds it."""
+"""`silver.topic_config`: the configuration of each topic, as each broker holds it."""
 
 from rebalance_ledger.tables.columns import BROKER_NAME, TOPIC
 from rebalance_ledger.tables.model import Column, Table

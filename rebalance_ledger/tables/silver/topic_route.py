@@ -1,4 +1,4 @@
-"""`silver.topic_route`: where each name server sends the clients of a topic, consumers and producers."""
+"""`silver.topic_route`: the route of each topic that each name server gives to consumers and producers."""
 
 from rebalance_ledger.tables.columns import NAMESERVER, TOPIC
 from rebalance_ledger.tables.model import Column, Table
