@@ -1,7 +1,7 @@
-"""The rows of the newest earlier day that each day is compared with.
+"""Read the rows of each day's baseline, the newest earlier day with which it is compared.
 
-Belongs here: reading them. Does not belong here: which day that is (`spark_jobs.staged_days`) and which tables
-(`rebalance_ledger.warehouse.baseline`), and what is compared (`assignment_churn`, `presence`).
+Belongs here: reading the rows. Does not belong here: the choice of the day (`build`) and of the tables
+(`rebalance_ledger.warehouse.baseline`), and the comparison (`assignment_churn`, `presence`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _DATES = pa.schema([("cluster", pa.string()), ("ds", pa.date32()), ("baseline_ds
 
 
 class BaselineRows:
-    """The earlier days that days are compared with.
+    """The rows of the baselines of several days.
 
     A day's baseline is a published day, or a day that is computed with it and is not published yet.
 
     Attributes:
-        days: `DAY`, baseline_ds: one row for each day that has an earlier day.
+        days: `DAY` and baseline_ds, one row for each day with a baseline.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class BaselineRows:
         computed: Mapping[tuple[str, date], date],
         staged: Callable[[Table], DataFrame],
     ) -> None:
-        """Prepare; nothing is read yet.
+        """Prepare; rows are read on demand.
 
         Args:
-            spark: the session.
-            warehouse: where the published days are.
-            published: for days that are compared with a published day, that day.
-            computed: for days that are compared with a day that is computed with them, that day's ds.
-            staged: returns a table of all days that are computed, and waits until it is.
+            spark: The session.
+            warehouse: Location of the published days.
+            published: Day -> its baseline, if that is a published day.
+            computed: Day -> ds of its baseline, if that is computed with it.
+            staged: Returns a table of all computed days, and waits until it is written.
         """
         self._spark = spark
         self._warehouse = warehouse
@@ -65,8 +65,8 @@ class BaselineRows:
         self.days = self._dates({key: earlier.ds for key, earlier in published.items()} | dict(computed))
 
     def rows(self, table: Table) -> DataFrame:
-        """Return the rows of the earlier days; `DAY` says which day is compared with them."""
-        # Reading the log of a table takes longer than reading a small day's rows, so each is read once.
+        """Return a table's rows of all baselines; `DAY` is the day that is compared with them, not the baseline's own."""
+        # Reading the log of a table takes longer than reading the rows of a small day, so each log is read once.
         if table not in self._rows:
             self._rows[table] = self._read(table)
         return self._rows[table]
@@ -75,7 +75,7 @@ class BaselineRows:
         parts = [
             self._rows_of_published(table, *day) for day in self._published.items() if table in day[1].tables
         ]
-        # No day that is not published yet has groups that it was published without.
+        # Groups are quarantined at publication, so a day that is not published yet has none.
         if self._has_computed and table is not QUARANTINED_GROUP:
             columns = [column.name for column in table.all_columns]
             of_earlier = self._computed.select("cluster", F.col("ds").alias("compared_ds"), "baseline_ds")
@@ -90,7 +90,7 @@ class BaselineRows:
         return reduce(DataFrame.unionByName, parts)
 
     def _rows_of_published(self, table: Table, key: tuple[str, date], earlier: EarlierDay) -> DataFrame:
-        """Return the rows of a published day, as rows of the day that is compared with it, from the version that was named."""
+        """Return the rows of a published day at its recorded Delta version, with the ds of the day that is compared with it."""
         cluster, ds = key
         version = earlier.tables[table].delta_version
         rows = read_delta(self._spark, spark_schema(table), self._warehouse.published(table), version)

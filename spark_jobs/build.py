@@ -1,7 +1,7 @@
-"""Computing days in Spark: read the exports, compute silver and gold, stage them.
+"""Build days in Spark: read the sealed exports, compute the silver and gold tables, and stage them.
 
-Belongs here: which table is computed from which. Does not belong here: which days are computed together (`side_by_side`), and the program
-that Airflow submits (`day_job`).
+Belongs here: which table is computed from which. Does not belong here: which days are computed together (`side_by_side`), and the
+program that Airflow submits (`day_job`).
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ def build(
     cluster: str,
     ds: date,
 ) -> StageResult:
-    """Stage one day: every silver table, the computed gold tables, and the record of what they were computed from.
+    """Stage one day: all silver tables, the computed gold tables, and a record of their inputs.
 
     Raises:
-        ExportError: the day has no sealed export, or it is not as it was sealed when all of it has been read.
-        QueryError: the earlier published day cannot be read.
+        ExportError: The day has no sealed export, or the export changed while it was read.
+        QueryError: The earlier published day cannot be read.
     """
     with build_days(
         spark, exports=exports, warehouse=warehouse, settings={cluster: settings}, days=[(cluster, ds)]
@@ -92,23 +92,23 @@ def build_days(
     settings: Mapping[str, ClusterSettings],
     days: Iterable[tuple[str, date]],
 ) -> Iterator[dict[tuple[str, date], StagedDay]]:
-    """Compute some days side by side, each as it is computed alone.
+    """Compute several days in one Spark plan; the result of each is the same as if it were computed alone.
 
-    A day is compared with the newest earlier one: of those that are published, and of those that are computed with it.
+    The baseline of a day is the newest earlier day, among the published days and the days that are computed with it.
 
     Args:
-        spark: the session.
-        exports: folder of all clusters.
-        warehouse: where the stages are.
-        settings: those of each cluster; all have the same hypothetical strategies.
-        days: cluster and ds of each day.
+        spark: The session.
+        exports: Location of all clusters' exports.
+        warehouse: Location of the staging areas and published tables.
+        settings: The settings of each cluster; all have the same hypothetical strategies.
+        days: Cluster and ds of each day.
 
     Yields:
-        The days, in order, whose stages are not whole before `finish`. Stages are locked as long as the block.
+        The computed days, in order. Call `StagedDay.finish` to complete a stage. Stages are locked within the block.
 
     Raises:
-        ExportError: a day has no sealed export.
-        QueryError: an earlier published day cannot be read.
+        ExportError: A day has no sealed export.
+        QueryError: An earlier published day cannot be read.
     """
     with ExitStack() as attempts:
         staged: dict[tuple[str, date], StagedDay] = {}
@@ -134,9 +134,9 @@ def build_days(
 def _baseline(
     warehouse: Warehouse, cluster: str, ds: date, earlier: Mapping[tuple[str, date], StagedDay]
 ) -> EarlierDay | StagedDay | None:
-    """Return the newest earlier day of a cluster: published, or one of `earlier`, whose last day is the newest."""
+    """Return the newest earlier day of a cluster, published or in `earlier`, which is in ascending order of days."""
     published = newest_earlier_day(warehouse, cluster, ds, COMPARED_TABLES)
-    computed = [day for (of_cluster, _), day in earlier.items() if of_cluster == cluster]
+    computed = [day for (day_cluster, _), day in earlier.items() if day_cluster == cluster]
     if computed and (published is None or published.ds <= computed[-1].export.manifest.ds):
         return computed[-1]
     return published
@@ -148,21 +148,22 @@ def _stage_days(
     days: Mapping[tuple[str, date], StagedDay],
     settings: Mapping[str, ClusterSettings],
 ) -> None:
-    """Compute and write every table of the days' stages.
+    """Compute and write every table of the days' stages: silver first, then gold, then findings.
 
-    Planning takes one core and most of a small day, so tables are computed side by side: each waits for those that it
-    reads, which are begun before it.
+    Planning takes one core and most of the time of a small day, so gold tables are computed in concurrent threads. A
+    table waits for the tables that it reads, which must be submitted before it.
     """
     exports = [day.export for day in days.values()]
     stages = {key: day.stage for key, day in days.items()}
-    keep = partial(write_work, spark, stages)
+    write_intermediate = partial(write_work, spark, stages)
     silver = write_tables(spark, stages, SILVER_TABLES, read_silver(spark, exports, stages))
-    begun: dict[Table, Future[DataFrame]] = {}
+    submitted: dict[Table, Future[DataFrame]] = {}
 
     def gold(table: Table) -> DataFrame:
-        return begun[table].result()
+        """Return a gold table as it was written; wait until it is."""
+        return submitted[table].result()
 
-    before = BaselineRows(
+    baseline = BaselineRows(
         spark,
         warehouse,
         {key: day.baseline for key, day in days.items() if isinstance(day.baseline, EarlierDay)},
@@ -171,63 +172,83 @@ def _stage_days(
             for key, day in days.items()
             if isinstance(day.baseline, StagedDay)
         },
-        lambda table: gold(table) if table in begun else silver[table.name],
+        lambda table: gold(table) if table in submitted else silver[table.name],
     )
-    # Findings have threads of their own: most of them need few tables, and are planned while the others are computed.
-    with thread_pool(spark) as pool, thread_pool(spark) as pool_of_findings:
+    # Findings have a thread pool of their own: most need few tables, and are planned while the others are computed.
+    with thread_pool(spark) as table_pool, thread_pool(spark) as finding_pool:
 
-        def begin(table: Table, rows: Callable[[], DataFrame]) -> None:
-            begun[table] = pool.submit(lambda: write_table(spark, stages, table, rows()))
+        def submit(table: Table, rows: Callable[[], DataFrame]) -> None:
+            submitted[table] = table_pool.submit(lambda: write_table(spark, stages, table, rows()))
 
-        shared = pool.submit(lambda: keep("subscription", subscriptions(silver, before, keep))).result
-        files_read = pool.submit(
+        # Intermediate results that several tables read. Each call waits until the result is written.
+        subscription_rows = table_pool.submit(
+            lambda: write_intermediate("subscription", subscriptions(silver, baseline, write_intermediate))
+        ).result
+        offset_readings = table_pool.submit(
             lambda: write_readings(spark, stages, readings(spark, silver, exports))
         ).result
-        begin(ROUTE_DIVERGENCE, lambda: route_divergence(silver))
-        begin(PRODUCER_SPREAD, lambda: producer_spread(silver))
-        begin(QUEUE_ASSIGNMENT, lambda: _queue_assignment(silver, shared(), settings))
-        begin(QUEUE_SHARING, lambda: queue_sharing(silver, shared()))
-        begin(BROADCAST_OFFSET_FILE, lambda: broadcast_offset_file(silver, shared(), files_read()))
-        begin(
-            ASSIGNMENT_FAIRNESS,
-            lambda: assignment_fairness(gold(QUEUE_ASSIGNMENT), shared(), SPREAD_BOUNDS),
+
+        # Tables that read no other gold table.
+        submit(ROUTE_DIVERGENCE, lambda: route_divergence(silver))
+        submit(PRODUCER_SPREAD, lambda: producer_spread(silver))
+        submit(QUEUE_ASSIGNMENT, lambda: _queue_assignment(silver, subscription_rows(), settings))
+        submit(QUEUE_SHARING, lambda: queue_sharing(silver, subscription_rows()))
+        submit(
+            BROADCAST_OFFSET_FILE,
+            lambda: broadcast_offset_file(silver, subscription_rows(), offset_readings()),
         )
-        begin(
+
+        # Tables that read the ones above.
+        submit(
+            ASSIGNMENT_FAIRNESS,
+            lambda: assignment_fairness(gold(QUEUE_ASSIGNMENT), subscription_rows(), SPREAD_BOUNDS),
+        )
+        submit(
             OWNERSHIP_DRIFT,
             lambda: ownership_drift(
                 silver,
-                shared(),
+                subscription_rows(),
                 {table.name: gold(table) for table in (QUEUE_ASSIGNMENT, QUEUE_SHARING, ROUTE_DIVERGENCE)},
                 settings,
             ),
         )
-        begin(
+        submit(
             BROADCAST_OFFSET,
-            lambda: broadcast_offset(silver, shared(), files_read(), gold(BROADCAST_OFFSET_FILE)),
+            lambda: broadcast_offset(
+                silver, subscription_rows(), offset_readings(), gold(BROADCAST_OFFSET_FILE)
+            ),
         )
-        begin(
+        submit(
             ASSIGNMENT_CHURN,
             lambda: assignment_churn(
                 gold(QUEUE_ASSIGNMENT),
                 gold(ASSIGNMENT_FAIRNESS),
                 silver["consumer_connection"],
                 gold(OWNERSHIP_DRIFT),
-                before,
+                baseline,
             ),
         )
-        of_inputs = pool_of_findings.submit(
-            lambda: keep("finding_of_inputs", findings_of_inputs(silver, shared(), gold, before))
+
+        # Findings, from the input and from all tables.
+        input_findings = finding_pool.submit(
+            lambda: write_intermediate(
+                "finding_of_inputs", findings_of_inputs(silver, subscription_rows(), gold, baseline)
+            )
         ).result
-        of_results = pool_of_findings.submit(
-            lambda: keep("finding_of_results", findings_of_results(silver, shared(), gold))
+        result_findings = finding_pool.submit(
+            lambda: write_intermediate(
+                "finding_of_results", findings_of_results(silver, subscription_rows(), gold)
+            )
         ).result
-        begin(FINDING, lambda: with_roots(of_inputs().unionByName(of_results())))
-    for written in begun.values():
-        written.result()
+        submit(FINDING, lambda: with_roots(input_findings().unionByName(result_findings())))
+    # Raise the error of a table that failed.
+    for table in submitted.values():
+        table.result()
 
 
 def _queue_assignment(
-    silver: Mapping[str, DataFrame], shared: DataFrame, settings: Mapping[str, ClusterSettings]
+    silver: Mapping[str, DataFrame], subscription_rows: DataFrame, settings: Mapping[str, ClusterSettings]
 ) -> DataFrame:
-    owners = queue_assignment(allocated(shared, settings))
-    return owners.unionByName(route_missing(shared, silver["observed_owner"]))
+    """Return the assignment of topics with a route, and of topics without one whose queues clients still hold."""
+    owners = queue_assignment(allocated(subscription_rows, settings))
+    return owners.unionByName(route_missing(subscription_rows, silver["observed_owner"]))

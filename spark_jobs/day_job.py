@@ -1,9 +1,9 @@
-"""The program that Airflow submits to Spark for a day of a cluster.
+"""Spark application that builds one day of one cluster; Airflow submits it.
 
 `spark-submit spark_jobs/day_job.py --cluster C --ds D --exports DIR --warehouse DIR [--settings FILE] [--beside-landed]`
 
-With `--beside-landed` it also stages the same day of the other clusters of the settings file whose exports have landed, and a day that another
-application has staged so is not computed again.
+With `--beside-landed` it also stages the same day of other clusters in the settings file whose exports have landed. If another
+application has already staged the requested day, it is not computed again.
 """
 
 from __future__ import annotations
@@ -62,17 +62,18 @@ def main() -> int:
     return 0
 
 
-def _stage(given: argparse.Namespace) -> StageResult:
-    clusters = load_settings(given.settings, GATE_NAMES).clusters if given.settings else {}
-    settings = {given.cluster: ClusterSettings(), **clusters}
-    exports, warehouse = location_of(given.exports), Warehouse.at(given.warehouse)
-    day = (given.cluster, given.ds)
+def _stage(arguments: argparse.Namespace) -> StageResult:
+    """Stage the requested day and, with `--beside-landed`, those of other clusters; return the result of the requested one."""
+    clusters = load_settings(arguments.settings, GATE_NAMES).clusters if arguments.settings else {}
+    settings = {arguments.cluster: ClusterSettings(), **clusters}
+    exports, warehouse = location_of(arguments.exports), Warehouse.at(arguments.warehouse)
+    day = (arguments.cluster, arguments.ds)
     with ExitStack() as reservations:
         ahead: list[DayKey] = []
-        if given.beside_landed:
-            # The own day is waited for while nothing else is reserved, so two applications never wait for each other.
+        if arguments.beside_landed:
+            # Wait for the requested day before any other day is reserved, so that two applications never wait for each other.
             reservations.enter_context(_reserved_own(warehouse, day))
-            staged = staged_result(exports, warehouse, settings[given.cluster], day)
+            staged = staged_result(exports, warehouse, settings[arguments.cluster], day)
             if staged is not None:
                 LOGGER.info("Staged by another application, from the same input")
                 return staged
@@ -81,7 +82,7 @@ def _stage(given: argparse.Namespace) -> StageResult:
                 return reservations.enter_context(reserved(warehouse, *other))
 
             ahead = landed_beside(exports, warehouse, settings, day, reserve)
-        spark = spark_session(f"rebalance-ledger {given.cluster} {given.ds}")
+        spark = spark_session(f"rebalance-ledger {arguments.cluster} {arguments.ds}")
         with closing(SideBySide(spark, exports, warehouse)) as days:
             result = days.build(day, settings, ahead)
             for cluster, ds in days.finish_waiting():
@@ -92,7 +93,7 @@ def _stage(given: argparse.Namespace) -> StageResult:
 
 @contextmanager
 def _reserved_own(warehouse: Warehouse, day: DayKey) -> Iterator[None]:
-    """Reserve a day, however long another application has it."""
+    """Reserve a day; wait while another application has reserved it."""
     with reserved(warehouse, *day) as is_reserved:
         if is_reserved:
             yield

@@ -1,7 +1,7 @@
-"""The key of a cluster's day.
+"""`DAY`: the two columns that identify a cluster's day in every DataFrame.
 
-A plan costs Spark more than the rows of a small day, so one plan computes many days side by side. Every table and intermediate result
-has these two columns, and every join, grouping, window and distinct selection is within one day.
+Planning takes Spark longer than computing a small day, so one plan computes many days. Every table and intermediate result has these
+columns, and every join, grouping, window and distinct selection is within one day.
 """
 
 from __future__ import annotations
@@ -9,4 +9,4 @@ from __future__ import annotations
 from typing import Final
 
 DAY: Final = ("cluster", "ds")
-"""The columns that say of which cluster's day a row is."""
+"""The columns that identify the cluster and day of a row."""

@@ -1,6 +1,6 @@
-"""Which clusters' exports of a day an application stages beside the one that it was started for.
+"""Choose the other clusters whose exports of a day an application stages together with the requested one.
 
-Belongs here: that choice, and whether a day is staged or published already. Does not belong here: computing days (`side_by_side`).
+Belongs here: the choice, and whether a day is already staged or published. Does not belong here: the computation (`side_by_side`).
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def landed_beside(
     day: DayKey,
     reserve: Callable[[DayKey], bool],
 ) -> list[DayKey]:
-    """Return the same day of other clusters that has landed, and is neither staged nor published nor being computed; reserve each.
+    """Reserve and return the same day of other clusters, if it has landed and is not yet staged, published or being computed.
 
-    An export that cannot be used is left out: its own build says what is wrong.
+    A damaged export is skipped: the cluster's own build reports the error.
 
     Args:
         exports: Folder of all clusters.

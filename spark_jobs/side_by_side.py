@@ -1,7 +1,7 @@
-"""Building days one after another in one application, and those that will follow side by side with the first.
+"""Build the days of one Spark application, several of them in one plan.
 
-Belongs here: which days are computed together, and which of them if that fails. Does not belong here: computing them (`build`), and
-in which order they are gated and published.
+Belongs here: which days are computed together, and how that set shrinks after a failure. Does not belong here: the computation
+(`build`), and the order in which days are gated and published.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ _MOST_DAYS: Final = 60
 
 
 class SideBySide:
-    """Builds the days of one warehouse. Days that are announced are computed with the day that is asked for, and wait in their stages.
+    """Build days of one warehouse; days that are announced are computed together with the requested day and wait in their stages.
 
-    Each is as if it was computed alone: one that is compared with another day in the end, or whose export is another now, is computed again.
-    If days cannot be computed together, half of them are tried, and so on: the day that is the cause fails alone.
+    The result of a day is the same as if it were computed alone: if its baseline or its export has changed since, it is
+    computed again. If a set of days cannot be computed together, half of it is tried, and so on, until the day that is the
+    cause fails alone.
     """
 
     def __init__(self, spark: SparkSession, exports: Location, warehouse: Warehouse) -> None:
@@ -51,11 +52,11 @@ class SideBySide:
         self._staged: dict[DayKey, StagedDay] = {}
         self._announced: list[DayKey] = []
         self._settings: Mapping[str, ClusterSettings] = {}
-        # The days of a batch that failed, as long as they are not computed: one of them at least is the cause.
+        # Days of a batch that failed and are not computed yet: at least one of them is the cause.
         self._suspects: set[DayKey] = set()
 
     def close(self) -> None:
-        """Give up the days that nobody has asked for; their stages are removed like those of a killed build."""
+        """Discard days that were computed but not requested; their stages are removed like those of a killed build."""
         self._staged.clear()
         self._open.close()
 
@@ -66,11 +67,11 @@ class SideBySide:
 
         Args:
             day: Cluster and ds.
-            settings: Those of the cluster, and of the clusters of the days ahead.
-            ahead: Days that will be asked for next, unless they were announced before.
+            settings: Settings of the cluster, and of the clusters of the days ahead.
+            ahead: Announced days: the ones that will be requested next. Empty if they were announced before.
 
         Raises:
-            ExportError: The day has no sealed export, or it is not as it was sealed when all of it has been read.
+            ExportError: The day has no sealed export, or the export changed while it was read.
             QueryError: The earlier published day cannot be read.
         """
         cluster, ds = day
@@ -95,9 +96,9 @@ class SideBySide:
         )
 
     def finish_waiting(self) -> Iterator[DayKey]:
-        """Make the stages of days whole that were computed beside others and that nobody has asked for; yield these days.
+        """Complete the stages of days that were computed but not requested, and yield these days.
 
-        A day that is compared with another day in the end, or whose export is another now, is left to the one who asks for it.
+        A day whose baseline or export has changed since is skipped; a later request computes it again.
         """
         while self._staged:
             day, staged = self._staged.popitem()
@@ -106,7 +107,7 @@ class SideBySide:
                 yield day
 
     def _compute_with_others(self, day: DayKey) -> StagedDay | None:
-        """Compute a day and as many of the announced ones as can be; None if it cannot be computed with any of them."""
+        """Compute a day with as many announced days as possible; return None if it must be computed alone."""
         self._announced = [other for other in self._announced if other != day]
         while True:
             most_days = len(self._suspects) // 2 if day in self._suspects else _MOST_DAYS
@@ -124,7 +125,7 @@ class SideBySide:
                         days=days,
                     )
                 )
-            except Exception:  # noqa: BLE001  # whatever it is, most of the days may have none of it
+            except Exception:  # noqa: BLE001  # any error: it may be caused by one day only
                 LOGGER.exception("%d days could not be computed side by side", len(days))
                 self._suspects = set(days)
                 continue
@@ -134,7 +135,7 @@ class SideBySide:
             return self._staged.pop(day)
 
     def _usable(self, day: DayKey) -> Iterator[DayKey]:
-        """Yield the announced days that a day can be computed with, with a whole export: a bad one must fail its own day alone."""
+        """Yield the announced days that can be computed with a day. Damaged exports are excluded: they fail their own day only."""
         hypothetical = self._settings[day[0]].hypothetical
         for cluster, ds in self._announced:
             if self._settings[cluster].hypothetical != hypothetical:

@@ -1,7 +1,7 @@
-"""A day whose rows are in its stage, and how the stage becomes whole.
+"""A computed day, and how its stage is completed.
 
-A day may have been computed beside the day that it is compared with, as if that one were published already. So its stage becomes whole only
-when the warehouse shows that day with the rows that it was compared with: the gate may have refused it, or accepted it without a group.
+A day may be computed together with its baseline, before the baseline is published. Its stage is only completed if the published
+baseline has the rows with which the day was compared: the gate may have refused the baseline, or quarantined a group of it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _NO_ROWS = "0"
 
 
 class OtherBaselineError(Exception):
-    """The newest earlier published day is not what the day was compared with; compute it again."""
+    """The newest earlier published day is not the baseline that the day was compared with; compute the day again."""
 
 
 class StageResult(NamedTuple):
-    """What a build says of a stage that is whole.
+    """Result of a build with a complete stage.
 
     Attributes:
         run_id: See `RunIdentity`.
@@ -77,7 +77,7 @@ def identity_of(
 
 
 class StagedDay:
-    """A day of which every row is written, and the stage is not whole yet."""
+    """A day with all rows written, whose stage is not complete yet."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class StagedDay:
         return inventory_of_stage(self.stage, DayRows(*self.export.key))
 
     def finish(self) -> StageResult:
-        """Make the stage whole, and the day's newest.
+        """Complete the stage and make it the day's newest.
 
         Raises:
             ExportError: The export is not as it was sealed.

@@ -1,7 +1,7 @@
-"""Writing computed days to their stages.
+"""Write computed tables to the staging areas of their days, as Parquet.
 
-A stage is Parquet, so a Delta log would only cost time (see docs/adr/0006). Its files become those of the published Delta tables, which
-`rebalance_ledger.warehouse.publish` commits, so they are of sensible sizes. The rows of many days are written at once, and each
+A stage has no Delta log, which would only cost time (see docs/adr/0006). `rebalance_ledger.warehouse.publish` commits the staged files
+to the published Delta tables as they are, so small files are merged here. The rows of many days are written at once, and each
 day's files go to its own stage.
 """
 
@@ -38,9 +38,9 @@ _MERGED_BYTES: Final = 16 * 1024 * 1024
 def write_tables(
     spark: SparkSession, stages: DayStages, tables: Iterable[Table], rows: Mapping[str, DataFrame]
 ) -> dict[str, DataFrame]:
-    """Write some staged tables and return them as they were written.
+    """Write tables to the stages and return them as they were written.
 
-    What follows reads the written rows: its plan is short, and what it says is said of what will be published.
+    Later steps read the written rows, so that their plans are short and their results are about the rows to be published.
     """
     with thread_pool(spark) as pool:
         written = {
@@ -73,11 +73,11 @@ def write_work(
     """Write an intermediate result that several steps read, and return it as it was written.
 
     Args:
-        spark: the session.
-        stages: those of the days; the result of all of them goes to the first.
-        name: of the result.
-        rows: its rows.
-        folder_by: a column of few values: who asks for one of them reads its rows alone.
+        spark: The session.
+        stages: The days' stages; the result for all days is written to the first one.
+        name: Name of the result.
+        rows: Its rows.
+        folder_by: Optional partition column with few values, so that readers of one value read only its rows.
     """
     folder = _first(stages).work(name)
     rows.write.mode("overwrite").partitionBy(*filter(None, [folder_by])).parquet(folder)
@@ -85,13 +85,13 @@ def write_work(
 
 
 def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[StagingArea], str]) -> str:
-    """Write rows to the stages of their days, of each day in one file if they are few.
+    """Write rows to the stages of their days, a small day in one file.
 
     Returns:
-        A folder with the rows of all days, which is sooner read than one for each day.
+        A folder with the rows of all days, because one folder is read faster than one for each day.
 
     Raises:
-        RuntimeError: A row is of another day.
+        RuntimeError: A row belongs to none of the days.
     """
     if len(stages) == 1:
         folder = folder_of(_first(stages))
@@ -116,7 +116,7 @@ def _write_by_day(stages: DayStages, rows: DataFrame, folder_of: Callable[[Stagi
 
 
 def _merge_small_files(folder: str) -> None:
-    """Write the rows of a folder into one file if there are few of them: each of Spark's tasks writes a file, however small."""
+    """Merge the files of a folder into one if they are small: each of Spark's tasks writes a file of its own."""
     file_system, path = file_system_of(folder)
     files = [
         entry
@@ -125,11 +125,11 @@ def _merge_small_files(folder: str) -> None:
     ]
     if len(files) <= 1 or sum(file.size for file in files) > _MERGED_BYTES:
         return
-    places = [file.path for file in files]
-    rows = pads.dataset(places, format="parquet", filesystem=file_system).to_table()
+    paths = [file.path for file in files]
+    rows = pads.dataset(paths, format="parquet", filesystem=file_system).to_table()
     pq.write_table(rows, f"{path}/part-merged-{uuid4()}.parquet", filesystem=file_system)
-    for place in places:
-        file_system.delete_file(place)
+    for small_file in paths:
+        file_system.delete_file(small_file)
 
 
 def _row_count(folder: str) -> int:
