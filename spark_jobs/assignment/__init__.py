@@ -1,1 +1,1 @@
-"""Assignment: one row per group and topic with its queues and members, divided by every strategy."""
+"""Compute owners: collect the queues and members of each group and topic, and apply every strategy."""

@@ -1,7 +1,7 @@
-"""Every strategy over a whole Arrow batch of subscriptions: arrays of counts and names in, arrays of integers out.
+"""Apply every strategy to an Arrow batch of subscriptions: arrays of counts and names in, arrays of integers out.
 
-What belongs here: which strategies are computed for which group and which of them is effective. What does not: any
-rule of a strategy (`strategies`), any Spark plan (`queue_assignment`).
+Belongs here: which strategies are computed for a group, and which one is effective. Does not belong here: the rules
+(`strategies`), and the Spark plan (`queue_assignment`).
 """
 
 from __future__ import annotations

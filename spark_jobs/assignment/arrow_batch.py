@@ -1,6 +1,6 @@
 """An Arrow batch of subscriptions as flat arrays, in the order in which clients see their queues and each other.
 
-What belongs here: sorting, numbering names, and which rows are alike for planning. What does not: what is made of them
+Belongs here: sorting, numbering names, and grouping rows that can be planned together. Does not belong here: the allocation
 (`allocation`).
 """
 

@@ -1,6 +1,6 @@
-"""What can be asked of `member_ids` and `variants`, the members in a row of `subscriptions.subscriptions`.
+"""Column expressions over `member_ids` and `variants`, the members in a row of `subscriptions.subscriptions`.
 
-What belongs here: expressions over one row. What does not: which list of members is taken (`subscriptions`).
+Belongs here: expressions over one row. Does not belong here: the choice of the member list (`subscriptions`).
 """
 
 from __future__ import annotations

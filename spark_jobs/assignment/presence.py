@@ -1,4 +1,4 @@
-"""Whether a group that no broker has online is offline: the answers and traces that prove it or forbid to say so.
+"""Decide whether a group that is online at no broker is offline: collect the evidence for and against it.
 
 A broker does not know the clients of a proxy, so its answer "not online" (code 206) is no proof by itself. What belongs
 here: one group, all brokers and proxies. What does not: whom a topic's own brokers list (`subscriptions`).

@@ -1,6 +1,6 @@
-"""How members that leave the division to the broker fetch a topic: by POP or by PULL, and who says so.
+"""Request mode (POP or PULL) of members whose queues the broker assigns, and the setting that it comes from.
 
-What belongs here: what the brokers of a topic's route are set to. What does not: which members ask them (`subscriptions`).
+Belongs here: the settings of the brokers in a topic's route. Does not belong here: which members query them (`subscriptions`).
 """
 
 from __future__ import annotations

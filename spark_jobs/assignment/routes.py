@@ -1,7 +1,7 @@
-"""Which answer is taken where name servers describe a topic differently, for consumers' sake and for producers'.
+"""Elect the route of a topic if name servers return different ones, for consumers and for producers.
 
-A client polls one name server. The ledger takes what most of them say: of the lists of brokers with their numbers of
-queues the one that most name servers give, then the one with most queues, then that of the smallest address.
+A client polls one name server. The ledger uses the list of brokers and queue counts that most name servers return; with
+equal votes the one with the most queues, then the one of the smallest address.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the settings say of strategies, made ready for batches: parameters into strategies, lists into arrays.
+"""Prepare the settings of strategies for batches: strategy objects from parameters, arrays from lists.
 
-What belongs here: the way from `settings` to `strategies`. What does not: who shares how (`allocation`).
+Belongs here: the step from `settings` to `strategies`. Does not belong here: how members share queues (`allocation`).
 """
 
 from __future__ import annotations

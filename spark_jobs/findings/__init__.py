@@ -1,1 +1,1 @@
-"""The kinds of `gold.finding`, by the relation in which they are seen; `spark_jobs.gold.finding` puts them together."""
+"""The kinds of findings, one module per subject; `spark_jobs.gold.finding` combines them into `gold.finding`."""

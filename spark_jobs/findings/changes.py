@@ -1,4 +1,4 @@
-"""What is different from the newest earlier published day."""
+"""Findings about changes since the baseline day."""
 
 from __future__ import annotations
 

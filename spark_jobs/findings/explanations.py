@@ -1,6 +1,6 @@
-"""Which finding explains which: several findings of one root cause become one root and the findings below it.
+"""Link findings with one root cause: the finding that explains the others becomes their root.
 
-What belongs here: the closed list of explanations, and how rows are matched by it. What does not: when a kind is found
+Belongs here: the closed list of explanations, and how rows are matched by it. Does not belong here: when a kind occurs
 (`of_*.py`). An explanation needs evidence in the rows: equal subjects, and the cause that the drift of queues gives.
 """
 

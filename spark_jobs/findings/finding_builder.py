@@ -1,10 +1,10 @@
-"""The shape of a finding: what every kind gives, and how the kinds that one relation shows become rows.
+"""Build findings: `finding_when` defines one kind, `collect_findings` turns the kinds that a row shows into rows.
 
-A kind that another kind explains gets an `Explanation` in `explanations.py`, which matches the two by columns of
-`finding`. Where these columns do not say enough, the case gives `cause_sources`: the brokers, and causes of `source_failed`,
-whose own findings (`broker_missing_on_nameserver`, `source_failed`) account for all that this finding says.
+If another kind explains a kind, an `Explanation` in `explanations.py` matches the two by columns of `finding`. If these columns
+are not sufficient, the kind sets `cause_sources`: the brokers, and causes of `source_failed`, whose own findings
+(`broker_missing_on_nameserver`, `source_failed`) fully explain this one.
 
-What does not belong here: any single kind.
+Does not belong here: the kinds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
 """The columns that identify the subject of a finding, within a cluster's day."""
 
 CAUSE_SOURCES: Final = "cause_sources"
-"""A column beside those of `finding`, which is not published: see the head of this module."""
+"""A column that is not part of `finding` and is not published; see the module docstring."""
 
 ID_COLUMNS: Final = ("finding_id", "parent_finding_id", "root_finding_id")
 """The columns that `explanations.py` adds."""
@@ -43,7 +43,7 @@ _CASE_COLUMNS: Final = tuple(
 
 
 def collect_findings(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFrame:
-    """Return the findings that the cases see in each row; `subject` names the columns that say whom they are about.
+    """Return the findings of all cases for each row; `subject` lists the columns that identify their subject.
 
     Columns: `DAY`; those of `finding` but the ids; cause_sources.
     """
@@ -61,16 +61,16 @@ def finding_when(
     cause_sources: Column | None = None,
     **columns: Column,
 ) -> Column:
-    """Build one kind of finding: a struct of all columns but the subject where `when` holds, else null.
+    """Build one kind of finding: a struct of all columns but the subject if `when` holds, else null.
 
     Args:
-        kind: the kind's name.
-        when: whether the row shows it.
-        severity: how bad it is.
-        evidence: the parts of the sentence; texts stand for themselves.
-        advice: what to do; None for that of the kind.
-        cause_sources: of `CAUSE_SOURCES_TYPE`, see the head of this module; null or empty for none.
-        **columns: the evidence, as columns of `finding`.
+        kind: Name of the kind.
+        when: Whether the row has this problem.
+        severity: Severity of the finding.
+        evidence: Parts of the evidence sentence: columns, and strings as literal text.
+        advice: Advice; None for the advice of the kind.
+        cause_sources: Array of `CAUSE_SOURCES_TYPE`, see the module docstring; null or empty for none.
+        **columns: Other columns of `finding`, with the evidence in numbers and lists.
     """
     given: dict[str, Column | str] = {
         "severity": severity,

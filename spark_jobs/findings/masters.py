@@ -1,4 +1,4 @@
-"""Brokers that have no master."""
+"""Findings about brokers without a master."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems with the queues of a group: owners and queue counts."""
+"""Findings about the queues of a group: owners and queue counts."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _UNFAIR_MAX_OVER_MEAN = 2.0
-"""From here on one client carries at least twice its share."""
+"""From this ratio on, one client has at least twice its share."""
 
 _CAUSES_THAT_PASS: Final = ("not_yet_rebalanced",)
-"""Causes that go by themselves, so nobody is woken for them."""
+"""Causes of temporary problems, which need no alert."""
 
 
 def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
-    """Return the queues that are not owned as they should be, by group, topic, state and cause."""
+    """Find queues without the expected owner, by group, topic, state and cause."""
     queue = queue_name()
-    # All queues of an offline group are unowned: that is one finding of the group.
-    is_news = ~F.col("likely_cause").eqNullSafe("group_offline")
-    wrong = drift.where(F.col("state").isin("unowned", "multiple_owners", "unexpected_owner") & is_news)
+    # All queues of an offline group are unowned, which is one finding of the group and not of its queues.
+    is_offline = F.col("likely_cause").eqNullSafe("group_offline")
+    mismatches = drift.where(
+        F.col("state").isin("unowned", "multiple_owners", "unexpected_owner") & ~is_offline
+    )
     problems = (
-        _with_waiting_messages(wrong, progress, offsets)
+        _with_waiting_messages(mismatches, progress, offsets)
         .groupBy(*DAY, "consumer_group", "topic", "state", "likely_cause")
         .agg(
             F.count("*").alias("count"),

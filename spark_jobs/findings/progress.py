@@ -1,4 +1,4 @@
-"""Queues that are not consumed although a client has them, or has their messages."""
+"""Findings about queues that are not consumed although a client holds them, or has their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with how the members of a group fetch a topic: by POP and by PULL, by brokers that answer differently."""
+"""Findings about request modes: members that fetch a topic by POP and by PULL, and brokers with different settings."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Gold: the tables that readers query, one module each, named as the table."""
+"""Compute the gold tables, one module per table, named after the table."""

@@ -1,4 +1,4 @@
-"""`gold.assignment_churn`: what moved since the newest earlier published day, and how little could have been enough."""
+"""Compute `gold.assignment_churn`: queues that changed owner since the baseline day, and the fewest necessary moves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWNERLESS_UNDETERMINED: Final = (*UNDETERMINED_REASONS, "strategy_failed")
 _GROUP: Final = (*DAY, "consumer_group")
 _SUBSCRIPTION: Final = (*_GROUP, "topic")
 _OF_LINE: Final = (*_SUBSCRIPTION, "line")
-"""A line is what is compared from day to day: a strategy, or '' for whatever is effective."""
+"""A line is compared from day to day: a strategy by name, or '' for the effective strategy."""
 
 _NUMBERS: Final = (
     "baseline_queue_count",
@@ -41,7 +41,7 @@ _OBSERVED: Final = {
     "observed_queue_count": "int",
     "observed_moved_queue_count": "int",
 }
-"""What is known of both days even where no strategy can be computed."""
+"""Columns that are known of both days even if no strategy can be computed."""
 
 
 def assignment_churn(
@@ -51,14 +51,14 @@ def assignment_churn(
     drift: DataFrame,
     before: BaselineRows,
 ) -> DataFrame:
-    """Return `DAY` and the table's own columns.
+    """Return one row per row of `fairness`: `DAY` and the table's own columns.
 
     Args:
         assignments: `queue_assignment` of the days.
-        fairness: `assignment_fairness`, whose rows are this table's.
+        fairness: `assignment_fairness` of the days.
         connections: `consumer_connection` of the days.
         drift: `ownership_drift` of the days.
-        before: the newest earlier published day of each day.
+        before: The baselines of the days.
     """
     shown = fairness.select(*_SUBSCRIPTION, "strategy", "strategy_source", "is_effective")
     queues = _queues(assignments, before.rows(QUEUE_ASSIGNMENT))
@@ -105,15 +105,15 @@ def assignment_churn(
 
 
 def most_kept(before: Column, now: Column) -> Column:
-    """Return the most queues that can stay where they are, however the clients change places.
+    """Return the largest number of queues that can stay with their client, over all ways to give clients today's counts.
 
-    A client that had `b` queues and takes the place of one with `n` keeps `min(b, n)` of them at most, and can keep that many.
-    The sum over all clients is greatest when the one with most before has the place with most now, and so on down: where two
-    are the other way round, to exchange their places loses nothing.
+    A client with `b` queues before and `n` queues now can keep at most `min(b, n)` of them. The sum over all clients is
+    largest if both lists are matched in descending order, because swapping two clients that are out of order never
+    loses a queue.
 
     Args:
-        before: array<int>: for each client that is still there, how many queues it had of those that are still there.
-        now: array<int>: how many queues each client has now; of another length where clients came or left.
+        before: array<int>, for each client that still exists, its number of queues that still exist.
+        now: array<int>, each client's number of queues now; the length differs if clients joined or left.
     """
 
     def stays(had: Column, has: Column) -> Column:
@@ -128,7 +128,7 @@ def _line() -> Column:
 
 
 def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
-    """Return one row per line and queue of either day: its owners on both."""
+    """Return one row per line and queue of either day, with its owners on both days."""
 
     def rows(day: DataFrame, line: Column, *, is_now: bool) -> DataFrame:
         is_known = ~F.coalesce(
@@ -155,7 +155,7 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
         return F.array_sort(F.collect_set(F.when(condition, F.col("client_id"))))
 
     return (
-        # Every further grouping is within a group and topic, so the rows are moved once.
+        # All later groupings are within a group and topic, so rows are shuffled once.
         both.repartition(*_SUBSCRIPTION)
         .groupBy(*_OF_LINE, "broker_name", "queue_id")
         .agg(
@@ -171,7 +171,7 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
-    """Return what was seen on both days, by group and topic: `_OBSERVED`.
+    """Return the observed columns `_OBSERVED`, by group and topic.
 
     A queue is observed on a day if its state is known, or if every member answered and some client holds it.
     """
@@ -216,6 +216,7 @@ def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _counts(queues: DataFrame) -> DataFrame:
+    """Count the queues of each line: of both days, added, removed and moved."""
     is_now, is_before = F.col("is_now"), F.col("is_before")
     is_shared = is_now & is_before
     return queues.groupBy(*_OF_LINE).agg(
@@ -261,7 +262,7 @@ def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _members(now: DataFrame, before: DataFrame) -> DataFrame:
-    """Return one row per group and client id of which a broker has or had a connection."""
+    """Return one row per group and client id that is or was connected to a broker."""
     rows = now.select(*_GROUP, "client_id", F.lit(col=True).alias("is_now")).unionByName(
         before.select(*_GROUP, "client_id", F.lit(col=False).alias("is_now"))
     )
@@ -271,6 +272,7 @@ def _members(now: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _clients(members: DataFrame) -> DataFrame:
+    """Count the clients that joined and left each group."""
     return members.groupBy(*_GROUP).agg(
         F.count_if(F.col("is_member") & ~F.col("was_member")).alias("joined_client_count"),
         F.count_if(F.col("was_member") & ~F.col("is_member")).alias("left_client_count"),
@@ -278,11 +280,12 @@ def _clients(members: DataFrame) -> DataFrame:
 
 
 def _left_out(quarantined: DataFrame) -> DataFrame:
-    """Return the groups that the earlier day was published without: nobody knows what they had."""
+    """Return the groups that were quarantined on the baseline day, whose earlier owners are unknown."""
     return quarantined.select(*_GROUP, F.lit(col=True).alias("is_left_out_before")).distinct()
 
 
 def _state() -> Column:
+    """Return whether a line can be compared, or why not."""
     return (
         F.when(F.col("baseline_ds").isNull(), "no_baseline")
         .when(F.coalesce("queue_count", F.lit(0)) == 0, "unknown_now")
@@ -295,6 +298,7 @@ def _state() -> Column:
 
 
 def _changes() -> Column:
+    """Return the changes that can move queues."""
     conditions = (
         ("clients_joined", F.col("joined_client_count") > 0),
         ("clients_left", F.col("left_client_count") > 0),

@@ -1,4 +1,4 @@
-"""`gold.assignment_fairness`: how evenly each strategy spreads the queues of a topic over a group."""
+"""Compute `gold.assignment_fairness`: how evenly each strategy spreads the queues of a topic over a group."""
 
 from __future__ import annotations
 
@@ -22,28 +22,26 @@ _OF_STRATEGY: Final = (*_SUBSCRIPTION, "strategy")
 def assignment_fairness(
     assignments: DataFrame, subscriptions: DataFrame, spread_bounds: Mapping[str, int]
 ) -> DataFrame:
-    """Return `DAY` and the table's own columns.
+    """Return one row per group, topic and strategy: `DAY` and the table's own columns.
 
     Args:
         assignments: `DAY` and `queue_assignment`'s own columns.
-        subscriptions: see `subscriptions.subscriptions`.
-        spread_bounds: strategy -> the most by which two of its clients may differ, for those that promise a bound.
+        subscriptions: See `subscriptions.subscriptions`.
+        spread_bounds: Strategy -> the largest difference between two clients that it guarantees; missing without a bound.
     """
-    # What a list names and no route has is read by no client: no part of a client's load.
+    # A queue that a CONFIG list names and no route has is read by no client, so it is not part of a client's load.
     assignments = assignments.where(~F.col("reason").eqNullSafe(NOT_IN_ROUTE))
-    shown = _strategies_of_pairs(assignments, subscriptions)
-    spread = _per_client(assignments)
-    queues = _per_queue(assignments)
-    of_group = subscriptions.select(
+    group_facts = subscriptions.select(
         *_SUBSCRIPTION, "group_state", "group_state_reason", *_member_counts(), _queue_count()
     )
     joined = (
-        shown.join(of_group, list(_SUBSCRIPTION))
-        .join(spread, list(_OF_STRATEGY), "left")
-        .join(queues, list(_OF_STRATEGY), "left")
+        _strategies_of_pairs(assignments, subscriptions)
+        .join(group_facts, list(_SUBSCRIPTION))
+        .join(_per_client(assignments), list(_OF_STRATEGY), "left")
+        .join(_per_queue(assignments), list(_OF_STRATEGY), "left")
     )
     is_known = F.col("group_state").isin("online", "broadcasting")
-    # What cannot be determined is null, never zero: not the share of a client, not the number of unowned queues.
+    # Values that cannot be determined are null, never zero: queues per client as well as unowned queues.
     are_owners_known = F.coalesce(~F.col("is_undetermined"), F.lit(col=False))
     has_clients = is_known & are_owners_known & (F.col("client_count") > 0)
     owners = F.coalesce("owner_count", F.lit(0))
@@ -59,14 +57,8 @@ def assignment_fairness(
         "is_effective",
         "group_state",
         "group_state_reason",
-        F.when(is_known, F.col("client_count"))
-        .when(F.col("group_state") == "offline", 0)
-        .cast("int")
-        .alias("client_count"),
-        F.when(is_known, F.col("reporting_client_count"))
-        .when(F.col("group_state") == "offline", 0)
-        .cast("int")
-        .alias("reporting_client_count"),
+        _zero_if_offline("client_count", is_known),
+        _zero_if_offline("reporting_client_count", is_known),
         F.col("queue_count").cast("int").alias("queue_count"),
         least.cast("int").alias("min_queues_per_client"),
         most.cast("int").alias("max_queues_per_client"),
@@ -85,20 +77,26 @@ def assignment_fairness(
     )
 
 
+def _zero_if_offline(name: str, is_known: Column) -> Column:
+    """Return a count of members: null if the group's state is unknown, 0 if the group is offline."""
+    count = F.when(is_known, F.col(name)).when(F.col("group_state") == "offline", 0)
+    return count.cast("int").alias(name)
+
+
 def _strategies_of_pairs(assignments: DataFrame, subscriptions: DataFrame) -> DataFrame:
-    """Return the strategies shown for each (group, topic) of a day; one at least, so that no topic is left out."""
-    shown = assignments.select(*_OF_STRATEGY, "strategy_source", "is_effective").distinct()
-    without_queues = subscriptions.join(shown, list(_SUBSCRIPTION), "left_anti").select(
+    """Return the strategies of each (group, topic) of a day, at least one, so that topics without queues have a row too."""
+    assigned = assignments.select(*_OF_STRATEGY, "strategy_source", "is_effective").distinct()
+    without_queues = subscriptions.join(assigned, list(_SUBSCRIPTION), "left_anti").select(
         *_SUBSCRIPTION,
         F.coalesce(effective_strategy(), F.lit("UNKNOWN")).alias("strategy"),
         F.lit("observed").alias("strategy_source"),
         effective_strategy().isNotNull().alias("is_effective"),
     )
-    return shown.unionByName(without_queues)
+    return assigned.unionByName(without_queues)
 
 
 def _member_counts() -> tuple[Column, Column]:
-    """Count the members that subscribe to the topic, each id once, and those of them that report a strategy."""
+    """Count the distinct members that subscribe to the topic, and the ones among them that report a strategy."""
 
     def distinct_members(condition: Callable[[Column], Column]) -> Column:
         positions = F.filter("variants", condition)
@@ -114,11 +112,13 @@ def _member_counts() -> tuple[Column, Column]:
 
 
 def _queue_count() -> Column:
+    """Return the number of readable queues of the topic; null without a known route."""
     total = F.aggregate("brokers", F.lit(0), lambda sum_so_far, broker: sum_so_far + broker["queue_count"])
     return F.when(F.col("route_state") == "known", total).alias("queue_count")
 
 
 def _per_client(assignments: DataFrame) -> DataFrame:
+    """Aggregate the queue counts of the clients that own a queue, by strategy."""
     counts = assignments.where("client_id is not null").groupBy(*_OF_STRATEGY, "client_id").count()
     return counts.groupBy(*_OF_STRATEGY).agg(
         F.count("*").alias("owner_count"),
@@ -130,6 +130,7 @@ def _per_client(assignments: DataFrame) -> DataFrame:
 
 
 def _per_queue(assignments: DataFrame) -> DataFrame:
+    """Count the queues without an owner and with several owners, by strategy."""
     is_undetermined = F.coalesce(F.col("reason").isin(*UNDETERMINED_REASONS), F.lit(col=False))
     queues = assignments.groupBy(*_OF_STRATEGY, "broker_name", "queue_id").agg(
         F.count("client_id").alias("owners"), F.max(is_undetermined).alias("is_undetermined")

@@ -1,7 +1,7 @@
-"""`gold.broadcast_offset`: how far each broadcasting client has read each queue, and where it would go on.
+"""Compute `gold.broadcast_offset`: how far each broadcasting client has read each queue, and where it would continue.
 
-What belongs here: which state a queue is in, and its evidence. What does not: where a client takes up a queue
-(`rebalance_ledger.rocketmq.consume_from`), the state of whole files (`broadcast_offset_file`).
+Belongs here: the state of a queue, and its evidence. Does not belong here: where a client starts to consume
+(`rebalance_ledger.rocketmq.consume_from`), and the state of whole files (`broadcast_offset_file`).
 """
 
 from __future__ import annotations

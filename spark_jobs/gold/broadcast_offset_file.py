@@ -1,4 +1,4 @@
-"""`gold.broadcast_offset_file`: in which state each broadcasting client's offset files are.
+"""Compute `gold.broadcast_offset_file`: the state of each broadcasting client's offset files.
 
 What belongs here: which state, and what is evidence of it. What does not: what a client reads in the files
 (`offset_file_snapshots`), single queues (`broadcast_offset`). `docs/broadcast-offsets.md` is this module in prose.
@@ -79,7 +79,7 @@ def broadcast_offset_file(
         F.greatest("newest.main_modified_at", "newest.bak_modified_at")
     )
     judged = described.withColumn("age_ms", age_ms).withColumn("state", _state())
-    # An id that goes with its process leaves nothing behind that anybody would miss.
+    # A client id that ends with its process leaves no files, so missing files are not a problem.
     is_tidied = F.col("newest").isNull() & _is_process_bound() & (F.col("state") == "missing")
     return judged.where(~is_tidied | F.coalesce("is_online", F.lit(col=False))).select(
         *FILES,

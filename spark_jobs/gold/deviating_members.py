@@ -1,9 +1,10 @@
-"""Which member of a group shares by other parameters than the rest: cause `parameters_differ` of `ownership_drift`.
+"""Find the member of a group that uses other strategy parameters than the rest: cause `parameters_differ` of `ownership_drift`.
 
-No client reports the parameters of its strategy. What it holds can show them: where every member but one holds exactly what
-the strategy gives it with the group's parameters, and that one holds exactly what the strategy gives it with others.
+Clients do not report the parameters of their strategy, but the queues that they hold can prove them: all members but one hold
+exactly the queues that the strategy gives them with the group's parameters, and that one holds exactly the queues that the
+strategy gives it with other parameters.
 
-What belongs here: which member that is. What does not: whether another cause has evidence (`ownership_drift`).
+Belongs here: which member that is. Does not belong here: whether another cause has evidence (`ownership_drift`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""`gold.finding`: problems detected in the cluster.
+"""Compute `gold.finding`: problems detected in the cluster.
 
-A finding is true, so it is published. Each function of `spark_jobs/findings` takes one relation and says, for every kind
-that can be seen in it, when, with which evidence and what to do. A new kind is a `case` there, a name in the gate's
-closed list with its severities (`expectations/suites/thresholds.py`) and a page in `docs/findings/`; if it explains other kinds or is
-explained by one, a line in `findings/explanations.py` and in the gate's list of them.
+Findings describe the cluster, so a day with findings is published. Each function of `spark_jobs/findings` reads one DataFrame and
+defines the kinds of findings that it shows: when they occur, with which evidence and advice.
+
+To add a kind, add a `finding_when` there, its name and severities in the gate's closed list (`expectations/suites/thresholds.py`), and a page
+in `docs/findings/`. If it explains other kinds or is explained by one, also add a line in `findings/explanations.py` and in the gate's
+list of explanations.
 """
 
 from __future__ import annotations
@@ -49,13 +51,13 @@ def findings_of_inputs(
     gold: Callable[[Table], DataFrame],
     before: BaselineRows,
 ) -> DataFrame:
-    """Return the findings for which no owners need to be known, each by itself, as `findings.finding_builder.collect_findings` does.
+    """Return the findings that need no computed owners, in the columns of `findings.finding_builder.collect_findings`.
 
     Args:
-        silver: the silver tables by name.
-        subscriptions: see `subscriptions.subscriptions`.
-        gold: returns a gold table but this one, and waits until it is computed.
-        before: the rows of the days that the days are compared with.
+        silver: The silver tables by name.
+        subscriptions: See `subscriptions.subscriptions`.
+        gold: Returns another gold table, and waits until it is computed.
+        before: The rows of the days' baselines.
     """
     return _side_by_side(
         subscriptions.sparkSession,
@@ -78,7 +80,7 @@ def findings_of_inputs(
 def findings_of_results(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, gold: Callable[[Table], DataFrame]
 ) -> DataFrame:
-    """Return the findings of computed owners and of offset files; arguments and rows are those of `findings_of_inputs`."""
+    """Return the findings about computed owners and offset files; for arguments and columns see `findings_of_inputs`."""
     return _side_by_side(
         subscriptions.sparkSession,
         lambda: of_offset_files(gold(BROADCAST_OFFSET_FILE)),
@@ -92,13 +94,13 @@ def findings_of_results(
 
 
 def _side_by_side(spark: SparkSession, *kinds: Callable[[], DataFrame]) -> DataFrame:
-    """Return the rows of all kinds. They are planned side by side, because planning takes longer than computing them."""
+    """Return the rows of all kinds; plan them in concurrent threads, because planning takes longer than computing."""
     with thread_pool(spark) as pool:
         return _union(list(pool.map(lambda kind: kind(), kinds)))
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
-    """Return the rows of all parts. Spark analyzes each union again, so halves are united and not one part after another."""
+    """Return the rows of all parts. Unite halves recursively, because Spark analyzes the whole plan again at each union."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2

@@ -1,7 +1,7 @@
-"""`gold.ownership_drift`: the owners that each queue should have, beside those that clients have in their process tables.
+"""Compute `gold.ownership_drift`: the expected owners of each queue beside the observed ones, with state and likely cause.
 
-What belongs here: which state a queue is in, and what is evidence of a cause. What does not: who should own it
-(`queue_assignment`) and what clients and brokers said (silver). `docs/ownership-drift.md` is this module in prose.
+Belongs here: the state of a queue, and the evidence of a cause. Does not belong here: the expected owners
+(`queue_assignment`) and the answers of clients and brokers (silver). `docs/ownership-drift.md` explains the rules.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.settings import ClusterSettings
 
 REBALANCE_GRACE_MS: Final = 60_000
-"""Three rounds of `RebalanceService` (20 s): after a start a client may need two, and the others one more."""
+"""Three rounds of `RebalanceService` (20 s): a client may need two after its start, and the other members one more."""
 
 _QUEUE = (*DAY, "consumer_group", "topic", "broker_name", "queue_id")
 _SUBSCRIPTION = (*DAY, "consumer_group", "topic")
@@ -52,7 +52,7 @@ _CANNOT_TELL = (
     "strategy_failed",
     *DIVISION_REASONS,
 )
-"""Reasons of `queue_assignment` under which nobody can say who should own the queue."""
+"""Reasons of `queue_assignment` with which the expected owner is unknown."""
 
 _UNKNOWN_RULE = (
     "settings_missing",
@@ -61,10 +61,10 @@ _UNKNOWN_RULE = (
     "release_unknown",
     "strategy_failed",
 )
-"""Those under which a queue is unowned all the same where every member answered and none holds it."""
+"""Reasons with which a queue is nevertheless unowned if every member answered and none holds it."""
 
 ANY_QUEUE: Final = -1
-"""The queue id under which a client pops every queue of a broker (`QueryAssignmentProcessor.allocate4Pop`, 5.x)."""
+"""The queue id with which a client pops all queues of a broker (`QueryAssignmentProcessor.allocate4Pop`, 5.x)."""
 
 
 def ownership_drift(
@@ -73,13 +73,13 @@ def ownership_drift(
     gold: Mapping[str, DataFrame],
     settings: Mapping[str, ClusterSettings],
 ) -> DataFrame:
-    """Return `DAY` and the table's own columns.
+    """Return one row per group, topic and queue: `DAY` and the table's own columns.
 
     Args:
-        silver: the silver tables by name.
-        subscriptions: see `subscriptions.subscriptions`.
+        silver: The silver tables by name.
+        subscriptions: See `subscriptions.subscriptions`.
         gold: `queue_assignment`, `queue_sharing` and `route_divergence`.
-        settings: those of each cluster, for the groups of which single members have other parameters.
+        settings: The settings of each cluster, for groups in which single members have other parameters.
     """
     holders = held(silver)
     queues = (
@@ -98,7 +98,7 @@ def ownership_drift(
         )
     )
     shared = gold["queue_sharing"].select(*_QUEUE, "sharing_degree", "unobserved_reader_count")
-    # Each step reads the columns of the one before.
+    # Each of the following steps reads the columns of the previous one.
     judged = queues.join(
         _evidence(subscriptions, holders, gold["route_divergence"]), list(_SUBSCRIPTION), "left"
     ).join(
@@ -149,19 +149,20 @@ def ownership_drift(
 
 
 def _has_member_parameters(settings: Mapping[str, ClusterSettings]) -> Column:
-    """Return whether the settings give single members of the group other parameters than the group."""
-    is_named = F.lit(col=False)
-    for cluster, of_cluster in settings.items():
-        groups = [group for group, of_group in of_cluster.groups.items() if settings_by_member(of_group)]
+    """Return whether the settings give single members of the row's group other parameters than the group."""
+    has_parameters = F.lit(col=False)
+    for cluster, cluster_settings in settings.items():
+        groups = [group for group, values in cluster_settings.groups.items() if settings_by_member(values)]
         if groups:
-            is_named |= (F.col("cluster") == F.lit(cluster)) & F.col("consumer_group").isin(*groups)
-    return is_named
+            has_parameters |= (F.col("cluster") == F.lit(cluster)) & F.col("consumer_group").isin(*groups)
+    return has_parameters
 
 
 def _expected(assignments: DataFrame) -> DataFrame:
-    """Return every queue of the assignment with its effective owners; where none is effective, the queue alone.
+    """Return every queue of the assignment with its effective owners; without an effective strategy, only the queue.
 
-    AVG stands for the rest: it is computed for every group but a broadcasting one, which always has effective rows.
+    In that case the queues come from the rows of AVG, which is computed for all groups but broadcasting ones, and those
+    always have effective rows.
     """
     is_kept = F.col("reason").eqNullSafe("route_missing")
 
@@ -173,16 +174,16 @@ def _expected(assignments: DataFrame) -> DataFrame:
         (~is_kept & ~F.col("reason").eqNullSafe(NOT_IN_ROUTE)).alias("is_routed"),
         effective("strategy").alias("strategy"),
         effective("reason").alias("reason"),
-        # No strategy chose the client of a queue that is kept without a route: it is only held.
+        # A queue that is kept without a route is held by its client, but no strategy chose that client.
         F.when(~is_kept, effective("client_id")).alias("chosen_id"),
     )
 
 
 def held(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return which client has which queue in its process table: `_QUEUE`, holder_id, is_process, is_released, is_pop.
+    """Return the queues in clients' process tables: `_QUEUE`, holder_id, is_process, is_released, is_pop.
 
-    Where processes answered themselves, they speak for their client id. The answer through a broker is that of
-    whichever process the broker found first.
+    Direct answers of processes take precedence over the answer through a broker, which comes from only one process
+    of a client id.
     """
 
     def rows(table: str, *, is_process: bool) -> DataFrame:
@@ -207,9 +208,9 @@ def held(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFrame) -> DataFrame:
-    """Return what is the same for all queues of a group and topic.
+    """Return the facts that all queues of a group and topic share.
 
-    The result lists only the members that are exceptions, never all of them: it is joined to many rows.
+    The lists only contain members that are exceptions, never all members, because the result is joined to many rows.
     """
     pops = (
         holders.where("is_pop and not is_released")
@@ -231,7 +232,7 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
         .otherwise(F.col("route_state"))
         .alias("route_state"),
         F.size(F.array_distinct("member_ids")).alias("client_count"),
-        # A gRPC client has no process table that it could be asked for.
+        # A gRPC client has no process table to query.
         ids_where(
             lambda member: (
                 ~member["is_grpc"] & ((member["client_state"] == "unknown") | ~member["reports_queues"])
@@ -259,7 +260,7 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
 
 
 def _seen() -> dict[str, Column]:
-    """Return who holds the queue, as a set and as a number of processes."""
+    """Return the observed side: the clients that hold the queue, and their number of processes."""
     shares_by_pop = F.col("pops").isNotNull() | F.col("strategy").eqNullSafe(POP)
     pops = F.filter(
         F.coalesce("pops", F.array()),
@@ -276,7 +277,7 @@ def _seen() -> dict[str, Column]:
     return {
         "is_popped": shares_by_pop,
         "observed_client_ids": F.array_sort(F.array_distinct(ids)),
-        # A holder is a process that answered for itself, or a client of which one process answered through a broker.
+        # A holder is a process that answered directly, or a client of which one process answered through a broker.
         "observed_process_count": F.size("holders") + F.size(pops),
         "pull_count": F.size("holders"),
         "pop_count": F.size(pops),
@@ -288,7 +289,7 @@ def _seen() -> dict[str, Column]:
 
 
 def _compared() -> dict[str, Column]:
-    """Return what the two sides have in common, and why the expected owners are unknown (`undetermined`)."""
+    """Return the comparison of expected and observed owners, and why the expected ones are unknown (`undetermined`)."""
     nobody = F.array().cast("array<string>")
     unasked, pullers = F.coalesce("unasked", nobody), F.coalesce("pullers", nobody)
     repeated = F.coalesce("repeated", nobody)
@@ -311,7 +312,7 @@ def _compared() -> dict[str, Column]:
         "is_owner_unasked": F.size(F.array_intersect(missing, unasked)) > 0,
         "is_owner_puller": F.size(F.array_intersect(missing, pullers)) > 0,
         "is_owner_repeated": F.arrays_overlap("observed_client_ids", repeated),
-        # A ghost reads nothing: a member that is not connected cannot miss a queue of a broadcasting group.
+        # A member that is not connected reads nothing, so it is not a missing reader of a broadcasting group.
         "is_reader_missing": F.size(F.array_except(missing, F.concat(unasked, F.coalesce("absent", nobody))))
         > 0,
         "is_chosen_absent": F.arrays_overlap("chosen", F.coalesce("absent", nobody)),
@@ -321,10 +322,10 @@ def _compared() -> dict[str, Column]:
 
 
 def _state() -> Column:
-    """Return the state of a queue; each line holds where none above it does."""
+    """Return the state of a queue; the first condition that holds decides."""
     processes = F.col("observed_process_count")
     is_broadcast = F.col("strategy").eqNullSafe(BROADCASTING)
-    # What was seen needs no expectation: two owners are two, and where everybody was asked nobody is nobody.
+    # Some states follow from observation alone: two owners, or no owner although every member answered.
     is_surely_unowned = (
         F.col("has_everybody_answered")
         & (processes == 0)
@@ -350,6 +351,7 @@ def _state() -> Column:
 
 
 def _unknown_reason() -> Column:
+    """Return why the state is `unknown`; the first condition that holds decides."""
     return (
         F.when(F.col("undetermined").isNotNull(), F.col("undetermined"))
         .when(F.col("is_owner_puller"), "pull_consumer_reports_no_queues")
@@ -360,14 +362,14 @@ def _unknown_reason() -> Column:
 
 
 def _state_with_hidden_readers() -> Column:
-    """Return the state of a queue of a group that may have members whom only a proxy knows: they may read it as well."""
+    """Return the state, `unknown` instead of `match` or `unowned` if the group may have members that only a proxy knows."""
     return F.when(F.col("is_hidden") & F.col("state").isin("match", "unowned"), "unknown").otherwise(
         F.col("state")
     )
 
 
 def _state_of_shared() -> Column:
-    """Return the state of a queue that members pop. Nobody owns it; who pulls it as well takes messages from those who pop."""
+    """Return the state of a queue that members pop: it has no owner, and a member that pulls it takes messages of the others."""
     pulls, pops = F.col("pull_count"), F.col("pop_count")
     is_read_unseen = F.coalesce(F.col("unobserved_reader_count") > 0, F.lit(col=False))
     is_nobodys = (F.col("sharing_degree") == 0) & (pulls == 0) & (pops == 0)
@@ -380,11 +382,13 @@ def _state_of_shared() -> Column:
 
 
 def _cause(has_member_parameters: Column) -> Column:
-    """Return the likely cause of a state that is no match; the first line of which the evidence is there, null for none.
+    """Return the likely cause of a mismatch: the first condition with evidence decides, null without evidence.
 
-    The first part is what the ledger foresaw: the assignment itself leaves the queue to nobody or to several, for a
-    reason that it knows. The second is what it did not foresee: then something that clients divide by differs from
-    what the ledger takes, or a change is under way. In the third the group is set up so that such things happen.
+    There are three parts, in order of precedence:
+
+    1. Foreseen: the assignment itself gives the queue no owner or several, for a known reason.
+    2. Unforeseen: an input of the clients differs from the one that the ledger uses, or a change is under way.
+    3. Configuration: the group is configured in a way that leads to mismatches.
     """
     state, reason, strategy = F.col("state"), F.col("expected_reason"), F.col("strategy")
     is_config = strategy.eqNullSafe("CONFIG")
@@ -396,7 +400,7 @@ def _cause(has_member_parameters: Column) -> Column:
     is_new = F.abs("newest_client_age_ms") < REBALANCE_GRACE_MS
 
     has_repeated = F.coalesce(F.size("repeated"), F.lit(0)) > 0
-    # The division counts an id twice that has one process: the other connection is dead.
+    # The division counts an id twice although it has one process: its other connection is dead.
     is_twice_listed = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_shared_ids & ~has_repeated
 
     def unowned_for(name: str) -> Column:
@@ -408,12 +412,12 @@ def _cause(has_member_parameters: Column) -> Column:
         .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_missing")
         .when(is_multi_owned & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes")
         .when(is_multi_owned & is_shared_id, "duplicate_client_id")
-        # `QueryAssignmentProcessor.doLoadBalance` (5.x): each member that asks is given every queue.
+        # `QueryAssignmentProcessor.doLoadBalance` (5.x): each member that queries the broker gets every queue.
         .when(is_multi_owned & (reason == SERVER_OFF), "server_load_balancer_off")
         .when(unowned_for("duplicate_client_id") & (has_shared_ids | has_repeated), "duplicate_client_id")
         .when(unowned_for("room_without_clients"), "room_without_clients")
         .when(unowned_for("not_in_config_list"), "not_in_config_list")
-        # The share of a gRPC client in the retry topic of those that pull.
+        # The share of a gRPC client in the retry topic of the members that pull.
         .when(unowned_for("owner_not_subscribed") & F.col("has_grpc_bystander"), "mixed_request_modes")
         .when(unowned_for("owner_not_subscribed"), "subscriptions_differ")
         .when(unowned_for("mixed_strategies"), "mixed_strategies")
@@ -423,7 +427,7 @@ def _cause(has_member_parameters: Column) -> Column:
             unowned_for("not_assigned_by_strategy") & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room"
         )
         .when(unowned_for("settings_missing") & is_config, "not_in_config_list")
-        # A list needs no rebalance: the holder of a queue has it in its list.
+        # CONFIG needs no rebalance: a client that holds a queue has it in its list.
         .when(is_multi_owned & is_config, "config_list_overlap")
         .when(is_foreseen_twice & strategy.eqNullSafe(MIXED), "mixed_strategies")
         .when(is_foreseen_twice & is_mixed_client, "mixed_clients")
@@ -431,7 +435,7 @@ def _cause(has_member_parameters: Column) -> Column:
         .when(is_foreseen_twice & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
     )
     unforeseen = (
-        # A client that does not see a broker is not in its list either: then the lists differ because the views do.
+        # A client without a route to a broker is not in that broker's member list, so different routes explain different lists.
         foreseen.when(F.col("divergent_broker_count") > 0, "route_views_differ")
         .when(
             (F.col("member_list_count") > 1) | F.col("is_chosen_absent") | is_twice_listed,

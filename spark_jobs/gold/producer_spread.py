@@ -1,7 +1,7 @@
-"""`gold.producer_spread`: how producers' round robin spreads a topic over its brokers, and what losing one does.
+"""Compute `gold.producer_spread`: how producers' round robin spreads a topic over its brokers, and the effect of a lost broker.
 
-The publish list of each name server is in silver; where they differ, `routes` says whose is taken. What belongs here:
-which topics are shown, and why a broker takes nothing. What does not: the round robin (`strategies.producer`).
+The publish list of each name server is in silver; if they differ, `routes` decides which one is used. Belongs here: which
+topics have rows, and why a broker gets no messages. Does not belong here: the round robin (`strategies.producer`).
 """
 
 from __future__ import annotations

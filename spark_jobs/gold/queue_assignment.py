@@ -1,4 +1,4 @@
-"""`gold.queue_assignment`: who should own each queue, by every strategy that can be computed."""
+"""Compute `gold.queue_assignment`: the expected owner of each queue under each strategy that can be computed."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _SUBSCRIPTION: Final = (*DAY, "consumer_group", "topic")
 
 
 def allocated(subscriptions: DataFrame, settings: Mapping[str, ClusterSettings]) -> DataFrame:
-    """Return the subscriptions with a readable queue, with `result` (see `allocation.RESULT_TYPE`) beside them.
+    """Return the subscriptions with a readable queue, with a column `result` (see `allocation.RESULT_TYPE`).
 
-    Only counts and names cross into Python, once each; what comes back are small integers. A group's rows stand together,
-    so that what its clients hash to is computed once for all of its topics. No row depends on another, so a batch may hold
-    those of several days.
+    Only counts and names are sent to Python, each once, and small integers are returned. Rows are sorted by group, so
+    that the hashes of a group's clients are computed once for all of its topics. Rows are independent of each other,
+    so a batch may contain rows of several days.
 
     Args:
         subscriptions: See `subscriptions.subscriptions`.
-        settings: Those of each cluster.
+        settings: The settings of each cluster.
     """
     configured = StrategySettings.of(settings)
 
@@ -65,13 +65,13 @@ def allocated(subscriptions: DataFrame, settings: Mapping[str, ClusterSettings])
         subscriptions.where("route_state = 'known'")
         .where(F.exists("brokers", lambda broker: broker["queue_count"] > 0))
         .sortWithinPartitions(*_SUBSCRIPTION)
-        # An optimizer that takes the function for cheap would run it once to filter and once more for its result.
+        # Without this, the optimizer may call the function twice: once in a filter and once for the result.
         .withColumn("result", result.asNondeterministic()(request))
     )
 
 
 def queue_assignment(allocations: DataFrame) -> DataFrame:
-    """Return `DAY` and the table's own columns, from `allocated`: one row per queue, strategy and owner."""
+    """Return one row per queue, strategy and owner, from `allocated`: `DAY` and the table's own columns."""
     by_strategy = allocations.select(
         *_SUBSCRIPTION,
         "member_ids",
@@ -102,7 +102,7 @@ def queue_assignment(allocations: DataFrame) -> DataFrame:
 
 
 def effective_strategy() -> Column:
-    """Return the name that a subscription's members report, from its `variants`: `MIXED` where they differ."""
+    """Return the strategy that the members in `variants` report; `MIXED` if they report different ones."""
     reported = F.array_distinct(
         F.transform(
             F.filter("variants", lambda variant: variant["strategy"].isNotNull()),
@@ -118,10 +118,10 @@ def effective_strategy() -> Column:
 
 
 def route_missing(subscriptions: DataFrame, observed_owners: DataFrame) -> DataFrame:
-    """Return `DAY` and the table's own columns for topics without a readable queue.
+    """Return the rows of topics without a readable queue: `DAY` and the table's own columns.
 
-    A client whose queue set is unknown or empty keeps what it holds (`RebalanceImpl.rebalanceByTopic`, every version:
-    null changes nothing, an empty set makes the strategy throw or, from 5.5.0, counts as null).
+    A client whose queue set is unknown or empty keeps the queues that it holds (`RebalanceImpl.rebalanceByTopic`, every version:
+    null changes nothing; an empty set makes the strategy throw or, from 5.5.0, is treated as null).
     """
     is_unreadable = (F.col("route_state") == "none") | (
         (F.col("route_state") == "known") & ~F.exists("brokers", lambda broker: broker["queue_count"] > 0)

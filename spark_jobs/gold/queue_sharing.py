@@ -1,7 +1,7 @@
-"""`gold.queue_sharing`: who may read each queue of a topic that members pop, who was seen to, and how far it is read.
+"""Compute `gold.queue_sharing`: expected readers, observed readers and progress of each queue that members pop.
 
-What belongs here: rows of topics without single owners. What does not: which topics those are (`subscriptions`), and who
-reads what by the broker's rule (`strategies.sharing`).
+Belongs here: rows of topics without single owners. Does not belong here: the choice of these topics (`subscriptions`), and the
+broker's rule (`strategies.sharing`).
 """
 
 from __future__ import annotations

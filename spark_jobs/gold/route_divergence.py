@@ -1,6 +1,6 @@
-"""`gold.route_divergence`: what name servers say differently of a topic's queues, and what its broker says itself.
+"""Compute `gold.route_divergence`: differences between the routes of name servers and the broker's own configuration.
 
-What belongs here: comparing answers. What does not: which answer clients are taken to follow (`routes`).
+Belongs here: comparing answers. Does not belong here: which answer the ledger uses (`routes`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is read to compute one day: its export, and earlier ones; and the lines of their files."""
+"""The input of one day, its own export and earlier ones, and reading the lines of their files."""
 
 from __future__ import annotations
 

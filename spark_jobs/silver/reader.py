@@ -1,4 +1,4 @@
-"""From the files of exports to the silver tables.
+"""Read the files of exports into the silver tables.
 
 Each line is parsed once, in parallel, by `topology`; this module moves lines in and typed rows out. What is parsed goes to
 disk, a folder for each table: an export is larger than memory, and every table reads its own part (docs/adr/0018).
