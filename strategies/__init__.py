@@ -1,8 +1,7 @@
-"""RocketMQ's rules for who consumes which queue, as pure functions.
+"""RocketMQ's rules for assigning queues to consumers, as pure functions.
 
-Belongs here: allocation strategies, what clients do around them, queue sets, producer queue selection, and
-what each strategy promises. Does not belong here: files, clocks, random numbers, Spark, Airflow, or anything
-about how a cluster is observed.
+Belongs here: allocation strategies and their guarantees, rebalancing by clients and brokers, and queue selection by
+producers. Does not belong here: files, clocks, random numbers, Spark, Airflow, and how a cluster is observed.
 """
 
 from rebalance_ledger.rocketmq.errors import RocketMQError, UnknownNameError

@@ -80,7 +80,7 @@ def canary_slots(batch: SubscriptionBatch, is_canary: npt.NDArray[np.bool_], sha
     """
     queue_counts = batch.queue_counts()
     subscription = owner_of_each(queue_counts)
-    everybody, canaries, others = Members(batch), Members(batch, is_canary), Members(batch, ~is_canary)
+    all_members, canaries, others = Members(batch), Members(batch, is_canary), Members(batch, ~is_canary)
     is_split = (canaries.counts > 0) & (others.counts > 0)
     position, length = position_in_run(queue_counts), queue_counts[subscription]
     count_here = canary_queue_counts(queue_counts, share)[subscription]
@@ -89,7 +89,7 @@ def canary_slots(batch: SubscriptionBatch, is_canary: npt.NDArray[np.bool_], sha
 
     result = np.full(len(subscription), NO_OWNER, dtype=np.int32)
     for members, takes in (
-        (everybody, ~is_split[subscription]),
+        (all_members, ~is_split[subscription]),
         (canaries, is_split[subscription] & is_picked),
         (others, is_split[subscription] & ~is_picked),
     ):

@@ -1,7 +1,7 @@
-"""Assignment by the broker: what it answers a client that does not balance for itself, POP sharing included.
+"""Assignment by the broker (QUERY_ASSIGNMENT) for clients that do not rebalance themselves, including POP.
 
-Belongs here: the broker's answer to QUERY_ASSIGNMENT. Does not belong here: balancing on the client (see
-`rebalance`), and the proxy of the gRPC clients, which gives every client every queue.
+Belongs here: the broker's answer to one client. Does not belong here: rebalancing on the client (see
+`rebalance`), and the proxy of gRPC clients, which gives every client every queue.
 
 Source: `QueryAssignmentProcessor` (5.0.0 and later; the same in 5.3.3 and 5.5.0).
 """
@@ -27,7 +27,7 @@ ALL_QUEUES_ID: Final = -1
 """The queue id by which a POP client asks for messages of any queue of a broker."""
 
 STRATEGY_NAMES: Final = ("AVG", "AVG_BY_CIRCLE")
-"""The strategies that a broker has; for any other name it answers nothing."""
+"""The strategies that a broker knows; for any other name it returns no assignment."""
 
 _LMQ_PREFIX: Final = "%LMQ%"
 _LMQ_QUEUE_ID: Final = 0
@@ -46,7 +46,7 @@ class RequestSetting:
 
     Attributes:
         mode: PULL or POP.
-        pop_share_queue_num: With POP, how many clients after its own a client also takes the queues of;
+        pop_share_queue_num: With POP, number of following clients whose queues a client takes in addition to its own;
             0 or less, or nearly as many as there are clients, means all queues.
     """
 
@@ -57,7 +57,7 @@ class RequestSetting:
 def effective_setting(
     topic: str, configured: RequestSetting | None, default: RequestSetting
 ) -> RequestSetting:
-    """Return the setting that counts for a topic: a retry topic without an entry is always pulled."""
+    """Return the effective setting of a topic: a retry topic without an entry is always pulled."""
     if configured is not None:
         return configured
     return RequestSetting() if topic.startswith(RETRY_PREFIX) else default
@@ -71,21 +71,21 @@ def allocate_for_pop(
     cid_all: Sequence[str] | None,
     pop_share_queue_num: int,
 ) -> list[MessageQueue]:
-    """Return the queues that a POP client may take messages from (`allocate4Pop`); the list may hold repeats.
+    """Return the queues that a POP client may take messages from (`allocate4Pop`), possibly with duplicates.
 
     Args:
         strategy: AVG or AVG_BY_CIRCLE.
         consumer_group: The group's name.
-        current_cid: The id of the client; where every client shares every queue it is not looked at.
+        current_cid: The id of the client; ignored if every client shares every queue.
         mq_all: The topic's queues, sorted.
         cid_all: The group's client ids, sorted.
         pop_share_queue_num: See `RequestSetting`.
 
     Returns:
-        Queues of `mq_all`, or one with the id -1 for each of them when every queue is shared.
+        Queues of `mq_all`; if every queue is shared, each of them with the id -1.
 
     Raises:
-        RocketMQError: What the strategy throws; a missing list.
+        RocketMQError: The strategy throws, or a list is null.
     """
     if pop_share_queue_num > 0 and cid_all is None:
         raise null_pointer("cidAll is null")

@@ -1,11 +1,11 @@
-"""Which queue a producer writes to: round robin, retry away from a broker, latency faults, hash selector.
+"""Queue selection by producers: round robin, retries that avoid a broker, latency faults, and the hash selector.
 
-Belongs here: the choice of a queue from a publish list (see `queue_sets`), and what it means for the traffic.
-Does not belong here: measuring latency, clocks and random numbers: start indices and what is known of brokers
-are inputs.
+Belongs here: the choice of a queue from a publish list (see `rocketmq.routes`), and the resulting share of traffic.
+Does not belong here: measuring latency, clocks and random numbers; start indices and the state of brokers are
+arguments.
 
-Source: `TopicPublishInfo`, `ThreadLocalIndex`, `MQFaultStrategy`, `SelectMessageQueueByHash`; what changed in
-which release was read from the jars of 4.7.1 to 5.5.0.
+Source: `TopicPublishInfo`, `ThreadLocalIndex`, `MQFaultStrategy`, `SelectMessageQueueByHash`; differences between
+releases were read from the jars of 4.7.1 to 5.5.0.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _OLD_LATENCY_OF_FAILURE_MS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class BrokerFaults:
-    """What a producer's latency tolerance knows when it chooses a queue.
+    """State of the brokers, according to a producer's latency fault tolerance, at the time of a choice.
 
     Attributes:
         unavailable: Brokers that were slow or failed, and are still avoided.
         unreachable: Brokers that cannot be reached at all (5.1.4 and later).
-        least_bad: Before 5.1.4, the broker that `pickOneAtLeast` would give if none is available.
+        least_bad: Before 5.1.4, the broker that `pickOneAtLeast` would return if none is available.
         write_queue_nums: Before 5.1.4, each broker's number of writable queues in the route.
     """
 
@@ -63,15 +63,15 @@ class QueueSelector:
 
     Args:
         queues: The publish list.
-        start: The thread's index before the first choice, a 32-bit number that Java draws at random.
+        start: The thread's index before the first choice, a random 32-bit number in Java.
         client_version: A RocketMQ release number.
 
     Attributes:
-        queues: The publish list. Before 5.1.4 (4.9.8 excepted) the latency fault strategy changes it.
-        index: The thread's index as it is stored.
+        queues: The publish list. Before 5.1.4 (except 4.9.8) the latency fault strategy modifies it.
+        index: The thread's stored index.
 
     Raises:
-        UnknownNameError: There are no rules for the version.
+        UnknownNameError: The version is unknown.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class QueueSelector:
         self._client = Client.parse(client_version=client_version)
 
     def select(self, last_broker_name: str | None = None) -> MessageQueue:
-        """`selectOneMessageQueue`, which is also what the fault strategy does while it is switched off.
+        """`selectOneMessageQueue`; the fault strategy does the same while it is disabled.
 
         Args:
             last_broker_name: On a retry, the broker that failed; it is avoided if there is another one.
 
         Raises:
-            RocketMQError: `ArithmeticException` for an empty list; the index has advanced all the same.
+            RocketMQError: `ArithmeticException` for an empty list; the index has advanced nevertheless.
         """
         if last_broker_name is None:
             return self._next()
@@ -98,10 +98,10 @@ class QueueSelector:
     def select_with_faults(
         self, faults: BrokerFaults, last_broker_name: str | None = None, *, reset_index_to: int | None = None
     ) -> MessageQueue:
-        """`MQFaultStrategy.selectOneMessageQueue` with latency faults switched on.
+        """`MQFaultStrategy.selectOneMessageQueue` with latency faults enabled.
 
         Args:
-            faults: What is known of the brokers.
+            faults: State of the brokers.
             last_broker_name: On a retry, the broker that failed.
             reset_index_to: On a retry, 5.1.4 and later draw a new index from 0 to 2^31 - 2; `None` on a first
                 attempt.

@@ -1,6 +1,6 @@
-"""What to do about a finding: the sentences that `finding.advice` may have.
+"""Advice for findings: the sentences of the column `finding.advice`.
 
-`docs/findings/<kind>.md` and `docs/findings/causes.md` have the same sentences in their parts "Do"; a test holds them equal.
+`docs/findings/<kind>.md` and `docs/findings/causes.md` contain the same sentences in their sections "Do"; a test compares them.
 """
 
 from __future__ import annotations

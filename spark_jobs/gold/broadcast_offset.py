@@ -277,7 +277,7 @@ def restart_structs(
 
     Args:
         stored: stored offsets; null for none.
-        setting: structs of consume_from_where, consume_type and client_version, each null where nobody said.
+        setting: structs of consume_from_where, consume_type and client_version, each null if it is not reported.
         outcome: `start_outcome` of the files.
         is_retry: whether the topic is a retry topic.
         bounds: structs of min_offset and max_offset, null where unknown.

@@ -290,9 +290,9 @@ def _seen() -> dict[str, Column]:
 
 def _compared() -> dict[str, Column]:
     """Return the comparison of expected and observed owners, and why the expected ones are unknown (`undetermined`)."""
-    nobody = F.array().cast("array<string>")
-    unasked, pullers = F.coalesce("unasked", nobody), F.coalesce("pullers", nobody)
-    repeated = F.coalesce("repeated", nobody)
+    no_clients = F.array().cast("array<string>")
+    unasked, pullers = F.coalesce("unasked", no_clients), F.coalesce("pullers", no_clients)
+    repeated = F.coalesce("repeated", no_clients)
     missing = F.array_except("chosen", "observed_client_ids")
     is_online = F.col("group_state").isin("online", "broadcasting")
     is_unreported = F.col("is_routed") & is_online & F.col("strategy").isNull()
@@ -313,9 +313,11 @@ def _compared() -> dict[str, Column]:
         "is_owner_puller": F.size(F.array_intersect(missing, pullers)) > 0,
         "is_owner_repeated": F.arrays_overlap("observed_client_ids", repeated),
         # A member that is not connected reads nothing, so it is not a missing reader of a broadcasting group.
-        "is_reader_missing": F.size(F.array_except(missing, F.concat(unasked, F.coalesce("absent", nobody))))
+        "is_reader_missing": F.size(
+            F.array_except(missing, F.concat(unasked, F.coalesce("absent", no_clients)))
+        )
         > 0,
-        "is_chosen_absent": F.arrays_overlap("chosen", F.coalesce("absent", nobody)),
+        "is_chosen_absent": F.arrays_overlap("chosen", F.coalesce("absent", no_clients)),
         "has_everybody_answered": F.col("group_state").isin("online", "broadcasting")
         & (F.size(unasked) == 0),
     }

@@ -87,7 +87,7 @@ def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _topics_of_applications(topic_route: DataFrame, broker: DataFrame) -> DataFrame:
-    """Exclude the topics that RocketMQ keeps for itself: only brokers write them, or nobody does."""
+    """Exclude RocketMQ's own topics, which no application writes to."""
     own_names = broker.select(
         *DAY,
         F.explode(

@@ -20,7 +20,7 @@ _TOPIC: Final = (*DAY, "topic")
 _BROKER: Final = (*DAY, "broker_name")
 
 _NO_TOPIC_ROUTE: Final = 17
-"""`ResponseCode.TOPIC_NOT_EXIST`: an answer too, it says that the name server sends nobody there."""
+"""`ResponseCode.TOPIC_NOT_EXIST`: it counts as an answer: the name server has no route of the topic."""
 
 _OF_ROUTE: Final = (
     "perm",
