@@ -6,7 +6,7 @@ A landed export starts it: each event of the asset `ledger://exports` with the p
 | task | action | on failure |
 |---|---|---|
 | `verify_export` | checks the landed export against its manifest | the export is missing or damaged: upload it again. No task queries a live cluster |
-| `build` | computes and stages silver and gold in one Spark application, which may also stage other clusters whose exports of the day have landed | see the log; a crash is retried |
+| `build` | computes and stages silver and gold in one Spark application, which may also stage other clusters whose exports of the day have landed, and the days up to `stage_through` | see the log; a crash is retried |
 | `gate` | measures the staged day with DuckDB and evaluates the numbers with Great Expectations; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day is kept. After a change of the gate's settings or rules, clear only this task |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
 | `announce` | emits the event of `ledger://gold` with partition key, run id, verdict and changed tables; skipped if no row changed | clear the task |
@@ -16,7 +16,8 @@ A landed export starts it: each event of the asset `ledger://exports` with the p
 **Skipped runs.** If the day is already published from the same export, settings and code, `build` and all later tasks are skipped.
 
 **Compute a day by hand.** Trigger the DAG with a cluster and the day *on which the export was taken*; with `force` the day is computed
-although nothing has changed. For a range of days: `airflow backfill create --dag-id queue_ledger …`.
+although nothing has changed. For a range of days: the DAG `queue_ledger_backfill`, or `airflow backfill
+create --dag-id queue_ledger …`.
 
 **Retries.** A refusal by the gate and a bad export are not retried, because the same input gives the same result. The numbers of each
 task are in its XCom.
@@ -63,6 +64,13 @@ from rebalance_ledger.operators.ledger import (
             format="date",
             title="Day",
             description="UTC day on which the export was taken, as in the export's path; not the day of this run.",
+        ),
+        "stage_through": Param(
+            None,
+            type=["null", "string"],
+            format="date",
+            title="Stage through",
+            description="UTC day; the build also stages the days up to this one that have landed, for runs that follow.",
         ),
         "force": Param(
             False,  # noqa: FBT003  # the default of the form

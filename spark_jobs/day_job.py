@@ -1,9 +1,9 @@
 """Spark application that builds one day of one cluster; Airflow submits it.
 
-`spark-submit spark_jobs/day_job.py --cluster C --ds D --exports DIR --warehouse DIR [--settings FILE] [--beside-landed]`
+`spark-submit spark_jobs/day_job.py --cluster C --ds D --exports DIR --warehouse DIR [--settings FILE] [--beside-landed [--through D]]`
 
-With `--beside-landed` it also stages the same day of other clusters in the settings file whose exports have landed. If another
-application has already staged the requested day, it is not computed again.
+With `--beside-landed` it also stages the same day of other clusters in the settings file whose exports have landed, and the following
+days of all clusters up to `--through`. If another application has already staged the requested day, it is not computed again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rebalance_ledger.storage.location import InvalidLocationError, location_of
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import reserved
-from spark_jobs.landed_clusters import landed_beside, staged_result
+from spark_jobs.landed_days import landed_beside, staged_result
 from spark_jobs.session import spark_session
 from spark_jobs.side_by_side import SideBySide
 
@@ -48,6 +48,7 @@ def main() -> int:
     parser.add_argument("--warehouse", required=True)
     parser.add_argument("--settings", type=Path)
     parser.add_argument("--beside-landed", action="store_true")
+    parser.add_argument("--through", type=date.fromisoformat)
     try:
         with logged_to(sys.stdout), heartbeat():
             result = _stage(parser.parse_args())
@@ -81,7 +82,7 @@ def _stage(arguments: argparse.Namespace) -> StageResult:
             def reserve(other: DayKey) -> bool:
                 return reservations.enter_context(reserved(warehouse, *other))
 
-            ahead = landed_beside(exports, warehouse, settings, day, reserve)
+            ahead = landed_beside(exports, warehouse, settings, day, reserve, through=arguments.through)
         spark = spark_session(f"rebalance-ledger {arguments.cluster} {arguments.ds}")
         with closing(SideBySide(spark, exports, warehouse)) as days:
             result = days.build(day, settings, ahead)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from rebalance_ledger.exports.manifest import ExportError, export_directory
 from rebalance_ledger.exports.sealing import verify
 from rebalance_ledger.progress import LOGGER
-from rebalance_ledger.warehouse.errors import QueryError
 from spark_jobs.build import build, build_days
 from spark_jobs.staged_day import OtherBaselineError
 
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
 DayKey: TypeAlias = tuple[str, date]
 """Cluster and ds."""
 
-_MOST_DAYS: Final = 60
+MOST_DAYS: Final = 60
+"""How many days are computed together."""
 
 
 class SideBySide:
@@ -98,19 +98,20 @@ class SideBySide:
     def finish_waiting(self) -> Iterator[DayKey]:
         """Complete the stages of days that were computed but not requested, and yield these days.
 
-        A day whose baseline or export has changed since is skipped; a later request computes it again.
+        A day whose export has changed since is skipped. A day whose baseline is published with other rows is computed again by a later
+        request, which looks for a stage with another run id.
         """
         while self._staged:
             day, staged = self._staged.popitem()
-            with suppress(OtherBaselineError, ExportError, QueryError):
-                staged.finish()
+            with suppress(ExportError):
+                staged.finish_ahead()
                 yield day
 
     def _compute_with_others(self, day: DayKey) -> StagedDay | None:
         """Compute a day with as many announced days as possible; return None if it must be computed alone."""
         self._announced = [other for other in self._announced if other != day]
         while True:
-            most_days = len(self._suspects) // 2 if day in self._suspects else _MOST_DAYS
+            most_days = len(self._suspects) // 2 if day in self._suspects else MOST_DAYS
             days = [day, *islice(self._usable(day), max(0, most_days - 1))]
             if len(days) == 1:
                 self._suspects.discard(day)

@@ -1,7 +1,8 @@
 """A computed day, and how its stage is completed.
 
 A day may be computed together with its baseline, before the baseline is published. Its stage is only completed if the published
-baseline has the rows with which the day was compared: the gate may have refused the baseline, or quarantined a group of it.
+baseline has the rows with which the day was compared: the gate may have refused the baseline, or quarantined a group of it. Or it is
+completed ahead, with the run id that the day has if the baseline is published with these rows.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rebalance_ledger.warehouse.staging import finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import date
 
     from rebalance_ledger.exports.catalog import EarlierExport
     from rebalance_ledger.exports.manifest import Manifest
@@ -56,7 +58,7 @@ def identity_of(
     manifest: Manifest,
     settings_sha256: str,
     looked_at: Iterable[EarlierExport] | None,
-    baseline: EarlierDay | None,
+    baseline: EarlierDay | StagedDay | None,
 ) -> RunIdentity:
     """Return what a day is computed from by this code.
 
@@ -64,7 +66,7 @@ def identity_of(
         manifest: Manifest of the day's export.
         settings_sha256: SHA-256 of the cluster's settings.
         looked_at: Earlier exports in which offset files are looked for; None for a day without offset files.
-        baseline: The published day that it is compared with; None if there is none.
+        baseline: The published day that it is compared with, or one that is taken for published; None if there is none.
     """
     return RunIdentity(
         manifest.sha256,
@@ -119,15 +121,33 @@ class StagedDay:
             OtherBaselineError: The newest earlier published day is not what this one was compared with.
             QueryError: The earlier published day cannot be read.
         """
+        baseline = self._published_baseline()
+        if baseline:
+            write_baseline(self._warehouse, self.stage, baseline)
+        return self._finish(baseline)
+
+    def finish_ahead(self) -> StageResult:
+        """Make the stage whole as if the day that it was compared with were published with the rows that it was compared with.
+
+        The stage lacks the record of the published day, without which no gate judges it: whoever takes it writes that.
+
+        Raises:
+            ExportError: The export is not as it was sealed.
+        """
+        return self._finish(self.baseline) if isinstance(self.baseline, StagedDay) else self.finish()
+
+    def _finish(self, baseline: EarlierDay | StagedDay | None) -> StageResult:
         cluster, ds = self.export.key
         # If the export changed while it was read, the staged data is invalid.
         check_unchanged(self.export.directory, self.export.manifest)
-        baseline = self._published_baseline()
         identity = identity_of(self.export.manifest, self.settings_sha256, self._looked_at, baseline)
-        if baseline:
-            write_baseline(self._warehouse, self.stage, baseline)
         finish(self._warehouse, cluster, ds, self.stage, identity.build, self.inventory)
         return StageResult.of(identity.run_id, self.inventory)
+
+    @property
+    def ds(self) -> date:
+        """The day."""
+        return self.export.key[1]
 
     @property
     def content(self) -> tuple[str, ...]:
@@ -141,7 +161,9 @@ class StagedDay:
         if not isinstance(self.baseline, StagedDay):
             return self.baseline
         published = newest_earlier_day(self._warehouse, *self.export.key, COMPARED_TABLES)
-        _, baseline_ds = self.baseline.export.key
-        if published is None or (published.ds, published.content) != (baseline_ds, self.baseline.content):
+        if published is None or (published.ds, published.content) != (
+            self.baseline.ds,
+            self.baseline.content,
+        ):
             raise OtherBaselineError
         return published

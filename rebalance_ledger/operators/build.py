@@ -102,6 +102,8 @@ class LedgerBuildOperator(SparkSubmitOperator):
         # A further try computes its own day alone, whatever the first one died of.
         if settings_now().build.beside_landed and not is_forced and context["ti"].try_number == 1:
             self.application_args.append("--beside-landed")
+            if through := context["params"].get("stage_through"):
+                self.application_args.append(f"--through={through}")
         self.env_vars = object_store_variables()
         self.conf = (self.conf or {}) | driver_options(export_size_bytes(self.cluster, ds))
         with tempfile.TemporaryDirectory(prefix="ledger-") as folder:

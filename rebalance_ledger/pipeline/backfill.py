@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, export_directory
 from rebalance_ledger.pipeline import outdated
+from rebalance_ledger.pipeline.outdated import PublishedDays
 from rebalance_ledger.pipeline.steps import export_bytes
 from rebalance_ledger.printable import visible
 from rebalance_ledger.warehouse.errors import QueryError
@@ -95,17 +96,21 @@ def backfill(
     """
     failed = set()
     days = _days(any_day, first, last)
+    published = None  # Only a run changes what is published, so it is read again after each run only.
     for day in reversed(days) if is_reversed else days:
         if not _has_export(day):
             yield DayOutcome(day.cluster, day.ds, ASKED_FOR, NO_EXPORT, _DONE, "")
             continue
-        if is_published_skipped and _is_up_to_date(day):
+        if is_published_skipped and published is None:
+            published = _published_days(any_day)
+        if published is not None and _is_up_to_date(day, published):
             yield DayOutcome(day.cluster, day.ds, ASKED_FOR, UP_TO_DATE, _DONE, "")
             continue
         # A day that is run before the day before it is not compared with that one.
         next_day = day.ds + timedelta(days=1)
         ahead = days_to_run(any_day, next_day, last, is_published_skipped=is_published_skipped)
         outcome = run(day, ASKED_FOR, () if is_reversed else ahead)
+        published = None
         if outcome.exit_code != _DONE:
             failed.add(day.ds)
         yield outcome
@@ -133,8 +138,9 @@ def days_to_run(
     any_day: Day, first: date, last: date, *, is_published_skipped: bool = False
 ) -> Iterator[Day]:
     """Yield the days of a range that have an export, in order; those that are published and up to date only if they are not skipped."""
+    published = _published_days(any_day) if is_published_skipped else None
     for day in _days(any_day, first, last):
-        if _has_export(day) and not (is_published_skipped and _is_up_to_date(day)):
+        if _has_export(day) and not (published and _is_up_to_date(day, published)):
             yield day
 
 
@@ -146,10 +152,17 @@ def _has_export(day: Day) -> bool:
     return (export_directory(day.exports, day.cluster, day.ds) / MANIFEST_NAME).is_file()
 
 
-def _is_up_to_date(day: Day) -> bool:
+def _published_days(any_day: Day) -> PublishedDays:
     try:
-        return outdated.is_up_to_date(day)
-    except (ExportError, QueryError):
+        return outdated.published_days(any_day.warehouse, any_day.cluster)
+    except QueryError:
+        return PublishedDays({}, {})  # The run says what is wrong.
+
+
+def _is_up_to_date(day: Day, published: PublishedDays) -> bool:
+    try:
+        return outdated.is_up_to_date(day, published)
+    except ExportError:
         return False  # The run says what is wrong.
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
 from rebalance_ledger.warehouse.errors import NoWarehouseError
 from rebalance_ledger.warehouse.identity import code_version
-from rebalance_ledger.warehouse.query import query
+from rebalance_ledger.warehouse.query import open_tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 EXPORT_REPLACED: Final = "export_replaced"
 """Reason: the day's own export is another one now. A further attempt at a capture has completed it."""
+
+_SOURCES: Final = "SELECT ds, manifest_sha256, settings_sha256, code_version FROM publication"
+_OUTDATED: Final = "SELECT ds, reasons FROM outdated_day ORDER BY ds"
 
 
 class StaleDay(NamedTuple):
@@ -39,6 +42,33 @@ class StaleDay(NamedTuple):
     reasons: tuple[str, ...]
 
 
+class PublishedDays(NamedTuple):
+    """The published days of a cluster at one snapshot of the warehouse.
+
+    Attributes:
+        sources: Day -> SHA-256 of its manifest, SHA-256 of its settings and version of the code.
+        outdated: Day -> reasons of the view `outdated_day`, for the days that it has; the earliest first.
+    """
+
+    sources: dict[date, tuple[str, str, str]]
+    outdated: dict[date, tuple[str, ...]]
+
+
+def published_days(warehouse: Warehouse, cluster: str) -> PublishedDays:
+    """Return the published days of a cluster; none where nothing is published.
+
+    Raises:
+        QueryError: The warehouse cannot be read.
+    """
+    try:
+        with open_tables(warehouse.root, (_SOURCES, _OUTDATED), cluster=cluster) as tables:
+            sources = {ds: tuple(of_day) for ds, *of_day in tables.query(_SOURCES).rows}
+            outdated = {ds: tuple(reasons) for ds, reasons in tables.query(_OUTDATED).rows}
+    except NoWarehouseError:
+        return PublishedDays({}, {})
+    return PublishedDays(sources, outdated)
+
+
 def stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> tuple[StaleDay, ...]:
     """Return the days of a cluster that are out of date, the earliest first; none where nothing is published.
 
@@ -50,25 +80,20 @@ def stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = No
     Raises:
         QueryError: the warehouse cannot be read.
     """
-    try:
-        with query(
-            warehouse.root, "SELECT ds, reasons FROM outdated_day ORDER BY ds", cluster=cluster
-        ) as result:
-            reasons = {ds: tuple(of_day) for ds, of_day in result.rows}
-        with query(warehouse.root, "SELECT ds, manifest_sha256 FROM publication", cluster=cluster) as result:
-            published = dict(result.rows)
-    except NoWarehouseError:
-        return ()
-    for ds in replaced_exports(published, cluster, exports):
+    published = published_days(warehouse, cluster)
+    reasons = dict(published.outdated)
+    manifests = {ds: manifest for ds, (manifest, _, _) in published.sources.items()}
+    for ds in replaced_exports(manifests, cluster, exports):
         reasons[ds] = (*reasons.get(ds, ()), EXPORT_REPLACED)
     return tuple(StaleDay(cluster, ds, of_day) for ds, of_day in sorted(reasons.items()))
 
 
-def is_up_to_date(day: Day) -> bool:
+def is_up_to_date(day: Day, published: PublishedDays | None = None) -> bool:
     """Return whether the published day comes from the present export, settings and code, and from an unchanged baseline.
 
     Args:
         day: The day, with a sealed export.
+        published: The published days of its cluster; None if they are still to be read.
 
     Raises:
         ExportError: The day has no sealed export.
@@ -76,21 +101,10 @@ def is_up_to_date(day: Day) -> bool:
         SettingsError: The settings file is wrong.
     """
     manifest = load_manifest(export_directory(day.exports, day.cluster, day.ds))
-    wanted = (manifest.sha256, day.settings.sha256, code_version())
-    columns = "manifest_sha256, settings_sha256, code_version"
-    try:
-        with query(
-            day.warehouse.root,
-            f"SELECT {columns}, cluster, ds FROM publication",  # noqa: S608  # constants
-            conditions={"cluster": day.cluster, "ds": day.ds},
-            cluster=day.cluster,
-        ) as result:
-            published = [row[:3] for row in result.rows]
-    except NoWarehouseError:
-        return False
-    return published == [wanted] and all(
-        stale.ds != day.ds for stale in stale_days(day.warehouse, day.cluster)
-    )
+    present = (manifest.sha256, day.settings.sha256, code_version())
+    if published is None:
+        published = published_days(day.warehouse, day.cluster)
+    return published.sources.get(day.ds) == present and day.ds not in published.outdated
 
 
 def replaced_exports(published: Mapping[date, str], cluster: str, exports: Location | None) -> list[date]:

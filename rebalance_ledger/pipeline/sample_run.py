@@ -199,7 +199,13 @@ def _run(days: list[date], clusters: list[str], progress: Progress, log: Path) -
             # `dag.test` replaces the run of the same logical date, which therefore stands for one cluster and day.
             run = dag.test(
                 logical_date=datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(seconds=number),
-                run_conf={"cluster": cluster, "ds": f"{day}", "force": is_forced},
+                # The first build stages all days: to start Spark for each takes longer than its rows.
+                run_conf={
+                    "cluster": cluster,
+                    "ds": f"{day}",
+                    "stage_through": f"{days[-1]}",
+                    "force": is_forced,
+                },
             )
             if run.state != "success":
                 return _report_failure(progress, day, log)

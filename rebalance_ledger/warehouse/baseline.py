@@ -128,8 +128,8 @@ def read_baseline(warehouse: Warehouse, stage: StagingArea, build: Build) -> Ear
     record = read_record(stage.baseline, BUILD_AGAIN)
     if record is None:
         raise StagingError(
-            f"The stage at {stage.root} has no record of the day that it was compared with, so another release computed it: "
-            f"{BUILD_AGAIN}."
+            f"The stage at {stage.root} has no record of the day that it was compared with: that day was not published yet, or another "
+            f"release computed the stage. {BUILD_AGAIN.capitalize()}."
         )
     with decoding(stage.baseline, BUILD_AGAIN):
         rows_by_name = {

@@ -15,6 +15,7 @@ from rebalance_ledger.pipeline.backfill import (
     NO_EXPORT,
     NO_REPORT,
     PUBLISHED,
+    UP_TO_DATE,
     DayOutcome,
     backfill,
     exit_code_of,
@@ -192,6 +193,30 @@ def test_days_that_are_published_and_up_to_date_can_be_skipped(
     assert code == 0
     assert [line.split("  ")[:2] for line in capsys.readouterr().out.splitlines()] == [
         [f"2026-11-{day}", "up to date"] for day in (16, 17, 18)
+    ]
+
+
+@pytest.mark.spark
+def test_only_days_with_another_export_are_run_where_published_days_are_skipped(
+    sample_warehouse: Warehouse, tmp_path: Path
+) -> None:
+    exports = tmp_path / "exports"
+    shutil.copytree(SAMPLE_EXPORTS, exports)
+    first, second, third = SAMPLE_DAYS
+    manifest = exports / "shop-prod" / str(second) / "manifest.json"
+    manifest.write_text(f"{manifest.read_text(encoding='utf-8')}\n", encoding="utf-8")
+
+    def refuse(day: Day, why: str, ahead: Iterable[Day]) -> DayOutcome:
+        assert list(ahead) == []
+        return DayOutcome(day.cluster, day.ds, why, "refused", 3, "")
+
+    day = replace(sample_day(first, sample_warehouse), exports=exports)
+    outcomes = backfill(day, first, third, is_reversed=False, run=refuse, is_published_skipped=True)
+
+    assert [(outcome.ds, outcome.outcome) for outcome in outcomes] == [
+        (first, UP_TO_DATE),
+        (second, "refused"),
+        (third, UP_TO_DATE),
     ]
 
 

@@ -192,6 +192,15 @@ def test_a_build_also_stages_what_has_landed_beside_its_own_day(
     assert ("--beside-landed" in call) == is_beside
 
 
+@pytest.mark.parametrize(("force", "words"), [(False, ["--through=2026-11-18"]), (True, [])])
+def test_a_run_that_others_follow_stages_their_days_too(
+    stand_ins: StandIns, *, force: bool, words: list[str]
+) -> None:
+    build("c").execute(context(stage_through="2026-11-18", force=force))
+    (call,) = stand_ins.calls
+    assert [word for word in call if word.startswith("--through")] == words
+
+
 @pytest.mark.parametrize(
     ("task", "code"), [(stage("gate"), 2), (stage("gate"), 3), (build(), 2)], ids=["input", "gate", "build"]
 )

@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from rebalance_ledger.exports.manifest import ExportError
+from rebalance_ledger.pipeline import steps
 from rebalance_ledger.settings import ClusterSettings, GateSettings
 from rebalance_ledger.tables import COMPUTED_GOLD_TABLES, SILVER_TABLES
+from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import newest_stage, read_build
-from spark_jobs import side_by_side
-from spark_jobs.landed_clusters import landed_beside, staged_result
+from spark_jobs import landed_days, side_by_side
+from spark_jobs.landed_days import landed_beside, staged_result
 from spark_jobs.side_by_side import SideBySide
 from tests.support.computed_days import staged_rows
 from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -181,3 +183,60 @@ def test_the_clusters_that_have_landed_are_staged_in_one_application_each_by_its
         for cluster, ds in (day, other)
     }
     assert has_owner == {OTHER: {False}, third: {True}}
+
+
+@pytest.mark.spark
+def test_a_day_that_was_staged_ahead_is_taken_if_its_baseline_is_published_as_it_was_staged(
+    three_days: ThreeDays, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Tuesday is published without a group, so Thursday is computed again."""
+    own = ThreeDays.below(tmp_path, spark)
+    settings = {CLUSTER: own.day(MONDAY).settings}
+
+    def staged(ds: date) -> bool:
+        return staged_result(own.exports, own.warehouse, settings[CLUSTER], (CLUSTER, ds)) is not None
+
+    def publish(ds: date) -> None:
+        steps.gate(own.day(ds))
+        steps.publish(own.day(ds))
+
+    with own.with_fault(), closing(SideBySide(spark, own.exports, own.warehouse)) as builder:
+        ahead = landed_beside(
+            own.exports, own.warehouse, settings, (CLUSTER, MONDAY), lambda _: True, through=THURSDAY
+        )
+        assert ahead == [(CLUSTER, TUESDAY), (CLUSTER, THURSDAY)]
+        builder.build((CLUSTER, MONDAY), settings, ahead)
+        assert set(builder.finish_waiting()) == set(ahead)
+
+        assert not staged(TUESDAY)
+        with pytest.raises(StagingError, match="has no record of the day that it was compared with"):
+            steps.gate(own.day(TUESDAY))
+
+        publish(MONDAY)
+        assert staged(TUESDAY)
+        publish(TUESDAY)
+        assert not staged(THURSDAY)
+        builder.build((CLUSTER, THURSDAY), settings)
+        publish(THURSDAY)
+
+    assert own.tables == three_days.tables
+
+
+@pytest.mark.spark
+def test_the_days_that_are_staged_ahead_end_where_one_does_not_fit_or_is_left_to_another_application(
+    three_days: ThreeDays, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = {CLUSTER: three_days.day(MONDAY).settings}
+    empty = Warehouse.at(str(tmp_path / "warehouse"))
+
+    def ahead(warehouse: Warehouse, reserve: Callable[[DayKey], bool] = lambda _: True) -> list[date]:
+        days = landed_beside(
+            three_days.exports, warehouse, settings, (CLUSTER, MONDAY), reserve, through=THURSDAY
+        )
+        return [ds for _, ds in days]
+
+    assert ahead(empty) == [TUESDAY, THURSDAY]
+    assert ahead(empty, lambda day: day != (CLUSTER, TUESDAY)) == []
+    assert ahead(three_days.warehouse) == []
+    monkeypatch.setattr(landed_days, "MOST_DAYS", 2)
+    assert ahead(empty) == [TUESDAY]

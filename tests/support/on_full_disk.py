@@ -17,6 +17,7 @@ from pathlib import Path
 _LEDGER = (sys.executable, "-c", "import rebalance_ledger.cli.app as c; c.main()")
 _KIB = 1024
 _ROOM_KIB = 400 * 1024
+_PAGE_BYTES = 4096  # What the file system in memory gives out.
 
 
 def main(warehouse: str, disk: str, free_kib: str, *words: str) -> None:
@@ -27,8 +28,8 @@ def main(warehouse: str, disk: str, free_kib: str, *words: str) -> None:
     filler = Path(disk, "filler")
     with filler.open("wb") as file:
         room = shutil.disk_usage(disk).free - int(free_kib) * _KIB
-        for _ in range(room // (64 * _KIB)):
-            file.write(bytes(64 * _KIB))
+        for _ in range(room // _PAGE_BYTES):
+            file.write(bytes(_PAGE_BYTES))
     full = _ran(*words)
     read_when_full = _fingerprint(words)
     filler.unlink()

@@ -9,6 +9,7 @@ Belongs here: the exports, and how a day of them is computed. Does not belong he
 from __future__ import annotations
 
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +27,7 @@ from tests.support.computed_days import compute_and_publish
 from tests.support.export_builder import ExportBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -112,11 +113,18 @@ class ThreeDays:
 
     def run(self, *days: date) -> None:
         """Compute days side by side and publish them in order, by code that has the fault."""
+        with self.with_fault():
+            compute_and_publish(self.spark, *map(self.day, days))
+
+    @staticmethod
+    @contextmanager
+    def with_fault() -> Iterator[None]:
+        """Compute with Tuesday's fault in the block."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
                 build_module, "queue_assignment", with_a_second_owner(build_module.queue_assignment)
             )
-            compute_and_publish(self.spark, *map(self.day, days))
+            yield
 
     def run_without_quarantine(self, ds: date) -> None:
         """Compute and publish a day by settings that quarantine no group, so that the gate refuses Tuesday."""

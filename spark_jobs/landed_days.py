@@ -1,10 +1,11 @@
-"""Choose the other clusters whose exports of a day an application stages together with the requested one.
+"""Choose the landed exports that an application stages together with the requested one.
 
 Belongs here: the choice, and whether a day is already staged or published. Does not belong here: the computation (`side_by_side`).
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.driver_options import SIDE_BY_SIDE_BYTES
@@ -12,19 +13,22 @@ from rebalance_ledger.exports.catalog import compared_exports
 from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
 from rebalance_ledger.progress import LOGGER
 from rebalance_ledger.tables import PUBLICATION
-from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day
+from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
 from rebalance_ledger.warehouse.data_files import PublishedDay
 from rebalance_ledger.warehouse.errors import NoWarehouseError, QueryError, StagingError
 from rebalance_ledger.warehouse.snapshot import Snapshot
 from rebalance_ledger.warehouse.staging import check_inventory, is_being_computed, newest_stage, read_build
+from spark_jobs.side_by_side import MOST_DAYS
 from spark_jobs.staged_day import StageResult, identity_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import date
 
     from rebalance_ledger.exports.manifest import Manifest
     from rebalance_ledger.settings import ClusterSettings
     from rebalance_ledger.storage.location import Location
+    from rebalance_ledger.warehouse.baseline import EarlierDay
     from rebalance_ledger.warehouse.layout import Warehouse
     from spark_jobs.side_by_side import DayKey
 
@@ -34,13 +38,18 @@ def staged_result(
 ) -> StageResult | None:
     """Return the result of the whole stage that a build of the day would repeat; None if there is none.
 
+    The stage gets the record of the published day that it was compared with: it may have been staged before that day was published.
+
     Raises:
         ExportError: The day has no sealed export.
         QueryError: The earlier published day cannot be read.
     """
-    cluster, ds = day
-    manifest = load_manifest(export_directory(exports, cluster, ds), cluster=cluster, ds=ds)
-    return _staged(warehouse, day, _run_id(exports, warehouse, settings, manifest))
+    manifest = load_manifest(export_directory(exports, day[0], day[1]), cluster=day[0], ds=day[1])
+    before = newest_earlier_day(warehouse, *day, COMPARED_TABLES)
+    staged = _staged(warehouse, day, _run_id(exports, settings, manifest, before))
+    if staged is not None and before is not None:
+        write_baseline(warehouse, newest_stage(warehouse, *day), before)
+    return staged
 
 
 def _staged(warehouse: Warehouse, day: DayKey, run_id: str) -> StageResult | None:
@@ -60,10 +69,14 @@ def landed_beside(
     settings: Mapping[str, ClusterSettings],
     day: DayKey,
     reserve: Callable[[DayKey], bool],
+    *,
+    through: date | None = None,
 ) -> list[DayKey]:
-    """Reserve and return the same day of other clusters, if it has landed and is not yet staged, published or being computed.
+    """Reserve and return the other days that have landed and are not yet staged, published or being computed.
 
-    A damaged export is skipped: the cluster's own build reports the error.
+    These are the same day of other clusters, and the following days of all clusters up to `through`. The days of a cluster end at one that
+    another application computes or that does not fit, because it is the baseline of the next one. A damaged export is skipped: its own build
+    reports the error.
 
     Args:
         exports: Folder of all clusters.
@@ -71,36 +84,48 @@ def landed_beside(
         settings: The clusters, with their settings.
         day: Cluster and ds of the day that is computed anyway.
         reserve: Reserves a day for this application; false if another one has it.
+        through: The last day; None for the same day only.
     """
     cluster, ds = day
-    own = load_manifest(export_directory(exports, cluster, ds), cluster=cluster, ds=ds)
-    total_bytes = sum(file.size_bytes for file in own.files)
-    beside = []
-    for other in sorted(settings.keys() - {cluster}):
-        try:
-            manifest = load_manifest(export_directory(exports, other, ds), cluster=other, ds=ds)
-            size_bytes = sum(file.size_bytes for file in manifest.files)
-            if total_bytes + size_bytes > SIDE_BY_SIDE_BYTES or is_being_computed(warehouse, other, ds):
+    room_bytes = SIDE_BY_SIDE_BYTES - _size_bytes(load_manifest(export_directory(exports, cluster, ds)))
+    days = [ds + timedelta(days=number) for number in range(((through or ds) - ds).days + 1)]
+    beside: list[DayKey] = []
+    for other in [cluster, *sorted(settings.keys() - {cluster})]:
+        for other_day in days:
+            key = (other, other_day)
+            if key == day:
                 continue
-            run_id = _run_id(exports, warehouse, settings[other], manifest)
-            key = (other, ds)
-            is_done = _staged(warehouse, key, run_id) or _is_published(warehouse, key, run_id)
-            if is_done or not reserve(key):
+            try:
+                manifest = load_manifest(export_directory(exports, *key), cluster=other, ds=other_day)
+                size_bytes = _size_bytes(manifest)
+                is_full = size_bytes > room_bytes or len(beside) + 1 == MOST_DAYS
+                if is_full or is_being_computed(warehouse, *key):
+                    break
+                before = newest_earlier_day(warehouse, *key, COMPARED_TABLES)
+                run_id = _run_id(exports, settings[other], manifest, before)
+                if _is_published(warehouse, key, run_id):
+                    continue
+                if _staged(warehouse, key, run_id) or not reserve(key):
+                    break
+                # Again: the application that had reserved it may have staged it meanwhile.
+                if _staged(warehouse, key, run_id):
+                    break
+            except (ExportError, QueryError) as error:
+                LOGGER.info("%s %s is not computed beside: %s", *key, error)
                 continue
-            # Again: the application that had reserved it may have staged it meanwhile.
-            if _staged(warehouse, key, run_id):
-                continue
-        except (ExportError, QueryError) as error:
-            LOGGER.info("%s is not computed beside: %s", other, error)
-            continue
-        total_bytes += size_bytes
-        beside.append(key)
+            room_bytes -= size_bytes
+            beside.append(key)
     return beside
 
 
-def _run_id(exports: Location, warehouse: Warehouse, settings: ClusterSettings, manifest: Manifest) -> str:
+def _size_bytes(manifest: Manifest) -> int:
+    return sum(file.size_bytes for file in manifest.files)
+
+
+def _run_id(
+    exports: Location, settings: ClusterSettings, manifest: Manifest, before: EarlierDay | None
+) -> str:
     """Return the id that a build of the day would have now."""
-    before = newest_earlier_day(warehouse, manifest.cluster, manifest.ds, COMPARED_TABLES)
     return identity_of(manifest, settings.sha256, compared_exports(exports, manifest), before).run_id
 
 
