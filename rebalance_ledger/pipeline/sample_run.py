@@ -186,6 +186,7 @@ def _run(days: list[date], clusters: list[str], progress: Progress, log: Path) -
     _name_clusters_without_settings(progress)
     dag = _load_dag()
     is_forced = bool(os.environ.get("LEDGER_FORCE"))
+    note = " (its build also stages the days after it)" if _stages_ahead() and not is_forced else ""
     for day in days:
         if not is_forced and _is_up_to_date(day):
             progress.say(
@@ -193,7 +194,8 @@ def _run(days: list[date], clusters: list[str], progress: Progress, log: Path) -
             )
             continue
         day_begin = time.monotonic()
-        progress.say(f"{day}")
+        progress.say(f"{day}{note if day != days[-1] else ''}")
+        note = ""
         for number, cluster in enumerate(clusters):
             progress.cluster = cluster
             # `dag.test` replaces the run of the same logical date, which therefore stands for one cluster and day.
@@ -228,6 +230,11 @@ def _is_up_to_date(ds: date) -> bool:
         return bool(days) and all(map(is_up_to_date, days))
     except (ExportError, QueryError, SettingsError):
         return False  # The run names what is wrong.
+
+
+def _stages_ahead() -> bool:
+    """Return whether a build stages the days that will follow its own."""
+    return load_settings(Path(os.environ["LEDGER_SETTINGS"])).build.beside_landed
 
 
 def _name_clusters_without_settings(progress: Progress) -> None:
