@@ -129,7 +129,7 @@ class StagedDay:
     def finish_ahead(self) -> StageResult:
         """Make the stage whole as if the day that it was compared with were published with the rows that it was compared with.
 
-        The stage lacks the record of the published day, without which no gate judges it: whoever takes it writes that.
+        The stage has no record of the published day, and without one no gate judges it. The build that takes the stage writes the record.
 
         Raises:
             ExportError: The export is not as it was sealed.

@@ -27,7 +27,7 @@ FIRST, SECOND, THIRD = "2026-11-16", "2026-11-17", "2026-11-18"
 @pytest.fixture(scope="module")
 def output(project: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return what the first run printed, of two days; the scheduler has all three below."""
-    return make_run(project, tmp_path_factory.mktemp("two-days"))
+    return make_run(project, tmp_path_factory.mktemp("two-days"), force=False)
 
 
 def make_run(
@@ -50,8 +50,8 @@ def make_run(
 
 
 def test_it_shows_every_step_of_every_day_and_ends_with_what_to_try_next(output: str) -> None:
-    for day in (FIRST, SECOND):
-        assert f"\n{day}\n" in output
+    assert f"\n{FIRST} (its build also stages the days after it)\n" in output
+    assert f"\n{SECOND}\n" in output
     for step in ("verify_export", "build", "gate", "publish", "report"):
         assert len(re.findall(rf"^  shop-prod +{step} ", output, re.MULTILINE)) == 2
     assert len(re.findall(r"^  shop-prod +notify .* skipped$", output, re.MULTILINE)) == 2
