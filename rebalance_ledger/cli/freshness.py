@@ -52,7 +52,7 @@ class Freshness:
 
 
 def age_of(text: str) -> timedelta:
-    """Return an age such as `26h`, `90m` or `2d`.
+    """Return an age such as `26h`, `90m` or `2d`; the longest one that Python has, if it is longer.
 
     Raises:
         ValueError: The text has another form.
@@ -60,7 +60,10 @@ def age_of(text: str) -> timedelta:
     match = _AGE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an age: write a number of minutes, hours or days, such as 26h")
-    return timedelta(**{_UNITS[match["unit"]]: int(match["number"])})
+    try:
+        return timedelta(**{_UNITS[match["unit"]]: int(match["number"])})
+    except OverflowError:
+        return timedelta.max
 
 
 def freshness(

@@ -6,7 +6,7 @@ Belongs here: the words. Does not belong here: what may go (`rebalance_ledger.wa
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.cli.verify import sample_of, verify_days
 from rebalance_ledger.settings import LedgerSettings, load_settings
@@ -29,6 +29,10 @@ _DONE = {
 }
 
 
+_LONGEST_PERIOD_DAYS: Final = 365_000
+"""A longer one would reach back to before the calendar's first year; nothing of a warehouse is as old as this."""
+
+
 def maintain_warehouse(
     warehouse: Warehouse, settings_file: Path | None, *, is_applied: bool
 ) -> Iterator[str]:
@@ -42,9 +46,9 @@ def maintain_warehouse(
     """
     settings = (load_settings(settings_file) if settings_file else LedgerSettings()).maintenance
     keep = RetentionPolicy(
-        unreferenced=timedelta(days=settings.vacuum_retention_days),
-        stages=timedelta(days=settings.staging_retention_days),
-        data_docs=timedelta(days=settings.data_docs_retention_days),
+        unreferenced=_period(settings.vacuum_retention_days),
+        stages=_period(settings.staging_retention_days),
+        data_docs=_period(settings.data_docs_retention_days),
     )
     now = datetime.now(UTC)
     if not is_applied:
@@ -57,6 +61,10 @@ def maintain_warehouse(
     yield from verify_days(
         warehouse.root, sample_of(_days(warehouse), settings.verified_day_count, now.date())
     )
+
+
+def _period(days: int) -> timedelta:
+    return timedelta(days=min(days, _LONGEST_PERIOD_DAYS))
 
 
 def _days(warehouse: Warehouse) -> Collection[PublishedDay]:

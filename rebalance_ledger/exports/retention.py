@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from datetime import timedelta
+from datetime import date
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.exports.manifest import MANIFEST_NAME, ExportError, export_day, export_directory
 
 if TYPE_CHECKING:
-    from datetime import date
     from pathlib import Path
 
 
@@ -33,7 +32,8 @@ def outdated_exports(exports: Path, cluster: str, *, keep_days: int, today: date
         ExportError: The cluster's name cannot be a folder's name, or its folder cannot be listed.
     """
     folder = export_directory(exports, cluster, today).parent
-    last_outdated_day = today - timedelta(days=keep_days)
+    # A period that reaches back to before year 1 means that no export goes.
+    last_outdated_day = date.fromordinal(max(today.toordinal() - keep_days, date.min.toordinal()))
     try:
         entries = sorted(folder.iterdir()) if folder.is_dir() else []
     except OSError as error:

@@ -71,7 +71,12 @@ def test_a_warehouse_that_is_not_there_yet_is_stale(tmp_path: Path, settings: Pa
 
 @pytest.mark.parametrize(
     ("text", "age"),
-    [("90m", timedelta(minutes=90)), ("26h", timedelta(hours=26)), ("2d", timedelta(days=2))],
+    [
+        ("90m", timedelta(minutes=90)),
+        ("26h", timedelta(hours=26)),
+        ("2d", timedelta(days=2)),
+        ("9999999999d", timedelta.max),
+    ],
 )
 def test_ages_have_units(text: str, age: timedelta) -> None:
     assert age_of(text) == age

@@ -71,6 +71,16 @@ def test_the_settings_say_how_long_things_are_kept(warehouse: Warehouse, tmp_pat
     assert maintain(warehouse, "--settings", str(settings)) == [DRY_RUN, "There is nothing to do."]
 
 
+@pytest.mark.parametrize("days", [1_000_000, 10**12])
+def test_periods_longer_than_the_calendar_keep_all(warehouse: Warehouse, tmp_path: Path, days: int) -> None:
+    settings = tmp_path / "ledger.yaml"
+    names = ("vacuum_retention_days", "staging_retention_days", "data_docs_retention_days")
+    settings.write_text("maintenance: {" + ", ".join(f"{name}: {days}" for name in names) + "}\n")
+    for path in Path(warehouse.root).rglob("*"):
+        os.utime(path, (0, 0))
+    assert maintain(warehouse, "--settings", str(settings)) == [DRY_RUN, "There is nothing to do.", VERIFIED]
+
+
 def overwrite_monday(warehouse: Warehouse) -> None:
     """Overwrite Monday's rows as another writer of the Delta tables can: its commit is the version that the publication names."""
     [data] = Path(warehouse.published(QUEUE_ASSIGNMENT)).rglob("*.parquet")

@@ -46,6 +46,12 @@ def test_what_is_no_sealed_day_stays_however_old(tmp_path: Path) -> None:
     assert outdated(tmp_path) == []
 
 
+@pytest.mark.parametrize("keep_days", [1_000_000, 10**12])
+def test_a_period_longer_than_the_calendar_keeps_all(tmp_path: Path, keep_days: int) -> None:
+    export(tmp_path, "2025-12-31")
+    assert outdated(tmp_path, keep_days) == []
+
+
 def test_a_cluster_without_exports_has_none_to_go(tmp_path: Path) -> None:
     assert outdated(tmp_path) == []
 
