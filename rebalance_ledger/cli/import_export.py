@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from rebalance_ledger.collectors.offline import Sources, convert
 from rebalance_ledger.exports.manifest import ExportError, export_directory
 from rebalance_ledger.exports.redaction import redact_text
+from rebalance_ledger.printable import visible
 
 if TYPE_CHECKING:
     from datetime import date
@@ -55,5 +56,5 @@ def convert_sources(
         raise ExportError(f"{directory} is not written", [problem]) from None
     made = convert(exports, cluster, ds, replace(sources, zone=zone))
     for notice in made.notices:
-        console.print(f"notice: {redact_text(notice)}", soft_wrap=True)
+        console.print(f"notice: {visible(redact_text(notice))}", soft_wrap=True)
     return directory, made.manifest

@@ -71,6 +71,15 @@ class TestTheCommand:
         assert landed["captured_at"] == failed["captured_at"] == manifest["last_captured_at"]
         assert (directory / landed["path"]).read_bytes() == b"{}"
 
+    def test_a_name_of_a_file_sends_nothing_to_the_terminal(
+        self, tmp_path: Path, texts: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (texts / "a\n\x1b[31m\u202e.txt").write_text("hello\n")
+        assert converted(tmp_path, "--mqadmin", str(texts), "--captured-at", CAPTURED_AT) == 0
+        said = capsys.readouterr().err
+        assert "notice: a\\n\\x1b[31m\\u202e.txt: no text of mqadmin" in said
+        assert said.replace("\n", "").isprintable()
+
     def test_refuses_a_second_time_in_one_sentence(
         self, tmp_path: Path, texts: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
