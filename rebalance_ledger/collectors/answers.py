@@ -6,6 +6,7 @@ What belongs here: the choice between several answers to one question, and notic
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -129,6 +130,17 @@ class AnswerSet:
         """Remove an answer and note the reason."""
         del self._answers[answer.subject]
         self.note(" ".join(answer.subject), reason)
+
+    def takes_name(self, name: str) -> bool:
+        """Return whether the name of a file or folder is UTF-8; if not, add the problem, because no export can have the name."""
+        raw = os.fsencode(name)
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            shown = raw.decode(errors="backslashreplace")
+            self.problems.append(f"the name {shown} is not UTF-8; rename it, or leave it out")
+            return False
+        return True
 
     def note(self, place: str, notice: str) -> None:
         """Add a notice; equal notices of several places are joined."""

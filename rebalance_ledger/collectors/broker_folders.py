@@ -64,7 +64,13 @@ def read_broker_folders(folder: Path, captured_at: datetime | None, answers: Ans
         )
         return
     for broker in brokers:
-        files = sorted(path for path in broker.iterdir() if path.is_file())
+        if not answers.takes_name(broker.name):
+            continue
+        files = sorted(
+            path
+            for path in broker.iterdir()
+            if path.is_file() and answers.takes_name(f"{broker.name}/{path.name}")
+        )
         if not files:
             answers.problems.append(
                 f"{broker} is empty; copy the files of the broker's store/config folder into it"

@@ -143,9 +143,11 @@ def _files(roots: Sequence[Path], answers: AnswerSet) -> dict[str, Path]:
         prefix = "" if len(roots) == 1 else f"{number}/"
         if root.is_dir():
             paths = sorted(path for path in root.rglob("*") if path.is_file())
-            files |= {prefix + path.relative_to(root).as_posix(): path for path in paths}
+            names = {prefix + path.relative_to(root).as_posix(): path for path in paths}
+            files |= {name: path for name, path in names.items() if answers.takes_name(name)}
         elif root.is_file():
-            files[prefix + root.name] = root
+            if answers.takes_name(prefix + root.name):
+                files[prefix + root.name] = root
         else:
             answers.problems.append(
                 f"{root} is not there; give a text of mqadmin, or a folder with its texts and files"

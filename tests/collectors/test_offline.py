@@ -647,6 +647,21 @@ class TestRefused:
         (newest / "topicRoute.txt").write_bytes(b"$ mqadmin topicRoute -t \xff\n")
         assert "topicRoute.txt is not UTF-8" in refusals(tmp_path / "exports", Sources(texts=[newest]))[0]
 
+    def test_names_that_are_no_unicode(self, tmp_path: Path, newest: Path) -> None:
+        brokers = lay_out("5.5.0", "broker_files", tmp_path / "brokers")
+        odd = (brokers / os.fsdecode(b"b\xff"), brokers / "hz@broker-a" / os.fsdecode(b"c\xff.json"))
+        odd[0].mkdir()
+        odd[1].touch()
+        for file in (newest / os.fsdecode(b"t\xff.txt"), tmp_path / os.fsdecode(b"u\xff.txt")):
+            file.write_text("hello\n")
+        sources = Sources(
+            texts=[newest, tmp_path / os.fsdecode(b"u\xff.txt")], broker_files=[brokers], captured_at=NOON
+        )
+        assert refusals(tmp_path / "exports", sources) == [
+            f"the name {name} is not UTF-8; rename it, or leave it out"
+            for name in (r"1/t\xff.txt", r"2/u\xff.txt", r"b\xff", r"hz@broker-a/c\xff.json")
+        ]
+
     def test_what_is_not_there(self, tmp_path: Path, newest: Path) -> None:
         gone = Sources(texts=[newest, tmp_path / "nothing"], broker_files=[tmp_path / "none"])
         problems = refusals(tmp_path / "exports", gone)
