@@ -38,6 +38,9 @@ OutputFormat = Literal["table", "csv", "json"]
 TIME_LIMIT_S: Final = 300.0
 """For how long `ledger sql` answers a query, if its user names no other limit."""
 
+_LONGEST_LIMIT_S: Final = 1e9
+"""A longer time limit is none: the system's calls that wait take no such number, and a thread that fails in one would watch nothing."""
+
 _GRACE_S: Final = 2.0
 """For how long after its time duckdb may take to stop: one call of a function over one long value cannot be interrupted."""
 
@@ -73,6 +76,8 @@ def run_sql(
     Raises:
         QueryError: what `rebalance_ledger.warehouse.query.query` raises; rows that were read before an error are written.
     """
+    if timeout_s is not None and timeout_s > _LONGEST_LIMIT_S:
+        timeout_s = None
     with ended_at_once(None if timeout_s is None else timeout_s + _GRACE_S, NOT_IN_TIME):
         from rebalance_ledger.cli.result_formats import WRITERS, CountedRows, check_output, write_file
         from rebalance_ledger.warehouse.query import query as answer

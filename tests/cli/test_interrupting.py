@@ -57,9 +57,16 @@ def cpu_seconds(process: subprocess.Popen[str]) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.parametrize("query", [ENDLESS, UNINTERRUPTIBLE], ids=["endless", "one_call"])
-def test_ctrl_c_ends_a_query_at_once(shop_warehouse: str, query: str) -> None:
-    process = started("sql", query, f"--warehouse={shop_warehouse}")
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        pytest.param(ENDLESS, (), id="endless"),
+        pytest.param(UNINTERRUPTIBLE, (), id="one_call"),
+        pytest.param(ENDLESS, ("--timeout-seconds=inf",), id="longest_limit"),
+    ],
+)
+def test_ctrl_c_ends_a_query_at_once(shop_warehouse: str, query: str, options: tuple[str, ...]) -> None:
+    process = started("sql", query, f"--warehouse={shop_warehouse}", *options)
     before = cpu_seconds(process)
     while cpu_seconds(process) < before + 1:  # It computes.
         assert process.poll() is None
