@@ -398,13 +398,20 @@ def fingerprint(
     from rebalance_ledger.warehouse.fingerprint import fingerprint as table_days
 
     differing = []
+    is_published = False
     for day in table_days(Warehouse.at(warehouse).root, cluster, ds.date() if ds else None):
+        is_published = True
         typer.echo(f"{day.ds} {day.table_name} {day.row_count} {day.content_hash}")
         if not day.is_as_published:
             differing.append(f"{day.ds} {day.table_name}")
     if differing:
         raise QueryError(
             f"The rows of {', '.join(differing)} are not those that the publication names: publish the day again."
+        )
+    if not is_published:
+        wanted = f"{cluster} {ds.date()}" if ds else cluster
+        raise QueryError(
+            f"{warehouse} has no published day of {wanted}: look for its name and day in `ledger summary`."
         )
 
 

@@ -82,6 +82,25 @@ def test_the_command_prints_a_line_for_each_table_and_day(
     assert len(lines) == len(ALL_TABLES)
 
 
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        pytest.param(("--cluster=shpo",), "shpo", id="cluster"),
+        pytest.param(("--cluster=shop", "--ds=2026-11-17"), "shop 2026-11-17", id="day"),
+    ],
+)
+def test_what_is_not_published_is_told_so_that_two_empty_answers_are_not_compared(
+    warehouse: Warehouse, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], wanted: str
+) -> None:
+    publish_owners(warehouse, MONDAY, "c1")
+
+    assert ledger("fingerprint", *words, f"--warehouse={warehouse.root}") == 2
+
+    told = capsys.readouterr()
+    assert not told.out
+    assert f"has no published day of {wanted}: look for its name and day in `ledger summary`" in told.err
+
+
 def test_rows_that_nobody_published_are_told(
     warehouse: Warehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
