@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rebalance_ledger.cli.sql import run_sql
+from rebalance_ledger.cli.sql import run_sql_by_cluster
 
 _QUERY = Path(__file__).resolve().parents[2] / "sql" / "summary.sql"
 
@@ -16,5 +16,5 @@ def show_summary(warehouse: str) -> None:
     Raises:
         QueryError: there is no warehouse, or it cannot be read.
     """
-    run_sql(_QUERY.read_text(encoding="utf-8"), output_format="table", warehouse=warehouse)
+    run_sql_by_cluster(_QUERY.read_text(encoding="utf-8"), warehouse)
     sys.stdout.flush()

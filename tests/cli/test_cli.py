@@ -19,6 +19,7 @@ from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.pipeline.steps import SetUpMissingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.query import query
+from rebalance_ledger.warehouse.snapshot import PublishedTable
 from rebalance_ledger.warehouse.staging import write_verdict
 from tests.support.command_line import ledger
 from tests.support.computed_days import ROOT, asked, newest
@@ -26,7 +27,11 @@ from tests.support.export_builder import ExportBuilder
 from tests.support.staging_fixtures import stage_day_of_export
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
+
+    import pyarrow.dataset as pads
+
+    from rebalance_ledger.warehouse.data_files import PublishedDay
 
 CLUSTER, DS = "shop-test", date(2026, 11, 16)
 
@@ -365,6 +370,26 @@ def test_a_published_warehouse_answers(shop_warehouse: str, capsys: pytest.Captu
 
     assert ledger("sql", "DROP TABLE publication", "--warehouse", shop_warehouse) == 2
     assert capsys.readouterr().out == ""
+
+
+def test_a_summary_reads_one_cluster_after_another_so_that_its_memory_does_not_grow_with_their_number(
+    shop_warehouse: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = []
+    dataset = PublishedTable.dataset
+
+    def recorded(
+        table: PublishedTable, days: Collection[PublishedDay] | None = None, *others: Collection[str]
+    ) -> pads.Dataset:
+        read.append({day.cluster for day in days or ()})
+        return dataset(table, days, *others)
+
+    monkeypatch.setattr(PublishedTable, "dataset", recorded)
+    assert ledger("summary", "--warehouse", shop_warehouse) == 0
+
+    assert max(map(len, read)) == 1
+    days = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[2:5]]
+    assert days == [["pay-prod", "2026-11-17"], ["shop-prod", "2026-11-17"], ["shop-prod", "2026-11-18"]]
 
 
 def test_the_place_of_the_warehouse_may_stand_in_the_environment(
