@@ -230,6 +230,8 @@ def _siblings_clause(directory: Location) -> str:
     if not folder.is_dir():
         return ""
     names = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    if of_cluster:
+        names = [name for name in names if export_day(name) is not None]
     suggestion = "" if of_cluster else did_you_mean(directory.parent.name, names, most=1, cutoff=0.6)
     hint = f"; {suggestion}" if suggestion else ""
     sibling_text = ", ".join(names[-_MAX_NEIGHBOURS:]) or "none"

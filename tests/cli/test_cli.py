@@ -124,6 +124,9 @@ def test_a_misspelt_cluster_is_answered_with_those_that_have_exports(
     assert run(tmp_path, ds="2026-11-20") == 2
     assert f"newest days in {sealed.parent}: 2026-11-16" in words(capsys.readouterr().err)
 
+    assert ledger("exports", "verify", str(sealed.parent.parent / "2026-11-18")) == 2
+    assert f"newest days in {sealed.parent.parent}: none" in words(capsys.readouterr().err)
+
 
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert ledger("--version") == 0
