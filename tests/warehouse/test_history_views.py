@@ -16,7 +16,7 @@ from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish
 from rebalance_ledger.warehouse.query import views
 from tests.support.command_line import ledger
-from tests.support.computed_days import asked
+from tests.support.computed_days import ROOT, asked
 from tests.support.staging_fixtures import held_queue, owner, stage_day
 
 if TYPE_CHECKING:
@@ -128,6 +128,27 @@ def test_since_when_is_by_what_was_observed_and_not_by_what_a_strategy_computes(
         publish(warehouse, "shop", november(day))
 
     assert history(warehouse) == [("c1", 16, 17, 2, True, "first_day", None, None)]
+
+
+def test_should_own_begins_anew_after_a_day_on_which_the_queue_was_not_there(warehouse: Warehouse) -> None:
+    for day, queue_id in ((16, 0), (17, 1), (18, 0), (19, 0), (21, 0)):
+        stage_day(
+            warehouse,
+            november(day),
+            run_id=str(day),
+            queue_assignment=[{**owner(queue_id, "c1"), "is_effective": True, "strategy": "AVG"}],
+            ownership_drift=[held_queue(queue_id, "c1")],
+        )
+        publish(warehouse, "shop", november(day))
+
+    text = (ROOT / "sql" / "questions" / "queue_history.sql").read_text(encoding="utf-8")
+    since = {
+        ds.day: since.day
+        for _, _, _, _, queue_id, ds, _, _, _, since, *_ in asked(warehouse, text)
+        if queue_id == 0
+    }
+    # The 20th is not published: a run is one of published days.
+    assert since == {16: 16, 18: 18, 19: 18, 21: 18}
 
 
 def test_days_in_order_are_up_to_date(warehouse: Warehouse) -> None:
