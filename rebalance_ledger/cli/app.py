@@ -793,6 +793,8 @@ def step(
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    if sys.stdout is None:  # Closed by who started the process (`>&-`): nobody reads.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # Open until the process ends.
     try:
         read_secret_files()
         app()

@@ -395,6 +395,15 @@ def test_a_summary_reads_one_cluster_after_another_so_that_its_memory_does_not_g
     assert days == [["pay-prod", "2026-11-17"], ["shop-prod", "2026-11-17"], ["shop-prod", "2026-11-18"]]
 
 
+@pytest.mark.parametrize("command", ["summary", "tables"])
+def test_a_closed_standard_output_is_no_crash(
+    shop_warehouse: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert ledger(command, "--warehouse", shop_warehouse) == 0
+    assert not capsys.readouterr().err
+
+
 def test_the_place_of_the_warehouse_may_stand_in_the_environment(
     shop_warehouse: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
