@@ -56,11 +56,10 @@ def maintain_warehouse(
     tidied = maintain(warehouse, keep, now=now, is_applied=is_applied)
     for each in tidied:
         yield f"{each.place}: {each.file_count} {_DONE[each.what]}"
+    days = _days(warehouse)
     if not tidied:
-        yield "There is nothing to do."
-    yield from verify_days(
-        warehouse.root, sample_of(_days(warehouse), settings.verified_day_count, now.date())
-    )
+        yield "There is nothing to do." if days else f"There is nothing to do: {warehouse.root} has no published day."
+    yield from verify_days(warehouse.root, sample_of(days, settings.verified_day_count, now.date()))
 
 
 def _period(days: int) -> timedelta:

@@ -164,7 +164,10 @@ def _read_texts(files: dict[str, Path], sources: Sources, answers: AnswerSet) ->
         try:
             text = path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError:
-            answers.problems.append(f"{name} is not UTF-8; give the text as mqadmin printed it")
+            answers.problems.append(
+                f"{name} is not UTF-8; convert it, or run mqadmin again and write its output as UTF-8 (`>` of Windows PowerShell "
+                "writes UTF-16)"
+            )
             continue
         if text.lstrip().startswith("{"):
             reader.files[name] = WrittenFile(name, text, captured_at)

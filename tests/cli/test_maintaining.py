@@ -127,3 +127,9 @@ class TestVerify:
         words = ["verify", "--cluster", "shop", "--ds", "2026-11-20", "--warehouse", warehouse.root]
         ended = CliRunner().invoke(app, words)
         assert "has no published day of shop 2026-11-20" in str(ended.exception)
+
+
+def test_a_warehouse_without_a_published_day_is_named(tmp_path: Path) -> None:
+    nowhere = Warehouse.at(str(tmp_path / "nowhere"))
+
+    assert maintain(nowhere) == [DRY_RUN, f"There is nothing to do: {nowhere.root} has no published day."]

@@ -644,8 +644,12 @@ class TestRefused:
         ]
 
     def test_a_text_that_is_no_unicode(self, tmp_path: Path, newest: Path) -> None:
-        (newest / "topicRoute.txt").write_bytes(b"$ mqadmin topicRoute -t \xff\n")
-        assert "topicRoute.txt is not UTF-8" in refusals(tmp_path / "exports", Sources(texts=[newest]))[0]
+        for text in (b"$ mqadmin topicRoute -t \xff\n", "$ mqadmin topicRoute -t t\n".encode("utf-16")):
+            (newest / "topicRoute.txt").write_bytes(text)
+            assert (
+                "topicRoute.txt is not UTF-8; convert it"
+                in refusals(tmp_path / "exports", Sources(texts=[newest]))[0]
+            )
 
     def test_names_that_are_no_unicode(self, tmp_path: Path, newest: Path) -> None:
         brokers = lay_out("5.5.0", "broker_files", tmp_path / "brokers")
