@@ -29,7 +29,8 @@ def step() -> Step:
     """Return the step; it is repeated for another Airflow, another provider with tables in its database, or other pools."""
     versions = re.findall(_WITH_TABLES, _LOCK.read_text(), re.MULTILINE)
     key = content_key(str(ROOT), *versions, repr(POOLS))
-    return Step("airflow", "Airflow's database and pools", key, _prepare, _remove_home)
+    title = "Airflow's database and pools"
+    return Step("airflow", title, key, _prepare, _remove_home, made=HOME / "airflow.cfg")
 
 
 def _remove_home() -> None:

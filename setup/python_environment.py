@@ -41,9 +41,16 @@ def steps() -> list[Step]:
     """Return the three steps, in order; the path of the checkout is in their keys because scripts contain it."""
     here = f"{ROOT} {sys.version}"
     return [
-        Step("uv", "uv, pinned by hash", content_key(here, BOOTSTRAP), _install_uv),
         Step(
-            "venv", "the locked packages into .venv", content_key(here, BOOTSTRAP, LOCK), _sync, _remove_venv
+            "uv", "uv, pinned by hash", content_key(here, BOOTSTRAP), _install_uv, made=UV_HOME / "bin" / "uv"
+        ),
+        Step(
+            "venv",
+            "the locked packages into .venv",
+            content_key(here, BOOTSTRAP, LOCK),
+            _sync,
+            _remove_venv,
+            made=VENV / "bin" / "python",
         ),
         Step(
             "project",

@@ -38,6 +38,7 @@ class Step:
         key: Changes whenever the step has to be done again.
         run: Does it.
         start_over: Clears away what an interrupted attempt may have left half done.
+        made: A file that the step makes; without it the step is done again. None if the stamp says enough.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Step:
     key: str
     run: Callable[[], None]
     start_over: Callable[[], None] = lambda: None
+    made: Path | None = None
 
 
 def content_key(*parts: str | Path) -> str:
@@ -73,7 +75,8 @@ def perform(step: Step, local: Path = LOCAL) -> bool:
     started = stamp.with_name(f"{step.name}.started")
     stamp.parent.mkdir(parents=True, exist_ok=True)
     unfinished = started.exists()
-    if not unfinished and stamp.is_file() and stamp.read_text() == step.key:
+    is_there = step.made is None or step.made.exists()
+    if not unfinished and is_there and stamp.is_file() and stamp.read_text() == step.key:
         return False
     stamp.unlink(missing_ok=True)
     started.touch()

@@ -28,9 +28,10 @@ from rebalance_ledger.storage.location import InvalidLocationError, location_of
 from rebalance_ledger.warehouse.errors import QueryError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import reserved
-from spark_jobs.landed_days import landed_beside, staged_result
+from spark_jobs.landed_days import landed_beside
 from spark_jobs.session import spark_session
 from spark_jobs.side_by_side import SideBySide
+from spark_jobs.staged_day import staged_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

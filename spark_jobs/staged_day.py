@@ -1,4 +1,4 @@
-"""A computed day, and how its stage is completed.
+"""A computed day, how its stage is completed, and whether a day has a stage already. No Spark.
 
 A day may be computed together with its baseline, before the baseline is published. Its stage is only completed if the published
 baseline has the rows with which the day was compared: the gate may have refused the baseline, or quarantined a group of it. Or it is
@@ -10,13 +10,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from rebalance_ledger.exports.catalog import compared_exports
+from rebalance_ledger.exports.manifest import export_directory, load_manifest
 from rebalance_ledger.exports.sealing import check_unchanged
 from rebalance_ledger.tables import QUARANTINED_GROUP
 from rebalance_ledger.warehouse.baseline import COMPARED_TABLES, newest_earlier_day, write_baseline
 from rebalance_ledger.warehouse.content import DayRows
+from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.identity import RunIdentity, code_version
 from rebalance_ledger.warehouse.inventory import inventory_of_stage
-from rebalance_ledger.warehouse.staging import finish
+from rebalance_ledger.warehouse.staging import check_inventory, finish, newest_stage, read_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
     from rebalance_ledger.exports.catalog import EarlierExport
     from rebalance_ledger.exports.manifest import Manifest
+    from rebalance_ledger.settings import ClusterSettings
+    from rebalance_ledger.storage.location import Location
     from rebalance_ledger.warehouse.baseline import EarlierDay
     from rebalance_ledger.warehouse.inventory import StagedTable
     from rebalance_ledger.warehouse.layout import StagingArea, Warehouse
@@ -167,3 +172,41 @@ class StagedDay:
         ):
             raise OtherBaselineError
         return published
+
+
+def staged_result(
+    exports: Location, warehouse: Warehouse, settings: ClusterSettings, day: tuple[str, date]
+) -> StageResult | None:
+    """Return the result of the whole stage that a build of a day (cluster and ds) would repeat; None if there is none.
+
+    The stage gets the record of the published day that it was compared with: it may have been staged before that day was published.
+
+    Raises:
+        ExportError: The day has no sealed export.
+        QueryError: The earlier published day cannot be read.
+    """
+    cluster, ds = day
+    manifest = load_manifest(export_directory(exports, cluster, ds), cluster=cluster, ds=ds)
+    before = newest_earlier_day(warehouse, *day, COMPARED_TABLES)
+    staged = stage_of_run(warehouse, day, run_id_of(exports, settings, manifest, before))
+    if staged is not None and before is not None:
+        write_baseline(warehouse, newest_stage(warehouse, *day), before)
+    return staged
+
+
+def stage_of_run(warehouse: Warehouse, day: tuple[str, date], run_id: str) -> StageResult | None:
+    """Return the result of the newest whole stage of a day if it has this run id."""
+    try:
+        stage = newest_stage(warehouse, *day)
+        if read_build(stage).run_id != run_id:
+            return None
+        return StageResult.of(run_id, check_inventory(stage))
+    except StagingError:
+        return None
+
+
+def run_id_of(
+    exports: Location, settings: ClusterSettings, manifest: Manifest, before: EarlierDay | None
+) -> str:
+    """Return the id that a build of the day would have now."""
+    return identity_of(manifest, settings.sha256, compared_exports(exports, manifest), before).run_id

@@ -764,7 +764,8 @@ def step(
             typer.echo(
                 f"The export of {cluster} for {day.ds} matches its manifest ({len(manifest.files)} files)."
             )
-            write_result(is_up_to_date=is_up_to_date(day))
+            staged = steps.staged(day)
+            write_result(is_up_to_date=is_up_to_date(day), staged=staged._asdict() if staged else None)
         case StepName.GATE:
             from rebalance_ledger.gate.verdict import explain
             from rebalance_ledger.progress import heartbeat, logged_to

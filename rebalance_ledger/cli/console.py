@@ -23,12 +23,19 @@ _WITHOUT_DATA_FRAMES: Final = frozenset(
 _STEPS_WITHOUT_DATA_FRAMES: Final = frozenset({"publish", "report", "verify"})
 
 
-class _WithoutPandas:
-    """An import hook that reports pandas as not installed.
+class _Without:
+    """An import hook that reports packages as not installed which a library imports if they are there, and works without.
 
-    pyarrow imports pandas, if it is there, when it makes its first scalar, and `pyarrow.dataset` makes one when it is imported
-    (pyarrow 26, `_PandasAPIShim`). That takes longer than most queries, and pyarrow works without.
+    pyarrow imports pandas when it makes its first scalar, and `pyarrow.dataset` makes one when it is imported (pyarrow 26,
+    `_PandasAPIShim`): that takes longer than most queries. Great Expectations imports PySpark and SQLAlchemy for data sources that
+    the gate does not have (1.24, `great_expectations.compatibility`).
+
+    Args:
+        names: Of the packages.
     """
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
 
     def find_spec(
         self,
@@ -36,8 +43,8 @@ class _WithoutPandas:
         path: Sequence[str] | None = None,  # noqa: ARG002 - the protocol of import hooks
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is not imported by commands without data frames", name=name)
+        if name in self._names:
+            raise ModuleNotFoundError(f"{name} is not imported by this command", name=name)
         return None
 
 
@@ -45,7 +52,9 @@ def main() -> None:
     """Run the command line of this process."""
     command, step = (*sys.argv[1:3], "", "")[:2]
     if command in _WITHOUT_DATA_FRAMES or (command == "step" and step in _STEPS_WITHOUT_DATA_FRAMES):
-        sys.meta_path.insert(0, _WithoutPandas())
+        sys.meta_path.insert(0, _Without("pandas"))
+    elif (command, step) == ("step", "gate"):
+        sys.meta_path.insert(0, _Without("pyspark", "sqlalchemy"))
     from rebalance_ledger.cli.app import main as run  # noqa: PLC0415 - after the hook
 
     run()

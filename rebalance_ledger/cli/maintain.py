@@ -58,7 +58,11 @@ def maintain_warehouse(
         yield f"{each.place}: {each.file_count} {_DONE[each.what]}"
     days = _days(warehouse)
     if not tidied:
-        yield "There is nothing to do." if days else f"There is nothing to do: {warehouse.root} has no published day."
+        yield (
+            "There is nothing to do."
+            if days
+            else f"There is nothing to do: {warehouse.root} has no published day."
+        )
     yield from verify_days(warehouse.root, sample_of(days, settings.verified_day_count, now.date()))
 
 

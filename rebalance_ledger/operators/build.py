@@ -54,7 +54,7 @@ class LedgerBuildOperator(SparkSubmitOperator):
     """Submit the day's one Spark application, `spark_jobs/day_job.py`, through the connection `spark_default`.
 
     Args:
-        verify_task_id: The task whose XCom says whether the day is published from this export, settings and code already.
+        verify_task_id: The task whose XCom says whether the day is published from this export, settings and code already, or staged.
         cluster: The cluster's name; empty for the run's own cluster.
         kwargs: Passed on to the Spark provider's operator.
     """
@@ -101,6 +101,9 @@ class LedgerBuildOperator(SparkSubmitOperator):
         is_forced = bool(context["params"].get("force"))
         # A further try computes its own day alone, whatever the first one died of.
         if settings_now().build.beside_landed and not is_forced and context["ti"].try_number == 1:
+            if staged := verified.get("staged"):
+                self.log.info("Staged by another application, from the same input")
+                return dict(staged)
             self.application_args.append("--beside-landed")
             if through := context["params"].get("stage_through"):
                 self.application_args.append(f"--through={through}")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.pipeline.day import Day
     from rebalance_ledger.warehouse.layout import Warehouse
     from rebalance_ledger.warehouse.publish import Publication
+    from spark_jobs.staged_day import StageResult
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -97,6 +98,19 @@ def export_bytes(day: Day) -> int:
 
     files = load_manifest(export_directory(day.exports, day.cluster, day.ds)).files
     return sum(file.size_bytes for file in files)
+
+
+def staged(day: Day) -> StageResult | None:
+    """Return the result of the whole stage that a build of the day would repeat, made by another application; None if there is none.
+
+    Raises:
+        ExportError: The day has no sealed export.
+        QueryError: The earlier published day cannot be read.
+        SettingsError: The settings file is wrong.
+    """
+    from spark_jobs.staged_day import staged_result
+
+    return staged_result(day.exports, day.warehouse, day.settings, (day.cluster, day.ds))
 
 
 def build(day: Day) -> None:

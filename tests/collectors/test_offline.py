@@ -644,8 +644,8 @@ class TestRefused:
         ]
 
     def test_a_text_that_is_no_unicode(self, tmp_path: Path, newest: Path) -> None:
-        for text in (b"$ mqadmin topicRoute -t \xff\n", "$ mqadmin topicRoute -t t\n".encode("utf-16")):
-            (newest / "topicRoute.txt").write_bytes(text)
+        for written in (b"$ mqadmin topicRoute -t \xff\n", "$ mqadmin topicRoute -t t\n".encode("utf-16")):
+            (newest / "topicRoute.txt").write_bytes(written)
             assert (
                 "topicRoute.txt is not UTF-8; convert it"
                 in refusals(tmp_path / "exports", Sources(texts=[newest]))[0]

@@ -65,12 +65,13 @@ def context(
     logical_date: datetime | None = datetime(2026, 11, 16, tzinfo=UTC),
     partition_key: str | None = None,
     try_number: int = 1,
+    verified: dict[str, Any] | None = None,
     **params: Any,
 ) -> Any:
     return {
         "dag_run": SimpleNamespace(logical_date=logical_date, partition_key=partition_key),
         "params": params,
-        "ti": SimpleNamespace(xcom_pull=lambda **_: None, try_number=try_number),
+        "ti": SimpleNamespace(xcom_pull=lambda **_: verified, try_number=try_number),
     }
 
 
@@ -190,6 +191,20 @@ def test_a_build_also_stages_what_has_landed_beside_its_own_day(
     build("c").execute(context(**of_run))
     (call,) = stand_ins.calls
     assert ("--beside-landed" in call) == is_beside
+
+
+@pytest.mark.parametrize(
+    ("of_run", "is_submitted"),
+    [({}, False), ({"try_number": 2}, True), ({"force": True}, True)],
+    ids=["by default", "a further try", "forced"],
+)
+def test_a_day_that_another_application_has_staged_needs_none(
+    stand_ins: StandIns, of_run: dict[str, Any], *, is_submitted: bool
+) -> None:
+    staged = {"run_id": "r", "row_counts": {"gold.finding": 3}}
+    result = build("c").execute(context(verified={"is_up_to_date": False, "staged": staged}, **of_run))
+    assert (result == staged) != is_submitted
+    assert len(stand_ins.calls) == is_submitted
 
 
 @pytest.mark.parametrize(("force", "words"), [(False, ["--through=2026-11-18"]), (True, [])])

@@ -46,6 +46,15 @@ def test_it_is_done_again_when_its_key_changes(tmp_path: Path) -> None:
     assert (work.done, work.started_over) == (2, 0)
 
 
+def test_it_is_done_again_when_what_it_made_is_gone(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    step = Step("thing", "the thing", "k", made.touch, made=made)
+
+    assert [perform(step, tmp_path) for _ in range(2)] == [True, False]
+    made.unlink()
+    assert [perform(step, tmp_path) for _ in range(2)] == [True, False]
+
+
 @pytest.mark.parametrize("failure", [SetUpError("no network"), KeyboardInterrupt()])
 def test_after_a_failure_or_a_kill_it_starts_over(tmp_path: Path, failure: BaseException) -> None:
     work = Work(failure)

@@ -16,8 +16,9 @@ from rebalance_ledger.warehouse.errors import StagingError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.staging import newest_stage, read_build
 from spark_jobs import landed_days, side_by_side
-from spark_jobs.landed_days import landed_beside, staged_result
+from spark_jobs.landed_days import landed_beside
 from spark_jobs.side_by_side import SideBySide
+from spark_jobs.staged_day import staged_result
 from tests.support.computed_days import staged_rows
 from tests.support.three_days import CLUSTER, MONDAY, THURSDAY, TUESDAY, ThreeDays, sealed
 
