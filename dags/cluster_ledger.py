@@ -6,7 +6,7 @@ A landed export starts it: each event of the asset `ledger://exports` with the p
 | task | action | on failure |
 |---|---|---|
 | `verify_export` | checks the landed export against its manifest | the export is missing or damaged: upload it again. No task queries a live cluster |
-| `build` | computes and stages silver and gold in one Spark application, which may also stage other clusters whose exports of the day have landed, and the days up to `stage_through` | see the log; a crash is retried |
+| `build` | computes and stages silver and gold in one Spark application, which may also stage other clusters whose exports of the day have landed, and the days up to `stage_through`. A day that another application has staged needs none | see the log; a crash is retried |
 | `gate` | measures the staged day with DuckDB and evaluates the numbers with Great Expectations; the button *Data Docs* opens its pages | **nothing was published.** The message names table, expectation and examples; the staged day is kept. After a change of the gate's settings or rules, clear only this task |
 | `publish` | replaces exactly this cluster and day in the published tables | clear the task: publishing again gives the same rows |
 | `announce` | emits the event of `ledger://gold` with partition key, run id, verdict and changed tables; skipped if no row changed | clear the task |

@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_ledger.warehouse.fingerprint import fingerprint
 from rebalance_ledger.warehouse.layout import Warehouse
-from tests.e2e.conftest import SAMPLE, Project
+from tests.e2e.conftest import ROOT, SAMPLE, Project
 from tests.real_cluster.processes import descendants, have_ended, wait_until
 from tests.support.airflow_api import APPROVAL_DAG_ID, DAG_ID, DAY_DAG_ID, run_of
 from tests.support.computed_days import SETTINGS_FILE, published_state
@@ -27,7 +27,11 @@ FIRST, SECOND, THIRD = "2026-11-16", "2026-11-17", "2026-11-18"
 @pytest.fixture(scope="module")
 def output(project: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return what the first run printed, of two days; the scheduler has all three below."""
-    return make_run(project, tmp_path_factory.mktemp("two-days"), force=False)
+    printed = make_run(project, tmp_path_factory.mktemp("two-days"), force=False)
+    log = (ROOT / ".local" / "logs" / "run.log").read_text(encoding="utf-8")
+    assert f"shop-prod {SECOND} is staged as well" in log
+    assert "Staged by another application, from the same input" in log
+    return printed
 
 
 def make_run(
