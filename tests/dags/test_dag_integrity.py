@@ -94,7 +94,7 @@ def test_a_landed_export_starts_its_clusters_day(dag: DAG) -> None:
     timetable = DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)).timetable
     assert timetable.partitioned
     assert [key.uri for key, _ in timetable.asset_condition.iter_assets()] == ["ledger://exports/"]
-    assert set(dag.params) == {"cluster", "ds", "force"}
+    assert set(dag.params) == {"cluster", "ds", "stage_through", "force"}
 
 
 def test_old_exports_are_named_only_after_todays_has_landed(bag: DagBag) -> None:
