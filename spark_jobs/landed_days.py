@@ -5,10 +5,10 @@ Belongs here: the choice. Does not belong here: the computation (`side_by_side`)
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from rebalance_ledger.driver_options import SIDE_BY_SIDE_BYTES
+from rebalance_ledger.exports.catalog import landed_days
 from rebalance_ledger.exports.manifest import ExportError, export_directory, load_manifest
 from rebalance_ledger.progress import LOGGER
 from rebalance_ledger.tables import PUBLICATION
@@ -56,10 +56,9 @@ def landed_beside(
     """
     cluster, ds = day
     room_bytes = SIDE_BY_SIDE_BYTES - _size_bytes(load_manifest(export_directory(exports, cluster, ds)))
-    days = [ds + timedelta(days=number) for number in range(((through or ds) - ds).days + 1)]
     beside: list[DayKey] = []
     for other in [cluster, *sorted(settings.keys() - {cluster})]:
-        for other_day in days:
+        for other_day in (ds, *_following_days(exports, other, ds, through)):
             key = (other, other_day)
             if key == day:
                 continue
@@ -84,6 +83,14 @@ def landed_beside(
             room_bytes -= size_bytes
             beside.append(key)
     return beside
+
+
+def _following_days(exports: Location, cluster: str, ds: date, through: date | None) -> list[date]:
+    """Return the landed days after a day, up to the last one; none for a cluster whose name no folder can have."""
+    try:
+        return [day for day in landed_days(exports, cluster) if through and ds < day <= through]
+    except ExportError:
+        return []
 
 
 def _size_bytes(manifest: Manifest) -> int:

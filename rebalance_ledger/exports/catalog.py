@@ -84,6 +84,20 @@ def referenced_exports(
     return tuple(found)
 
 
+def landed_days(exports: Location, cluster: str) -> list[date]:
+    """Return the days of a cluster that have a folder, in order; their exports may be unusable.
+
+    Args:
+        exports: Folder of all clusters.
+        cluster: Name of the cluster.
+
+    Raises:
+        ExportError: The cluster's name cannot be a folder's name.
+    """
+    folders = _folders(export_directory(exports, cluster, date.min).parent)
+    return sorted(day for folder in folders if (day := export_day(folder.name)) is not None)
+
+
 def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> tuple[EarlierExport, ...]:
     """Return the newest sealed exports of a cluster before a day, the newest first.
 
@@ -98,15 +112,7 @@ def earlier_exports(exports: Location, cluster: str, ds: date, *, most: int) -> 
     Raises:
         ExportError: The cluster's name cannot be a folder's name.
     """
-    folder = export_directory(exports, cluster, ds).parent
-    days = sorted(
-        (
-            day
-            for directory in _folders(folder)
-            if (day := export_day(directory.name)) is not None and day < ds
-        ),
-        reverse=True,
-    )
+    days = [day for day in reversed(landed_days(exports, cluster)) if day < ds]
     earlier: list[EarlierExport] = []
     for day in days:
         if len(earlier) == most:
