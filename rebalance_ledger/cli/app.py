@@ -764,8 +764,9 @@ def step(
             typer.echo(
                 f"The export of {cluster} for {day.ds} matches its manifest ({len(manifest.files)} files)."
             )
-            staged = steps.staged(day)
-            write_result(is_up_to_date=is_up_to_date(day), staged=staged._asdict() if staged else None)
+            is_published = is_up_to_date(day)
+            staged = None if is_published else steps.staged(day)
+            write_result(is_up_to_date=is_published, staged=staged._asdict() if staged else None)
         case StepName.GATE:
             from rebalance_ledger.gate.verdict import explain
             from rebalance_ledger.progress import heartbeat, logged_to
