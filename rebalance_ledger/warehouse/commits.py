@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
@@ -179,7 +180,7 @@ class PublishedTables:
     ) -> int:
         """Replace the day's rows in a table other than `publication`; return the new version."""
         place = self.warehouse.published(table)
-        version = int(replace_day(delta, place, table, day, rows).version())
+        version = replace_day(delta, place, table, day, rows)
         self.versions[table.qualified_name] = version
         self._written.add(place)
         return version
@@ -189,7 +190,9 @@ class PublishedTables:
         place = self.warehouse.published(PUBLICATION)
         rows = rows_of(PUBLICATION, day.cluster, day.ds, [row])
         properties = self._state_properties()
-        self.publication = replace_day(self.publication, place, PUBLICATION, day, rows, properties)
+        replace_day(self.publication, place, PUBLICATION, day, rows, properties)
+        if self.publication is None:
+            self.close_publication()  # It exists now.
         self._write_checkpoints()
 
     def record_state(self) -> None:
@@ -383,8 +386,8 @@ def replace_day(
     day: DayRows,
     rows: pads.Dataset | StagedFiles,
     properties: CommitProperties | None = None,
-) -> DeltaTable:
-    """Replace the day's rows in a Delta table and return the table at its new version.
+) -> int:
+    """Replace the day's rows in a Delta table and return its new version.
 
     Staged files become files of the table; other rows are written.
 
@@ -410,8 +413,7 @@ def replace_day(
         footers = footers_of(rows, place, day)
         if have_types_of(footers, table):
             actions = give_to_table(rows, footers, place, day)
-            _commit_files(delta, place, day, actions, properties)
-            return delta
+            return _commit_files(delta, place, day, actions, properties)
         rows = rows_of_files(rows.places, table)
     schema = written_schema(delta, table)
     write_deltalake(
@@ -422,7 +424,7 @@ def replace_day(
         commit_properties=properties,
         post_commithook_properties=NO_HOOKS,
     )
-    return delta
+    return int(delta.version())
 
 
 def _commit_files(
@@ -431,12 +433,16 @@ def _commit_files(
     day: DayRows,
     actions: list[AddAction],
     properties: CommitProperties | None,
-) -> None:
-    """Replace the day's files in a table at its newest version; nobody else writes it, and delta-rs would not notice.
+) -> int:
+    """Replace the day's files in a table at its newest version; return the new version.
+
+    The open table stays at its version, because an update of it costs as much as opening it again. delta-rs does not notice every
+    other writer, so the commit is read and compared.
 
     Raises:
-        OSError: The day then has other files than these.
+        OSError: The commit at the next version does not replace exactly the day's files with these.
     """
+    replaced = {file.path for file in data_files(delta, PublishedDay(day.cluster, day.ds))}
     delta.create_write_transaction(
         actions,
         mode="overwrite",
@@ -446,10 +452,24 @@ def _commit_files(
         commit_properties=properties,
         post_commithook_properties=NO_HOOKS,
     )
-    delta.update_incremental()
-    committed = {file.path for file in data_files(delta, PublishedDay(day.cluster, day.ds))}
-    if committed != {action.path for action in actions}:
-        raise OSError(f"{place} has other files of {day.cluster} {day.ds} than those that were committed")
+    version = int(delta.version()) + 1
+    added, removed = _committed_paths(place, version)
+    if (added, removed) != ({action.path for action in actions}, replaced):
+        raise OSError(
+            f"version {version} of {place} does not replace the files of {day.cluster} {day.ds} with the staged ones"
+        )
+    return version
+
+
+def _committed_paths(place: str, version: int) -> tuple[set[str], set[str]]:
+    """Return the paths of the files that a version of a Delta table added and removed."""
+    file_system, path = file_system_of(f"{place}/_delta_log/{version:020}.json")
+    with file_system.open_input_stream(path) as file:
+        actions = [json.loads(line) for line in file.read().splitlines()]
+    added, removed = (
+        {unquote(action[kind]["path"]) for action in actions if kind in action} for kind in ("add", "remove")
+    )
+    return added, removed
 
 
 def _checked_batches(rows: pads.Dataset, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

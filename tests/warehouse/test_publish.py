@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from rebalance_ledger.tables import (
     ALL_TABLES,
@@ -25,7 +25,7 @@ from rebalance_ledger.tables import (
 from rebalance_ledger.tables.silver.broker import BROKER
 from rebalance_ledger.warehouse import commits
 from rebalance_ledger.warehouse.commits import PUBLISHED_TABLES
-from rebalance_ledger.warehouse.errors import NoWarehouseError, StagingError
+from rebalance_ledger.warehouse.errors import NoWarehouseError, StagingError, WriteError
 from rebalance_ledger.warehouse.layout import Warehouse
 from rebalance_ledger.warehouse.publish import publish, quarantine
 from tests.support.computed_days import asked, published_state
@@ -256,7 +256,7 @@ def publish_and_die(
     replace = commits.replace_day
     writes = iter(range(1000))
 
-    def dying(*arguments: Any) -> DeltaTable:
+    def dying(*arguments: Any) -> int:
         if next(writes) == writes_before:
             raise _KilledError
         return replace(*arguments)
@@ -265,6 +265,31 @@ def publish_and_die(
         patched.setattr(commits, "replace_day", dying)
         with pytest.raises(_KilledError):
             publish(warehouse, "shop", ds)
+
+
+def test_another_writer_who_ignores_the_lock_is_noticed_before_readers_see_the_day(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage_day(warehouse, MONDAY, queue_assignment=owners("c1", "c2"))
+    publish(warehouse, "shop", MONDAY)
+    before = asked(warehouse, ASSIGNMENTS)
+    place = warehouse.published(QUEUE_ASSIGNMENT)
+    give_to_table = commits.give_to_table
+
+    def give_after_another_commit(*arguments: Any) -> Any:
+        actions = give_to_table(*arguments)
+        write_deltalake(place, DeltaTable(place).to_pyarrow_table(), mode="append")
+        return actions
+
+    monkeypatch.setattr(commits, "give_to_table", give_after_another_commit)
+    stage_day(warehouse, MONDAY, run_id="run-2", queue_assignment=owners("c3"))
+    with pytest.raises(WriteError, match="does not replace the files of shop 2026-11-16"):
+        publish(warehouse, "shop", MONDAY)
+
+    assert asked(warehouse, ASSIGNMENTS) == before
+    monkeypatch.undo()
+    publish(warehouse, "shop", MONDAY)
+    assert asked(warehouse, ASSIGNMENTS) == [("2026-11-16", 0, "c3")]
 
 
 @pytest.mark.parametrize("writes_before", [1, 2, len(FEW_TABLES)])
@@ -363,7 +388,7 @@ def test_publishers_of_one_warehouse_go_one_after_the_other(
     inside: set[int] = set()
     seen_together: list[int] = []
 
-    def watched(*arguments: Any) -> DeltaTable:
+    def watched(*arguments: Any) -> int:
         inside.add(threading.get_ident())
         seen_together.append(len(inside))
         return replace(*arguments)

@@ -200,7 +200,7 @@ def test_readers_see_the_day_whole_when_a_rollback_is_killed(
     replace = commits.replace_day
     writes = iter(range(1000))
 
-    def dying(*arguments: Any) -> DeltaTable:
+    def dying(*arguments: Any) -> int:
         if next(writes) == writes_before:
             raise _KilledError
         return replace(*arguments)
