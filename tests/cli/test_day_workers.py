@@ -83,6 +83,7 @@ def land_again(export: Path) -> None:
     seal(export, replace=True)
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_days_of_a_batch_with_a_bad_export_and_a_killed_worker_are_published_as_alone(
     tmp_path: Path, sample_warehouse: Warehouse

@@ -55,6 +55,7 @@ def rows_of(days: ThreeDays, cluster: str, ds: date) -> dict[str, list[Row]]:
     }
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_a_day_is_the_same_beside_others_and_is_computed_again_if_its_baseline_is_not_published(
     days: ThreeDays, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +150,7 @@ CONFIGURED = ClusterSettings.model_validate(
 """The parameters of a strategy that a group's members report: without them its owners are not known."""
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_the_clusters_that_have_landed_are_staged_in_one_application_each_by_its_own_settings(
     days: ThreeDays, spark: SparkSession, tmp_path: Path
@@ -186,6 +188,7 @@ def test_the_clusters_that_have_landed_are_staged_in_one_application_each_by_its
     assert has_owner == {OTHER: {False}, third: {True}}
 
 
+@pytest.mark.e2e
 @pytest.mark.spark
 def test_a_day_that_was_staged_ahead_is_taken_if_its_baseline_is_published_as_it_was_staged(
     three_days: ThreeDays, spark: SparkSession, tmp_path: Path
