@@ -25,6 +25,7 @@ from rich.text import Text
 
 from rebalance_ledger.printable import visible
 from rebalance_ledger.warehouse.errors import QueryError
+from rebalance_ledger.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -141,19 +142,13 @@ def write_file(output: Path, result: Result) -> int:
         QueryError: The rows cannot be read.
         OSError: The file cannot be written.
     """
-    draft = output.with_name(f".{output.name}.draft")
-    try:
+    with whole_file(output) as draft:
         if output.suffix == ".parquet":
-            row_count = _write_parquet(draft, result)
-        else:
-            rows = CountedRows(result.rows)
-            with draft.open("w", encoding="utf-8", newline="") as out:
-                WRITERS[output.suffix.removeprefix(".")](result.column_names, iter(rows), out)
-            row_count = rows.count
-        draft.replace(output)
-    finally:
-        draft.unlink(missing_ok=True)
-    return row_count
+            return _write_parquet(draft, result)
+        rows = CountedRows(result.rows)
+        with draft.open("w", encoding="utf-8", newline="") as out:
+            WRITERS[output.suffix.removeprefix(".")](result.column_names, iter(rows), out)
+        return rows.count
 
 
 def _write_parquet(draft: Path, result: Result) -> int:

@@ -23,6 +23,7 @@ from rebalance_ledger.report.published_day import check_group, find_day
 from rebalance_ledger.report.queries import Query, Value, report_queries, report_query
 from rebalance_ledger.warehouse.query import open_tables
 from rebalance_ledger.warehouse.snapshot import Snapshot
+from rebalance_ledger.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,9 +94,8 @@ def write_report(
     if group is not None:
         check_group(snapshot, day, group)
     page = render_report(snapshot, day, group)
-    draft = output.with_name(f".{output.name}.draft")
-    draft.write_text(page, encoding="utf-8")
-    draft.replace(output)
+    with whole_file(output) as draft:
+        draft.write_text(page, encoding="utf-8")
     return day
 
 

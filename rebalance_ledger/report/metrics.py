@@ -8,12 +8,12 @@ comments in the older format.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from rebalance_ledger.report.queries import metric_queries
 from rebalance_ledger.warehouse.query import open_tables
+from rebalance_ledger.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,9 +123,8 @@ def write_metrics(root: str, output: Path) -> None:
     """
     text = metrics_text(root)
     # A textfile collector reads `*.prom`; the draft is none. Steps of several clusters may write at the same time.
-    draft = output.with_name(f".{output.name}.{os.getpid()}.draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(output)
+    with whole_file(output) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def _lines(metric: _Metric, rows: Sequence[Row]) -> Iterator[str]:
