@@ -388,7 +388,8 @@ def _register(
     def create(schema: str, table: Table, rows: pads.Dataset) -> None:
         read.append(rows)
         if consumer_groups is not None and table is not FINDING and _GROUP in rows.schema.names:
-            rows = rows.filter(pc.field(_GROUP).isin(list(consumer_groups)))
+            # Arrow takes an empty list for one of nulls, which no text is compared with.
+            rows = rows.filter(pc.field(_GROUP).isin(pa.array(consumer_groups, pa.string())))
         _create(connection, schema, table.name, rows)
 
     for schema, days in zip((LATEST, PREVIOUS), map(set, chosen_days), strict=True):

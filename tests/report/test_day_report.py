@@ -120,6 +120,15 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert compare_tables_with_statements(publisher.root, page) >= 1
 
 
+def test_a_day_on_which_no_group_has_queues_has_a_report(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    publisher.publish("quiet", "2026-11-18", ownership_drift=[], finding=[])
+
+    page = ReportPage.of(report(publisher.root, tmp_path, cluster=None))
+
+    assert "No findings on this day." in page.text
+
+
 def test_the_same_day_gives_the_same_bytes(shop_warehouse: str, shop_report: str, tmp_path: Path) -> None:
     assert report(shop_warehouse, tmp_path) == shop_report
 
