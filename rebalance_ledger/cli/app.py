@@ -20,12 +20,18 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from rebalance_ledger.cli.ask import ask, list_questions, question_names, question_sql
 from rebalance_ledger.cli.failures import failure_of
 from rebalance_ledger.cli.interruption import INTERRUPTED, INTERRUPTED_SENTENCE
 from rebalance_ledger.cli.sql import TIME_LIMIT_S, published_days_hint, run_sql, show_tables
+from rebalance_ledger.cli.terminal import (
+    SentenceConsole,
+    check_arguments,
+    echo,
+    escape_unencodable,
+    read_standard_input,
+)
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.printable import visible
@@ -78,7 +84,7 @@ def _options(
     del version
 
 
-_stderr = Console(stderr=True, highlight=False, markup=False)
+_stderr = SentenceConsole(stderr=True, highlight=False, markup=False)
 
 Cluster = Annotated[str, typer.Option("--cluster", help="Name of the cluster.")]
 Ds = Annotated[datetime, typer.Option("--ds", formats=["%Y-%m-%d"], help="UTC day of the export.")]
@@ -168,7 +174,7 @@ def sql(
     timeout_seconds: TimeLimit = TIME_LIMIT_S,
 ) -> None:
     """Answer one SQL query over the published tables; see docs/sql.md."""
-    if query is None and sys.stdin.isatty():
+    if query is None and sys.stdin is not None and sys.stdin.isatty():
         from rebalance_ledger.cli.shell import run_shell
 
         run_shell(
@@ -177,7 +183,7 @@ def sql(
         )
         return
     row_count = run_sql(
-        query if query not in {None, "-"} else sys.stdin.read(),
+        query if query not in {None, "-"} else read_standard_input(),
         output_format=output_format.value,
         warehouse=warehouse,
         timeout_s=timeout_seconds or None,
@@ -294,7 +300,7 @@ def write_day_report(
     from rebalance_ledger.report.day_report import write_report
 
     day = write_report(warehouse, output, cluster=cluster, ds=ds.date() if ds else None, group=group)
-    typer.echo(f"The report of {day.cluster} for {day.ds} is in {output}.")
+    echo(f"The report of {day.cluster} for {day.ds} is in {output}.")
 
 
 @app.command("metrics")
@@ -333,9 +339,7 @@ def send_notification(
     if not url.strip():
         raise typer.BadParameter("There is no destination: set LEDGER_NOTIFY_URL.")
     changes = notify(warehouse, cluster, destination_of(url))
-    typer.echo(
-        f"Sent: {changes.subject}" if changes.are_any else f"Nothing new for {cluster}: nothing was sent."
-    )
+    echo(f"Sent: {changes.subject}" if changes.are_any else f"Nothing new for {cluster}: nothing was sent.")
 
 
 @app.command()
@@ -376,9 +380,9 @@ def show_freshness(
         raise typer.BadParameter(f"{error}.", param_hint="--max-age") from error
     clusters = freshness(Warehouse.at(warehouse), settings_file=settings, cluster=cluster, max_age=limit)
     for of_cluster in clusters:
-        typer.echo(of_cluster.line)
+        echo(of_cluster.line)
     write_result(newest_days={of_cluster.cluster: of_cluster.ds for of_cluster in clusters if of_cluster.ds})
-    stale = [visible(of_cluster.cluster) for of_cluster in clusters if of_cluster.is_stale]
+    stale = [of_cluster.cluster for of_cluster in clusters if of_cluster.is_stale]
     if stale:
         _print_error(f"Too old, or never published: {', '.join(stale)}.")
         raise typer.Exit(STALE)
@@ -401,7 +405,7 @@ def fingerprint(
     is_published = False
     for day in table_days(Warehouse.at(warehouse).root, cluster, ds.date() if ds else None):
         is_published = True
-        typer.echo(f"{day.ds} {day.table_name} {day.row_count} {day.content_hash}")
+        echo(f"{day.ds} {day.table_name} {day.row_count} {day.content_hash}")
         if not day.is_as_published:
             differing.append(f"{day.ds} {day.table_name}")
     if differing:
@@ -426,7 +430,7 @@ def verify_published(
 
     root = Warehouse.at(warehouse).root
     for line in verify_days(root, published_days(root, cluster, ds.date() if ds else None)):
-        typer.echo(line)
+        echo(line)
 
 
 @app.command()
@@ -444,8 +448,8 @@ def rollback(
 
     done = roll_back(Warehouse.at(warehouse), cluster, ds.date(), is_applied=not dry_run)
     for table_name, (before, after) in done.row_counts.items():
-        typer.echo(f"{table_name}: {before} rows become {after}")
-    typer.echo(
+        echo(f"{table_name}: {before} rows become {after}")
+    echo(
         f"{cluster} {ds.date()} {'would be' if dry_run else 'is'} back at run {done.restored_run_id}; "
         f"run {done.withdrawn_run_id} {'would be' if dry_run else 'is'} taken back."
     )
@@ -495,7 +499,7 @@ def check_settings(
     from rebalance_ledger.settings import load_settings
 
     clusters = load_settings(settings, GATE_NAMES).clusters
-    typer.echo(f"{settings} is valid. Clusters: {', '.join(sorted(clusters)) or 'none'}.")
+    echo(f"{settings} is valid. Clusters: {', '.join(sorted(clusters)) or 'none'}.")
 
 
 @gate_app.command("show")
@@ -533,8 +537,8 @@ def approve_day(  # each is an option of the command
         reason=reason,
         run_id=run_id,
     )
-    typer.echo(
-        f"{visible(approval.approved_by)} approved run {approval.run_id} of {visible(cluster)} {ds.date()}, which fails "
+    echo(
+        f"{approval.approved_by} approved run {approval.run_id} of {cluster} {ds.date()}, which fails "
         f"{', '.join(approval.expectation_ids)}. Nothing is published yet: clear the task gate in Airflow, or run "
         "`ledger step gate` and `ledger step publish`."
     )
@@ -553,7 +557,7 @@ def maintain(
     from rebalance_ledger.cli.maintain import maintain_warehouse
 
     for line in maintain_warehouse(Warehouse.at(warehouse), settings, is_applied=apply):
-        typer.echo(line)
+        echo(line)
 
 
 @exports_app.command()
@@ -667,7 +671,7 @@ def prune_exports(
     for sentence in prune(
         _folder(exports), settings_file=settings, cluster=cluster, keep_days=keep_days, is_applied=apply
     ):
-        typer.echo(sentence)
+        echo(sentence)
 
 
 @exports_app.command("redact")
@@ -693,7 +697,7 @@ def redact_exports_of_cluster(
             "it there, remove it from the store with all versions, and `ledger exports upload` it again."
         )
     for sentence in redact_exports(place, cluster, ds.date() if ds else None, is_applied=apply):
-        typer.echo(sentence)
+        echo(sentence)
 
 
 @exports_app.command()
@@ -731,7 +735,7 @@ def status(cluster: Cluster, ds: Ds, exports: Exports = _EXPORTS) -> None:
 
     directory = export_directory(location_of(exports), cluster, ds.date())
     quality = load_manifest(directory).quality
-    typer.echo(f"{directory} has landed{f'; its capture is {quality}' if quality else ''}.")
+    echo(f"{directory} has landed{f'; its capture is {quality}' if quality else ''}.")
 
 
 @exports_app.command("upload")
@@ -761,9 +765,7 @@ def step(
             from rebalance_ledger.pipeline.outdated import is_up_to_date
 
             manifest = steps.verify(day)
-            typer.echo(
-                f"The export of {cluster} for {day.ds} matches its manifest ({len(manifest.files)} files)."
-            )
+            echo(f"The export of {cluster} for {day.ds} matches its manifest ({len(manifest.files)} files).")
             is_published = is_up_to_date(day)
             staged = None if is_published else steps.staged(day)
             write_result(is_up_to_date=is_published, staged=staged._asdict() if staged else None)
@@ -773,13 +775,11 @@ def step(
 
             with logged_to(sys.stdout), heartbeat():
                 verdict = steps.gate(day)
-            typer.echo(explain(verdict))
+            echo(explain(verdict))
             write_result(verdict=verdict.verdict, page=verdict.data_docs_index)
         case StepName.PUBLISH:
             publication = steps.publish(day)
-            typer.echo(
-                f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed."
-            )
+            echo(f"Published run {publication.run_id}; {len(publication.changed_tables)} tables changed.")
             write_result(
                 run_id=publication.run_id,
                 verdict=publication.verdict,
@@ -789,7 +789,7 @@ def step(
             _warn_of_outdated_days(day.warehouse, cluster, day.exports)
         case StepName.REPORT:
             page = steps.report(day)
-            typer.echo(f"Report: {page}")
+            echo(f"Report: {page}")
             write_result(page=page)
 
 
@@ -797,7 +797,9 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     if sys.stdout is None:  # Closed by who started the process (`>&-`): nobody reads.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # Open until the process ends.
+    escape_unencodable()
     try:
+        check_arguments(sys.argv[1:])
         read_secret_files()
         app()
     except SystemExit as ending:
@@ -818,13 +820,13 @@ def main() -> None:
 
 def _print_error(message: str) -> None:
     """Write an error to stderr with control characters escaped."""
-    _stderr.print(visible(message, keep="\n"), soft_wrap=True)
+    _stderr.print(message, soft_wrap=True)
 
 
 def _print_output(output: Path | None, row_count: int) -> None:
     if output is not None:
         _stderr.print(
-            f"{row_count} {'row is' if row_count == 1 else 'rows are'} in {visible(str(output))}.",
+            f"{row_count} {'row is' if row_count == 1 else 'rows are'} in {output}.",
             soft_wrap=True,
         )
 
@@ -869,7 +871,7 @@ def _build(day: Day, log: Path) -> None:
 def _print_manifest(done: str, directory: Location, manifest: Manifest) -> None:
     lines = sum(file.line_count or 0 for file in manifest.files)
     errors = sum(file.error_count or 0 for file in manifest.files)
-    typer.echo(
+    echo(
         f"{directory} is {done}: cluster {manifest.cluster}, {manifest.ds}, {len(manifest.files)} files, "
         f"{lines} lines ({errors} errors), {len(manifest.attachments)} attachments that no table reads."
     )

@@ -12,12 +12,12 @@ from io import StringIO
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import typer
 from rich.console import Console
 
 from rebalance_ledger.cli.build_progress import log_file
 from rebalance_ledger.cli.day_run import report_day
 from rebalance_ledger.cli.failures import BAD_INPUT, logged_failure
+from rebalance_ledger.cli.terminal import echo
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.backfill import (
     NO_EXPORT,
@@ -97,7 +97,7 @@ def run_backfill(
     outcomes += [failed for report in reports if (failed := report.result()) is not None]
     for outcome in outcomes:
         name = f"{outcome.cluster}  " if len(any_days) > 1 else ""
-        typer.echo(f"{name}{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
+        echo(f"{name}{outcome.ds}  {outcome.outcome:<9}  {outcome.why:<9}  {outcome.reason}".rstrip())
     published = sum(outcome.outcome == PUBLISHED for outcome in outcomes)
     write_progress(f"{published} days published in {time.monotonic() - begin:.1f} s.")
     code = exit_code_of(outcomes)

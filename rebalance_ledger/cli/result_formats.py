@@ -92,8 +92,9 @@ def write_json(column_names: Sequence[str], rows: Iterator[tuple[Any, ...]], out
     """
     keys = _distinct(column_names)
     separator = "[\n"
+    is_ascii = not _is_unicode(out)
     for row in rows:
-        out.write(separator + _json(dict(zip(keys, row, strict=True))))
+        out.write(separator + _json(dict(zip(keys, row, strict=True)), is_ascii=is_ascii))
         separator = ",\n"
     out.write("[]\n" if separator == "[\n" else "\n]\n")
 
@@ -181,7 +182,8 @@ def _write_aligned(column_names: Sequence[str], rows: list[tuple[Any, ...]], out
     lines = [[visible(name) for name in column_names]]
     lines += [["null" if value is None else visible(_plain_text(value)) for value in row] for row in rows]
     widths = [max(cell_len(line[column]) for line in lines) for column in range(len(column_names))]
-    lines.insert(1, ["─" * width for width in widths])
+    rule = "─" if _is_unicode(out) else "-"
+    lines.insert(1, [rule * width for width in widths])
     for line in lines:
         cells = (
             " " * (width - cell_len(cell)) + cell if is_numeric else cell + " " * (width - cell_len(cell))
@@ -247,9 +249,14 @@ def _csv_field(value: object) -> str:
     return text
 
 
-def _json(value: object) -> str:
-    """Return JSON that a terminal can show: what does not print is escaped, other letters stay as they are."""
-    text = json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False)
+def _is_unicode(out: TextIO) -> bool:
+    """Return whether an output can show every character; a text in memory has no charset and can."""
+    return (out.encoding or "utf").lower().startswith("utf")
+
+
+def _json(value: object, *, is_ascii: bool = False) -> str:
+    """Return JSON that a terminal can show: what does not print is escaped, other letters stay as they are unless all is ASCII."""
+    text = json.dumps(_json_value(value), ensure_ascii=is_ascii, allow_nan=False)
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)

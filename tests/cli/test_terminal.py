@@ -1,0 +1,107 @@
+"""What reaches a terminal: any charset, and no character of a cluster's that a terminal obeys."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from rebalance_ledger.cli.app import app
+from rebalance_ledger.cli.terminal import SentenceConsole
+from tests.support.published_sample import Publisher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "\u202egnp.x\u2028é"
+
+
+@pytest.fixture(scope="module")
+def hostile_warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
+    publisher = Publisher(tmp_path_factory.mktemp("hostile") / "warehouse")
+    finding = {"severity": "critical", "kind": "unowned", "consumer_group": "grüße-😀", "finding_id": "f"}
+    publisher.publish(HOSTILE, "2026-11-18", finding=[finding], ownership_drift=[])
+    return publisher.root
+
+
+def ledger(*words: str | bytes, text: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command line as a program of its own, with variables of the environment."""
+    return subprocess.run(
+        [sys.executable, "-c", "from rebalance_ledger.cli.console import main; main()", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables},
+        input=text,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("charset", ["ascii", "latin-1", "gbk"])
+def test_a_charset_that_lacks_characters_gets_escapes(charset: str, hostile_warehouse: str) -> None:
+    words = ("ask", "open_findings", "--warehouse", hostile_warehouse)
+
+    as_table = ledger(*words, PYTHONIOENCODING=charset)
+    as_json = ledger(*words, "--format", "json", PYTHONIOENCODING=charset)
+
+    assert as_table.returncode == as_json.returncode == 0, as_table.stderr + as_json.stderr
+    assert "\\U0001f600" in as_table.stdout.decode(charset)
+    assert "-----" in as_table.stdout.decode(charset)
+    assert json.loads(as_json.stdout.decode(charset))[0]["consumer_group"] == "grüße-😀"
+
+
+@pytest.mark.parametrize("words", [["report", "--output", "page.html"], ["verify"], ["summary"]])
+def test_a_name_that_turns_the_direction_of_writing_is_escaped(
+    words: list[str], hostile_warehouse: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    ended = CliRunner().invoke(app, [*words, "--warehouse", hostile_warehouse])
+
+    assert "\\u202egnp.x\\u2028é" in ended.output
+    assert not {"\u202e", "\u2028"} & set(ended.output)
+
+
+def test_a_console_does_not_pass_control_sequences_on(capsys: pytest.CaptureFixture[str]) -> None:
+    # As the answer of a broker in a warning of `ledger exports collect`.
+    SentenceConsole(stderr=True, markup=False).print(
+        "warning: 10.0.0.1:10911 was \x1b[2J\x07silent\nand more"
+    )
+
+    assert capsys.readouterr().err == "warning: 10.0.0.1:10911 was \\x1b[2J\\x07silent\nand more\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sql", b"SELECT '\xff'"],
+        ["ask", "open_findings", "--group", b"\xff"],
+        ["run", "--cluster", b"\xff", "--ds", "2026-11-16"],
+        ["maintain", "--warehouse", b"\xff"],
+    ],
+    ids=["query", "condition", "cluster", "warehouse"],
+)
+def test_an_argument_that_is_no_text_is_refused_in_one_sentence(words: list[str | bytes]) -> None:
+    ended = ledger(*words, PYTHONUTF8="1")
+
+    assert ended.returncode == 2
+    assert ended.stderr.count(b"\n") == 1
+    assert ended.stderr.startswith(b"The argument ")
+    assert b"is not utf-8" in ended.stderr
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
+def test_a_query_of_standard_input_that_is_no_text_is_refused(errors: str, hostile_warehouse: str) -> None:
+    ended = ledger(
+        *("sql", "-", "--warehouse", hostile_warehouse),
+        text=b"SELECT '\xff'",
+        PYTHONIOENCODING=f"utf-8:{errors}",
+    )
+
+    assert ended.returncode == 2
+    assert b"standard input holds is not utf-8" in ended.stderr
+    assert b"Traceback" not in ended.stderr
