@@ -12,14 +12,16 @@ What belongs here: options, progress, what a person reads. What does not: any ru
 from __future__ import annotations
 
 import os
+import re
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from rebalance_ledger.cli.ask import ask, list_questions, question_names, question_sql
 from rebalance_ledger.cli.failures import failure_of
@@ -31,6 +33,7 @@ from rebalance_ledger.cli.terminal import (
     echo,
     escape_unencodable,
     read_standard_input,
+    until_reader_leaves,
 )
 from rebalance_ledger.pipeline import steps
 from rebalance_ledger.pipeline.day import Day
@@ -162,7 +165,18 @@ def run(
     _warn_of_outdated_days(day.warehouse, cluster, day.exports)
 
 
-@app.command()
+_SQL_COMMENT: Final = re.compile(r"--(?:\s|[^=\n]*\n)")
+
+
+class _SqlCommand(TyperCommand):
+    """A command whose argument may begin with a comment of SQL, `-- …`, which is no option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401  # a class that Typer does not export
+        """Parse the arguments as Typer does; a blank before a comment makes it an argument, and changes no query."""
+        return super().parse_args(ctx, [f" {each}" if _SQL_COMMENT.match(each) else each for each in args])
+
+
+@app.command(cls=_SqlCommand)
 def sql(
     query: Annotated[
         str | None,
@@ -230,7 +244,8 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
         list_questions()
         return
     if show_sql:
-        typer.echo(question_sql(question).rstrip())
+        with until_reader_leaves():
+            typer.echo(question_sql(question).rstrip())
         return
     columns: dict[str, str | int | None] = {
         "cluster": cluster,
@@ -314,7 +329,8 @@ def show_metrics(
     from rebalance_ledger.report.metrics import metrics_text, write_metrics
 
     if output is None:
-        typer.echo(metrics_text(warehouse), nl=False)
+        with until_reader_leaves():
+            typer.echo(metrics_text(warehouse), nl=False)
     else:
         write_metrics(warehouse, output)
 

@@ -10,7 +10,6 @@ are written (see result_formats.py).
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import psutil  # type: ignore[import-untyped]  # it ships no types
 
 from rebalance_ledger.cli.interruption import ended_at_once
+from rebalance_ledger.cli.terminal import until_reader_leaves
 from rebalance_ledger.suggestion import did_you_mean
 from rebalance_ledger.warehouse.errors import NOT_IN_TIME, NoWarehouseError, QueryError
 
@@ -95,7 +95,7 @@ def run_sql(
                 compare_ds=compare_ds,
                 timeout_s=timeout_s,
             ) as result,
-            _until_the_reader_leaves(),
+            until_reader_leaves(),
         ):
             if output is not None:
                 return write_file(output, result)
@@ -128,7 +128,7 @@ def run_sql_by_cluster(query: str, warehouse: str) -> None:
             with open_tables(snapshot, [query], cluster=cluster) as tables:
                 yield from tables.query(query).rows
 
-        with _bounded_memory(), _until_the_reader_leaves():
+        with _bounded_memory(), until_reader_leaves():
             snapshot = Snapshot(warehouse)
             with open_tables(snapshot, [query], cluster="") as tables:
                 names = tables.query(query).column_names
@@ -212,7 +212,7 @@ def show_tables(warehouse: str, wanted: str | None = None) -> None:
         for name, text in shown_views.items():
             console.print(Text.assemble((f"gold.{name}", "bold"), f" (view): {header_comment(text)}"))
         console.print(Text(f"\n{status}"))
-    with _until_the_reader_leaves():
+    with until_reader_leaves():
         sys.stdout.write(written.get())
 
 
@@ -239,17 +239,6 @@ def _bounded_memory() -> Iterator[None]:
         ) from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-@contextmanager
-def _until_the_reader_leaves() -> Iterator[None]:
-    """Take it as the end when a reader has seen enough (`| head`)."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _published(row_counts: Mapping[PublishedDay, int]) -> str:

@@ -6,7 +6,9 @@ What belongs here: what every sentence goes through on its way out. What does no
 from __future__ import annotations
 
 import io
+import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,7 +18,7 @@ from rebalance_ledger.printable import visible
 from rebalance_ledger.warehouse.errors import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class SentenceConsole(Console):
@@ -30,8 +32,23 @@ class SentenceConsole(Console):
 
 
 def echo(sentence: str) -> None:
-    """Write a sentence on standard output; characters that do not print are escapes."""
-    typer.echo(visible(sentence, keep="\n"))
+    """Write a sentence on standard output; characters that do not print are escapes.
+
+    A reader who has left (`| head`) does not end the command, which may have more to do than to write.
+    """
+    with until_reader_leaves():
+        typer.echo(visible(sentence, keep="\n"))
+
+
+@contextmanager
+def until_reader_leaves() -> Iterator[None]:
+    """End the block when the reader of standard output has seen enough (`| head`); what is written later goes nowhere."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def check_arguments(arguments: Sequence[str]) -> None:

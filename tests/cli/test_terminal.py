@@ -105,3 +105,33 @@ def test_a_query_of_standard_input_that_is_no_text_is_refused(errors: str, hosti
     assert ended.returncode == 2
     assert b"standard input holds is not utf-8" in ended.stderr
     assert b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("words", [["metrics"], ["verify"], ["freshness"], ["sql", "FROM publication"]])
+def test_a_reader_who_leaves_changes_no_exit_code(words: list[str], shop_warehouse: str) -> None:
+    command = [sys.executable, "-c", "from rebalance_ledger.cli.console import main; main()", *words]
+    readable, writable = os.pipe()
+    os.close(readable)
+
+    with os.fdopen(writable, "wb") as left:
+        ended = subprocess.run(
+            [*command, "--warehouse", shop_warehouse], stdout=left, stderr=subprocess.PIPE, check=False
+        )
+
+    # The rows of this warehouse are not hashed, which `verify` finds: it must say so, whoever reads the list.
+    assert ended.returncode == (2 if words == ["verify"] else 0)
+    assert bool(ended.stderr) is (words == ["verify"])
+
+
+@pytest.mark.parametrize("query", ["-- days\nSELECT 1 AS n", "--days\nSELECT 1 AS n", "--\nSELECT 1 AS n"])
+def test_a_query_may_begin_with_a_comment(query: str, shop_warehouse: str) -> None:
+    ended = CliRunner().invoke(app, ["sql", query, "--warehouse", shop_warehouse, "--format", "csv"])
+
+    assert ended.stdout.split() == ["n", "1"]
+
+
+def test_an_option_of_sql_that_does_not_exist_is_named() -> None:
+    ended = CliRunner().invoke(app, ["sql", "--fromat=csv", "SELECT 1"])
+
+    assert ended.exit_code == 2
+    assert "No such option: --fromat" in ended.output
