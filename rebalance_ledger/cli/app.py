@@ -241,7 +241,8 @@ def ask_question(  # noqa: PLR0913, PLR0917  # each is an option of the command
 ) -> None:
     """Answer one of the questions in sql/questions, restricted by the options."""
     if question is None:
-        list_questions()
+        with until_reader_leaves():
+            list_questions()
         return
     if show_sql:
         with until_reader_leaves():
@@ -291,9 +292,15 @@ def explain_group(
     """Show a group on one screen: findings with advice, strategy, owners of its queues, members."""
     from rebalance_ledger.cli.explain import explain
 
-    explain(
-        group, topic=topic, queue=queue, cluster=cluster, ds=ds.date() if ds else None, warehouse=warehouse
-    )
+    with until_reader_leaves():
+        explain(
+            group,
+            topic=topic,
+            queue=queue,
+            cluster=cluster,
+            ds=ds.date() if ds else None,
+            warehouse=warehouse,
+        )
 
 
 @app.command("report")
@@ -528,7 +535,8 @@ def show_gate(
     """Show the latest gate result of a day: verdict, failures with their subjects, waivers, advice."""
     from rebalance_ledger.cli.gate_report import show
 
-    show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
+    with until_reader_leaves():
+        show(Warehouse.at(warehouse), cluster, ds.date(), output_format.value)
 
 
 @gate_app.command("approve")

@@ -107,7 +107,16 @@ def test_a_query_of_standard_input_that_is_no_text_is_refused(errors: str, hosti
     assert b"Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("words", [["metrics"], ["verify"], ["freshness"], ["sql", "FROM publication"]])
+_COMMANDS_THAT_WRITE = [
+    ["metrics"],
+    ["verify"],
+    ["ask"],
+    ["explain", "order-service", "--cluster", "shop-prod"],
+    ["gate", "show", "--cluster", "shop-prod", "--ds", "2026-11-19"],
+]
+
+
+@pytest.mark.parametrize("words", _COMMANDS_THAT_WRITE)
 def test_a_reader_who_leaves_changes_no_exit_code(words: list[str], shop_warehouse: str) -> None:
     command = [sys.executable, "-c", "from rebalance_ledger.cli.console import main; main()", *words]
     readable, writable = os.pipe()
@@ -115,7 +124,11 @@ def test_a_reader_who_leaves_changes_no_exit_code(words: list[str], shop_warehou
 
     with os.fdopen(writable, "wb") as left:
         ended = subprocess.run(
-            [*command, "--warehouse", shop_warehouse], stdout=left, stderr=subprocess.PIPE, check=False
+            command,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LEDGER_WAREHOUSE": shop_warehouse},
+            stdout=left,
+            stderr=subprocess.PIPE,
+            check=False,
         )
 
     # The rows of this warehouse are not hashed, which `verify` finds: it must say so, whoever reads the list.
