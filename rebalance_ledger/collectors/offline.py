@@ -10,9 +10,11 @@ line or an event, so that everything that depends on it is unknown. The export a
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rebalance_ledger.collectors.answers import AnswerSet
@@ -27,9 +29,8 @@ from rebalance_ledger.exports.writer import ExportWriter
 from rebalance_ledger.rocketmq.json import RocketMQJsonError, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
-    from pathlib import Path
 
 _REQUIRED: Final = {
     "nameserver_topic_list": "the topics that a name server knows; give the text of `mqadmin topicList -n NAMESERVER`",
@@ -142,12 +143,14 @@ def _files(roots: Sequence[Path], answers: AnswerSet) -> dict[str, Path]:
     for number, root in enumerate(roots, start=1):
         prefix = "" if len(roots) == 1 else f"{number}/"
         if root.is_dir():
-            paths = sorted(path for path in root.rglob("*") if path.is_file())
+            paths = sorted(_files_below(root, answers))
             names = {prefix + path.relative_to(root).as_posix(): path for path in paths}
             files |= {name: path for name, path in names.items() if answers.takes_name(name)}
         elif root.is_file():
             if answers.takes_name(prefix + root.name):
                 files[prefix + root.name] = root
+        elif root.exists():
+            answers.problems.append(f"{root} is neither a file nor a folder; put its text into a file")
         else:
             answers.problems.append(
                 f"{root} is not there; give a text of mqadmin, or a folder with its texts and files"
@@ -155,14 +158,35 @@ def _files(roots: Sequence[Path], answers: AnswerSet) -> dict[str, Path]:
     return files
 
 
+def _files_below(root: Path, answers: AnswerSet) -> Iterator[Path]:
+    """Yield the files below a folder; what cannot be looked into is a problem, because its answers would be missing unnoticed."""
+
+    def refuse(error: OSError) -> None:
+        answers.problems.append(f"{error.filename} cannot be read: {error.strerror}")
+
+    for folder, folder_names, file_names in os.walk(root, onerror=refuse):
+        for path in (Path(folder, name) for name in (*folder_names, *file_names)):
+            if path.is_symlink() and path.is_dir():
+                answers.problems.append(f"{path} is a link to a folder; put the folder itself there")
+            elif path.is_file():
+                yield path
+            elif not path.is_dir():
+                answers.problems.append(
+                    f"{path} is neither a file nor a folder, or a link to nothing; remove it, or put the file itself there"
+                )
+
+
 def _read_texts(files: dict[str, Path], sources: Sources, answers: AnswerSet) -> None:
     entries: list[TranscriptEntry] = []
     infos: list[WrittenFile] = []
     reader = AnswerReader(answers, sources.nameserver, sources.zone, {})
     for name, path in files.items():
-        captured_at = sources.captured_at or datetime.fromtimestamp(path.stat().st_mtime, UTC)
         try:
+            captured_at = sources.captured_at or datetime.fromtimestamp(path.stat().st_mtime, UTC)
             text = path.read_bytes().decode("utf-8-sig")
+        except OSError as error:
+            answers.problems.append(f"{name} cannot be read: {error.strerror}")
+            continue
         except UnicodeDecodeError:
             answers.problems.append(
                 f"{name} is not UTF-8; convert it, or run mqadmin again and write its output as UTF-8 (`>` of Windows PowerShell "

@@ -106,6 +106,25 @@ class _OpenTable:
         return read_state(self._delta, tables)
 
 
+def _refuse_unreadable(warehouse: Warehouse) -> None:
+    """Refuse a folder that this user may not look into: delta-rs takes a table in it for one that is not there.
+
+    Raises:
+        QueryError: There is such a folder.
+    """
+    if is_object_store(warehouse.root):
+        return
+    for folder in (Path(warehouse.root), Path(warehouse.published(PUBLICATION)).parent):
+        try:
+            next(folder.iterdir(), None)
+        except PermissionError as error:
+            raise QueryError(
+                f"{folder} cannot be read: {error.strerror}. Take a user who may read the warehouse, or change the folder."
+            ) from error
+        except OSError:
+            return
+
+
 class Snapshot:
     """The published tables of a warehouse as one reader sees them for as long as this object lives.
 
@@ -122,6 +141,7 @@ class Snapshot:
         self._options = storage_options(self._warehouse.root)
         self._publication = self._open(self._warehouse.published(PUBLICATION))
         if self._publication is None and self._open(self._warehouse.quarantine(GATE_RESULT)) is None:
+            _refuse_unreadable(self._warehouse)
             raise NoWarehouseError(
                 f"There is no warehouse at {root}: publish a day first with `make run` or with "
                 f"`ledger run --cluster C --ds D --warehouse {root}`, or name another with --warehouse."

@@ -666,6 +666,29 @@ class TestRefused:
             for name in (r"1/t\xff.txt", r"2/u\xff.txt", r"b\xff", r"hz@broker-a/c\xff.json")
         ]
 
+    def test_a_file_that_cannot_be_read_hides_no_other(self, tmp_path: Path, newest: Path) -> None:
+        # Reading its first bytes is an error for every user.
+        (newest / "mem.txt").symlink_to("/proc/self/mem")
+        assert refusals(tmp_path / "exports", Sources(texts=[newest], captured_at=NOON)) == [
+            "mem.txt cannot be read: Input/output error"
+        ]
+
+    def test_links_to_folders_and_what_is_no_file(self, tmp_path: Path, newest: Path) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        (newest / "link").symlink_to(tmp_path / "elsewhere")
+        (newest / "nothing").symlink_to(tmp_path / "missing")
+        os.mkfifo(newest / "pipe")
+
+        problems = refusals(tmp_path / "exports", Sources(texts=[newest], captured_at=NOON))
+
+        assert sorted(problem.partition(";")[0] for problem in problems) == [
+            f"{newest / 'link'} is a link to a folder",
+            f"{newest / 'nothing'} is neither a file nor a folder, or a link to nothing",
+            f"{newest / 'pipe'} is neither a file nor a folder, or a link to nothing",
+        ]
+        (problem, *_) = refusals(tmp_path / "exports", Sources(texts=[newest / "pipe"], captured_at=NOON))
+        assert problem == f"{newest / 'pipe'} is neither a file nor a folder; put its text into a file"
+
     def test_what_is_not_there(self, tmp_path: Path, newest: Path) -> None:
         gone = Sources(texts=[newest, tmp_path / "nothing"], broker_files=[tmp_path / "none"])
         problems = refusals(tmp_path / "exports", gone)
