@@ -120,6 +120,17 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert compare_tables_with_statements(publisher.root, page) >= 1
 
 
+def test_the_words_of_an_approval_are_text(tmp_path: Path) -> None:
+    publisher = Publisher(tmp_path / "warehouse")
+    result = {"outcome": "approved", "approved_by": HOSTILE, "approval_reason": HOSTILE}
+    publisher.publish("shop", "2026-11-18", gate_result=[result], ownership_drift=[], finding=[])
+
+    html = report(publisher.root, tmp_path, cluster=None)
+
+    assert "approved by <script>alert(1)</script>'; DROP TABLE x; --\\x1b[31m\\u202e" in ReportPage.of(html).text
+    assert not {"\x1b", "\u202e"} & set(html)
+
+
 def test_a_day_on_which_no_group_has_queues_has_a_report(tmp_path: Path) -> None:
     publisher = Publisher(tmp_path / "warehouse")
     publisher.publish("quiet", "2026-11-18", ownership_drift=[], finding=[])
