@@ -64,6 +64,11 @@ def load_settings(path: Path, names: GateNames | None = None) -> LedgerSettings:
         # PyYAML lets the ValueError of a date such as 2026-13-45 through.
         where = " ".join(str(error).split())
         raise SettingsError(f"The settings file {path} is not valid YAML: {where}.") from error
+    except (KeyError, AttributeError) as error:
+        # So PyYAML ends at `!!bool x` and `!!timestamp x`.
+        raise SettingsError(
+            f"The settings file {path} is not valid YAML: a value is not of the type that its tag (`!!…`) names."
+        ) from error
     try:
         return LedgerSettings.model_validate({} if document is None else document, context=names)
     except ValidationError as error:

@@ -174,8 +174,10 @@ def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
         "clusters: !!python/object/apply:os.getcwd []\n",
         "? [a]\n: b\n",
         "[" * 5000,
+        "clusters: !!bool x\n",
+        "clusters: !!timestamp x\n",
     ],
-    ids=["torn", "no such date", "code", "a list as a key", "too deep"],
+    ids=["torn", "no such date", "code", "a list as a key", "too deep", "no boolean", "no timestamp"],
 )
 def test_what_is_not_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
     sentence = refusal(tmp_path, text)
