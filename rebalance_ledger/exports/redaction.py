@@ -290,7 +290,7 @@ def _redacted_spans(
             continue
         colon = _AFTER_KEY.match(text, match.end())
         if colon is None:
-            if match[0] in secrets and match[0][1:-1] not in _EMPTY:
+            if match[0] in secrets:
                 yield match.span()
         elif match[0] in names:
             value = _STRING.match(text, colon.end()) or _SCALAR.match(text, colon.end())
