@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from rebalance_ledger.operators.flow import LEDGER_DAG_ID
 from rebalance_ledger.operators.object_store import object_store_variables
+from rebalance_ledger.printable import visible
 from rebalance_ledger.secret_files import secrets_from_files
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _list_of_days(days: Mapping[str, Sequence[DayPages]] | None) -> str:
 def _list_of_cluster(cluster: str, days: Sequence[DayPages]) -> str:
     rows = "".join(map(_row_of_day, days))
     return (
-        f"<h2>{html.escape(cluster)}</h2><table><thead><tr><th scope='col'>day</th><th scope='col'>gate</th>"
+        f"<h2>{html.escape(visible(cluster))}</h2><table><thead><tr><th scope='col'>day</th><th scope='col'>gate</th>"
         f"<th scope='col'>report</th></tr></thead><tbody>{rows}</tbody></table>"
     )
 

@@ -18,7 +18,7 @@ from tests.support.served_pages import PASSWORD, PageServer, Request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DAY = "/queue-ledger/prod%252Feu%3Cb%3E/2026-11-16"
+DAY = "/queue-ledger/prod%252Feu%3Cb%3E%25E2%2580%25AE/2026-11-16"
 AUTH_MANAGER = "AIRFLOW__CORE__AUTH_MANAGER"
 
 
@@ -26,11 +26,11 @@ AUTH_MANAGER = "AIRFLOW__CORE__AUTH_MANAGER"
 def warehouse(tmp_path: Path) -> Path:
     folder = tmp_path / "warehouse"
     for day, title in (("2026-11-16", "Passed: c, 2026-11-16"), ("2026-11-17", "Refused: c, 2026-11-17")):
-        pages = folder / "data_docs" / "prod%2Feu<b>" / day
+        pages = folder / "data_docs" / "prod%2Feu<b>%E2%80%AE" / day
         pages.mkdir(parents=True)
         (pages / "index.html").write_text(f"<title>{title}</title>Data Docs of {day}")
-    (folder / "data_docs" / "prod%2Feu<b>" / "2026-11-16" / "report.html").write_text("the report")
-    (folder / "data_docs" / "prod%2Feu<b>" / "2026-11-16" / "verdict.json").write_text("{}")
+    (folder / "data_docs" / "prod%2Feu<b>%E2%80%AE" / "2026-11-16" / "report.html").write_text("the report")
+    (folder / "data_docs" / "prod%2Feu<b>%E2%80%AE" / "2026-11-16" / "verdict.json").write_text("{}")
     (folder / "secret.html").write_text("not a page")
     return folder
 
@@ -49,7 +49,7 @@ def test_pages_are_served_to_who_is_logged_in(server: PageServer, warehouse: Pat
         Request("/queue-ledger/"),
         Request(f"{DAY}/index.html"),
         Request(f"{DAY}/report.html"),
-        Request("/queue-ledger/prod%252Feu%3Cb%3E/2026-11-17/index.html"),
+        Request("/queue-ledger/prod%252Feu%3Cb%3E%25E2%2580%25AE/2026-11-17/index.html"),
         Request(f"{DAY}/index.html", is_logged_in=False),
         Request(f"{DAY}/index.html", is_logged_in=False, accept="application/json"),
         Request("/queue-ledger/../secret.html"),
@@ -73,10 +73,10 @@ def test_pages_are_served_to_who_is_logged_in(server: PageServer, warehouse: Pat
     assert encoded["status"] == 404
 
     text = days["text"]
-    assert "<h2>prod/eu&lt;b&gt;</h2>" in text
+    assert "<h2>prod/eu&lt;b&gt;\\u202e</h2>" in text
     assert text.index("2026-11-17") < text.index("2026-11-16")
-    assert '<a href="prod%252Feu%3Cb%3E/2026-11-17/index.html">Refused</a></td><td>none</td>' in text
-    assert '<a href="prod%252Feu%3Cb%3E/2026-11-16/report.html">report</a>' in text
+    assert '<a href="prod%252Feu%3Cb%3E%25E2%2580%25AE/2026-11-17/index.html">Refused</a></td><td>none</td>' in text
+    assert '<a href="prod%252Feu%3Cb%3E%25E2%2580%25AE/2026-11-16/report.html">report</a>' in text
 
 
 def test_a_server_without_pages_says_why(server: PageServer) -> None:
