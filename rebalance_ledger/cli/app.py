@@ -40,9 +40,15 @@ from rebalance_ledger.pipeline.day import Day
 from rebalance_ledger.printable import visible
 from rebalance_ledger.result_file import write_result
 from rebalance_ledger.secret_files import read_secret_files
-from rebalance_ledger.storage.location import Location, ObjectPath, location_of
+from rebalance_ledger.storage.location import (
+    InvalidLocationError,
+    Location,
+    ObjectPath,
+    is_object_store,
+    location_of,
+)
 from rebalance_ledger.warehouse.errors import QueryError
-from rebalance_ledger.warehouse.layout import Warehouse
+from rebalance_ledger.warehouse.layout import MOST_SEGMENT_CHARACTERS, Warehouse, path_segment
 
 if TYPE_CHECKING:
     from rebalance_ledger.exports.manifest import Manifest
@@ -856,7 +862,14 @@ def _print_output(output: Path | None, row_count: int) -> None:
 
 
 def _day(cluster: str, ds: datetime, exports: str, warehouse: str, settings: Path | None) -> Day:
-    return Day(cluster, ds.date(), location_of(exports), Warehouse.at(warehouse), settings)
+    place = Warehouse.at(warehouse)
+    length = len(path_segment(cluster))
+    if length > MOST_SEGMENT_CHARACTERS and not is_object_store(place.root):
+        raise InvalidLocationError(
+            f"The name of cluster {cluster!r} is {length} characters long in the names of files and folders, and there is room for "
+            f"{MOST_SEGMENT_CHARACTERS} in a warehouse on a disk: collect or import the cluster under a shorter name."
+        )
+    return Day(cluster, ds.date(), location_of(exports), place, settings)
 
 
 def _folder(exports: str) -> Path:

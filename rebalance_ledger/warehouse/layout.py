@@ -133,6 +133,10 @@ class StagingArea:
         return f"{self.root}/lock"
 
 
+MOST_SEGMENT_CHARACTERS: Final = 224
+"""Length of the longest segment that fits: file systems take names of 255, and those of files are up to 31 longer than the segment."""
+
+
 def path_segment(name: str) -> str:
     """Return a cluster's name as one safe segment of a path: `prod/eu` becomes `prod%2Feu`, `..` becomes `%2E%2E`."""
     return quote(name, safe="").replace(".", "%2E") if set(name) <= {"."} else quote(name, safe="")

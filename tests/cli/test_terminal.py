@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from rebalance_ledger.cli.app import app
 from rebalance_ledger.cli.terminal import SentenceConsole
+from rebalance_ledger.exports.manifest import ExportError
+from rebalance_ledger.storage.location import InvalidLocationError
 from tests.support.published_sample import Publisher
 
 if TYPE_CHECKING:
@@ -92,6 +94,22 @@ def test_an_argument_that_is_no_text_is_refused_in_one_sentence(words: list[str 
     assert ended.stderr.count(b"\n") == 1
     assert ended.stderr.startswith(b"The argument ")
     assert b"is not utf-8" in ended.stderr
+
+
+@pytest.mark.parametrize(("letter", "count", "length"), [("a", 225, 225), ("机", 25, 225)])
+def test_a_cluster_whose_name_is_too_long_for_a_warehouse_is_refused_before_its_day_is_computed(
+    letter: str, count: int, length: int, tmp_path: Path
+) -> None:
+    place = ("--exports", str(tmp_path), "--warehouse", str(tmp_path / "warehouse"))
+
+    too_long, longest = (
+        CliRunner().invoke(app, ["step", "verify", "--cluster", letter * size, "--ds", "2026-11-16", *place])
+        for size in (count, count - 1)
+    )
+
+    assert isinstance(too_long.exception, InvalidLocationError)
+    assert f"is {length} characters long in the names of files" in str(too_long.exception)
+    assert isinstance(longest.exception, ExportError)
 
 
 @pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
