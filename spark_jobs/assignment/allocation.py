@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     BoolArray = npt.NDArray[np.bool_]
 
 BROADCASTING: Final = "BROADCASTING"
-"""Stands for a strategy where every member reads every queue."""
+"""Shown instead of a strategy if every member reads every queue."""
 
 MIXED: Final = "MIXED"
-"""Stands for a strategy where each member follows the one that it reports."""
+"""Shown instead of a strategy if members report different ones, and each follows its own."""
 
 POP: Final = "POP"
-"""Stands for a strategy where the broker shares each queue among members that pop; no member owns one."""
+"""Shown instead of a strategy if members pop: the broker shares each queue among them, and no member owns one."""
 
 SERVER_OFF: Final = "server_off"
-"""Members leave the division to brokers with `serverLoadBalancerEnable=false`: each that asks is given every queue."""
+"""Members ask brokers with `serverLoadBalancerEnable=false` for their queues: each member gets every queue."""
 
 REASONS: Final = (
     "group_offline",
@@ -78,7 +78,7 @@ DIVISION_REASONS: Final = (
     SERVER_OFF,
     "strategy_unknown_to_broker",
 )
-"""Those of `division_reason` of `subscriptions.subscriptions`: how members fetch, and not their strategy, leaves the owner open."""
+"""Values of `division_reason` (`subscriptions.subscriptions`): the owner is unknown because of the way in which members fetch."""
 
 UNDETERMINED_REASONS: Final = (
     "members_unknown",
@@ -88,14 +88,14 @@ UNDETERMINED_REASONS: Final = (
     "release_unknown",
     *DIVISION_REASONS,
 )
-"""Reasons for which one owner cannot be named, although the queue may be consumed.
+"""Reasons with which no single owner can be named, although the queue may be consumed.
 
-Where one queue of a topic has one of them, what is known of the other queues is no measure of how evenly they are shared.
+If one queue of a topic has such a reason, the topic has no fairness numbers, because the owners of the other queues are not enough.
 """
 
 
 def reason_code(reason: str) -> int:
-    """Return the code in arrays of owners for a queue without an owner, by its reason."""
+    """Return the code of a reason in arrays of owners."""
     return -1 - REASONS.index(reason)
 
 
@@ -108,13 +108,13 @@ SPREAD_BOUNDS: Final[Mapping[str, int]] = {
     )
     if strategy.promise.max_spread_count is not None
 }
-"""The most by which two clients' numbers of queues may differ, for the strategies that promise it."""
+"""Strategy -> the largest difference between the queue counts of two clients, for the strategies that guarantee one."""
 
 SOURCES: Final = ("observed", "configured", "hypothetical")
 """The closed list of `strategy_source`."""
 
 NOT_IN_ROUTE: Final = "queue_not_in_route"
-"""The reason beside the owner of a queue that its list of CONFIG names and no route has."""
+"""The reason of a queue with an owner that a CONFIG list names and no route has."""
 
 _Queue = tuple[str, int]
 """Broker name and queue id."""
@@ -145,12 +145,12 @@ RESULT_DDL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """A rule and the members that divide by it.
+    """A rule and the members that follow it.
 
     Attributes:
-        codes: the codes of their variants; None for all members.
-        strategy: the rule.
-        is_by_byte: whether they sort names by byte and not as Java does.
+        codes: Codes of the members' variants; None for all members.
+        strategy: The rule.
+        is_by_byte: Whether the members sort names by byte, unlike Java.
     """
 
     codes: frozenset[int] | None
@@ -160,15 +160,15 @@ class _Share:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How the members of a profile really share.
+    """The rules by which the members of a profile divide the queues.
 
     Attributes:
-        strategy: the name to show.
+        strategy: Published name.
         source: `observed` or `configured`.
-        shares: the rules of those members whose rule is known.
+        shares: The known rules, with the members that follow each.
         unowned_reason: Reason of a queue that no member takes.
-        between_shares: the reason where members with different rules leave a queue to each other.
-        is_common: whether the common computation of `strategy` already is the answer.
+        between_shares: Reason of a queue that is unowned because members follow different rules.
+        is_common: Whether the computation of `strategy` for all groups gives the same result.
     """
 
     strategy: str
@@ -181,15 +181,15 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """One strategy's answer for N rows.
+    """The owners under one strategy for N rows.
 
     Attributes:
-        rows: int64[N]: positions in the Arrow batch.
-        strategy: the strategy's name.
-        sources: int64[N]: positions in `SOURCES`.
+        rows: int64[N], positions in the Arrow batch.
+        strategy: Name of the strategy.
+        sources: int64[N], positions in `SOURCES`.
         is_effective: bool[N].
-        owners: N lists of positions in `member_ids` or reason codes.
-        queues: N lists of queue positions beside `owners`; None where `owners` has one element per queue, in order.
+        owners: N lists of positions in `member_ids`, or reason codes.
+        queues: N lists of queue positions, parallel to `owners`; None if `owners` has one element per queue, in order.
     """
 
     rows: IntArray
@@ -204,41 +204,57 @@ def allocate_batch(configured: StrategySettings, subscriptions: pa.StructArray) 
     """Apply every strategy to every row of an Arrow batch.
 
     Args:
-        configured: what the settings say.
-        subscriptions: R structs of cluster, consumer_group, topic; group_state and (it may be absent) division_reason, see
-            `subscriptions.subscriptions`; broker_names
-            and queue_counts, lists beside each other, in any order; member_ids, strategies, languages, versions,
-            has_answered and is_subscribed, lists beside each other, in any order, an id once for each connection; null
-            where unknown.
+        configured: The settings of the clusters.
+        subscriptions: R structs of cluster, consumer_group and topic; group_state and, optionally, division_reason (see
+            `subscriptions.subscriptions`); broker_names and queue_counts, parallel lists in any order; member_ids, strategies,
+            languages, versions, has_answered and is_subscribed, parallel lists in any order with an id once per connection. Unknown
+            values are null.
 
     Returns:
-        R structs of `RESULT_TYPE`: for each queue, in Java's order, the position of its broker in broker_names and its id;
-        behind them the queues without a route that lists of CONFIG name, whose brokers are the extra ones behind
-        broker_names; for each strategy the owner of each queue, as a position in member_ids or `reason_code`, beside the
-        position of the queue where that is not simply each queue once.
+        R structs of `RESULT_TYPE`:
+
+        * queue_brokers, queue_ids: position of each queue's broker in broker_names, and the queue's id, in Java's order. The queues
+          that only CONFIG lists name follow.
+        * extra_brokers: brokers of these queues; their positions continue those of broker_names.
+        * shares: for each strategy, `owners` with positions in member_ids or values of `reason_code`, and `queues` with the position
+          of each owner's queue; null if each queue has one owner, in order.
     """
     rows = ArrowSubscriptions.of(subscriptions, configured)
     plans = [_plan(profile, rows.variants, configured) for profile in rows.profiles]
-    own = [
+    profile_plans = [
         _own_plans(profile, plan, rows.variants, configured)
         for profile, plan in zip(rows.profiles, plans, strict=True)
     ]
-    blocks = [*_common_blocks(rows, configured.hypothetical, plans, own)]
+    blocks = [*_common_blocks(rows, configured.hypothetical, plans, profile_plans)]
     extra: dict[int, list[_Queue]] = {}
-    for code, (profile, own_plans) in enumerate(zip(rows.profiles, own, strict=True)):
+    for code, (profile, own_plans) in enumerate(zip(rows.profiles, profile_plans, strict=True)):
         if own_plans or profile.state == "broadcasting":
-            of_profile = np.flatnonzero(rows.profile_codes == code)
-            part = rows.take(of_profile)
+            profile_rows = np.flatnonzero(rows.profile_codes == code)
+            part = rows.take(profile_rows)
             for plan in own_plans:
-                block = _shared_block(of_profile, part, plan, is_effective=plan is plans[code])
+                block = _shared_block(profile_rows, part, plan, is_effective=plan is plans[code])
                 if block.is_effective.any():
                     without_route = _without_route(part, plan)
                     block = _with_queues(block, part, without_route)
-                    extra |= {int(of_profile[row]): list(owners) for row, owners in without_route.items()}
+                    extra |= {int(profile_rows[row]): list(owners) for row, owners in without_route.items()}
                 blocks.append(block)
             if profile.state == "broadcasting":
-                blocks.append(_broadcasting_block(of_profile, part))
-    broker_counts = pc.list_value_length(subscriptions.field("broker_names")).to_pylist()
+                blocks.append(_broadcasting_block(profile_rows, part))
+    return _result(rows, subscriptions.field("broker_names"), blocks, extra)
+
+
+def _result(
+    rows: ArrowSubscriptions, broker_names: pa.Array, blocks: list[_Block], extra: Mapping[int, list[_Queue]]
+) -> pa.StructArray:
+    """Return R structs of `RESULT_TYPE`.
+
+    Args:
+        rows: The subscriptions.
+        broker_names: R lists of broker names.
+        blocks: The owners under all strategies.
+        extra: Row -> queues that only CONFIG lists name, which are inserted after the row's queues.
+    """
+    broker_counts = pc.list_value_length(broker_names).to_pylist()
     ends = {row: int(rows.batch.queue_offsets[row + 1]) for row in extra}
     at = [ends[row] for row, queues in extra.items() for _ in queues]
     numbers = [broker_counts[row] + number for row, queues in extra.items() for number in range(len(queues))]
@@ -267,13 +283,13 @@ def _settings_of(profile: Profile, configured: StrategySettings) -> GroupSetting
 
 @dataclass(frozen=True, slots=True)
 class _MemberRule:
-    """How the members of one variant divide.
+    """The rule that the members of one variant follow.
 
     Attributes:
-        variant: theirs.
-        name: their strategy's name; None where neither they nor the settings give one.
-        rule: the strategy, or the reason why it is not known.
-        is_configured: whether the name comes from the settings.
+        variant: The variant.
+        name: Name of the strategy; None if neither the members nor the settings give one.
+        rule: The strategy, or the reason why it is unknown.
+        is_configured: Whether the name comes from the settings.
     """
 
     variant: Variant
@@ -283,7 +299,7 @@ class _MemberRule:
 
     @property
     def key(self) -> tuple[str | None, str | None, str | None, int]:
-        """Return what members have in common that divide by one rule."""
+        """Return a key that is equal for members that follow the same rule."""
         language = self.variant.language or DEFAULT_LANGUAGE
         version = None if has_one_rule(self.name or "", language) else self.variant.version
         return self.name, language, version, self.variant.member_settings
@@ -293,7 +309,7 @@ def _plan(profile: Profile, variants: list[Variant], configured: StrategySetting
     """Return how the members of a profile divide the queues; None if it cannot be determined."""
     if profile.state != "online":
         return None
-    # By name: a code only says where in the batch the variant was first met.
+    # Sorted by value, because codes depend on the order of the rows in the batch.
     codes = sorted(profile.variants, key=lambda code: variants[code].sort_key)
     of_group = _settings_of(profile, configured)
     reported = [variants[code] for code in codes if variants[code].strategy is not None]
@@ -318,28 +334,28 @@ def _plan(profile: Profile, variants: list[Variant], configured: StrategySetting
 def _member_rule(
     variant: Variant, reported: list[Variant], of_group: GroupSettings | None, configured: StrategySettings
 ) -> _MemberRule:
-    """Return how a member divides: by what it reports, else as the members like it report, else by the settings.
+    """Return the rule of a member: the strategy that it reports, otherwise that of similar members, otherwise that of the settings.
 
-    If it could not be asked, the members like it are those in its language: they are other processes of the same
-    program. A member that was asked and reports nothing has a strategy of unknown name.
+    Similar members count only for a member that did not answer, and only if all that report a strategy report the same one: members
+    in the same language are other processes of the same program. A member that answered without a strategy has an unknown one.
     """
     names = {member.strategy for member in reported}
-    is_like_them = any(variant.language in {None, member.language} for member in reported)
-    follows = not variant.has_answered and len(names) == 1 and is_like_them
+    is_similar = any(variant.language in {None, member.language} for member in reported)
+    follows = not variant.has_answered and len(names) == 1 and is_similar
     name = variant.strategy or (next(iter(names)) if follows else None)
     is_configured = name is None and of_group is not None
     if name is None and of_group is not None:
         name = of_group.strategy
     if name is None:
         return _MemberRule(variant, None, "settings_missing")
-    # Who follows Java members is one.
+    # A member that follows Java members has Java's rules.
     rule_member = variant._replace(strategy=name) if follows else variant
     rule = rule_of(rule_member, name, configured.of_member(variant, of_group))
     return _MemberRule(variant, name, rule, is_configured)
 
 
 def _plan_of_rules(name: str, source: str, rules: Mapping[int, _MemberRule]) -> _Plan:
-    """Plan each member by its own rule, members with the same rule together."""
+    """Return a plan in which each member follows its own rule; members with the same rule are one share."""
     codes_by_key: dict[tuple[object, ...], set[int]] = {}
     strategies: dict[tuple[object, ...], Strategy] = {}
     for code, rule in rules.items():
@@ -352,7 +368,7 @@ def _plan_of_rules(name: str, source: str, rules: Mapping[int, _MemberRule]) -> 
         )
     shares = tuple(
         _Share(
-            # A rule that all members have is asked for all of them.
+            # A rule of all members is computed without selecting members.
             None if len(codes) == len(rules) else frozenset(codes),
             strategies[key],
             is_by_byte=key[1] in _LANGUAGES_BY_BYTE,
@@ -372,7 +388,7 @@ def _plan_of_rules(name: str, source: str, rules: Mapping[int, _MemberRule]) -> 
 
 
 def _reason(rules: Iterable[_MemberRule]) -> str:
-    """Return the reason why no member's rule is known: of several the one that the settings can remedy."""
+    """Return the reason why no member's rule is known; of several reasons, prefer the ones that settings can fix."""
     reasons = {rule.rule for rule in rules}
     return next(
         reason for reason in ("settings_missing", "release_unknown", "strategy_unknown") if reason in reasons
@@ -387,7 +403,7 @@ _LANGUAGES_BY_BYTE: Final = _LANGUAGES - {DEFAULT_LANGUAGE}
 def _own_plans(
     profile: Profile, plan: _Plan | None, variants: list[Variant], configured: StrategySettings
 ) -> list[_Plan]:
-    """Return the plans that only the rows of one profile have: the effective strategy, and beside it the configured one."""
+    """Return the plans of one profile beyond the common strategies: the effective one, and the configured one if it differs."""
     plans = [] if plan is None or plan.is_common else [plan]
     of_group = _settings_of(profile, configured)
     if of_group is not None and plan is not None and plan.strategy != of_group.strategy:
@@ -400,9 +416,9 @@ def _own_plans(
             )
             for code in profile.variants
         }
-        beside = _plan_of_rules(name, "configured", rules)
-        if beside.shares:
-            plans.append(beside)
+        configured_plan = _plan_of_rules(name, "configured", rules)
+        if configured_plan.shares:
+            plans.append(configured_plan)
     return plans
 
 
@@ -410,14 +426,14 @@ def _common_blocks(
     rows: ArrowSubscriptions,
     hypothetical: Mapping[str, Strategy],
     plans: list[_Plan | None],
-    own: list[list[_Plan]],
+    profile_plans: list[list[_Plan]],
 ) -> Iterable[_Block]:
-    """Return the strategies that are computed for every group, whichever it uses."""
+    """Yield the blocks of the strategies that are computed for every group, whatever its own strategy is."""
     is_shared = rows.states() != "broadcasting"
     for name, strategy in hypothetical.items():
-        # A plan that shows this strategy's name by rules of its own takes the place of the common computation.
+        # A profile's own plan with this name replaces the common computation.
         has_own = np.array(
-            [any(plan.strategy == name for plan in of_profile) for of_profile in own], dtype=bool
+            [any(plan.strategy == name for plan in own_plans) for own_plans in profile_plans], dtype=bool
         )
         is_observed = np.array(
             [plan is not None and plan.is_common and plan.strategy == name for plan in plans], dtype=bool
@@ -441,7 +457,7 @@ def _common_blocks(
 
 
 def _slot_owners(part: ArrowSubscriptions, plan: _Plan, strategy: SlotStrategy) -> pa.ListArray:
-    """Return the owner of each queue, in order, by a strategy that gives a queue to one member at most."""
+    """Return the owner of each queue, in order, under a strategy that assigns a queue to at most one member."""
     batch = part.batch
     slots = strategy.slots(batch)
     is_owned = slots.slot >= 0
@@ -455,15 +471,15 @@ def _slot_owners(part: ArrowSubscriptions, plan: _Plan, strategy: SlotStrategy) 
 
 
 def _shared_block(
-    of_profile: IntArray, part: ArrowSubscriptions, plan: _Plan, *, is_effective: bool
+    profile_rows: IntArray, part: ArrowSubscriptions, plan: _Plan, *, is_effective: bool
 ) -> _Block:
-    """Build the block in which each member takes what its own rule gives it."""
+    """Build the block in which each member owns the queues that its rule assigns to it."""
     owners, queues = _shared_owners(part, plan)
-    return _block(of_profile, plan, owners, queues, is_effective=is_effective)
+    return _block(profile_rows, plan, owners, queues, is_effective=is_effective)
 
 
 def _without_route(part: ArrowSubscriptions, plan: _Plan) -> dict[int, dict[_Queue, list[int]]]:
-    """Return the queues that no route has and members take all the same, as lists of CONFIG name them: by row, with the slots."""
+    """Return the queues that no route has and that members take because their CONFIG lists name them: row -> queue -> member slots."""
     result: dict[int, dict[_Queue, list[int]]] = {}
     for share in plan.shares:
         if isinstance(share.strategy, ConfigByClient):
@@ -478,7 +494,7 @@ def _without_route(part: ArrowSubscriptions, plan: _Plan) -> dict[int, dict[_Que
 def _with_queues(
     block: _Block, part: ArrowSubscriptions, extra: dict[int, dict[_Queue, list[int]]]
 ) -> _Block:
-    """Return the block with more queues behind those of its rows, and their owners."""
+    """Return the block with extra queues appended to its rows (row -> queue -> member slots)."""
     if not extra:
         return block
     counts = part.batch.queue_counts().tolist()
@@ -496,8 +512,8 @@ def _shared_owners(part: ArrowSubscriptions, plan: _Plan) -> tuple[pa.ListArray,
     queue_rows, slots = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     refused: dict[int, str] = {}
     for share in plan.shares:
-        rows, taken_slots, of_share = _assigned_slots(part, share)
-        refused.update(of_share)
+        rows, taken_slots, refused_by_share = _assigned_slots(part, share)
+        refused.update(refused_by_share)
         queue_rows.append(rows)
         slots.append(taken_slots)
     unowned_codes = _unowned_codes_of(plan, part, refused)
@@ -505,7 +521,7 @@ def _shared_owners(part: ArrowSubscriptions, plan: _Plan) -> tuple[pa.ListArray,
 
 
 def _assigned_slots(part: ArrowSubscriptions, share: _Share) -> tuple[IntArray, IntArray, Mapping[int, str]]:
-    """Return the rows among all Q queues that a share's members take, a member slot for each, and who is refused, and why."""
+    """Return the assignments of a share: queue rows among all Q queues, a member slot for each, and refused subscriptions with the reason."""
     batch = part.batch
     if not share.is_by_byte or part.byte_order is None:
         taken = share.strategy.allocate_batch(batch)
@@ -524,7 +540,7 @@ def _assigned_slots(part: ArrowSubscriptions, share: _Share) -> tuple[IntArray, 
 
 
 def _covered_queues(part: ArrowSubscriptions, share: _Share) -> BoolArray:
-    """Return which queues the rule of a share is meant to cover, as bool[Q]."""
+    """Return whether the rule of a share covers each queue, as bool[Q]."""
     if not share.is_by_byte or part.byte_order is None:
         return share.strategy.covered_queues(part.batch)
     by_byte, queue_rows, _ = part.byte_order.sorted_batch(part.batch)
@@ -533,17 +549,17 @@ def _covered_queues(part: ArrowSubscriptions, share: _Share) -> BoolArray:
     return result
 
 
-def _broadcasting_block(of_profile: IntArray, part: ArrowSubscriptions) -> _Block:
-    """Build the block in which every member that subscribes to the topic reads every queue of it."""
+def _broadcasting_block(profile_rows: IntArray, part: ArrowSubscriptions) -> _Block:
+    """Build the block in which every subscribed member reads every queue of the topic."""
     batch = part.batch
     members = np.flatnonzero(_is_first_slot(part) & part.is_subscribed)
-    of_row = owner_of_each(batch.client_counts())[members]
-    counts = batch.queue_counts()[of_row]
-    queue_rows = np.repeat(batch.queue_offsets[of_row], counts) + position_in_run(counts)
-    slots = np.repeat(members - batch.client_offsets[of_row], counts)
+    member_rows = owner_of_each(batch.client_counts())[members]
+    counts = batch.queue_counts()[member_rows]
+    queue_rows = np.repeat(batch.queue_offsets[member_rows], counts) + position_in_run(counts)
+    slots = np.repeat(members - batch.client_offsets[member_rows], counts)
     plan = _Plan(BROADCASTING, "observed")
     owners, queues = _owners(part, queue_rows, slots, _unowned_codes(plan, part))
-    return _block(of_profile, plan, owners, queues, is_effective=True)
+    return _block(profile_rows, plan, owners, queues, is_effective=True)
 
 
 def _block(
@@ -562,9 +578,13 @@ def _block(
 def _owners(
     part: ArrowSubscriptions, queue_rows: IntArray, slots: IntArray, unowned_codes: IntArray
 ) -> tuple[pa.ListArray, pa.ListArray | None]:
-    """Return the lists of a block, from pairs of a queue (its row among all Q) and a member slot, in any order, none twice.
+    """Return the lists `owners` and `queues` of a block.
 
-    A queue that no pair names has no owner, for the reason whose code is in `unowned_codes` (int64[Q]).
+    Args:
+        part: The subscriptions.
+        queue_rows: int64[P], the queue of each assignment as a row among all Q queues, in any order.
+        slots: int64[P], the member slot of each assignment; no assignment occurs twice.
+        unowned_codes: int64[Q], the reason code of each queue if it has no assignment.
     """
     batch = part.batch
     subscription = owner_of_each(batch.queue_counts())
@@ -583,8 +603,8 @@ def _owners(
         owners[queue_rows] = positions
         return _lists(batch.queue_offsets, owners), None
     order = np.lexsort((slots, queue_rows))
-    places = np.repeat(starts[:-1], owner_counts) + position_in_run(owner_counts)
-    owners[places] = positions[order]
+    owner_rows = np.repeat(starts[:-1], owner_counts) + position_in_run(owner_counts)
+    owners[owner_rows] = positions[order]
     list_offsets = starts[batch.queue_offsets]
     queues = np.repeat(position_in_run(batch.queue_counts()), row_counts)
     return _lists(list_offsets, owners), _lists(list_offsets, queues.astype(np.int32))
@@ -593,36 +613,35 @@ def _owners(
 def _reported_slots(
     part: ArrowSubscriptions, subscription: IntArray, slots: IntArray | SlotArray
 ) -> SlotArray:
-    """Return the positions, in the lists of members as they were given, of slots of subscriptions, as int32."""
+    """Return the positions of member slots in the input's lists of members, as int32."""
     result: SlotArray = part.given_slots[part.batch.client_offsets[subscription] + slots]
     return result
 
 
 def _unowned_codes_of(plan: _Plan, part: ArrowSubscriptions, refused: Mapping[int, str]) -> IntArray:
-    """Return `_unowned_codes`, as int64[Q], unless the group's state or a strategy that throws takes precedence."""
+    """Return the reason codes of unowned queues, as int64[Q]; the group's state and a strategy that throws take precedence."""
     states = part.states()
-    above = np.zeros(len(part), dtype=np.int64)
-    above[states == "offline"] = reason_code("group_offline")
-    above[states == "unknown"] = reason_code("members_unknown")
-    above[list(refused)] = reason_code("strategy_failed")
-    above = np.repeat(above, part.batch.queue_counts())
-    return np.where(above < 0, above, _unowned_codes(plan, part))
+    row_codes = np.zeros(len(part), dtype=np.int64)
+    row_codes[states == "offline"] = reason_code("group_offline")
+    row_codes[states == "unknown"] = reason_code("members_unknown")
+    row_codes[list(refused)] = reason_code("strategy_failed")
+    queue_codes = np.repeat(row_codes, part.batch.queue_counts())
+    return np.where(queue_codes < 0, queue_codes, _unowned_codes(plan, part))
 
 
 def _unowned_codes(plan: _Plan, part: ArrowSubscriptions) -> IntArray:
-    """Return the code of the reason that each queue has where no member takes it, as int64[Q]."""
+    """Return the reason code of each queue if no member takes it, as int64[Q]."""
     batch = part.batch
     if plan.unowned_reason != "not_assigned_by_strategy":
         return np.full(len(batch.queue_id), reason_code(plan.unowned_reason), dtype=np.int64)
-    excluded_groups = {"CONFIG": "not_in_config_list", "MACHINE_ROOM": "room_without_clients"}
+    reason_by_strategy = {"CONFIG": "not_in_config_list", "MACHINE_ROOM": "room_without_clients"}
     reasons = np.full(
         len(batch.queue_id),
-        reason_code(excluded_groups.get(plan.strategy, plan.unowned_reason)),
+        reason_code(reason_by_strategy.get(plan.strategy, plan.unowned_reason)),
         dtype=np.int64,
     )
-    # A queue that a rule covers and no member takes has another reason than the one above: members whose rules differ
-    # by language, version or parameters left it to each other, or only the share of a duplicate id is left, as both processes take the
-    # first one's.
+    # A queue that a rule covers has another reason than the one above. Either members' rules differ by language, version or
+    # parameters, or the queue belongs to a later slot of a duplicate id, because all processes with the id take the first slot's queues.
     row = np.repeat(np.arange(len(part.profile_codes)), batch.client_counts())
     has_shared_ids = np.isin(np.arange(len(part.profile_codes)), row[~_is_first_slot(part)])
     is_covered = np.zeros(len(batch.queue_id), dtype=np.bool_)
@@ -633,7 +652,7 @@ def _unowned_codes(plan: _Plan, part: ArrowSubscriptions) -> IntArray:
         is_promised |= covered & (share.strategy.promise.min_owner_count > 0)
     reasons[is_covered] = reason_code("not_assigned_by_strategy")
     if len(plan.shares) > 1:
-        # Rooms that one member serves and another does not: the rule covers the queue without promising an owner.
+        # If one member serves a room and another does not, the rule covers its queues but guarantees no owner.
         is_between = is_covered if plan.between_shares == "mixed_parameters" else is_promised
         reasons[is_between] = reason_code(plan.between_shares)
     reasons[is_covered & np.repeat(has_shared_ids, batch.queue_counts())] = reason_code("duplicate_client_id")
@@ -651,7 +670,7 @@ def _lists(list_offsets: IntArray, values: SlotArray) -> pa.ListArray:
 
 
 def _by_row(blocks: list[_Block], row_count: int) -> pa.ListArray:
-    """Return the blocks' answers, row by row: R lists of structs."""
+    """Return the blocks regrouped by row, as R lists of structs."""
     block_of = np.repeat(np.arange(len(blocks)), [len(block.rows) for block in blocks])
     rows = np.concatenate([block.rows for block in blocks])
     strategies = pa.array([block.strategy for block in blocks], pa.string())

@@ -1,4 +1,4 @@
-"""An Arrow batch of subscriptions as flat arrays, in the order in which clients see their queues and each other.
+"""Convert an Arrow batch of subscriptions to flat arrays, in the order in which clients see queues and members.
 
 Belongs here: sorting, numbering names, and grouping rows that can be planned together. Does not belong here: the allocation
 (`allocation`).
@@ -32,13 +32,13 @@ _BITS_OF_WORD: Final = 63
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What decides how a subscription is shared: rows with one profile are planned once.
+    """The properties of a subscription that select the rules of its members; one plan serves all rows with the same profile.
 
     Attributes:
-        state: the group's state.
-        configured: the number of what the settings say of the group, see `StrategySettings`; -1 where they say nothing.
-        variants: the codes of the members' variants.
-        division_reason: why no owner can be named whatever the strategies are; None where one can.
+        state: State of the group.
+        configured: Position of the group's settings in `StrategySettings.settings`; -1 for a group without settings.
+        variants: Codes of the members' variants.
+        division_reason: Why no owner can be named, whatever the strategies are; None if one can.
     """
 
     state: str
@@ -49,18 +49,18 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class ArrowSubscriptions:
-    """R subscriptions with Q queues and M member slots in all, queues and members in Java's order.
+    """R subscriptions with a total of Q queues and M member slots, both in Java's order.
 
     Attributes:
-        batch: queues and member slots of all rows, laid end to end.
-        queue_brokers: int32[Q]: the position of each queue's broker in the row's list as it was given.
-        given_slots: int32[M]: the position of each member slot in the row's list as it was given.
-        profiles: the distinct profiles.
-        profile_codes: int64[R]: each row's profile.
-        variants: the distinct variants.
-        variant_codes: int64[M]: each member slot's variant.
+        batch: Queues and member slots of all rows, concatenated.
+        queue_brokers: int32[Q], position of each queue's broker in the row's input list.
+        given_slots: int32[M], position of each member slot in the row's input list.
+        profiles: The distinct profiles.
+        profile_codes: int64[R], profile of each row.
+        variants: The distinct variants.
+        variant_codes: int64[M], variant of each member slot.
         is_subscribed: bool[M].
-        byte_order: how clients that sort names by byte see the same; None if just so.
+        byte_order: Order for clients that sort names by byte; None if it is the same as Java's.
     """
 
     batch: SubscriptionBatch
@@ -75,11 +75,11 @@ class ArrowSubscriptions:
 
     @classmethod
     def of(cls, subscriptions: pa.StructArray, configured: StrategySettings) -> ArrowSubscriptions:
-        """Read a batch.
+        """Build the arrays from a batch.
 
         Args:
             subscriptions: R structs, see `allocation.allocate_batch`.
-            configured: what the settings say.
+            configured: The settings of the clusters.
         """
         broker_offsets, brokers = _flat(subscriptions.field("broker_names"))
         _, listed_counts = _flat(subscriptions.field("queue_counts"))
@@ -125,7 +125,7 @@ class ArrowSubscriptions:
         return np.array([profile.state for profile in self.profiles], dtype=np.object_)[self.profile_codes]
 
     def take(self, rows: IntArray) -> ArrowSubscriptions:
-        """Return the same for some of the rows, in the order given."""
+        """Return the subscriptions at these positions, in this order."""
         if len(rows) == len(self) and (rows == np.arange(len(self))).all():
             return self
         queue_counts, client_counts = self.batch.queue_counts()[rows], self.batch.client_counts()[rows]
@@ -154,11 +154,11 @@ class ArrowSubscriptions:
 
 @dataclass(frozen=True, slots=True)
 class ByteOrder:
-    """The order of names by UTF-8 byte, which differs from Java's by UTF-16 code unit beyond U+D7FF alone.
+    """The order of names by UTF-8 bytes; it differs from Java's order by UTF-16 code units only for characters above U+D7FF.
 
     Attributes:
-        of_broker_names: int64: the rank of each distinct broker name.
-        of_client_ids: int64: the rank of each distinct client id.
+        of_broker_names: int64, rank of each distinct broker name.
+        of_client_ids: int64, rank of each distinct client id.
     """
 
     of_broker_names: IntArray
@@ -166,14 +166,14 @@ class ByteOrder:
 
     @classmethod
     def of(cls, broker_names: NameArray, client_ids: NameArray) -> ByteOrder | None:
-        """Return the order, or None if it is Java's."""
+        """Return the order, or None if it is the same as Java's."""
         differs = any(
             sort_client_ids(names, "GO") != sort_client_ids(names) for names in (broker_names, client_ids)
         )
         return cls(_ranks(broker_names, "GO"), _ranks(client_ids, "GO")) if differs else None
 
     def sorted_batch(self, batch: SubscriptionBatch) -> tuple[SubscriptionBatch, IntArray, IntArray]:
-        """Return a batch in this order, and the row in `batch` of each of its queues and member slots (int64[Q], int64[M])."""
+        """Return the batch in this order, and the row in `batch` of each queue (int64[Q]) and member slot (int64[M]) of the result."""
         queue_rows: IntArray = np.lexsort(
             (
                 batch.queue_id,
@@ -194,13 +194,13 @@ class ByteOrder:
 
 
 def _ranks(names: NameArray, client_language: str) -> IntArray:
-    """Return the rank of each of some distinct names in a client's order, as int64."""
+    """Return the rank of each distinct name in the order of a client language, as int64."""
     rank_of = {name: rank for rank, name in enumerate(sort_client_ids(names, client_language))}
     return np.fromiter((rank_of[name] for name in names), np.int64, len(names))
 
 
 def _java_order(list_offsets: IntArray, codes: IntArray, names: NameArray) -> IntArray:
-    """Return the positions of the elements of lists, each in Java's order of its names, as int64[N]; duplicates keep their order."""
+    """Return the positions that sort each list by name in Java's order, as int64[N]; duplicates keep their order."""
     order: IntArray = np.lexsort((_ranks(names, "JAVA")[codes], owner_of_each(np.diff(list_offsets))))
     return order
 
@@ -208,13 +208,13 @@ def _java_order(list_offsets: IntArray, codes: IntArray, names: NameArray) -> In
 def _variants(
     subscriptions: pa.StructArray, configured: StrategySettings, member_offsets: IntArray
 ) -> tuple[IntArray, list[Variant]]:
-    """Return the variant of each member slot as given, int64[M], and the distinct variants."""
+    """Return the variant of each member slot in input order (int64[M]), and the distinct variants."""
     columns = [
         _codes(_flat(subscriptions.field(name))[1]) for name in ("strategies", "languages", "versions")
     ]
     answered = np.asarray(_flat(subscriptions.field("has_answered"))[1]).astype(np.int64)
     member_settings = _member_settings(subscriptions, configured, member_offsets)
-    # One number for each combination: the numbers are few, and so is what is made of them.
+    # Encode each combination as one number. Each factor is small, so the product fits into 64 bits.
     keys = np.zeros(len(answered), dtype=np.int64)
     for codes, values in columns:
         keys = keys * (len(values) + 1) + codes + 1
@@ -233,7 +233,7 @@ def _variants(
 def _member_settings(
     subscriptions: pa.StructArray, configured: StrategySettings, member_offsets: IntArray
 ) -> IntArray:
-    """Return, for each member slot as given, its position in `StrategySettings.member_settings`, int64[M]; -1 for the group's."""
+    """Return each member slot's position in `StrategySettings.member_settings`, in input order (int64[M]); -1 for the group's settings."""
     result = np.full(int(member_offsets[-1]), -1, dtype=np.int64)
     settings_codes = configured.codes_of(subscriptions)
     _, members = _flat(subscriptions.field("member_ids"))
@@ -251,7 +251,7 @@ def _profiles(
     member_offsets: IntArray,
     variant_codes: IntArray,
 ) -> tuple[list[Profile], IntArray]:
-    """Return the distinct profiles, and each row's (int64[R])."""
+    """Return the distinct profiles, and the profile of each row (int64[R])."""
     state_codes, state_names = _codes(subscriptions.field("group_state"))
     reason_codes, reason_names = _codes(_division_reasons(subscriptions))
     settings_codes = configured.codes_of(subscriptions)
@@ -271,14 +271,14 @@ def _profiles(
 
 
 def _division_reasons(subscriptions: pa.StructArray) -> pa.Array:
-    """Return R reasons why no owner can be named whatever the strategies are; all null in a batch without the field."""
+    """Return the R values of division_reason; all are null in a batch without the field."""
     if subscriptions.type.get_field_index("division_reason") < 0:
         return pa.nulls(len(subscriptions), pa.string())
     return subscriptions.field("division_reason")
 
 
 def _variant_sets(member_offsets: IntArray, variant_codes: IntArray) -> list[IntArray]:
-    """Return columns int64[R] that are equal where rows have the same set of variants: a bit for each variant."""
+    """Return int64[R] columns with one bit for each variant; they are equal for rows with the same set of variants."""
     has_members = np.diff(member_offsets) > 0
     starts = member_offsets[:-1][has_members]
     columns = []
@@ -294,7 +294,7 @@ def _variant_sets(member_offsets: IntArray, variant_codes: IntArray) -> list[Int
 
 
 def _flat(lists: pa.Array) -> tuple[IntArray, pa.Array]:
-    """Return the offsets (int64[N + 1], from 0) and the values of a list array; a null list counts as empty."""
+    """Return the offsets (int64[N + 1], from 0) and values of a list array; a null list is treated as empty."""
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     return offsets(counts), pc.list_flatten(lists)
 

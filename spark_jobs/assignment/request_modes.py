@@ -1,4 +1,4 @@
-"""Request mode (POP or PULL) of members whose queues the broker assigns, and the setting that it comes from.
+"""Determine the request mode (POP or PULL) of members whose queues the broker assigns, and the setting that it comes from.
 
 Belongs here: the settings of the brokers in a topic's route. Does not belong here: which members query them (`subscriptions`).
 """
@@ -17,29 +17,30 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 BROKER_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
-"""The strategies that a broker has; to a client with any other it answers nothing, and the client keeps what it has."""
+"""The strategies that a broker has (`QueryAssignmentProcessor`, 5.x); a client with another one gets no answer and keeps its queues."""
 
 POP_MODE: Final = "POP"
 PULL_MODE: Final = "PULL"
 CLIENT_MODE: Final = "CLIENT"
-"""The broker does not know the question (before 5.0.0), so its clients divide for themselves."""
+"""The broker does not support the request (before 5.0.0), so its clients divide the queues themselves."""
 
 _REQUEST_CODE_NOT_SUPPORTED: Final = 3
-_OF_TOPIC: Final = (*DAY, "consumer_group", "topic")
-_OF_BROKER: Final = (*DAY, "broker_name")
+_SUBSCRIPTION_KEY: Final = (*DAY, "consumer_group", "topic")
+_BROKER_KEY: Final = (*DAY, "broker_name")
 
 
 def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: DataFrame) -> DataFrame:
-    """Return how each group with members that ask brokers fetches each topic, where the route is known.
+    """Return the request mode of each topic with a known route, for groups with members that ask brokers for their queues.
 
     Args:
-        silver: the silver tables by name.
-        pairs: `DAY`, consumer_group and topic.
-        routes: see `subscriptions.routes`.
+        silver: The silver tables by name.
+        pairs: `DAY`; consumer_group, topic.
+        routes: See `subscriptions.routes`.
 
     Returns:
-        `DAY`; consumer_group, topic; request_state: `known`, `differ` (the brokers of the route answer differently), `unknown` (a broker's
-        modes or settings were not read); request_mode, request_mode_source, pop_share_count and is_server_off, null unless known.
+        `DAY`; consumer_group, topic; request_state: `known`, `differ` (the brokers of the route answer differently) or `unknown` (the
+        modes or settings of a broker were not read); request_mode, request_mode_source, pop_share_count and is_server_off: null
+        unless known.
     """
     asking = (
         silver["consumer_client"]
@@ -52,18 +53,18 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
     requested = (
         pairs.join(F.broadcast(asking), [*DAY, "consumer_group"], "left_semi")
         .join(routes.where("route_state = 'known'").select(*DAY, "topic", "brokers"), [*DAY, "topic"])
-        .select(*_OF_TOPIC, F.explode("brokers.broker_name").alias("broker_name"))
+        .select(*_SUBSCRIPTION_KEY, F.explode("brokers.broker_name").alias("broker_name"))
     )
     entries = silver["message_request_mode"].select(
-        *_OF_TOPIC, "broker_name", "mode", F.col("pop_share_queue_count").alias("share")
+        *_SUBSCRIPTION_KEY, "broker_name", "mode", F.col("pop_share_queue_count").alias("share")
     )
-    of_broker = (
-        requested.join(entries, [*_OF_TOPIC, "broker_name"], "left")
-        .join(F.broadcast(_brokers(silver)), list(_OF_BROKER), "left")
-        .select(*_OF_TOPIC, _answer().alias("answer"))
+    broker_answers = (
+        requested.join(entries, [*_SUBSCRIPTION_KEY, "broker_name"], "left")
+        .join(F.broadcast(_brokers(silver)), list(_BROKER_KEY), "left")
+        .select(*_SUBSCRIPTION_KEY, _answer().alias("answer"))
     )
     answers = F.collect_set("answer")
-    # A share counts for POP alone, and who says so for nothing. A client that divides for itself does as a broker that pulls.
+    # Brokers agree if their rules are equal: the share matters only for POP, and the source never. CLIENT and PULL are one rule.
     rules = F.array_distinct(
         F.transform(
             answers,
@@ -76,7 +77,7 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
         .otherwise("known")
     )
     known = F.when(state == "known", F.array_max(answers))
-    return of_broker.groupBy(*_OF_TOPIC).agg(
+    return broker_answers.groupBy(*_SUBSCRIPTION_KEY).agg(
         state.alias("request_state"),
         known["mode"].alias("request_mode"),
         known["source"].alias("request_mode_source"),
@@ -86,14 +87,14 @@ def request_modes(silver: Mapping[str, DataFrame], pairs: DataFrame, routes: Dat
 
 
 def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return what each broker says of all groups: are_entries_read, is_too_old, default_mode, default_share, is_off."""
+    """Return each broker's settings for all groups: `DAY`; broker_name, default_mode, default_share, is_off, are_entries_read, is_too_old."""
 
     def value(setting: str) -> Column:
         return F.max(F.when(F.col("setting") == setting, F.col("value")))
 
     settings = (
         silver["broker_setting"]
-        .groupBy(*_OF_BROKER)
+        .groupBy(*_BROKER_KEY)
         .agg(
             F.upper(value("defaultMessageRequestMode")).alias("default_mode"),
             value("defaultPopShareQueueNum").try_cast("int").alias("default_share"),
@@ -103,7 +104,7 @@ def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
     records = (
         silver["export_record"]
         .where("kind = 'broker_message_request_mode'")
-        .groupBy(*_OF_BROKER)
+        .groupBy(*_BROKER_KEY)
         .agg(
             F.max(F.col("state") == "payload").alias("are_entries_read"),
             F.max(F.coalesce(F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED, F.lit(col=False))).alias(
@@ -111,11 +112,11 @@ def _brokers(silver: Mapping[str, DataFrame]) -> DataFrame:
             ),
         )
     )
-    return settings.join(records, list(_OF_BROKER), "full")
+    return settings.join(records, list(_BROKER_KEY), "full")
 
 
 def _answer() -> Column:
-    """Return what one broker answers: struct<mode, share, is_off, source>; null where the export does not tell."""
+    """Return the answer of one broker: struct<mode, share, is_off, source>; null if the export does not contain it."""
     no = F.lit(col=False)
     is_off = F.coalesce("is_off", no)
 
@@ -128,12 +129,12 @@ def _answer() -> Column:
             F.when(is_off, "server_off").otherwise(source).alias("source"),
         )
 
-    nothing = F.lit(None).cast("int")
+    no_share = F.lit(None).cast("int")
     return (
         F.when(F.col("mode").isNotNull(), answer(F.col("mode"), F.col("share"), "entry"))
-        .when(F.coalesce("is_too_old", no), answer(F.lit(CLIENT_MODE), nothing, "broker_default"))
+        .when(F.coalesce("is_too_old", no), answer(F.lit(CLIENT_MODE), no_share, "broker_default"))
         .when(~F.coalesce("are_entries_read", no), None)
-        .when(F.col("topic").startswith("%RETRY%"), answer(F.lit(PULL_MODE), nothing, "retry_rule"))
+        .when(F.col("topic").startswith("%RETRY%"), answer(F.lit(PULL_MODE), no_share, "retry_rule"))
         .when(
             F.col("default_mode").isin(POP_MODE, PULL_MODE),
             answer(F.col("default_mode"), F.coalesce("default_share", F.lit(-1)), "broker_default"),

@@ -1,7 +1,7 @@
 """Elect the route of a topic if name servers return different ones, for consumers and for producers.
 
-A client polls one name server. The ledger uses the list of brokers and queue counts that most name servers return; with
-equal votes the one with the most queues, then the one of the smallest address.
+A client polls one name server. The ledger uses the list of brokers and queue counts that most name servers return; with equal
+votes, the one with the most queues, then the one of the name server with the smallest address.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ def java_order(column: Column) -> Column:
     return F.encode(column, "UTF-16BE")
 
 
-def elected_routes(topic_route: DataFrame, queue_count: str, *beside: str) -> DataFrame:
-    """Return one row per topic of a day: the answer that is taken.
+def elected_routes(topic_route: DataFrame, queue_count: str, *extra_columns: str) -> DataFrame:
+    """Return the elected route of each topic, one row per topic of a day.
 
     Args:
-        topic_route: rows of `silver.topic_route`, perhaps with more columns.
-        queue_count: the column with a broker's number of queues; null where a client cannot tell.
-        beside: columns that come along from the smallest address that gives the answer; they have no vote.
+        topic_route: Rows of `silver.topic_route`; further columns are allowed.
+        queue_count: Column with a broker's number of queues; null if a client cannot determine it.
+        extra_columns: Columns without a vote, taken from the smallest address that returns the elected route.
 
     Returns:
-        `DAY`; topic; brokers array<struct<key, broker_name, queue_count, beside…>> in Java order; answer_count, the number
-        of different answers.
+        `DAY`; topic; brokers: array<struct<key, broker_name, queue_count, extra columns>> in Java's order; answer_count: number of
+        different answers.
     """
     broker = F.struct(
         java_order(F.col("broker_name")).alias("key"),
         "broker_name",
         F.col(queue_count).alias("queue_count"),
-        *beside,
+        *extra_columns,
     )
     answers = (
         topic_route.groupBy(*DAY, "topic", "nameserver")
@@ -48,7 +48,7 @@ def elected_routes(topic_route: DataFrame, queue_count: str, *beside: str) -> Da
     )
     ballots = F.array_distinct(F.transform("answers", lambda answer: answer["ballot"]))
 
-    def counted(ballot: Column) -> Column:
+    def candidate(ballot: Column) -> Column:
         voters = F.filter("answers", lambda answer: answer["ballot"].eqNullSafe(ballot))
         total = F.aggregate(
             ballot, F.lit(0), lambda sum_so_far, vote: sum_so_far + F.coalesce(vote["queue_count"], F.lit(0))
@@ -64,7 +64,7 @@ def elected_routes(topic_route: DataFrame, queue_count: str, *beside: str) -> Da
     return answers.select(
         *DAY,
         "topic",
-        F.array_min(F.transform(ballots, counted))["brokers"].alias("brokers"),
+        F.array_min(F.transform(ballots, candidate))["brokers"].alias("brokers"),
         F.size(ballots).alias("answer_count"),
     )
 

@@ -52,25 +52,25 @@ HYPOTHETICAL: Final[tuple[SlotStrategy, ...]] = (
     Circle(Client.parse()),
     ConsistentHash(Client.parse(), virtual_node_count=DEFAULT_VIRTUAL_NODE_COUNT),
 )
-"""The strategies that are computed for every group whatever the settings say, with RocketMQ's default parameters."""
+"""The strategies that are computed for every group, whatever the settings are, with RocketMQ's default parameters."""
 
 _NEWEST_JAVA: Final = Variant(language=DEFAULT_LANGUAGE, version=DEFAULT_VERSION)
 _SEPARATOR: Final = "\0"
-"""Between the names of a cluster and of a group: a cluster is a folder, whose name cannot have it."""
+"""Separates the names of cluster and group; a cluster's name is a folder name, which cannot contain it."""
 
 _TAKES_PARAMETERS: Final = frozenset({"CONFIG", "CONSISTENT_HASH", "MACHINE_ROOM", "MACHINE_ROOM_NEARBY"})
 
 
 @dataclass(frozen=True, slots=True)
 class StrategySettings:
-    """The settings of clusters, as every batch needs them.
+    """The strategy settings of clusters, indexed for batches.
 
     Attributes:
-        settings: the different things that are said of groups.
-        group_codes: cluster and group -> position in `settings`.
-        member_settings: what is said of members that were configured differently from their group.
-        member_codes: position in `settings` -> client id -> position in `member_settings`; only groups with such members.
-        hypothetical: RocketMQ's name -> the strategy as it is computed for every group.
+        settings: The distinct settings of groups.
+        group_codes: Cluster and group -> position in `settings`.
+        member_settings: The distinct settings of members that differ from their group.
+        member_codes: Position in `settings` -> client id -> position in `member_settings`; only for groups with such members.
+        hypothetical: RocketMQ's name -> the strategy that is computed for every group.
     """
 
     settings: tuple[GroupSettings, ...]
@@ -81,10 +81,10 @@ class StrategySettings:
 
     @classmethod
     def of(cls, clusters: Mapping[str, ClusterSettings]) -> StrategySettings:
-        """Build the settings once for a job; they are sent to the workers.
+        """Index the settings once for a job; Spark sends the result to its workers.
 
         Args:
-            clusters: Name of a cluster -> its settings. All have the same hypothetical strategies.
+            clusters: Cluster -> its settings. All clusters have the same hypothetical strategies.
         """
         settings = _Distinct()
         group_codes = {
@@ -106,7 +106,7 @@ class StrategySettings:
         return cls(tuple(settings.values), group_codes, tuple(members.values), member_codes, hypothetical)
 
     def codes_of(self, subscriptions: pa.StructArray) -> IntArray:
-        """Return the position in `settings` of each row's group, as int64[R]; -1 for a group without settings.
+        """Return the position of each row's group in `settings`, as int64[R]; -1 for a group without settings.
 
         Args:
             subscriptions: R structs with cluster and consumer_group.
@@ -120,7 +120,7 @@ class StrategySettings:
         return result
 
     def of_member(self, variant: Variant, of_group: GroupSettings | None) -> GroupSettings | None:
-        """Return the settings that count for a member of a group."""
+        """Return the settings of a member: its own, otherwise those of its group."""
         return of_group if variant.member_settings < 0 else self.member_settings[variant.member_settings]
 
 
@@ -129,7 +129,7 @@ def _key(cluster: str, group: str) -> str:
 
 
 class _Distinct:
-    """Settings with a number each; equal ones have one number."""
+    """A list of distinct settings; equal settings have the same position."""
 
     def __init__(self) -> None:
         self.values: list[GroupSettings] = []
@@ -145,20 +145,28 @@ class _Distinct:
 def rule_of(
     variant: Variant, name: str, configured: GroupSettings | HypotheticalStrategy | None
 ) -> Strategy | str:
-    """Return the strategy of this name as a member has it, or the reason why it is not known.
+    """Return a member's rule for a strategy, or the reason why it is unknown.
 
-    A member of which the language is not known has Java's rules if it reported a strategy: its name is a Java class.
+    A member of unknown language that reported a strategy has Java's rules, because only Java clients report one.
+
+    Args:
+        variant: The member's variant.
+        name: RocketMQ's name of the strategy.
+        configured: Settings with the strategy's parameters; None for none.
+
+    Returns:
+        The strategy, or `strategy_unknown`, `settings_missing` or `release_unknown`.
     """
     language = variant.language or (DEFAULT_LANGUAGE if variant.strategy else None)
     known = Variant(variant.strategy, language or DEFAULT_LANGUAGE, variant.version)
     is_configured = configured is not None and configured.strategy == name
     try:
         if name in _TAKES_PARAMETERS and not is_configured:
-            # Settings cannot give parameters to a language that has no such strategy.
+            # C++ clients do not have these strategies, so settings would not help.
             is_cpp = Language.parse(known.language or DEFAULT_LANGUAGE) is Language.CPP
             return "strategy_unknown" if is_cpp else "settings_missing"
         if isinstance(configured, ConfigStrategy) and is_configured:
-            _get(known, "CONFIG", message_queues=None)  # throws where the member's language has no CONFIG
+            _get(known, "CONFIG", message_queues=None)  # raises if the member's language has no CONFIG
             rule: Strategy = ConfigByClient(configured.clients)
         else:
             parameters = _parameters(configured, known) if is_configured and configured is not None else {}
@@ -170,12 +178,14 @@ def rule_of(
 
 
 def _get(variant: Variant, name: str, **parameters: Any) -> Strategy:  # noqa: ANN401 - every strategy has its own
-    who = {"client_language": variant.language, "client_version": variant.version}
-    return get_strategy(name, **{key: value for key, value in who.items() if value is not None}, **parameters)
+    client = {"client_language": variant.language, "client_version": variant.version}
+    return get_strategy(
+        name, **{key: value for key, value in client.items() if value is not None}, **parameters
+    )
 
 
 def _parameters(configured: GroupSettings | HypotheticalStrategy, variant: Variant) -> dict[str, Any]:
-    """Return the settings of a group as `get_strategy` takes them."""
+    """Return the parameters of configured settings as keyword arguments of `get_strategy`."""
     match configured:
         case ConsistentHashStrategy():
             return {"virtual_node_count": configured.virtual_node_count}

@@ -1,16 +1,18 @@
-"""One row per (group, topic) of a day: the queues to share, the members who share them, and how each member says it does.
+"""Compute the input of every allocation: the queues and members of each consumer group and topic of a day.
 
-This is the input of every allocation. All of it is facts of silver, put together as a client would see them:
+The rows combine silver facts as a client would see them:
 
-* **Route.** A client polls one name server. Where they differ, `routes` says whose queue set is taken; the rest shows
-  in findings.
-* **Members.** A client asks one random broker of the topic's route for the ids of its group. Where the brokers'
-  lists differ, the list that most of them give is taken; of those with as many votes, the one that least of what is known of
-  the members contradicts (`_fault_counts`), then the longest, then that of the smallest broker name.
-  A broker lists one id per channel, so an id shared by two processes stands twice. Where no broker of the route has the
-  group online, those that proxies list are taken.
-* **Groups.** Those of applications: RocketMQ's own have no row.
-* **Order.** Java's: by UTF-16 code units, which is the byte order of the big-endian encoding.
+* **Route.** A client polls one name server. If name servers return different routes, `routes` elects one.
+* **Members.** A client asks a random broker of the topic's route for the client ids of its group
+  (`MQClientInstance.findConsumerIdList`, every version). If brokers list different members, the list that most of them return is
+  used; with equal votes, the one with the fewest contradictions (`_contradiction_counts`), then the longest, then the one of the
+  smallest broker name. A broker lists an id once per channel, so an id that two processes share is listed twice. If no broker of
+  the route has the group online, the members that proxies list are used.
+* **Groups.** RocketMQ's own groups have no row.
+* **Order.** Names are in Java's order, by UTF-16 code units, which is the byte order of the big-endian encoding.
+
+Belongs here: which queues and members count. Does not belong here: the owners (`allocation`), and whether a group is offline
+(`presence`).
 """
 
 from __future__ import annotations
@@ -32,18 +34,19 @@ from spark_jobs.session import thread_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from concurrent.futures import Future
 
     from pyspark.sql import Column, DataFrame
 
     from spark_jobs.baseline import BaselineRows
 
-_OF_GROUP: Final = (*DAY, "consumer_group")
-_OF_LIST: Final = (*_OF_GROUP, "list_id")
-_OF_CLIENT: Final = (*_OF_GROUP, "client_id")
-_AT_BROKER: Final = (*_OF_GROUP, "broker_name")
-_SUBSCRIPTION: Final = (*_OF_GROUP, "topic")
+_GROUP_KEY: Final = (*DAY, "consumer_group")
+_LIST_KEY: Final = (*_GROUP_KEY, "list_id")
+_CLIENT_KEY: Final = (*_GROUP_KEY, "client_id")
+_BROKER_KEY: Final = (*_GROUP_KEY, "broker_name")
+_SUBSCRIPTION_KEY: Final = (*_GROUP_KEY, "topic")
 
-_MEMBER_EVIDENCE = (
+_MEMBER_EVIDENCE: Final = (
     "connection_count",
     "client_state",
     "client_age_ms",
@@ -52,16 +55,129 @@ _MEMBER_EVIDENCE = (
     "reports_queues",
     "is_assigned_by_hand",
 )
-"""What is known of a member beside how it shares: no strategy asks for it, drift and findings do."""
+"""Fields of a member that no strategy reads, but drift and findings do."""
 
-_PROXIES = ""
-"""Stands for the broker's name in the view that all proxies have together; no broker has such a name."""
+_PROXIES: Final = ""
+"""Broker name of the view that all proxies have together; no broker has an empty name."""
 
-_RETRY_PREFIX = "%RETRY%"
-"""How the topic begins to which a group's messages go that are to be consumed again; the group's name follows."""
+_RETRY_PREFIX: Final = "%RETRY%"
+"""`MixAll.RETRY_GROUP_TOPIC_PREFIX`: how a group's retry topic begins; the group's name follows."""
 
-_NO_TOPIC_ROUTE = 17
-"""`ResponseCode.TOPIC_NOT_EXIST`: the name server knows no route for the topic."""
+_NO_TOPIC_ROUTE: Final = 17
+"""`ResponseCode.TOPIC_NOT_EXIST`: the name server has no route for the topic."""
+
+
+def subscriptions(
+    silver: Mapping[str, DataFrame],
+    baseline: BaselineRows,
+    keep: Callable[[str, DataFrame], DataFrame],
+) -> DataFrame:
+    """Return the input of every allocation, one row per consumer group and topic of a day.
+
+    Args:
+        silver: The silver tables by name.
+        baseline: The rows of the days' baselines.
+        keep: Writes an intermediate result under a name, and returns it as it was written.
+
+    Returns:
+        These columns:
+
+        * `DAY`; consumer_group, topic.
+        * route_state, brokers, queue_set_count: see `routes`.
+        * group_state: `online`, `broadcasting`, `offline` or `unknown`; group_state_reason: why it is unknown.
+        * is_unmoved_since_baseline: see `presence.absence`; baseline_ds: null without a baseline.
+        * member_list_count: number of different member lists among the queried brokers.
+        * request_state, request_mode, request_mode_source, pop_share_count, is_server_off: see `request_modes`.
+        * may_have_hidden_members: see `presence.absence`.
+        * division_reason: why no single owner can be named, whatever the strategies are; null if one can.
+        * proxied_ids: array<string>, members that only proxies list and that read the topic.
+        * member_ids: array<string> in Java's order with duplicates; null unless the group is online or broadcasting.
+        * variants: an array parallel to member_ids of struct<slot, strategy, client_language, client_version, is_subscribed,
+          is_broker_assigned, is_grpc, is_askable, fetches_by (`pop`, `pull` or null), and the fields of `_MEMBER_EVIDENCE`>, see
+          `member_lists`.
+    """
+    parts = _write_parts(silver, baseline, keep)
+    described = (
+        parts["group_topic"]
+        .join(parts["group_view"], list(_GROUP_KEY), "left")
+        .join(parts["route"], [*DAY, "topic"], "left")
+        .join(parts["request_mode"], list(_SUBSCRIPTION_KEY), "left")
+        .join(parts["absence"], list(_GROUP_KEY), "left")
+        .join(F.broadcast(baseline.days), list(DAY), "left")
+        .withColumn("views", _route_views())
+        .withColumn("group_state_reason", _unknown_reason())
+    )
+    list_ids = _member_list_ids()
+    elected_list = _elected_list(list_ids)
+    elected = described.select(
+        *_SUBSCRIPTION_KEY,
+        F.coalesce("route_state", F.lit("unknown")).alias("route_state"),
+        "brokers",
+        "queue_set_count",
+        "request_state",
+        "request_mode",
+        "request_mode_source",
+        "pop_share_count",
+        "is_server_off",
+        _group_state().alias("group_state"),
+        F.when(_group_state() == "unknown", F.col("group_state_reason")).alias("group_state_reason"),
+        F.coalesce("is_unmoved_since_baseline", F.lit(col=False)).alias("is_unmoved_since_baseline"),
+        "baseline_ds",
+        F.coalesce(F.size(list_ids), F.lit(0)).alias("member_list_count"),
+        F.coalesce("may_have_hidden_members", F.lit(col=False)).alias("may_have_hidden_members"),
+        elected_list["list_id"].alias("list_id"),
+        (elected_list["broker_name"] == _PROXIES).alias("is_list_of_proxies"),
+    )
+    return _with_members(elected, parts["member_list"], _proxied_members(silver))
+
+
+def _write_parts(
+    silver: Mapping[str, DataFrame],
+    baseline: BaselineRows,
+    keep: Callable[[str, DataFrame], DataFrame],
+) -> dict[str, DataFrame]:
+    """Write the intermediate results of `subscriptions` in concurrent threads, and return them by name.
+
+    In a single query, Spark would compute a part once for each use, and planning would take longer than planning and computing
+    the parts.
+    """
+    parts: dict[str, Future[DataFrame]] = {}
+    with thread_pool(silver["topic_route"].sparkSession) as pool:
+
+        def part(name: str) -> DataFrame:
+            """Return a part as it was written; wait until it is. It must have been submitted before."""
+            return parts[name].result()
+
+        def submit(name: str, rows: Callable[[], DataFrame]) -> None:
+            parts[name] = pool.submit(lambda: keep(name, rows()))
+
+        submit("self_description", lambda: _self_descriptions(silver))
+        submit("member_ids", lambda: _member_ids_by_broker(silver))
+        submit("group_topic", lambda: group_topics(silver))
+        submit("route", lambda: routes(silver))
+        submit("absence", lambda: absence(silver, baseline))
+        submit("group_view", lambda: group_views(silver, part("member_ids"), part("self_description")))
+        submit("member_list", lambda: member_lists(part("member_ids"), part("self_description")))
+        submit("request_mode", lambda: request_modes(silver, part("group_topic"), part("route")))
+    return {name: written.result() for name, written in parts.items()}
+
+
+def _with_members(subscriptions: DataFrame, member_lists: DataFrame, proxied_members: DataFrame) -> DataFrame:
+    """Add the members of the elected list (list_id), those behind proxies, and division_reason; drop the columns for the election."""
+    members = subscriptions.join(member_lists, list(_LIST_KEY), "left").withColumn(
+        "member_ids", F.transform("members", lambda member: member["client_id"])
+    )
+    proxied = F.filter(
+        F.array_except(F.coalesce("proxied_ids", _no_ids()), F.coalesce("member_ids", _no_ids())),
+        lambda client_id: ~(is_grpc_id(client_id) & _is_plain_retry()),
+    )
+    return (
+        members.join(proxied_members, list(_SUBSCRIPTION_KEY), "left")
+        .withColumn("proxied_ids", F.when(F.col("group_state") == "online", proxied).otherwise(_no_ids()))
+        .withColumn("variants", F.transform("members", _variant))
+        .withColumn("division_reason", _division_reason())
+        .drop("members", "list_id", "is_list_of_proxies")
+    )
 
 
 def _java_sorted(names: Column) -> Column:
@@ -71,11 +187,11 @@ def _java_sorted(names: Column) -> Column:
 
 
 def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the route that a client gets for each topic.
+    """Return the route that a client gets for each topic, one row per topic of a day.
 
-    Columns: `DAY`; topic; route_state (`known`, `none`: the name servers that answered know no route, `unknown`: none could be
-    asked); brokers array<struct<key, broker_name, queue_count>> in Java order, with queue_count 0 where nothing may be
-    read; queue_set_count (different queue sets among the name servers).
+    Columns: `DAY`; topic; route_state: `known`, `none` (the name servers that answered have no route) or `unknown` (no name server
+    answered); brokers: array<struct<key, broker_name, queue_count>> in Java's order, with queue_count 0 for a broker that may not be
+    read; queue_set_count: number of different queue sets among the name servers.
     """
     known = elected_routes(silver["topic_route"].where("is_in_route"), "subscribe_queue_count")
     is_answer = (F.col("state") == "payload") | F.coalesce(
@@ -98,15 +214,15 @@ def routes(silver: Mapping[str, DataFrame]) -> DataFrame:
 def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
     """Return the distinct pairs of a group and a topic: `DAY`; consumer_group, topic.
 
-    What brokers, proxies and clients say of subscriptions; for a group without any, the topics in which it has progress or a
-    client holds queues. A group that the export names, and of which no answer says any of that nor that it is offline, has
-    its retry topic: it must not be missing.
+    The topics are those that brokers, proxies or clients report as subscribed. A group without a reported subscription has the
+    topics in which it has progress or a client holds queues. A group for which neither is reported, and which may be online, has
+    its retry topic, so that it is not missing from the tables.
     """
 
     def pairs(table: str, *, is_subscribed: bool) -> DataFrame:
-        return silver[table].select(*_SUBSCRIPTION, F.lit(is_subscribed).alias("is_subscribed"))
+        return silver[table].select(*_SUBSCRIPTION_KEY, F.lit(is_subscribed).alias("is_subscribed"))
 
-    named_pairs = (
+    reported = (
         pairs("subscription", is_subscribed=True)
         .union(pairs("client_subscription", is_subscribed=True))
         .union(pairs("proxy_subscription", is_subscribed=True))
@@ -114,137 +230,162 @@ def group_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
         .union(pairs("observed_owner", is_subscribed=False))
         .union(pairs("process_owner", is_subscribed=False))
         .where(is_users_group())
-        .groupBy(*_SUBSCRIPTION)
+        .groupBy(*_SUBSCRIPTION_KEY)
         .agg(F.max("is_subscribed").alias("is_subscribed"))
     )
-    has_subscription = F.max("is_subscribed").over(Window.partitionBy(*_OF_GROUP))
+    has_subscription = F.max("is_subscribed").over(Window.partitionBy(*_GROUP_KEY))
     described = (
-        named_pairs.withColumn("has_subscription", has_subscription)
+        reported.withColumn("has_subscription", has_subscription)
         .where("is_subscribed or not has_subscription")
-        .select(*_SUBSCRIPTION)
+        .select(*_SUBSCRIPTION_KEY)
     )
-    unheard = _unheard_groups(silver).join(named_pairs.select(*_OF_GROUP), list(_OF_GROUP), "left_anti")
+    without_topics = _possibly_online_groups(silver).join(
+        reported.select(*_GROUP_KEY), list(_GROUP_KEY), "left_anti"
+    )
     return described.union(
-        unheard.select(*_OF_GROUP, F.concat(F.lit(_RETRY_PREFIX), "consumer_group").alias("topic"))
+        without_topics.select(*_GROUP_KEY, F.concat(F.lit(_RETRY_PREFIX), "consumer_group").alias("topic"))
     )
 
 
-def _unheard_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the groups that brokers' configurations, failed questions and retry topics name and that may be online: `DAY`; consumer_group.
+def _possibly_online_groups(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the groups that may be online, from brokers' configurations, failed requests and retry topics: `DAY`; consumer_group.
 
-    A group of which every broker that has it answered that it is offline is none of them: it exists and is not used.
+    A group is excluded if every broker that has it answered that it is offline: it exists and is not used.
     """
-    answers = silver["group_presence"].select(*_AT_BROKER, "state")
-    configured = silver["subscription_group"].select(*_AT_BROKER).distinct()
-    by_broker = (
-        configured.join(answers, list(_AT_BROKER), "full")
+    answers = silver["group_presence"].select(*_BROKER_KEY, "state")
+    configured = silver["subscription_group"].select(*_BROKER_KEY).distinct()
+    groups_of_brokers = (
+        configured.join(answers, list(_BROKER_KEY), "full")
         .where(is_users_group())
-        .groupBy(*_OF_GROUP)
+        .groupBy(*_GROUP_KEY)
         .agg(F.max(~F.col("state").eqNullSafe("offline")).alias("may_be_online"))
     )
     failed = silver["export_record"].where(
         "consumer_group is not null and state <> 'payload' and kind <> 'offset_file'"
     )
-    # The retry topic of a group that was deleted stays; a broker that listed its groups without this one has none of its members.
-    read = (
+    other_groups = (
+        failed.select(*_GROUP_KEY)
+        .union(_groups_of_retry_topics(silver))
+        .where(is_users_group())
+        .distinct()
+        .join(groups_of_brokers, list(_GROUP_KEY), "left_anti")
+    )
+    return (
+        groups_of_brokers.where("may_be_online")
+        .select(*_GROUP_KEY)
+        .union(_without_pop_retries(other_groups, groups_of_brokers))
+    )
+
+
+def _groups_of_retry_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the groups that retry topics name, at brokers whose group configurations were not read: `DAY`; consumer_group.
+
+    The retry topic of a deleted group remains. A broker whose list of groups was read and does not contain the group has no member
+    of it.
+    """
+    listing_brokers = (
         silver["export_record"]
         .where("kind = 'broker_subscription_group' and state = 'payload'")
         .select(*DAY, "broker_name")
         .distinct()
     )
-    retried = (
+    return (
         silver["topic_config"]
         .select(*DAY, "topic", "broker_name")
         .union(silver["topic_route"].where("is_in_route").select(*DAY, "topic", "broker_name"))
         .where(F.col("topic").startswith(_RETRY_PREFIX))
-        .join(F.broadcast(read), [*DAY, "broker_name"], "left_anti")
+        .join(F.broadcast(listing_brokers), [*DAY, "broker_name"], "left_anti")
         .select(*DAY, F.substring("topic", len(_RETRY_PREFIX) + 1, 1_000_000).alias("consumer_group"))
     )
-    # `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>` are retry topics of POP.
-    named = by_broker.select(
-        *(F.col(name).alias(f"named_{name}") for name in DAY), F.col("consumer_group").alias("group")
+
+
+def _without_pop_retries(groups: DataFrame, known_groups: DataFrame) -> DataFrame:
+    """Exclude names that are part of a retry topic of POP: `%RETRY%<group>_<topic>` or `%RETRY%<group>+<topic>` of a known group."""
+    known = known_groups.select(
+        *(F.col(name).alias(f"known_{name}") for name in DAY), F.col("consumer_group").alias("known_group")
     )
-    is_same_day = reduce(and_, (F.col(name) == F.col(f"named_{name}") for name in DAY))
-    of_pop = F.col("consumer_group").startswith(F.concat("group", F.lit("_"))) | F.col(
-        "consumer_group"
-    ).startswith(F.concat("group", F.lit("+")))
-    groups = (
-        failed.select(*_OF_GROUP)
-        .union(retried)
-        .where(is_users_group())
-        .distinct()
-        .join(by_broker, list(_OF_GROUP), "left_anti")
-        .join(F.broadcast(named), is_same_day & of_pop, "left_anti")
+    is_same_day = reduce(and_, (F.col(name) == F.col(f"known_{name}") for name in DAY))
+    name = F.col("consumer_group")
+    is_pop_retry = name.startswith(F.concat("known_group", F.lit("_"))) | name.startswith(
+        F.concat("known_group", F.lit("+"))
     )
-    return by_broker.where("may_be_online").select(*_OF_GROUP).union(groups)
+    return groups.join(F.broadcast(known), is_same_day & is_pop_retry, "left_anti")
 
 
 def group_views(silver: Mapping[str, DataFrame], member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
     """Return how each broker sees each group, one row per group.
 
-    Columns: `DAY`; consumer_group; views array<struct<broker_name, state, message_model, list_id, member_count, fault_count>>. A
-    list_id stands for one list of members, duplicates included; it is null where the broker does not have the group online.
-    fault_count: what is known of the members and contradicts the list, see `_fault_counts`.
-    One more view is that of all proxies, if one has the group online.
+    Columns: `DAY`; consumer_group; views: array<struct<broker_name, state, message_model, list_id, member_count,
+    contradiction_count>>. A list_id identifies a list of members, duplicates included; it is null if the broker does not have the
+    group online. contradiction_count: see `_contradiction_counts`. If a proxy has the group online, one more view is that of all
+    proxies.
+
+    Args:
+        silver: The silver tables by name.
+        member_ids: See `_member_ids_by_broker`.
+        descriptions: See `_self_descriptions`.
     """
-    views = member_ids.join(_fault_counts(member_ids, descriptions), list(_OF_LIST), "left").select(
-        *_AT_BROKER,
+    lists = member_ids.join(_contradiction_counts(member_ids, descriptions), list(_LIST_KEY), "left").select(
+        *_BROKER_KEY,
         "list_id",
         F.size("member_ids").alias("member_count"),
-        "fault_count",
+        "contradiction_count",
     )
     at_proxies = (
         silver["proxy_presence"]
         .where("state = 'online'")
-        .groupBy(*_OF_GROUP)
+        .groupBy(*_GROUP_KEY)
         .agg(F.lit("online").alias("state"), F.max("message_model").alias("message_model"))
         .withColumn("broker_name", F.lit(_PROXIES))
     )
+    view = F.struct("broker_name", "state", "message_model", "list_id", "member_count", "contradiction_count")
     return (
         silver["group_presence"]
-        .select(*_AT_BROKER, "state", "message_model")
+        .select(*_BROKER_KEY, "state", "message_model")
         .unionByName(at_proxies)
-        .join(views, list(_AT_BROKER), "left")
-        .groupBy(*_OF_GROUP)
-        .agg(
-            F.array_sort(
-                F.collect_list(
-                    F.struct(
-                        "broker_name", "state", "message_model", "list_id", "member_count", "fault_count"
-                    )
-                )
-            ).alias("views")
-        )
+        .join(lists, list(_BROKER_KEY), "left")
+        .groupBy(*_GROUP_KEY)
+        .agg(F.array_sort(F.collect_list(view)).alias("views"))
     )
 
 
 def _member_ids_by_broker(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the ids that each broker lists, and under the name `_PROXIES` those that proxies list."""
-    of_proxies = silver["proxy_connection"].select(
-        *_OF_GROUP, F.lit(_PROXIES).alias("broker_name"), "client_id"
+    """Return the client ids that each broker lists, and those that proxies list under the broker name `_PROXIES`.
+
+    Columns: `DAY`; consumer_group, broker_name; member_ids: array<string> in Java's order with duplicates; list_id: a hash of it.
+    """
+    at_proxies = silver["proxy_connection"].select(
+        *_GROUP_KEY, F.lit(_PROXIES).alias("broker_name"), "client_id"
     )
     ids = (
         silver["consumer_connection"]
-        .select(*_AT_BROKER, "client_id")
-        # Proxies tell each other of their clients, so that several list the same connection.
-        .unionByName(of_proxies.distinct())
-        .groupBy(*_AT_BROKER)
+        .select(*_BROKER_KEY, "client_id")
+        # Proxies synchronize their clients, so several proxies list the same connection.
+        .unionByName(at_proxies.distinct())
+        .groupBy(*_BROKER_KEY)
         .agg(_java_sorted(F.collect_list("client_id")).alias("member_ids"))
     )
     return ids.withColumn("list_id", F.xxhash64("member_ids"))
 
 
 def member_lists(member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
-    """Return the different member lists of each group, with what each member says of itself.
+    """Return the different member lists of each group, with each member's description of itself.
 
-    Columns: `DAY`; consumer_group, list_id; members: an array, in Java's order of the ids, of struct<slot, client_id, strategy,
-    client_language, client_version, topics, is_client_rebalance, is_orderly, client_state, client_age_ms, connection_count,
-    least_connection_count, process_count, reports_queues, is_assigned_by_hand>, where strategy is RocketMQ's name, or the Java class where it has none, or null
-    for a member that could not be asked; topics are the member's own subscriptions or null; client_state is `online`
-    (it answered), `offline` (a broker says that it is not connected) or `unknown`; connection_count counts the slots with
-    the same id in this list, least_connection_count in the list with fewest of them, process_count the processes with
-    this id that answered when they were asked themselves. reports_queues is false for a client whose answer does not say what it
-    holds, is_assigned_by_hand true for one whose application chooses its queues: neither shares by a strategy.
+    Columns: `DAY`; consumer_group, list_id; members: an array in Java's order of the ids, of structs with these fields:
+
+    * slot, client_id: position in the list, and the id.
+    * strategy: RocketMQ's name, the Java class if it has none, or null if the member did not answer.
+    * client_language, client_version, is_client_rebalance, is_orderly, client_age_ms.
+    * topics: the member's own subscriptions, or null.
+    * client_state: `online` (the member answered), `offline` (a broker reports that it is not connected) or `unknown`.
+    * connection_count: number of slots with the same id in this list; least_connection_count: the smallest such number among the
+      group's lists; process_count: number of processes with this id that answered directly.
+    * reports_queues: false for a client whose answer does not contain its queues; is_assigned_by_hand: true for a client whose
+      application chooses its queues. Neither follows a strategy.
+
+    Args:
+        member_ids: See `_member_ids_by_broker`.
+        descriptions: See `_self_descriptions`.
     """
     member = F.struct(
         "slot",
@@ -265,70 +406,77 @@ def member_lists(member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
     )
     return (
         _slots(member_ids)
-        .join(descriptions, list(_OF_CLIENT), "left")
-        .groupBy(*_OF_LIST)
+        .join(descriptions, list(_CLIENT_KEY), "left")
+        .groupBy(*_LIST_KEY)
         .agg(F.array_sort(F.collect_list(member)).alias("members"))
     )
 
 
 def _slots(member_ids: DataFrame) -> DataFrame:
-    """Return the slots of each list of members: one row for each connection, with how often the lists have its id."""
+    """Return one row per slot of each member list, with the number of slots of its id in this list and the least in any list."""
     return (
-        member_ids.groupBy(*_OF_LIST)
+        member_ids.groupBy(*_LIST_KEY)
         .agg(F.first("member_ids").alias("member_ids"))
-        .select(*_OF_LIST, F.posexplode("member_ids").alias("slot", "client_id"))
+        .select(*_LIST_KEY, F.posexplode("member_ids").alias("slot", "client_id"))
         .withColumn(
-            "connection_count", F.count("*").over(Window.partitionBy(*_OF_LIST, "client_id")).cast("int")
+            "connection_count",
+            F.count("*").over(Window.partitionBy(*_LIST_KEY, "client_id")).cast("int"),
         )
         .withColumn(
             "least_connection_count",
-            F.min("connection_count").over(Window.partitionBy(*_OF_CLIENT)),
+            F.min("connection_count").over(Window.partitionBy(*_CLIENT_KEY)),
         )
     )
 
 
-def _fault_counts(member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
-    """Return what contradicts each list of members: `DAY`; consumer_group, list_id, fault_count.
+def _contradiction_counts(member_ids: DataFrame, descriptions: DataFrame) -> DataFrame:
+    """Count what contradicts each member list: `DAY`; consumer_group, list_id, contradiction_count.
 
-    A slot is a fault whose id a broker says is not connected, or that is one more connection of an id than it has processes: as
-    many as answered when they were asked themselves, else as another list has. So is a member that answered and is not listed.
+    These are contradictions: a slot whose id a broker reports as not connected; a connection of an id beyond its number of processes
+    (those that answered directly, otherwise its connections in the list with the fewest); a member that answered and is not listed.
     """
-    clients = descriptions.select(*_OF_CLIENT, "client_state", "process_count")
+    clients = descriptions.select(*_CLIENT_KEY, "client_state", "process_count")
     lists = (
         _slots(member_ids)
-        .select(*_OF_CLIENT, "list_id", "connection_count", "least_connection_count")
+        .select(*_CLIENT_KEY, "list_id", "connection_count", "least_connection_count")
         .distinct()
-        .join(clients, list(_OF_CLIENT), "left")
+        .join(clients, list(_CLIENT_KEY), "left")
     )
     process_count = F.when(F.col("process_count") > 0, F.col("process_count")).otherwise(
         F.col("least_connection_count")
     )
-    faults = F.when(F.col("client_state").eqNullSafe("offline"), F.col("connection_count")).otherwise(
+    wrong_slots = F.when(F.col("client_state").eqNullSafe("offline"), F.col("connection_count")).otherwise(
         F.greatest(F.col("connection_count") - process_count, F.lit(0))
     )
-    counts = lists.groupBy(*_OF_LIST).agg(
-        F.sum(faults).alias("faults"), F.count_if(F.col("client_state") == "online").alias("listed_count")
+    counts = lists.groupBy(*_LIST_KEY).agg(
+        F.sum(wrong_slots).alias("wrong_slot_count"),
+        F.count_if(F.col("client_state") == "online").alias("listed_count"),
     )
     answered = (
-        clients.where("client_state = 'online'").groupBy(*_OF_GROUP).agg(F.count("*").alias("answered_count"))
+        clients.where("client_state = 'online'")
+        .groupBy(*_GROUP_KEY)
+        .agg(F.count("*").alias("answered_count"))
     )
-    missing = F.coalesce("answered_count", F.lit(0)) - F.col("listed_count")
-    return counts.join(answered, list(_OF_GROUP), "left").select(
-        *_OF_LIST, (F.col("faults") + missing).cast("int").alias("fault_count")
+    missing_count = F.coalesce("answered_count", F.lit(0)) - F.col("listed_count")
+    return counts.join(answered, list(_GROUP_KEY), "left").select(
+        *_LIST_KEY, (F.col("wrong_slot_count") + missing_count).cast("int").alias("contradiction_count")
     )
 
 
 def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return one row per (group, client): its own answers, through a broker or directly, and what brokers report."""
+    """Return one row per group and client id: the client's own answers, direct or through a broker, and what brokers report.
 
-    def description(table: str, *, is_process: bool) -> DataFrame:
+    Columns: `DAY`; consumer_group, client_id, and the fields of `member_lists` that do not depend on the list.
+    """
+
+    def answers(table: str, *, is_process: bool) -> DataFrame:
         is_by_hand = (F.col("consume_type") == "CONSUME_ACTIVELY") & (F.col("subscription_count") == 0)
-        is_free = F.coalesce(~F.col("reports_queues") | is_by_hand, F.lit(col=False))
+        has_no_strategy = F.coalesce(~F.col("reports_queues") | is_by_hand, F.lit(col=False))
         return silver[table].select(
-            *_OF_CLIENT,
+            *_CLIENT_KEY,
             "state",
-            # A consumer that pulls what its application chooses has a strategy set, and never asks it.
-            F.when(~is_free, F.coalesce("strategy", "strategy_class")).alias("strategy"),
+            # A consumer that pulls what its application chooses has a strategy set, but never calls it.
+            F.when(~has_no_strategy, F.coalesce("strategy", "strategy_class")).alias("strategy"),
             "reports_queues",
             is_by_hand.alias("is_assigned_by_hand"),
             F.col("client_version").alias("own_version"),
@@ -340,19 +488,19 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
 
     def connections(table: str) -> DataFrame:
         return silver[table].select(
-            *_OF_CLIENT, "client_language", F.col("client_version").alias("connected_version")
+            *_CLIENT_KEY, "client_language", F.col("client_version").alias("connected_version")
         )
 
     connected = connections("consumer_connection").union(connections("proxy_connection"))
-    subscribed = silver["client_subscription"].select(*_OF_CLIENT, "topic")
+    subscribed = silver["client_subscription"].select(*_CLIENT_KEY, "topic")
     topics = F.collect_set("topic")
     is_online = F.col("state") == "online"
     return (
-        description("consumer_client", is_process=False)
-        .unionByName(description("client_process", is_process=True))
+        answers("consumer_client", is_process=False)
+        .unionByName(answers("client_process", is_process=True))
         .unionByName(connected, allowMissingColumns=True)
         .unionByName(subscribed, allowMissingColumns=True)
-        .groupBy(*_OF_CLIENT)
+        .groupBy(*_CLIENT_KEY)
         .agg(
             F.max("strategy").alias("strategy"),
             F.max("client_language").alias("client_language"),
@@ -372,101 +520,35 @@ def _self_descriptions(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
 
 
-def subscriptions(
-    silver: Mapping[str, DataFrame],
-    before: BaselineRows,
-    keep: Callable[[str, DataFrame], DataFrame],
-) -> DataFrame:
-    """Return the input of every allocation, one row per (group, topic) of a day.
+def _online_views() -> Column:
+    return F.filter("views", lambda view: view["list_id"].isNotNull())
 
-    Its parts are written as intermediate results, side by side. In one statement, Spark would compute a part once for each of its uses, and would
-    take longer to plan it than to plan and compute the parts.
+
+def _member_list_ids() -> Column:
+    """Return the distinct member lists among `views`, as an array of list_id."""
+    return F.array_distinct(F.transform(_online_views(), lambda view: view["list_id"]))
+
+
+def _elected_list(list_ids: Column) -> Column:
+    """Return the member list that is used (see the module docstring), as a struct with list_id and broker_name.
 
     Args:
-        silver: the silver tables by name.
-        before: the days' baselines.
-        keep: writes an intermediate result under a name, and returns it as it was written.
-
-    Returns:
-        `DAY`; consumer_group, topic; route_state, brokers, queue_set_count (see `routes`); group_state (`online`, `broadcasting`,
-        `offline`, `unknown`); group_state_reason (why it is unknown); is_unmoved_since_baseline (see `presence.absence`), baseline_ds, null
-        without a baseline; member_list_count (different lists among the brokers that were asked); request_state, request_mode,
-        request_mode_source, pop_share_count, is_server_off (see `request_modes`); may_have_hidden_members (see `presence.absence`);
-        division_reason (why no owner can be named whatever the strategies are, or null); proxied_ids: members that proxies alone list and
-        that read the topic; member_ids array<string> in Java order with duplicates, null unless somebody is online; variants: an array
-        beside member_ids of struct<slot, strategy, client_language, client_version, is_subscribed, is_broker_assigned, is_grpc, is_askable,
-        fetches_by (`pop`, `pull` or null), and the last seven of `member_lists`>.
+        list_ids: See `_member_list_ids`.
     """
-    with thread_pool(silver["topic_route"].sparkSession) as pool:
-
-        def kept(name: str, rows: Callable[[], DataFrame]) -> Callable[[], DataFrame]:
-            return pool.submit(lambda: keep(name, rows())).result
-
-        descriptions = kept("self_description", lambda: _self_descriptions(silver))
-        ids = kept("member_ids", lambda: _member_ids_by_broker(silver))
-        topics = kept("group_topic", lambda: group_topics(silver))
-        of_topics = kept("route", lambda: routes(silver))
-        absent = kept("absence", lambda: absence(silver, before))
-        views = kept("group_view", lambda: group_views(silver, ids(), descriptions()))
-        lists = kept("member_list", lambda: member_lists(ids(), descriptions()))
-        modes = kept("request_mode", lambda: request_modes(silver, topics(), of_topics()))
-    shared = (
-        topics()
-        .join(views(), list(_OF_GROUP), "left")
-        .join(of_topics(), [*DAY, "topic"], "left")
-        .join(modes(), list(_SUBSCRIPTION), "left")
-        .join(absent(), list(_OF_GROUP), "left")
-        .join(F.broadcast(before.days), list(DAY), "left")
-        .withColumn("views", _views_of_route())
-        .withColumn("group_state_reason", _unknown_reason())
-    )
-    online = F.filter("views", lambda view: view["list_id"].isNotNull())
-    list_ids = F.array_distinct(F.transform(online, lambda view: view["list_id"]))
 
     def ballot(list_id: Column) -> Column:
-        voters = F.filter(online, lambda view: view["list_id"] == list_id)
+        voters = F.filter(_online_views(), lambda view: view["list_id"] == list_id)
         first = F.get(voters, F.lit(0))
         return F.struct(
             (-F.size(voters)).alias("votes"),
-            F.coalesce(first["fault_count"], F.lit(0)).alias("fault_count"),
+            F.coalesce(first["contradiction_count"], F.lit(0)).alias("contradiction_count"),
             (-first["member_count"]).alias("member_count"),
             first["broker_name"].alias("broker_name"),
             list_id.alias("list_id"),
         )
 
-    chosen = shared.select(
-        *_SUBSCRIPTION,
-        F.coalesce("route_state", F.lit("unknown")).alias("route_state"),
-        "brokers",
-        "queue_set_count",
-        "request_state",
-        "request_mode",
-        "request_mode_source",
-        "pop_share_count",
-        "is_server_off",
-        _group_state().alias("group_state"),
-        F.when(_group_state() == "unknown", F.col("group_state_reason")).alias("group_state_reason"),
-        F.coalesce("is_unmoved_since_baseline", F.lit(col=False)).alias("is_unmoved_since_baseline"),
-        "baseline_ds",
-        F.coalesce(F.size(list_ids), F.lit(0)).alias("member_list_count"),
-        F.coalesce("may_have_hidden_members", F.lit(col=False)).alias("may_have_hidden_members"),
-        F.array_min(F.transform(list_ids, ballot))["list_id"].alias("list_id"),
-        (F.array_min(F.transform(list_ids, ballot))["broker_name"] == _PROXIES).alias("is_list_of_proxies"),
-    )
-    members = chosen.join(lists(), list(_OF_LIST), "left").withColumn(
-        "member_ids", F.transform("members", lambda member: member["client_id"])
-    )
-    proxied = F.filter(
-        F.array_except(F.coalesce("proxied_ids", _no_ids()), F.coalesce("member_ids", _no_ids())),
-        lambda client_id: ~(is_grpc_id(client_id) & _is_plain_retry()),
-    )
-    return (
-        members.join(_proxied(silver), list(_SUBSCRIPTION), "left")
-        .withColumn("proxied_ids", F.when(F.col("group_state") == "online", proxied).otherwise(_no_ids()))
-        .withColumn("variants", F.transform("members", _variant))
-        .withColumn("division_reason", _division_reason())
-        .drop("members", "list_id", "is_list_of_proxies")
-    )
+    # The smallest struct: most votes, fewest contradictions, most members, smallest broker name.
+    return F.array_min(F.transform(list_ids, ballot))
 
 
 def _no_ids() -> Column:
@@ -474,7 +556,7 @@ def _no_ids() -> Column:
 
 
 def _variant(member: Column) -> Column:
-    """Return what a member is to this topic."""
+    """Return an element of `variants`: what a member is for the row's topic."""
     return F.named_struct(
         F.lit("slot"),
         member["slot"],
@@ -484,7 +566,7 @@ def _variant(member: Column) -> Column:
         member["client_language"],
         F.lit("client_version"),
         member["client_version"],
-        # A member that could not be asked is taken to subscribe to what its group subscribes to.
+        # A member whose subscriptions are unknown is assumed to have those of its group.
         F.lit("is_subscribed"),
         F.coalesce(F.array_contains(member["topics"], F.col("topic")), F.lit(col=True))
         & ~(_is_grpc(member) & _is_plain_retry()),
@@ -492,7 +574,7 @@ def _variant(member: Column) -> Column:
         _is_broker_assigned(member),
         F.lit("is_grpc"),
         _is_grpc(member),
-        # Nobody can be asked through a proxy what it holds.
+        # A proxy cannot be asked which queues its clients hold.
         F.lit("is_askable"),
         ~_is_grpc(member) & ~F.coalesce("is_list_of_proxies", F.lit(col=False)),
         F.lit("fetches_by"),
@@ -502,32 +584,35 @@ def _variant(member: Column) -> Column:
 
 
 def _is_grpc(member: Column) -> Column:
-    """Return whether it is a gRPC client: it has such a client's id, and no strategy, which no such client has."""
+    """Return whether a member is a gRPC client: its id has their form, and it reports no strategy."""
     return is_grpc_id(member["client_id"]) & member["strategy"].isNull()
 
 
 def _is_plain_retry() -> Column:
-    """Return whether the topic is `%RETRY%<group>`: for members that pull. What gRPC clients get again comes from POP's own retry topics."""
+    """Return whether the topic is `%RETRY%<group>`, the retry topic of members that pull; gRPC clients read the retry topics of POP."""
     return F.col("topic") == F.concat(F.lit(_RETRY_PREFIX), F.col("consumer_group"))
 
 
 def is_grpc_id(client_id: Column) -> Column:
-    """Return whether a client id has the form that gRPC clients give themselves."""
+    """Return whether a client id has the form of the ids that gRPC clients generate."""
     return client_id.rlike(GRPC_CLIENT_ID_PATTERN)
 
 
 def _is_broker_assigned(member: Column) -> Column:
-    """Return whether it asks the broker for its queues: who consumes orderly or broadcasts divides for itself all the same."""
+    """Return whether a member asks the broker for its queues.
+
+    A member that consumes orderly or broadcasts divides the queues itself, whatever its `clientRebalance` setting is.
+    """
     no = F.lit(col=False)
-    leaves_it = ~F.coalesce(member["is_client_rebalance"], F.lit(col=True)) & ~F.coalesce(
+    leaves_division = ~F.coalesce(member["is_client_rebalance"], F.lit(col=True)) & ~F.coalesce(
         member["is_orderly"], no
     )
-    is_asked = ~F.coalesce(F.col("request_mode") == CLIENT_MODE, no)
-    return leaves_it & is_asked & (F.col("group_state") != "broadcasting")
+    is_supported = ~F.coalesce(F.col("request_mode") == CLIENT_MODE, no)
+    return leaves_division & is_supported & (F.col("group_state") != "broadcasting")
 
 
 def _pops_by_broker(member: Column) -> Column:
-    """Return whether the broker lets the member pop: its answer is POP, and it has the member's strategy or asks for none."""
+    """Return whether the broker lets a member pop: the request mode is POP, and the broker has its strategy or needs none."""
     is_answered = member["strategy"].isin(*BROKER_STRATEGIES) | F.col("is_server_off")
     return _is_broker_assigned(member) & F.coalesce(
         (F.col("request_mode") == POP_MODE) & is_answered, F.lit(col=False)
@@ -535,7 +620,7 @@ def _pops_by_broker(member: Column) -> Column:
 
 
 def _fetches_by(member: Column) -> Column:
-    """Return `pop`, `pull`, or null if it is unknown or the member does neither."""
+    """Return `pop` or `pull`; null if it is unknown, or if the member does neither."""
     is_undetermined = _is_broker_assigned(member) & F.col("request_mode").isNull()
     return (
         F.when(_is_grpc(member), F.when(~_is_plain_retry(), "pop"))
@@ -545,15 +630,15 @@ def _fetches_by(member: Column) -> Column:
 
 
 def _division_reason() -> Column:
-    """Return why no single owner can be named although the strategies of the members are known; null where one can."""
+    """Return why no single owner can be named even if the strategies of all members are known; null if one can."""
 
     def has(condition: Callable[[Column], Column]) -> Column:
         return F.coalesce(F.exists("variants", condition), F.lit(col=False))
 
     has_pop = has(lambda member: F.coalesce(member["fetches_by"] == "pop", F.lit(col=False)))
     has_proxied_grpc = F.exists("proxied_ids", is_grpc_id)
-    has_assigned = has(lambda member: member["is_broker_assigned"])
-    is_odd = has(
+    has_broker_assigned = has(lambda member: member["is_broker_assigned"])
+    has_unknown_strategy = has(
         lambda member: (
             member["is_broker_assigned"]
             & ~F.coalesce(member["strategy"].isin(*BROKER_STRATEGIES), F.lit(col=True))
@@ -563,36 +648,39 @@ def _division_reason() -> Column:
         F.col("group_state") == "online",
         F.when(has_pop | has_proxied_grpc, "pop_mode")
         .when(F.size("proxied_ids") > 0, "mixed_request_modes")
-        .when(has_assigned & (F.col("request_state") == "differ"), "request_modes_differ")
-        .when(has_assigned & F.col("request_mode").isNull(), "request_mode_unknown")
-        .when(has_assigned & F.coalesce("is_server_off", F.lit(col=False)), SERVER_OFF)
-        .when(is_odd, "strategy_unknown_to_broker"),
+        .when(has_broker_assigned & (F.col("request_state") == "differ"), "request_modes_differ")
+        .when(has_broker_assigned & F.col("request_mode").isNull(), "request_mode_unknown")
+        .when(has_broker_assigned & F.coalesce("is_server_off", F.lit(col=False)), SERVER_OFF)
+        .when(has_unknown_strategy, "strategy_unknown_to_broker"),
     )
 
 
-def _proxied(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the members of each group that proxies list (proxied_ids), for the topics to which proxies say that it subscribes."""
+def _proxied_members(silver: Mapping[str, DataFrame]) -> DataFrame:
+    """Return the members that proxies list, for each topic to which proxies report a subscription.
+
+    Columns: `DAY`; consumer_group, topic; proxied_ids: array<string> in Java's order.
+    """
     ids = (
         silver["proxy_connection"]
-        .groupBy(*_OF_GROUP)
+        .groupBy(*_GROUP_KEY)
         .agg(_java_sorted(F.collect_set("client_id")).alias("proxied_ids"))
     )
-    topics = silver["proxy_subscription"].select(*_SUBSCRIPTION).distinct()
-    return topics.join(ids, list(_OF_GROUP))
+    topics = silver["proxy_subscription"].select(*_SUBSCRIPTION_KEY).distinct()
+    return topics.join(ids, list(_GROUP_KEY))
 
 
-def _views_of_route() -> Column:
-    """Return the brokers that a client would ask: those of the topic's route; the proxies, where none of them has the group.
+def _route_views() -> Column:
+    """Return the views that a client can get: those of the brokers in the topic's route, or that of the proxies if none has the group.
 
-    A topic without a route has no broker to ask; its clients keep the members that they knew, so any broker may speak.
+    A client of a topic without a route asks no broker and keeps the members that it knew, so the views of all brokers count.
     """
     route = F.transform(F.coalesce("brokers", F.array()), lambda broker: broker["broker_name"])
     of_brokers = F.filter("views", lambda view: view["broker_name"] != _PROXIES)
     on_route = F.filter("views", lambda view: F.array_contains(route, view["broker_name"]))
     views = F.when(F.size(on_route) > 0, on_route).otherwise(of_brokers)
-    at_proxies = F.filter("views", lambda view: view["broker_name"] == _PROXIES)
+    of_proxies = F.filter("views", lambda view: view["broker_name"] == _PROXIES)
     is_online = F.exists(views, lambda view: view["state"] == "online")
-    return F.when(~is_online & (F.size(at_proxies) > 0), at_proxies).otherwise(views)
+    return F.when(~is_online & (F.size(of_proxies) > 0), of_proxies).otherwise(views)
 
 
 def _any_view(column: str, value: str) -> Column:
@@ -600,10 +688,10 @@ def _any_view(column: str, value: str) -> Column:
 
 
 def _unknown_reason() -> Column:
-    """Return the reason why the group cannot be called offline although no view has it online; null where it is proven."""
-    is_unasked = F.col("views").isNull() | (F.size("views") == 0) | _any_view("state", "unknown")
+    """Return why a group that no view has online is not known to be offline; null if it is."""
+    is_not_queried = F.col("views").isNull() | (F.size("views") == 0) | _any_view("state", "unknown")
     return (
-        F.when(is_unasked, "broker_not_asked")
+        F.when(is_not_queried, "broker_not_asked")
         .when(F.col("is_online_at_a_broker"), "online_at_other_brokers")
         .when(F.col("has_unasked_broker"), "broker_not_asked")
         .otherwise(F.col("absence_doubt"))

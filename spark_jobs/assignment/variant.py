@@ -1,7 +1,7 @@
 """The properties of a group member that decide which allocation rule it follows.
 
-What belongs here: the value and its order. What does not: how it is read from a batch (`arrow_batch`) or turned into a
-strategy (`strategy_settings`).
+Belongs here: the value and its order. Does not belong here: reading it from a batch (`arrow_batch`) and its strategy
+(`strategy_settings`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 
 class Variant(NamedTuple):
-    """What decides by which rule a member divides.
+    """The properties of a member that select its allocation rule.
 
     Attributes:
-        strategy: what it reports; None where it does not, or could not be asked.
-        language: as brokers list it; None where it is not known.
-        version: its RocketMQ release; None where it is not known.
-        has_answered: whether it could be asked. Clients in Go answer and report no strategy.
-        member_settings: see `StrategySettings.member_settings`; -1 where what counts is its group's.
+        strategy: Strategy that the member reports; None if it reports none or did not answer.
+        language: Client language that brokers list; None if unknown.
+        version: RocketMQ release; None if unknown.
+        has_answered: Whether the member answered. Go clients answer and report no strategy.
+        member_settings: Position in `StrategySettings.member_settings`; -1 for the settings of the group.
     """
 
     strategy: str | None = None
@@ -28,7 +28,7 @@ class Variant(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, str, str, bool, int]:
-        """Return a key that orders variants, whatever is None."""
+        """Return a key that orders variants; None sorts as the empty string."""
         return (
             self.strategy or "",
             self.language or "",
