@@ -1,4 +1,4 @@
-"""Problems of broadcasting clients: their offset files and their progress."""
+"""Findings about broadcasting clients: their offset files and their progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def of_offset_files(files: DataFrame) -> DataFrame:
-    """Find problems with a client's files; one finding for all hosts that have the same client id and problem."""
+    """Return problems with offset files, one finding for all hosts with the same client id and problem."""
     host = F.coalesce("host", F.lit("unknown host"))
     is_undecided = (F.col("state") == "unknown") & (
         F.col("main_state").eqNullSafe("undecided") | F.col("bak_state").eqNullSafe("undecided")
@@ -29,7 +29,7 @@ def of_offset_files(files: DataFrame) -> DataFrame:
     problems = (
         files.withColumn("state", F.when(is_undecided, "undecided").otherwise(F.col("state")))
         .where("state not in ('ok', 'unknown')")
-        # Both are the same trouble to a person.
+        # A missing file and an empty one are the same problem for an operator.
         .withColumn("state", F.when(F.col("state") == "missing", "empty").otherwise(F.col("state")))
         .groupBy(*DAY, "consumer_group", "client_id", "state")
         .agg(
@@ -41,12 +41,19 @@ def of_offset_files(files: DataFrame) -> DataFrame:
         )
     )
 
-    def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...]) -> Column:
+    def finding(kind: str, state: str, severity: str, problem: tuple[Column | str, ...]) -> Column:
         return finding_when(
             kind,
             when=F.col("state") == state,
             severity=severity,
-            evidence=(*says, " On ", join_first_n(F.col("hosts")), ": ", join_first_n(F.col("reasons")), "."),
+            evidence=(
+                *problem,
+                " On ",
+                join_first_n(F.col("hosts")),
+                ": ",
+                join_first_n(F.col("reasons")),
+                ".",
+            ),
             process_count=F.when(F.col("process_count") > 0, F.col("process_count")),
             seen_values=first_n(F.col("reasons")),
             examples=first_n(F.col("hosts")),
@@ -57,49 +64,49 @@ def of_offset_files(files: DataFrame) -> DataFrame:
     return collect_findings(
         problems,
         ("consumer_group", "client_id"),
-        of(
+        finding(
             "offset_files_corrupt",
             "corrupt_both",
             "critical",
             ("The client does not start.",),
         ),
-        of(
+        finding(
             "offset_file_shared",
             "shared_file",
             "critical",
             shared,
         ),
-        of(
+        finding(
             "offset_file_recovered",
             "recovered_from_bak",
             "warning",
             ("Only the .bak file is good.",),
         ),
-        of(
+        finding(
             "offset_file_lost",
             "empty",
             "warning",
             ("The client has no stored offsets.",),
         ),
-        of(
+        finding(
             "offset_file_undecided",
             "undecided",
             "warning",
             ("Whether the client can read its file is not known.",),
         ),
-        of(
+        finding(
             "offset_file_stale",
             "stale",
             "warning",
             ("The client is online and has not written for ", hours, " hours."),
         ),
-        of(
+        finding(
             "offset_file_unused",
             "orphan_dir",
             "info",
             ("No client uses this file any more.",),
         ),
-        of(
+        finding(
             "offset_file_unused",
             "clustering_group_with_file",
             "info",
@@ -109,9 +116,9 @@ def of_offset_files(files: DataFrame) -> DataFrame:
 
 
 def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
-    """Find problems with the queues of a topic that one client reads."""
+    """Return problems with the stored offsets of a client, by topic."""
     queue = queue_name()
-    before = F.greatest("previous_offset", "highest_earlier_offset")
+    earlier_offset = F.greatest("previous_offset", "highest_earlier_offset")
     problems = (
         offsets.where("state in ('behind_min', 'ahead_of_max', 'regressed', 'stale')")
         .groupBy(*DAY, "consumer_group", "topic", "client_id", "state")
@@ -120,17 +127,17 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
             F.collect_set(queue).alias("queues"),
             F.sum("lost_message_count").alias("lost"),
             F.sum("lag_message_count").alias("lag"),
-            F.sum(before - F.col("stored_offset")).alias("back"),
+            F.sum(earlier_offset - F.col("stored_offset")).alias("back"),
         )
     )
 
-    def of(kind: str, state: str, severity: str, says: tuple[Column | str, ...]) -> Column:
+    def finding(kind: str, state: str, severity: str, problem: tuple[Column | str, ...]) -> Column:
         return finding_when(
             kind,
             when=F.col("state") == state,
             severity=severity,
             evidence=(
-                *says,
+                *problem,
                 " in ",
                 counted(F.col("count"), "queue", "queues"),
                 ": ",
@@ -147,25 +154,25 @@ def of_broadcast_offsets(offsets: DataFrame) -> DataFrame:
     return collect_findings(
         problems,
         ("consumer_group", "topic", "client_id"),
-        of(
+        finding(
             "broadcast_messages_lost",
             "behind_min",
             "critical",
             ("The brokers removed ", messages("lost"), " that the client had not read,"),
         ),
-        of(
+        finding(
             "broadcast_offset_ahead",
             "ahead_of_max",
             "warning",
             ("The client has stored offsets past the end of the log, by ", messages("lag"), ","),
         ),
-        of(
+        finding(
             "broadcast_offset_regressed",
             "regressed",
             "warning",
             ("The stored offset went back, by ", messages("back")),
         ),
-        of(
+        finding(
             "broadcast_client_stuck",
             "stale",
             "warning",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def of_changes(churn: DataFrame) -> DataFrame:
-    """Return the groups whose strategy is another one than on the earlier day."""
+    """Return the groups whose effective strategy differs from that of the baseline day."""
     problems = (
         churn.where("is_effective and baseline_effective_strategy <> strategy")
         .groupBy(*DAY, "consumer_group", "baseline_effective_strategy", "strategy")
@@ -24,7 +24,7 @@ def of_changes(churn: DataFrame) -> DataFrame:
             F.sum("observed_queue_count").cast("int").alias("observed"),
             F.sum("observed_moved_queue_count").cast("int").alias("moved"),
         )
-        # One finding for a group, also where its topics have changed in different ways.
+        # One finding for a group, even if the strategies of its topics changed in different ways.
         .groupBy(*DAY, "consumer_group")
         .agg(
             F.array_sort(

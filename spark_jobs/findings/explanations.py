@@ -1,7 +1,9 @@
 """Link findings with one root cause: the finding that explains the others becomes their root.
 
-Belongs here: the closed list of explanations, and how rows are matched by it. Does not belong here: when a kind occurs
-(`of_*.py`). An explanation needs evidence in the rows: equal subjects, and the cause that the drift of queues gives.
+An explanation needs evidence in the rows: equal subjects, and the likely cause of the queues' drift.
+
+Belongs here: the closed list of explanations, and matching rows by it. Does not belong here: when a kind occurs (the other modules
+of this package).
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 QUEUE_KINDS: Final = ("unowned", "multiple_owners", "unexpected_owner", "broadcast_queue_not_consumed")
-"""Kinds that `ownership_drift` shows, with its `likely_cause`."""
+"""Kinds that come from `ownership_drift` and have its `likely_cause`."""
 
 EVEN_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
 """Strategies under which the loads of two clients with different ids differ by one queue at most."""
@@ -28,16 +30,16 @@ EVEN_STRATEGIES: Final = ("AVG", "AVG_BY_CIRCLE")
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A finding of `kind` explains those of `explained` on its day that have the same `same`, where `when` holds.
+    """A rule by which a finding explains other findings of the same day.
 
     Attributes:
-        kind: the kind that explains.
-        explained: the kinds that it explains.
-        same: columns of `finding` that are equal in both, and null in neither; with `by_cause_sources` those of the finding
-            which explains, that equal an element of `cause_sources` of the other.
-        cause: `likely_cause` that the explained finding has; None for any.
-        when: SQL condition on the explained finding; None for none.
-        by_cause_sources: see `same`.
+        kind: Kind of the explaining finding.
+        explained: Kinds that it explains.
+        same: Columns of `finding` that must be equal in both findings and not null. With `by_cause_sources`, they must equal an
+            element of the explained finding's `cause_sources` instead, and may be null.
+        cause: `likely_cause` of the explained finding; None for any.
+        when: SQL condition on the explained finding; None for no condition.
+        by_cause_sources: See `same`.
     """
 
     kind: str
@@ -79,8 +81,8 @@ EXPLANATIONS: Final = (
         ("consumer_group",),
         when="try_element_at(seen_values, 1) = 'MIXED'",
     ),
-    # Without an id that is listed twice, these strategies give no client two queues more than another, and none nothing
-    # where there are queues enough.
+    # Unless an id is listed twice, these strategies spread queues with a difference of at most one, and leave no client without a
+    # queue if there are enough queues.
     Explanation(
         "duplicate_client_id",
         ("load_imbalanced", "idle_clients"),
@@ -103,10 +105,10 @@ EXPLANATIONS: Final = (
         by_cause_sources=True,
     ),
 )
-"""The closed list. Where several findings explain one, that of the first line does, and of these the first by name."""
+"""The closed list. If several findings explain one, the first entry decides; within an entry, the first finding by `_preference`."""
 
 SOURCE_CAUSES: Final = ("permission_denied",)
-"""Causes of `source_failed` that are the same for all brokers: an account lacks a permission."""
+"""Causes of `source_failed` that all brokers share, such as an account without a permission."""
 
 GROUP_CAUSES: Final = (
     "duplicate_client_id",
@@ -121,13 +123,13 @@ GROUP_CAUSES: Final = (
     "parameters_differ",
     "not_yet_rebalanced",
 )
-"""Causes that are the same for all topics of a group: what is found with one of them, in several topics, is one problem."""
+"""Causes that all topics of a group share: findings of several topics with such a cause are one problem."""
 
 CLIENT_KINDS: Final = ("broadcast_messages_lost", "broadcast_offset_regressed", "broadcast_client_stuck")
-"""Kinds that one process shows in each of its topics."""
+"""Kinds that occur in each topic of a client for one reason."""
 
 MOST_STEPS: Final = 5
-"""Explanations between a finding and its root at most; a test derives it from the list."""
+"""Largest number of explanations between a finding and its root; a test derives it from `EXPLANATIONS`."""
 
 _SUBJECT: Final = ("consumer_group", "topic", "broker_name", "client_id")
 
@@ -139,10 +141,13 @@ def finding_id() -> Column:
 
 
 def with_roots(rows: DataFrame) -> DataFrame:
-    """Return the table's columns, `DAY` first: ids added, and severities moved from what is explained to the roots.
+    """Add ids, and raise the severity of each root to the worst of the findings that it explains, which become `info`.
 
     Args:
         rows: Findings of `collect_findings`. They are read several times.
+
+    Returns:
+        The columns of `finding`, `DAY` first.
     """
     known = rows.withColumn("finding_id", finding_id())
     parents = _parents(known)
@@ -171,7 +176,7 @@ def _rank() -> Column:
 
 
 def _with_root(rows: DataFrame, parents: DataFrame) -> DataFrame:
-    """Add root_finding_id: the parent of the parent and so on, up to a finding without one."""
+    """Add root_finding_id: the last finding on the chain of parents."""
 
     def step(placed: DataFrame, _: int) -> DataFrame:
         above = parents.select(
@@ -187,7 +192,7 @@ def _with_root(rows: DataFrame, parents: DataFrame) -> DataFrame:
 
 
 def _parents(rows: DataFrame) -> DataFrame:
-    """Return the findings that another one of their day explains: `DAY`, finding_id, parent_finding_id."""
+    """Return the findings that another finding of the day explains: `DAY`; finding_id, parent_finding_id."""
     offered = (
         rows.select(*DAY, F.explode(_offered_keys()).alias("key"), _preference().alias("offer"))
         .groupBy(*DAY, "key")
@@ -196,7 +201,7 @@ def _parents(rows: DataFrame) -> DataFrame:
     wanted = rows.select(*DAY, "finding_id", F.posexplode(_wanted_keys()).alias("place", "key"))
     return (
         wanted.join(F.broadcast(offered), [*DAY, "key"])
-        # The first of the findings with a shared cause finds itself.
+        # The first of the findings with a shared cause matches itself.
         .where(F.col("parent_finding_id") != F.col("finding_id"))
         .groupBy(*DAY, "finding_id")
         .agg(F.min(F.struct("place", "parent_finding_id"))["parent_finding_id"].alias("parent_finding_id"))
@@ -204,7 +209,7 @@ def _parents(rows: DataFrame) -> DataFrame:
 
 
 def _preference() -> Column:
-    """Return the order of findings with the same key, the first of which explains the others: own topics first, then by name."""
+    """Return the sort key of findings with the same key, of which the first explains the others: retry topics last, then by name."""
     return F.struct(
         F.coalesce(F.col("topic").startswith("%RETRY%"), F.lit(col=False)),
         F.array_position(F.array(*map(F.lit, QUEUE_KINDS)), F.col("kind")),
@@ -218,7 +223,7 @@ def _key(kind: str, names: tuple[str, ...], values: tuple[Column, ...]) -> Colum
 
 
 def _shared_cause_key() -> Column:
-    """Return the key of findings of which the first explains the others: they have one cause; null for a finding of its own."""
+    """Return a key that findings with a shared cause have in common; null if the finding shares no cause."""
     kind = F.col("kind")
 
     def key(*names: str) -> Column:
@@ -230,14 +235,14 @@ def _shared_cause_key() -> Column:
             key("consumer_group", "likely_cause"),
         )
         .when((kind == "source_failed") & F.col("likely_cause").isin(*SOURCE_CAUSES), key("likely_cause"))
-        # Members that subscribe to other topics: a row of each topic, and one group for two applications.
+        # Two applications with one group subscribe to different topics: one problem with a finding for each topic.
         .when((kind == "subscriptions_differ") & (F.col("client_count") > 0), key("kind", "consumer_group"))
         .when(kind.isin(*CLIENT_KINDS), key("kind", "consumer_group", "client_id"))
     )
 
 
 def _offered_keys() -> Column:
-    """Return an array of the keys under which a finding explains others."""
+    """Return an array of the keys by which this finding explains others."""
     by_kind = dict.fromkeys((rule.kind, rule.same, rule.by_cause_sources) for rule in EXPLANATIONS)
     of_kinds = (
         F.when(
@@ -250,7 +255,7 @@ def _offered_keys() -> Column:
 
 
 def _wanted_keys() -> Column:
-    """Return an array of the keys of the findings that would explain this one, the best first."""
+    """Return an array of the keys of findings that explain this one, in the order of precedence."""
 
     def keys(rule: Explanation) -> Column:
         holds = F.col("kind").isin(*rule.explained)

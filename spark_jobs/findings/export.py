@@ -1,4 +1,4 @@
-"""Problems of the export: unreadable answers and failed sources."""
+"""Findings about the export: unreadable answers and failed sources."""
 
 from __future__ import annotations
 
@@ -23,29 +23,31 @@ from spark_jobs.findings.finding_builder import (
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_NOT_KNOWN_TO_ALL = ("broker_message_request_mode", "broker_producer_table")
-"""Kinds whose question older brokers do not know: they have nothing to tell."""
+_UNSUPPORTED_BY_OLD_BROKERS = ("broker_message_request_mode", "broker_producer_table")
+"""Kinds whose request old brokers do not support, because they have no such data."""
 
 _REQUEST_CODE_NOT_SUPPORTED = 3
 _NO_PERMISSION = 16
 _REFUSING_EXCEPTIONS = "AclException|AuthenticationException|AuthorizationException"
 
-_NOT_CALLED_ANY_MORE = "ServerNotAnswering"
-"""`rebalance_ledger.collectors.live.NO_ANSWER`: the broker had not answered for so long that it was not called any more."""
+_SKIPPED_AFTER_TIMEOUTS = "ServerNotAnswering"
+"""`rebalance_ledger.collectors.live.NO_ANSWER`: the collector stopped sending requests to a broker that did not answer."""
 
-_OF_MEMBERS = "consumer_running_info"
-"""The kind of question that a member answers: who does not is a finding of its group (`client_unreachable`)."""
+_MEMBER_KIND = "consumer_running_info"
+"""The kind that members answer; a member that does not is a finding of its group (`client_unreachable`)."""
 
-_KINDS_OF_FILES = ("broker_file",)
-"""Kinds that are copied from a broker's disk: no answer of the broker."""
+_FILE_KINDS = ("broker_file",)
+"""Kinds that are copied from a broker's disk, which does not prove that the broker answers."""
 
 
 def failed_questions(records: DataFrame) -> DataFrame:
-    """Return the lines whose source failed, with their cause; questions that a failure answers are left out.
+    """Return the lines whose source failed, with the likely cause; errors that are an answer are excluded.
 
-    Columns: those of `silver.export_record`, `DAY` among them; likely_cause (`permission_denied`, `connection_failed`, `timed_out`, null).
+    Columns: `DAY` and those of `silver.export_record`; likely_cause: `permission_denied`, `connection_failed`, `timed_out` or null.
     """
-    is_too_old = F.col("kind").isin(*_NOT_KNOWN_TO_ALL) & (F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED)
+    is_too_old = F.col("kind").isin(*_UNSUPPORTED_BY_OLD_BROKERS) & (
+        F.col("error_code") == _REQUEST_CODE_NOT_SUPPORTED
+    )
     is_answer = (
         F.coalesce(F.col("error_code").isin(*CODES_THAT_ANSWER) | is_too_old, F.lit(col=False))
         | F.coalesce(F.col("error_message").contains(NOT_ONLINE), F.lit(col=False))
@@ -61,11 +63,14 @@ def failed_questions(records: DataFrame) -> DataFrame:
 
 
 def unreachable_brokers(records: DataFrame) -> DataFrame:
-    """Return the brokers that refused connections or were given up, and answered nothing after that: `DAY`, broker_name, is_unreachable (true)."""
+    """Return the brokers that refused connections or timed out repeatedly, and did not answer after that.
+
+    Columns: `DAY`; broker_name; is_unreachable: always true.
+    """
     is_answer = (F.col("state") != "error") | F.col("error_code").isNotNull()
     return (
         records.where("broker_name is not null")
-        .where(~F.col("kind").isin(*_KINDS_OF_FILES))
+        .where(~F.col("kind").isin(*_FILE_KINDS))
         .groupBy(*DAY, "broker_name")
         .agg(
             F.max(F.when(_is_unconnected(), F.col("captured_at"))).alias("refused_at"),
@@ -78,15 +83,15 @@ def unreachable_brokers(records: DataFrame) -> DataFrame:
 
 def _is_unconnected() -> Column:
     return F.col("error_type").endswith("RemotingConnectException") | (
-        F.col("error_type") == _NOT_CALLED_ANY_MORE
+        F.col("error_type") == _SKIPPED_AFTER_TIMEOUTS
     )
 
 
 def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
-    """Find records of the export that could not be read, by subject."""
-    of_line = [*DAY, "file", "line_number"]
+    """Return records of the export that could not be read, by subject."""
+    line_key = [*DAY, "file", "line_number"]
     problems = (
-        rejected.join(records.select(*of_line, *SUBJECT), of_line, "left")
+        rejected.join(records.select(*line_key, *SUBJECT), line_key, "left")
         .groupBy(*DAY, *SUBJECT)
         .agg(
             F.count("*").alias("count"),
@@ -115,8 +120,8 @@ def of_rejected_records(rejected: DataFrame, records: DataFrame) -> DataFrame:
 
 
 def of_repeated_records(records: DataFrame) -> DataFrame:
-    """Find lines that do not count, because another line answers the same question, by subject."""
-    says = F.when(F.col("is_repeat"), " says the same as line ").otherwise(" says otherwise than line ")
+    """Return lines that are ignored because another line answers the same question, by subject."""
+    relation = F.when(F.col("is_repeat"), " says the same as line ").otherwise(" says otherwise than line ")
     problems = (
         records.where("counted_line is not null")
         .groupBy(*DAY, *SUBJECT)
@@ -124,10 +129,11 @@ def of_repeated_records(records: DataFrame) -> DataFrame:
             F.count("*").alias("count"),
             F.collect_set("kind").alias("kinds"),
             F.bool_and("is_repeat").alias("is_repeat"),
-            # What differs is named before what is only there twice.
+            # A pair with different answers takes precedence over a duplicate.
             F.min(
                 F.struct(
-                    "is_repeat", F.concat(_line(), says, F.col("counted_line").cast("string")).alias("pair")
+                    "is_repeat",
+                    F.concat(_line(), relation, F.col("counted_line").cast("string")).alias("pair"),
                 )
             )["pair"].alias("pair"),
             F.collect_set(_line()).alias("lines"),
@@ -156,13 +162,13 @@ def of_repeated_records(records: DataFrame) -> DataFrame:
 
 
 def _line() -> Column:
-    """Return the file and line of a row, as findings name it."""
+    """Return the file and line number of a row, as text for a finding."""
     return F.concat(F.col("file"), F.lit(" line "), F.col("line_number").cast("string"))
 
 
 def of_failed_sources(records: DataFrame) -> DataFrame:
-    """Find sources that failed, by broker and cause."""
-    is_of_silent_member = (F.col("kind") == _OF_MEMBERS) & ~F.col("likely_cause").eqNullSafe(
+    """Return sources that failed, by broker and cause."""
+    is_of_silent_member = (F.col("kind") == _MEMBER_KIND) & ~F.col("likely_cause").eqNullSafe(
         "permission_denied"
     )
     resources = F.create_map(

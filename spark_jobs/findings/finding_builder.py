@@ -43,9 +43,15 @@ _CASE_COLUMNS: Final = tuple(
 
 
 def collect_findings(rows: DataFrame, subject: tuple[str, ...], *cases: Column) -> DataFrame:
-    """Return the findings of all cases for each row; `subject` lists the columns that identify their subject.
+    """Return the findings of all cases for each row.
 
-    Columns: `DAY`; those of `finding` but the ids; cause_sources.
+    Args:
+        rows: Rows with `DAY`.
+        subject: Columns of `SUBJECT` that identify the findings' subject; the others are null.
+        *cases: See `finding_when`.
+
+    Returns:
+        `DAY`; the columns of `finding` without `ID_COLUMNS`; cause_sources.
     """
     absent = {name: F.lit(None).cast("string") for name in SUBJECT if name not in subject}
     return rows.select(*DAY, *subject, F.inline(F.array_compact(F.array(*cases)))).withColumns(absent)
@@ -71,8 +77,11 @@ def finding_when(
         advice: Advice; None for the advice of the kind.
         cause_sources: Array of `CAUSE_SOURCES_TYPE`, see the module docstring; null or empty for none.
         **columns: Other columns of `finding`, with the evidence in numbers and lists.
+
+    Raises:
+        ValueError: `finding` has no such column.
     """
-    given: dict[str, Column | str] = {
+    remaining: dict[str, Column | str] = {
         "severity": severity,
         "kind": kind,
         "evidence": F.concat(*(F.lit(part) if isinstance(part, str) else part for part in evidence)),
@@ -80,9 +89,9 @@ def finding_when(
         "page": f"docs/findings/{kind}.md",
         **columns,
     }
-    values = {column: given.pop(column.name, None) for column in _CASE_COLUMNS}
-    if given:
-        raise ValueError(f"finding has no column {', '.join(given)}")
+    values = {column: remaining.pop(column.name, None) for column in _CASE_COLUMNS}
+    if remaining:
+        raise ValueError(f"finding has no column {', '.join(remaining)}")
     return F.when(
         when,
         F.struct(
@@ -100,29 +109,29 @@ def _typed(value: Column | str, column: TableColumn) -> Column:
 
 @cache
 def _null(column: TableColumn) -> Column:
-    """Return the null of a column. Most kinds leave most columns null, and each call of a function goes to the JVM."""
+    """Return a typed null. It is cached, because most columns of most kinds are null and each function call goes to the JVM."""
     return F.expr(f"CAST(NULL AS {column.type}) AS {column.name}")
 
 
 def first_n(values: Column) -> Column:
-    """Return the first few of a set of texts, in order."""
+    """Return the first `_EXAMPLE_COUNT` of a set of strings, sorted."""
     return F.slice(F.array_sort(values), 1, _EXAMPLE_COUNT)
 
 
 def join_first_n(values: Column) -> Column:
-    """Return the first few of a set of texts as one text, with how many of how many they are if the list is cut."""
+    """Return the first `_EXAMPLE_COUNT` of a set of strings, sorted and joined; append the total if there are more."""
     total = F.size(values)
     cut = F.concat(F.lit(f" ({_EXAMPLE_COUNT} of "), total.cast("string"), F.lit(")"))
     return F.concat(F.array_join(first_n(values), ", "), F.when(total > _EXAMPLE_COUNT, cut).otherwise(""))
 
 
 def counted(number: Column, singular: str, plural: str) -> Column:
-    """Return a number with its noun and verb: `1 queue has`, `2 queues have`."""
+    """Return a number with its noun or verb in singular or plural: `1 queue has`, `2 queues have`."""
     return F.concat_ws(" ", number.cast("string"), F.when(number == 1, singular).otherwise(plural))
 
 
 def queue_name() -> Column:
-    """Return the queue of a row with broker_name and queue_id, as findings name it: `broker/id`."""
+    """Return the name of a row's queue in findings: `<broker_name>/<queue_id>`."""
     return F.concat_ws("/", "broker_name", "queue_id")
 
 
@@ -135,11 +144,11 @@ def sources(brokers: Column, likely_cause: str | None = None) -> Column:
 
 
 def text(number: str) -> Column:
-    """Return a column with a number, for a sentence."""
+    """Return a numeric column as text for a sentence."""
     return F.col(number).cast("string")
 
 
 def advice_for(kind: str, cause: Column) -> Column:
-    """Return what to do about a cause, or about the kind where the cause has no advice of its own."""
+    """Return the advice for a cause; if the cause has none, that of the kind."""
     by_cause = F.create_map(*(F.lit(word) for pair in ADVICE_BY_CAUSE.items() for word in pair))
     return F.coalesce(F.try_element_at(by_cause, cause), F.lit(ADVICE[kind]))

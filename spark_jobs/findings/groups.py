@@ -1,4 +1,4 @@
-"""Problems of a group as a whole: members, strategies, subscriptions."""
+"""Findings about a group as a whole: members, strategies, subscriptions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MEANING_OF_REASON: Final[Mapping[str, str]] = {
     "offsets_moved": "no broker lists any, but its offsets have moved since the baseline day: it stopped since then, or it "
     "consumes through a proxy",
 }
-"""Each reason of `group_state_reason` as part of a sentence."""
+"""Value of `group_state_reason` -> its meaning as part of a sentence."""
 
 
 def _meaning_of_reason(reason: Column) -> Column:
@@ -51,8 +51,14 @@ def _meaning_of_reason(reason: Column) -> Column:
     return F.coalesce(F.try_element_at(meanings, reason), reason)
 
 
-def of_groups(subscriptions: DataFrame, records: DataFrame, before: BaselineRows) -> DataFrame:
-    """Find problems in what the members of a group say and in what brokers say of them."""
+def of_groups(subscriptions: DataFrame, records: DataFrame, baseline: BaselineRows) -> DataFrame:
+    """Return problems in the answers of a group's members, and in the answers of brokers about the group.
+
+    Args:
+        subscriptions: See `subscriptions.subscriptions`.
+        records: `silver.export_record`.
+        baseline: The rows of the days' baselines.
+    """
     failed = failed_questions(records).where("kind in ('consumer_connection', 'consumer_running_info')")
     is_of_broker = F.col("kind") == "consumer_connection"
     is_refused = F.col("likely_cause").eqNullSafe("permission_denied")
@@ -61,14 +67,14 @@ def of_groups(subscriptions: DataFrame, records: DataFrame, before: BaselineRows
         F.bool_and(is_of_broker | is_refused).alias("is_refused"),
         F.min(F.when(is_of_broker, F.col("error_message"))).alias("message"),
     )
-    # gRPC clients have no answer to give, and clients of a proxy no way to be asked.
+    # gRPC clients do not support the request, and clients of a proxy cannot be reached.
     unasked = ids_where(lambda member: (member["client_state"] == "unknown") & member["is_askable"])
     strategies = F.array_distinct(
         F.filter(
             F.transform("variants", lambda member: member["strategy"]), lambda strategy: strategy.isNotNull()
         )
     )
-    # Topic by topic: a group that pops one topic pulls its retry topic by its own strategy, and that is no mixture.
+    # By topic, because a group that pops one topic pulls its retry topic with its own strategy, which is not a mixture.
     mixed = F.when((F.size(strategies) > 1) & F.col("division_reason").isNull(), strategies)
     groups = (
         subscriptions.groupBy(*DAY, "consumer_group")
@@ -84,7 +90,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame, before: BaselineRows
             F.count("*").alias("topic_count"),
         )
         .join(failures, [*DAY, "consumer_group"], "left")
-        .join(_was_offline(before), [*DAY, "consumer_group"], "left")
+        .join(_was_offline(baseline), [*DAY, "consumer_group"], "left")
     )
     is_absent_since_baseline = F.coalesce("was_offline", F.lit(col=False)) & F.col(
         "is_unmoved_since_baseline"
@@ -121,7 +127,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame, before: BaselineRows
                     ),
                 ).otherwise(""),
             ),
-            # Two proofs, of two days: what one day shows may be a deployment.
+            # Recommend deletion only after two days without members: on one day, the group may be in deployment.
             advice=F.when(
                 is_absent_since_baseline,
                 DELETE_GROUP,
@@ -168,7 +174,7 @@ def of_groups(subscriptions: DataFrame, records: DataFrame, before: BaselineRows
                 join_first_n(F.col("unasked")),
                 ".",
             ),
-            # What a member holds is asked through any broker, so no broker is named in these lines.
+            # A member can be asked through any broker, so these lines contain no broker.
             cause_sources=F.when(
                 F.col("is_refused"), sources(F.array(F.lit(None).cast("string")), "permission_denied")
             ),
@@ -187,18 +193,18 @@ def of_groups(subscriptions: DataFrame, records: DataFrame, before: BaselineRows
     )
 
 
-def _was_offline(before: BaselineRows) -> DataFrame:
-    """Return the groups of the baseline day. Columns: `DAY`; consumer_group; was_offline: the ledger called it offline on that day."""
-    is_called_offline = F.count_if(F.col("reason") == "group_offline") > 0
+def _was_offline(baseline: BaselineRows) -> DataFrame:
+    """Return the groups of the baseline day: `DAY`; consumer_group; was_offline: whether the group was offline on that day."""
+    has_offline_queue = F.count_if(F.col("reason") == "group_offline") > 0
     return (
-        before.rows(QUEUE_ASSIGNMENT)
+        baseline.rows(QUEUE_ASSIGNMENT)
         .groupBy(*DAY, "consumer_group")
-        .agg((is_called_offline & (F.count_if("is_effective") == 0)).alias("was_offline"))
+        .agg((has_offline_queue & (F.count_if("is_effective") == 0)).alias("was_offline"))
     )
 
 
 def of_members(subscriptions: DataFrame) -> DataFrame:
-    """Find client ids that several processes share, or may share."""
+    """Return client ids that several processes share, or may share."""
     online = subscriptions.where("group_state in ('online', 'broadcasting')")
     problems = (
         online.select(*DAY, "consumer_group", "group_state", F.inline(shared_client_ids()))
@@ -245,31 +251,31 @@ def of_members(subscriptions: DataFrame) -> DataFrame:
 
 
 def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -> DataFrame:
-    """Find topics to which members of one group subscribe differently; brokers keep one subscription for a group."""
-    of_topic = [*DAY, "consumer_group", "topic"]
+    """Return topics to which members of a group subscribe differently, although brokers keep one subscription per group and topic."""
+    subscription_key = [*DAY, "consumer_group", "topic"]
     expressions = (
-        client_subscription.groupBy(*of_topic)
+        client_subscription.groupBy(*subscription_key)
         .agg(F.array_sort(F.collect_set("expression")).alias("expressions"))
         .where("size(expressions) > 1")
     )
     problems = (
         subscriptions.where("group_state in ('online', 'broadcasting')")
         .select(
-            *of_topic,
+            *subscription_key,
             "group_state",
             F.size(F.array_distinct("member_ids")).alias("member_count"),
             unsubscribed_ids().alias("unsubscribed"),
         )
-        .join(expressions, of_topic, "left")
+        .join(expressions, subscription_key, "left")
     )
     is_partial = (F.size("unsubscribed") > 0) & (F.size("unsubscribed") < F.col("member_count"))
-    different = F.coalesce("expressions", F.array().cast("array<string>"))
+    different_expressions = F.coalesce("expressions", F.array().cast("array<string>"))
     return collect_findings(
         problems,
         ("consumer_group", "topic"),
         finding_when(
             "subscriptions_differ",
-            when=is_partial | (F.size(different) > 0),
+            when=is_partial | (F.size(different_expressions) > 0),
             severity=F.when(F.col("group_state") == "online", "critical").otherwise("warning"),
             evidence=(
                 F.size("unsubscribed").cast("string"),
@@ -277,13 +283,17 @@ def of_subscriptions(subscriptions: DataFrame, client_subscription: DataFrame) -
                 counted(F.col("member_count"), "member", "members"),
                 F.when(F.size("unsubscribed") == 1, " does").otherwise(" do"),
                 " not subscribe to the topic; the others use ",
-                counted(F.greatest(F.size(different), F.lit(1)), "filter expression", "filter expressions"),
+                counted(
+                    F.greatest(F.size(different_expressions), F.lit(1)),
+                    "filter expression",
+                    "filter expressions",
+                ),
                 ".",
             ),
             client_count=F.size("unsubscribed"),
             client_total_count=F.col("member_count"),
-            value_count=F.greatest(F.size(different), F.lit(1)),
-            seen_values=first_n(different),
+            value_count=F.greatest(F.size(different_expressions), F.lit(1)),
+            seen_values=first_n(different_expressions),
             examples=first_n(F.col("unsubscribed")),
         ),
     )

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 _MASTER_ID: Final = 0
 
-_BY_ACTING: Final = ("config_perm", "config_write_queues")
-"""What a slave that acts as master is routed with otherwise than configured: it takes no messages."""
+_ACTING_MASTER_DIFFERENCES: Final = ("config_perm", "config_write_queues")
+"""Differences between route and configuration if a slave acts as master, because it accepts no messages."""
 
 
 def masterless(brokers: DataFrame) -> DataFrame:
-    """Return the brokers of which no name server lists a master, only slaves: `DAY`, broker_name, slaves array<string>."""
+    """Return the brokers for which every name server lists only slaves: `DAY`; broker_name; slaves: array<string>."""
     slave = F.concat(F.lit("id "), F.col("broker_id").cast("string"), F.lit(" at "), F.col("broker_addr"))
     return (
         brokers.groupBy(*DAY, "broker_name")
@@ -33,8 +33,8 @@ def masterless(brokers: DataFrame) -> DataFrame:
 
 
 def follows_from_no_master(differences: Column, is_masterless: Column) -> Column:
-    """Return whether a route differs from the broker's configuration only because a slave acts as its master."""
-    others = F.array_except(differences, F.array(*map(F.lit, _BY_ACTING)))
+    """Return whether the only differences between route and configuration are those of a slave that acts as master."""
+    others = F.array_except(differences, F.array(*map(F.lit, _ACTING_MASTER_DIFFERENCES)))
     return is_masterless & (F.size(others) == 0)
 
 

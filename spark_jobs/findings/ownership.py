@@ -24,16 +24,22 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _UNFAIR_MAX_OVER_MEAN = 2.0
-"""From this ratio on, one client has at least twice its share."""
+"""Smallest `max_over_mean` of a finding: one client has twice its share."""
 
-_CAUSES_THAT_PASS: Final = ("not_yet_rebalanced",)
+_TEMPORARY_CAUSES: Final = ("not_yet_rebalanced",)
 """Causes of temporary problems, which need no alert."""
 
 
 def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
-    """Find queues without the expected owner, by group, topic, state and cause."""
+    """Return queues without the expected owner, by group, topic, state and cause.
+
+    Args:
+        drift: `ownership_drift`.
+        progress: `silver.consume_progress`.
+        offsets: `silver.queue_offset`.
+    """
     queue = queue_name()
-    # All queues of an offline group are unowned, which is one finding of the group and not of its queues.
+    # All queues of an offline group are unowned; the group has one finding for them (`group_offline`).
     is_offline = F.col("likely_cause").eqNullSafe("group_offline")
     mismatches = drift.where(
         F.col("state").isin("unowned", "multiple_owners", "unexpected_owner") & ~is_offline
@@ -56,8 +62,8 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
     because = F.when(cause.isNull(), "").otherwise(F.concat(F.lit(" ("), cause, F.lit(")")))
     queues = (because, ": ", join_first_n(F.col("queues")), ".")
     is_unowned = F.col("state") == "unowned"
-    is_foreign = F.col("state") == "unexpected_owner"
-    is_frozen = is_foreign & cause.eqNullSafe("route_missing")
+    is_unexpected = F.col("state") == "unexpected_owner"
+    is_stale = is_unexpected & cause.eqNullSafe("route_missing")
     columns = {
         "likely_cause": cause,
         "queue_count": F.col("count"),
@@ -72,8 +78,8 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
             counted(F.col("waiting_count"), "message waits there.", "messages wait there."),
         ),
     ).otherwise(" How many messages wait there is unknown.")
-    holders = columns | {"client_count": F.size("owners")}
-    urgent = F.when(F.coalesce(cause.isin(*_CAUSES_THAT_PASS), F.lit(col=False)), "warning").otherwise(
+    holder_columns = columns | {"client_count": F.size("owners")}
+    severity = F.when(F.coalesce(cause.isin(*_TEMPORARY_CAUSES), F.lit(col=False)), "warning").otherwise(
         "critical"
     )
     return collect_findings(
@@ -82,7 +88,7 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
         finding_when(
             "unowned",
             when=is_unowned & ~F.col("is_broadcasting"),
-            severity=urgent,
+            severity=severity,
             evidence=(counted(count, "queue has no owner", "queues have no owner"), *queues, waiting),
             advice=advice_for("unowned", cause),
             waiting_message_count=F.col("waiting_count"),
@@ -98,12 +104,12 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 *queues,
             ),
             advice=advice_for("broadcast_queue_not_consumed", cause),
-            **holders,
+            **holder_columns,
         ),
         finding_when(
             "multiple_owners",
             when=F.col("state") == "multiple_owners",
-            severity=urgent,
+            severity=severity,
             evidence=(
                 counted(count, "queue has", "queues have"),
                 " more than one owner",
@@ -113,11 +119,11 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 ".",
             ),
             advice=advice_for("multiple_owners", cause),
-            **holders,
+            **holder_columns,
         ),
         finding_when(
             "unexpected_owner",
-            when=is_foreign & ~is_frozen,
+            when=is_unexpected & ~is_stale,
             severity="warning",
             evidence=(
                 counted(count, "queue is held", "queues are held"),
@@ -128,11 +134,11 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 ".",
             ),
             advice=advice_for("unexpected_owner", cause),
-            **holders,
+            **holder_columns,
         ),
         finding_when(
             "assignment_stale",
-            when=is_frozen,
+            when=is_stale,
             severity="warning",
             evidence=(
                 counted(count, "queue", "queues"),
@@ -144,15 +150,15 @@ def of_queues(drift: DataFrame, progress: DataFrame, offsets: DataFrame) -> Data
                 join_first_n(F.col("owners")),
                 ".",
             ),
-            **holders,
+            **holder_columns,
         ),
     )
 
 
 def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: DataFrame) -> DataFrame:
-    """Add waiting_count: the messages that the group has not committed in a queue, as far as the broker keeps them.
+    """Add waiting_count: the number of messages in a queue that the broker still has and the group has not committed.
 
-    Where the group never committed, all that the broker keeps. Null where the offsets are not known.
+    If the group never committed, all messages of the broker count. The count is null if the offsets are unknown.
     """
     queue = [*DAY, "topic", "broker_name", "queue_id"]
     key = [*queue, "consumer_group"]
@@ -160,7 +166,7 @@ def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: Data
         offsets.select(*queue, "min_offset", "max_offset"), queue, "left"
     )
     committed = F.when(F.col("consumer_offset") >= 0, F.col("consumer_offset"))
-    # greatest() skips nulls: a commit below the oldest message says no more than that message.
+    # If the committed message was removed, the oldest message is the first one. greatest() ignores nulls.
     first = F.greatest(committed, "min_offset")
     last = F.when(committed.isNotNull(), F.coalesce("broker_offset", "max_offset")).otherwise(
         F.col("max_offset")
@@ -169,7 +175,7 @@ def _with_waiting_messages(queues: DataFrame, progress: DataFrame, offsets: Data
 
 
 def of_undetermined_queues(drift: DataFrame) -> DataFrame:
-    """Find groups whose owners cannot be computed: the parameters or the rule are not known, or no member reports a strategy."""
+    """Return groups whose owners cannot be computed: parameters or rule are unknown, or no member reports a strategy."""
     is_open = (
         F.col("strategy").isNull()
         & (F.col("group_state") == "online")
@@ -186,7 +192,7 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
             F.col("expected_reason").isin(
                 "settings_missing", "strategy_unknown", "release_unknown", "strategy_not_reported"
             )
-            # Several strategies in one group have a finding of their own.
+            # Mixed strategies have a finding of their own.
             | ((F.col("expected_reason") == "member_strategy_unknown") & (F.col("strategy") != MIXED))
         )
         .groupBy(*DAY, "consumer_group", "expected_reason")
@@ -247,8 +253,8 @@ def of_undetermined_queues(drift: DataFrame) -> DataFrame:
 
 
 def of_shares(fairness: DataFrame) -> DataFrame:
-    """Find topics whose queues the strategy in effect spreads unevenly, or with clients that own none of them."""
-    # A retry topic has one queue per broker, so most clients own none of it: that is no news.
+    """Return topics that the effective strategy spreads unevenly, or in which clients own no queue."""
+    # Most clients own no queue of a retry topic, because it has one queue per broker. This is normal.
     problems = fairness.where(
         "is_effective and strategy <> 'BROADCASTING' and not startswith(topic, '%RETRY%')"
     )

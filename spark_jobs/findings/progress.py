@@ -1,4 +1,4 @@
-"""Findings about queues that are not consumed although a client holds them, or has their messages."""
+"""Findings about queues that are not consumed although a client holds them or received their messages."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 STALLED_AFTER_MS: Final = 600_000
-"""How long messages wait, and a client consumes nothing, before that is a finding; clocks differ by less."""
+"""A finding needs messages that wait, and a client that consumes nothing, for this time; clocks differ by less."""
 
 _OF_CLIENT: Final = (*DAY, "consumer_group", "client_id")
 
 
 def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the queues whose messages wait while their push consumer, which pulls, consumes nothing.
+    """Return the queues whose messages wait although their push consumer pulls.
 
-    Times of a client are compared with its own last pull, those of a broker with the time of the capture. A queue in which
-    a message arrived recently is not judged: when the oldest one arrived is not known.
+    Times of a client are compared with the client's last pull, and times of a broker with the time of the capture. Queues with a recent
+    message are excluded, because the arrival time of their oldest message is unknown.
     """
 
     def queues(table: str) -> DataFrame:
@@ -96,7 +96,7 @@ def of_stalled_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def of_blocked_queues(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the FIFO queues whose first message was handed out again, and is neither acknowledged nor committed while others wait behind it."""
+    """Return the FIFO queues with a redelivered first message that is neither acknowledged nor committed, while others wait behind it."""
     queue = (*DAY, "consumer_group", "topic", "broker_name", "queue_id")
     progress = silver["consume_progress"].select(*queue, "broker_offset", "consumer_offset")
     # The end of the queue is one beyond its last message.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def of_request_modes(subscriptions: DataFrame) -> DataFrame:
-    """Find, by group and topic, members that fetch in different ways, and answers of brokers that no client can follow."""
+    """Return, by group and topic, members with different request modes, and broker settings that members cannot follow."""
     popping = F.concat(
         ids_where(lambda member: member["fetches_by"].eqNullSafe("pop")),
         F.filter("proxied_ids", is_grpc_id),

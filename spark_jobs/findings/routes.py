@@ -1,4 +1,4 @@
-"""Problems with routes: missing routes, and name servers and brokers that differ."""
+"""Findings about routes: missing routes, and differences between name servers and brokers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) -> DataFrame:
-    """Find topics with subscribers and without a route."""
-    # The brokers of such a topic are those whose queues its clients still hold.
+    """Return topics that groups subscribe to and that have no route."""
+    # The topic's brokers are known from the queues that clients still hold.
     is_lost = F.coalesce("is_unreachable", F.lit(col=False))
     lost = (
         drift.where("route_state = 'none' and not is_routed")
@@ -33,8 +33,8 @@ def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) ->
         .groupBy(*DAY, "topic")
         .agg(F.when(F.bool_and(is_lost), F.collect_set("broker_name")).alias("lost_brokers"))
     )
-    # A 5.x client whose broker lets it pull also subscribes to the retry topics of popping (`updateMessageQueueAssignment`),
-    # which nobody may ever have made.
+    # A 5.x client whose broker lets it pull also subscribes to POP's retry topics (`RebalanceImpl.updateMessageQueueAssignment`),
+    # which may not exist.
     is_of_popping = F.col("topic").startswith("%RETRY%") & (
         F.col("topic") != F.concat(F.lit("%RETRY%"), "consumer_group")
     )
@@ -55,9 +55,9 @@ def of_routes(subscriptions: DataFrame, drift: DataFrame, records: DataFrame) ->
 
 
 def of_divergent_topics(divergence: DataFrame) -> DataFrame:
-    """Find topics of which name servers say different things."""
+    """Return topics for which name servers return different routes."""
     has_other_order = F.array_contains("differences", "order_conf")
-    # Where a name server does not have the broker at all, and those that have it agree on its queues.
+    # A name server does not have the broker, and the others agree on its queues.
     is_missing_alone = F.array_contains("differences", "broker_missing") & ~F.arrays_overlap(
         "differences", F.array(F.lit("read_queues"), F.lit("perm"))
     )
@@ -119,7 +119,7 @@ def of_divergent_topics(divergence: DataFrame) -> DataFrame:
 
 
 def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
-    """Find topics whose order configuration makes producers throw."""
+    """Return topics whose order configuration makes producers throw."""
     confs = F.concat_ws(" ", "nameserver", "order_topic_conf")
     problems = (
         topic_route.where("order_topic_conf <> '' and publish_queue_count is null")
@@ -141,7 +141,7 @@ def of_unreadable_order_confs(topic_route: DataFrame) -> DataFrame:
 
 
 def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: DataFrame) -> DataFrame:
-    """Find brokers of which name servers say different things, or other things than the broker itself, over all of its topics."""
+    """Return brokers for which name servers differ from each other or from the broker's configuration, over all of its topics."""
 
     def has(*names: str) -> Column:
         return F.arrays_overlap("differences", F.array(*map(F.lit, names)))
@@ -150,7 +150,7 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
         "missing": has("broker_missing") & ~F.col("is_routed"),
         "written": has("perm", "write_queues") & ~F.col("is_read_affected"),
         "address": has("addresses"),
-        # Where the name servers differ among themselves, one of them differs from the broker as well: reported once.
+        # If name servers differ from each other, one of them differs from the broker too; report this once.
         "config": ~F.col("follows_from_no_master")
         & (
             has("not_configured")
@@ -180,8 +180,8 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
         .groupBy(*DAY, "broker_name")
         .agg(
             *(
-                F.collect_set(F.when(is_seen, F.col("topic"))).alias(f"{kind}_topics")
-                for kind, is_seen in kinds.items()
+                F.collect_set(F.when(has_difference, F.col("topic"))).alias(f"{kind}_topics")
+                for kind, has_difference in kinds.items()
             ),
             *(
                 F.collect_set(F.when(kinds[kind], value)).alias(f"{kind}_values")
@@ -191,14 +191,14 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
         .join(unreachable_brokers(records), [*DAY, "broker_name"], "left")
     )
 
-    def of(name: str, kind: str, says: str, cause_sources: Column | None = None) -> Column:
+    def finding(name: str, kind: str, problem: str, cause_sources: Column | None = None) -> Column:
         topics, values = F.col(f"{kind}_topics"), F.col(f"{kind}_values")
         return finding_when(
             name,
             when=F.size(topics) > 0,
             severity="warning",
             evidence=(
-                says,
+                problem,
                 counted(F.size(topics), "topic", "topics"),
                 " (",
                 join_first_n(topics),
@@ -216,23 +216,23 @@ def of_divergent_brokers(divergence: DataFrame, brokers: DataFrame, records: Dat
     return collect_findings(
         problems,
         ("broker_name",),
-        of(
+        finding(
             "broker_missing_on_nameserver",
             "missing",
             "Some name servers do not send clients to this broker, for ",
             F.when(F.col("is_unreachable"), sources(F.array("broker_name"), "connection_failed")),
         ),
-        of(
+        finding(
             "write_route_differs",
             "written",
             "Name servers give different write queues or permissions, for ",
         ),
-        of(
+        finding(
             "broker_address_differs",
             "address",
             "Name servers give different addresses of this broker, seen with ",
         ),
-        of(
+        finding(
             "route_config_differs",
             "config",
             "The name servers say otherwise than the broker's own configuration, for ",
