@@ -21,8 +21,8 @@ _OWNERLESS_UNDETERMINED: Final = (*UNDETERMINED_REASONS, "strategy_failed")
 
 _GROUP: Final = (*DAY, "consumer_group")
 _SUBSCRIPTION: Final = (*_GROUP, "topic")
-_OF_LINE: Final = (*_SUBSCRIPTION, "line")
-"""A line is compared from day to day: a strategy by name, or '' for the effective strategy."""
+_SERIES_KEY: Final = (*_SUBSCRIPTION, "series")
+"""Identifies what is compared between days: a strategy by name, or `''` for the effective strategy."""
 
 _NUMBERS: Final = (
     "baseline_queue_count",
@@ -41,7 +41,7 @@ _OBSERVED: Final = {
     "observed_queue_count": "int",
     "observed_moved_queue_count": "int",
 }
-"""Columns that are known of both days even if no strategy can be computed."""
+"""Columns from observed owners, which are known even if no strategy can be computed."""
 
 
 def assignment_churn(
@@ -49,7 +49,7 @@ def assignment_churn(
     fairness: DataFrame,
     connections: DataFrame,
     drift: DataFrame,
-    before: BaselineRows,
+    baseline: BaselineRows,
 ) -> DataFrame:
     """Return one row per row of `fairness`: `DAY` and the table's own columns.
 
@@ -58,19 +58,19 @@ def assignment_churn(
         fairness: `assignment_fairness` of the days.
         connections: `consumer_connection` of the days.
         drift: `ownership_drift` of the days.
-        before: The baselines of the days.
+        baseline: The rows of the days' baselines.
     """
-    shown = fairness.select(*_SUBSCRIPTION, "strategy", "strategy_source", "is_effective")
-    queues = _queues(assignments, before.rows(QUEUE_ASSIGNMENT))
-    members = _members(connections, before.rows(CONSUMER_CONNECTION))
+    rows = fairness.select(*_SUBSCRIPTION, "strategy", "strategy_source", "is_effective")
+    queues = _queues(assignments, baseline.rows(QUEUE_ASSIGNMENT))
+    members = _members(connections, baseline.rows(CONSUMER_CONNECTION))
     joined = (
-        shown.withColumn("line", _line())
-        .join(_counts(queues), list(_OF_LINE), "left")
-        .join(_kept(queues, members), list(_OF_LINE), "left")
+        rows.withColumn("series", _series())
+        .join(_counts(queues), list(_SERIES_KEY), "left")
+        .join(_kept(queues, members), list(_SERIES_KEY), "left")
         .join(_clients(members), list(_GROUP), "left")
-        .join(_left_out(before.rows(QUARANTINED_GROUP)), list(_GROUP), "left")
-        .join(_observed(drift, before.rows(OWNERSHIP_DRIFT)), list(_SUBSCRIPTION), "left")
-        .join(F.broadcast(before.days), list(DAY), "left")
+        .join(_quarantined(baseline.rows(QUARANTINED_GROUP)), list(_GROUP), "left")
+        .join(_observed(drift, baseline.rows(OWNERSHIP_DRIFT)), list(_SUBSCRIPTION), "left")
+        .join(F.broadcast(baseline.days), list(DAY), "left")
         .withColumn("state", _state())
     )
     is_exclusive = (
@@ -105,11 +105,11 @@ def assignment_churn(
 
 
 def most_kept(before: Column, now: Column) -> Column:
-    """Return the largest number of queues that can stay with their client, over all ways to give clients today's counts.
+    """Return the largest number of queues that can stay with their client, over all assignments with today's queue counts.
 
     A client with `b` queues before and `n` queues now can keep at most `min(b, n)` of them. The sum over all clients is
     largest if both lists are matched in descending order, because swapping two clients that are out of order never
-    loses a queue.
+    reduces the sum.
 
     Args:
         before: array<int>, for each client that still exists, its number of queues that still exist.
@@ -123,20 +123,20 @@ def most_kept(before: Column, now: Column) -> Column:
     return F.aggregate(pairs, F.lit(0), lambda total, kept: total + kept)
 
 
-def _line() -> Column:
+def _series() -> Column:
     return F.when(F.col("is_effective"), F.lit("")).otherwise(F.col("strategy"))
 
 
 def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
-    """Return one row per line and queue of either day, with its owners on both days."""
+    """Return one row per series and queue of either day, with its owners on both days."""
 
-    def rows(day: DataFrame, line: Column, *, is_now: bool) -> DataFrame:
+    def rows(day: DataFrame, series: Column, *, is_now: bool) -> DataFrame:
         is_known = ~F.coalesce(
             F.col("reason").isin(*_OWNERLESS_UNDETERMINED, "route_missing"), F.lit(col=False)
         )
         return day.select(
             *_SUBSCRIPTION,
-            line.alias("line"),
+            series.alias("series"),
             "strategy",
             "broker_name",
             "queue_id",
@@ -145,10 +145,10 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
             F.lit(is_now).alias("is_now"),
         )
 
-    own_lines = F.when(F.col("is_effective"), F.array(F.lit(""), F.col("strategy"))).otherwise(
+    series_of_row = F.when(F.col("is_effective"), F.array(F.lit(""), F.col("strategy"))).otherwise(
         F.array("strategy")
     )
-    both = rows(now, _line(), is_now=True).unionByName(rows(before, F.explode(own_lines), is_now=False))
+    both = rows(now, _series(), is_now=True).unionByName(rows(before, F.explode(series_of_row), is_now=False))
     is_now = F.col("is_now")
 
     def owners(condition: Column) -> Column:
@@ -157,7 +157,7 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
     return (
         # All later groupings are within a group and topic, so rows are shuffled once.
         both.repartition(*_SUBSCRIPTION)
-        .groupBy(*_OF_LINE, "broker_name", "queue_id")
+        .groupBy(*_SERIES_KEY, "broker_name", "queue_id")
         .agg(
             F.bool_or(is_now).alias("is_now"),
             F.bool_or(~is_now).alias("is_before"),
@@ -171,9 +171,9 @@ def _queues(now: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
-    """Return the observed columns `_OBSERVED`, by group and topic.
+    """Return the columns `_OBSERVED`, by group and topic.
 
-    A queue is observed on a day if its state is known, or if every member answered and some client holds it.
+    A queue is observed on a day if its state is known, or if every member answered and at least one client holds it.
     """
 
     def rows(day: DataFrame, *, is_now: bool) -> DataFrame:
@@ -216,10 +216,10 @@ def _observed(now: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _counts(queues: DataFrame) -> DataFrame:
-    """Count the queues of each line: of both days, added, removed and moved."""
+    """Count the queues of each series: of both days, added, removed and moved."""
     is_now, is_before = F.col("is_now"), F.col("is_before")
     is_shared = is_now & is_before
-    return queues.groupBy(*_OF_LINE).agg(
+    return queues.groupBy(*_SERIES_KEY).agg(
         F.count_if(is_now).alias("queue_count"),
         F.count_if(is_before).alias("baseline_queue_count"),
         F.count_if(is_shared).alias("shared_queue_count"),
@@ -236,7 +236,7 @@ def _counts(queues: DataFrame) -> DataFrame:
 
 
 def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
-    """Count, for each line, the queues that could have stayed with a client."""
+    """Count, for each series, the queues that could have stayed with their client."""
     had = F.when(F.col("is_now"), F.get("owners_before", F.lit(0)))
     has = F.get("owners", F.lit(0))
     sides = F.array(
@@ -244,9 +244,9 @@ def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
         F.struct(F.lit(col=False).alias("is_now"), had.alias("client_id")),
     )
     loads = (
-        queues.select(*_OF_LINE, F.inline(sides))
+        queues.select(*_SERIES_KEY, F.inline(sides))
         .where("client_id is not null")
-        .groupBy(*_OF_LINE, "client_id")
+        .groupBy(*_SERIES_KEY, "client_id")
         .agg(
             F.count_if(F.col("is_now")).cast("int").alias("load"),
             F.count_if(~F.col("is_now")).cast("int").alias("load_before"),
@@ -254,7 +254,7 @@ def _kept(queues: DataFrame, members: DataFrame) -> DataFrame:
         .join(members.where("is_member"), [*_GROUP, "client_id"], "left")
     )
     is_still_there = F.col("is_member").isNotNull() | (F.col("load") > 0)
-    return loads.groupBy(*_OF_LINE).agg(
+    return loads.groupBy(*_SERIES_KEY).agg(
         most_kept(F.collect_list(F.when(is_still_there, F.col("load_before"))), F.collect_list("load")).alias(
             "kept"
         )
@@ -279,18 +279,18 @@ def _clients(members: DataFrame) -> DataFrame:
     )
 
 
-def _left_out(quarantined: DataFrame) -> DataFrame:
-    """Return the groups that were quarantined on the baseline day, whose earlier owners are unknown."""
-    return quarantined.select(*_GROUP, F.lit(col=True).alias("is_left_out_before")).distinct()
+def _quarantined(quarantined_groups: DataFrame) -> DataFrame:
+    """Return the groups that were quarantined on the baseline day; their owners on that day are unknown."""
+    return quarantined_groups.select(*_GROUP, F.lit(col=True).alias("was_quarantined")).distinct()
 
 
 def _state() -> Column:
-    """Return whether a line can be compared, or why not."""
+    """Return `compared`, or why the series cannot be compared."""
     return (
         F.when(F.col("baseline_ds").isNull(), "no_baseline")
         .when(F.coalesce("queue_count", F.lit(0)) == 0, "unknown_now")
         .when(~F.col("is_known"), "unknown_now")
-        .when(F.col("is_left_out_before"), "unknown_on_baseline")
+        .when(F.col("was_quarantined"), "unknown_on_baseline")
         .when(F.col("baseline_queue_count") == 0, "absent_on_baseline")
         .when(~F.col("was_known"), "unknown_on_baseline")
         .otherwise("compared")
@@ -306,4 +306,4 @@ def _changes() -> Column:
         ("queues_removed", F.col("removed_queue_count") > 0),
         ("strategy_changed", F.col("baseline_strategy") != F.col("strategy")),
     )
-    return F.array_compact(F.array(*(F.when(is_so, F.lit(name)) for name, is_so in conditions)))
+    return F.array_compact(F.array(*(F.when(condition, F.lit(name)) for name, condition in conditions)))

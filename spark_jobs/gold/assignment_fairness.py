@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _SUBSCRIPTION: Final = (*DAY, "consumer_group", "topic")
-_OF_STRATEGY: Final = (*_SUBSCRIPTION, "strategy")
+_STRATEGY_KEY: Final = (*_SUBSCRIPTION, "strategy")
 
 
 def assignment_fairness(
@@ -37,8 +37,8 @@ def assignment_fairness(
     joined = (
         _strategies_of_pairs(assignments, subscriptions)
         .join(group_facts, list(_SUBSCRIPTION))
-        .join(_per_client(assignments), list(_OF_STRATEGY), "left")
-        .join(_per_queue(assignments), list(_OF_STRATEGY), "left")
+        .join(_per_client(assignments), list(_STRATEGY_KEY), "left")
+        .join(_per_queue(assignments), list(_STRATEGY_KEY), "left")
     )
     is_known = F.col("group_state").isin("online", "broadcasting")
     # Values that cannot be determined are null, never zero: queues per client as well as unowned queues.
@@ -52,7 +52,7 @@ def assignment_fairness(
     bound = F.create_map(*(F.lit(item) for pair in spread_bounds.items() for item in pair))[F.col("strategy")]
     is_bounded = has_clients & bound.isNotNull()
     return joined.select(
-        *_OF_STRATEGY,
+        *_STRATEGY_KEY,
         "strategy_source",
         "is_effective",
         "group_state",
@@ -85,7 +85,7 @@ def _zero_if_offline(name: str, is_known: Column) -> Column:
 
 def _strategies_of_pairs(assignments: DataFrame, subscriptions: DataFrame) -> DataFrame:
     """Return the strategies of each (group, topic) of a day, at least one, so that topics without queues have a row too."""
-    assigned = assignments.select(*_OF_STRATEGY, "strategy_source", "is_effective").distinct()
+    assigned = assignments.select(*_STRATEGY_KEY, "strategy_source", "is_effective").distinct()
     without_queues = subscriptions.join(assigned, list(_SUBSCRIPTION), "left_anti").select(
         *_SUBSCRIPTION,
         F.coalesce(effective_strategy(), F.lit("UNKNOWN")).alias("strategy"),
@@ -119,8 +119,8 @@ def _queue_count() -> Column:
 
 def _per_client(assignments: DataFrame) -> DataFrame:
     """Aggregate the queue counts of the clients that own a queue, by strategy."""
-    counts = assignments.where("client_id is not null").groupBy(*_OF_STRATEGY, "client_id").count()
-    return counts.groupBy(*_OF_STRATEGY).agg(
+    counts = assignments.where("client_id is not null").groupBy(*_STRATEGY_KEY, "client_id").count()
+    return counts.groupBy(*_STRATEGY_KEY).agg(
         F.count("*").alias("owner_count"),
         F.min("count").alias("least"),
         F.max("count").alias("most"),
@@ -132,10 +132,10 @@ def _per_client(assignments: DataFrame) -> DataFrame:
 def _per_queue(assignments: DataFrame) -> DataFrame:
     """Count the queues without an owner and with several owners, by strategy."""
     is_undetermined = F.coalesce(F.col("reason").isin(*UNDETERMINED_REASONS), F.lit(col=False))
-    queues = assignments.groupBy(*_OF_STRATEGY, "broker_name", "queue_id").agg(
+    queues = assignments.groupBy(*_STRATEGY_KEY, "broker_name", "queue_id").agg(
         F.count("client_id").alias("owners"), F.max(is_undetermined).alias("is_undetermined")
     )
-    return queues.groupBy(*_OF_STRATEGY).agg(
+    return queues.groupBy(*_STRATEGY_KEY).agg(
         F.max("is_undetermined").alias("is_undetermined"),
         F.count_if(F.col("owners") == 0).alias("unowned_queue_count"),
         F.count_if(F.col("owners") > 1).alias("multiple_owner_queue_count"),

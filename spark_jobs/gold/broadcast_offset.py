@@ -47,12 +47,12 @@ _RESTART_DDL: Final = "struct<offset: bigint, reason: string, skipped: bigint, r
 def broadcast_offset(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, readings: DataFrame, files: DataFrame
 ) -> DataFrame:
-    """Return `DAY` and the table's own columns.
+    """Return one row per queue of each pair of offset files: `DAY` and the table's own columns.
 
     Args:
-        silver: the silver tables by name.
-        subscriptions: see `subscriptions.subscriptions`.
-        readings: see `offset_file_snapshots.readings`.
+        silver: The silver tables by name.
+        subscriptions: See `subscriptions.subscriptions`.
+        readings: See `offset_file_snapshots.readings`.
         files: `broadcast_offset_file`.
     """
 
@@ -143,7 +143,7 @@ def broadcast_offset(
 
 
 def _queues(readings: DataFrame, files: DataFrame, subscriptions: DataFrame) -> DataFrame:
-    """Return the rows of the table: what is stored now, and what should be; with what was stored before."""
+    """Return the queues with a stored offset, and those that should have one, with the current and earlier stored offsets."""
 
     def stored(role: str, name: str) -> DataFrame:
         return (
@@ -192,7 +192,7 @@ def _queues(readings: DataFrame, files: DataFrame, subscriptions: DataFrame) -> 
 
 
 def _of_files(files: DataFrame, readings: DataFrame) -> DataFrame:
-    """Return what all queues of a client's files have in common."""
+    """Return the columns that all queues of a pair of files share."""
     previous = (
         readings.where("role = 'previous'")
         .groupBy(*FILES)
@@ -217,7 +217,7 @@ def _of_files(files: DataFrame, readings: DataFrame) -> DataFrame:
 
 
 def _settings(group_presence: DataFrame) -> DataFrame:
-    """Return what a group's clients do with queues without a stored offset, as brokers that have the group online say."""
+    """Return the settings of a group for queues without a stored offset, from brokers that have the group online."""
     return (
         group_presence.where("state = 'online'")
         .groupBy(*DAY, "consumer_group")
@@ -242,24 +242,24 @@ def _is_routed() -> Column:
 
 def _state() -> Column:
     stored, least, greatest = F.col("stored_offset"), F.col("min_offset"), F.col("max_offset")
-    before = F.greatest(*_EARLIER)
-    is_past = stored > greatest
-    # Past what the broker said, and stored later: in order, if the client was within the log before.
-    was_within = F.coalesce(F.least(*_EARLIER) <= greatest, F.lit(col=False))
-    # A client that says it has read on does not stand still, whatever its file says.
-    reads_on = F.coalesce(F.col("memory_offset") > stored, F.lit(col=False))
-    stands_still = (stored == F.col("previous_offset")) & (stored < greatest) & ~reads_on
-    log_moved = F.col("last_stored_at") > F.col("previous_captured_at")
-    # The first that holds; docs/broadcast-offsets.md says why in this order.
+    earlier = F.greatest(*_EARLIER)
+    is_past_end = stored > greatest
+    # An offset past the end of the log that was stored after the broker answered is normal if the client was within the log before.
+    was_within_log = F.coalesce(F.least(*_EARLIER) <= greatest, F.lit(col=False))
+    # A client whose reported offset is ahead of its file still reads.
+    is_reading = F.coalesce(F.col("memory_offset") > stored, F.lit(col=False))
+    is_unchanged = (stored == F.col("previous_offset")) & (stored < greatest) & ~is_reading
+    has_new_messages = F.col("last_stored_at") > F.col("previous_captured_at")
+    # The first condition that holds decides; docs/broadcast-offsets.md explains the order.
     return (
         F.when(F.col("file_state").isin(*UNUSED_FILE_STATES), "unused")
         .when(F.col("is_routed") == F.lit(col=False), "orphan_queue")
         .when(stored.isNull() | (stored < 0), "no_offset")
-        .when(is_past & ~F.col("is_newer"), "ahead_of_max")
+        .when(is_past_end & ~F.col("is_newer"), "ahead_of_max")
         .when(stored < least, "behind_min")
-        .when(stored < before, "regressed")
-        .when(stands_still & log_moved, "stale")
-        .when(least.isNull() | greatest.isNull() | (is_past & ~was_within), "unknown")
+        .when(stored < earlier, "regressed")
+        .when(is_unchanged & has_new_messages, "stale")
+        .when(least.isNull() | greatest.isNull() | (is_past_end & ~was_within_log), "unknown")
         .otherwise("ok")
     )
 
@@ -276,16 +276,16 @@ def restart_structs(
     """Apply `rebalance_ledger.rocketmq.consume_from.restart_batch` to an Arrow batch of N queues.
 
     Args:
-        stored: stored offsets; null for none.
-        setting: structs of consume_from_where, consume_type and client_version, each null if it is not reported.
+        stored: Stored offsets; null for none.
+        setting: Structs of consume_from_where, consume_type and client_version, each null if it is not reported.
         outcome: `start_outcome` of the files.
-        is_retry: whether the topic is a retry topic.
-        bounds: structs of min_offset and max_offset, null where unknown.
-        is_newer: whether the file is newer than the bounds.
-        reached: the furthest place known.
+        is_retry: Whether the topic is a retry topic.
+        bounds: Structs of min_offset and max_offset, null if unknown.
+        is_newer: Whether the file is newer than the bounds.
+        reached: The highest known offset.
 
     Returns:
-        N structs of offset, reason, skipped, repeated; null where there is none.
+        N structs of offset, reason, skipped and repeated; null for an unknown number.
     """
     is_failing = pc.equal(outcome, "fails_to_start")
     start = pc.if_else(is_failing, int(Start.FAILS), int(Start.STARTS)).fill_null(int(Start.UNKNOWN))
@@ -310,7 +310,7 @@ def restart_structs(
 
 
 def _rules(setting: pa.StructArray) -> npt.NDArray[np.int8]:
-    """Return the numbers of `DefaultRule`; each different setting is looked up once."""
+    """Return the `DefaultRule` of each setting as a number; each distinct setting is looked up once."""
     parts = [part.fill_null("") for part in setting.flatten()]
     encoded = pc.binary_join_element_wise(*parts, "\n").dictionary_encode()
     rules = []

@@ -1,7 +1,7 @@
 """Compute `gold.broadcast_offset_file`: the state of each broadcasting client's offset files.
 
-What belongs here: which state, and what is evidence of it. What does not: what a client reads in the files
-(`offset_file_snapshots`), single queues (`broadcast_offset`). `docs/broadcast-offsets.md` is this module in prose.
+Belongs here: the state, and its evidence. Does not belong here: how a client reads the files (`offset_file_snapshots`), and single
+queues (`broadcast_offset`). `docs/broadcast-offsets.md` explains the rules.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 STALE_AFTER_MS: Final = 3_600_000
-"""A running client writes every 5 s; an hour leaves room for files that are shipped hourly."""
+"""A running client writes its file every 5 s; the bound allows for files that are copied hourly."""
 
 ORPHAN_AFTER_MS: Final = 7 * 24 * 3_600_000
-"""A week: no restart of a client that is still in use takes so long."""
+"""No restart of a client that is still in use takes a week."""
 
 _PROCESS_BOUND_ID: Final = r"^[^@]*@\d+(#\d+)?(@|$)"
-"""The ids of `ClientConfig.changeInstanceNameToPID`: a pid up to 4.8.0, `pid#nanoTime` since. The next process has another."""
+"""Ids of `ClientConfig.changeInstanceNameToPID`, which end with the process: a pid up to 4.8.0, `pid#nanoTime` since then."""
 
 _GROUP: Final = (*DAY, "consumer_group")
 _CLIENT: Final = (*_GROUP, "client_id")
 _HOST: Final = (*DAY, "host")
 
-_OF_SNAPSHOT: Final = (
+_SNAPSHOT_COLUMNS: Final = (
     "reason",
     "start_outcome",
     "start_from",
@@ -54,19 +54,19 @@ _OF_SNAPSHOT: Final = (
 def broadcast_offset_file(
     silver: Mapping[str, DataFrame], subscriptions: DataFrame, readings: DataFrame
 ) -> DataFrame:
-    """Return `DAY` and the table's own columns.
+    """Return one row per pair of offset files: `DAY` and the table's own columns.
 
     Args:
-        silver: the silver tables by name.
-        subscriptions: see `subscriptions.subscriptions`.
-        readings: see `offset_file_snapshots.readings`.
+        silver: The silver tables by name.
+        subscriptions: See `subscriptions.subscriptions`.
+        readings: See `offset_file_snapshots.readings`.
     """
     members = _members(silver)
     hosts = silver["offset_file"].where("state = 'landed'").select(*_HOST).distinct()
     groups = _groups(silver, subscriptions)
-    snapshots = _seen(readings).join(_landed(silver["offset_file"]), list(FILES), "full_outer")
+    snapshots = _snapshots(readings).join(_landed(silver["offset_file"]), list(FILES), "full_outer")
     described = (
-        _with_hostless(snapshots, _broadcasting(members, groups), hosts)
+        _with_clients_without_files(snapshots, _broadcasting(members, groups), hosts)
         .join(members, list(_CLIENT), "left")
         .join(groups, list(_GROUP), "left")
         .join(hosts.withColumn("is_host_landed", F.lit(col=True)), list(_HOST), "left")
@@ -78,15 +78,15 @@ def broadcast_offset_file(
     age_ms = F.unix_millis("captured_at") - F.unix_millis(
         F.greatest("newest.main_modified_at", "newest.bak_modified_at")
     )
-    judged = described.withColumn("age_ms", age_ms).withColumn("state", _state())
-    # A client id that ends with its process leaves no files, so missing files are not a problem.
-    is_tidied = F.col("newest").isNull() & _is_process_bound() & (F.col("state") == "missing")
-    return judged.where(~is_tidied | F.coalesce("is_online", F.lit(col=False))).select(
+    evaluated = described.withColumn("age_ms", age_ms).withColumn("state", _state())
+    # The files of a process-bound client id may be removed with the process, so missing files are not a problem.
+    is_removed = F.col("newest").isNull() & _is_process_bound() & (F.col("state") == "missing")
+    return evaluated.where(~is_removed | F.coalesce("is_online", F.lit(col=False))).select(
         *FILES,
         "state",
         _reason().alias("reason"),
         _start_outcome().alias("start_outcome"),
-        *(F.col(f"newest.{name}").alias(name) for name in _OF_SNAPSHOT[2:]),
+        *(F.col(f"newest.{name}").alias(name) for name in _SNAPSHOT_COLUMNS[2:]),
         "age_ms",
         F.col("newest.moment").alias("moment"),
         "captured_at",
@@ -104,9 +104,9 @@ def broadcast_offset_file(
     )
 
 
-def _seen(readings: DataFrame) -> DataFrame:
-    """Return one row per pair of files that was read: the newest and previous snapshot, and the states of the day's earlier ones."""
-    row = F.struct("moment", "captured_at", "snapshot_ds", *_OF_SNAPSHOT)
+def _snapshots(readings: DataFrame) -> DataFrame:
+    """Return one row per pair of files: the newest and the previous snapshot, and the states of the day's earlier ones."""
+    row = F.struct("moment", "captured_at", "snapshot_ds", *_SNAPSHOT_COLUMNS)
 
     def of(role: str, value: Column) -> Column:
         return F.when(F.col("role") == role, value)
@@ -133,9 +133,9 @@ def _landed(offset_file: DataFrame) -> DataFrame:
 
 
 def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return the connected clients: `_CLIENT`, is_connected (true), connected_process_count (null where it is unknown).
+    """Return the connected clients: `_CLIENT`; is_connected: always true; connected_process_count: null if unknown.
 
-    Several connections on every broker are several processes, or connections that died unnoticed: only answers tell.
+    Several connections to every broker are several processes or dead connections; only answers of the processes decide.
     """
     connections = silver["consumer_connection"].groupBy(*_CLIENT, "broker_name").count()
     answered = (
@@ -149,7 +149,7 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
     return (
         connections.groupBy(*_CLIENT)
-        # Twice on some brokers only is the mark of a connection that died unnoticed.
+        # A second connection to only some of the brokers is a dead one.
         .agg(F.min("count").alias("connections"))
         .join(answered, list(_CLIENT), "full_outer")
         .join(own_answers, list(_CLIENT), "full_outer")
@@ -164,7 +164,7 @@ def _members(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _groups(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFrame:
-    """Return what is known of each group: `DAY`, consumer_group, message_model, is_known (whether the brokers' lists of members can be trusted)."""
+    """Return the message model of each group: `DAY`; consumer_group; message_model; is_known: whether the members are known."""
     states = subscriptions.groupBy(*_GROUP).agg(
         F.bool_or(F.col("group_state") != "unknown").alias("is_known_by_route")
     )
@@ -173,7 +173,7 @@ def _groups(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFr
         silver["group_presence"]
         .groupBy(*_GROUP)
         .agg(
-            # One member that broadcasts has files, whatever the others do.
+            # A broadcasting member has files, even if other members do not broadcast.
             F.min(F.when(is_online, F.col("message_model"))).alias("message_model"),
             F.bool_and(F.col("state") != "unknown").alias("is_known_by_all"),
         )
@@ -189,14 +189,14 @@ def _broadcasting(members: DataFrame, groups: DataFrame) -> DataFrame:
     return members.join(groups.where("message_model = 'BROADCASTING'"), list(_GROUP), "left_semi")
 
 
-def _with_hostless(seen: DataFrame, members: DataFrame, hosts: DataFrame) -> DataFrame:
-    """Add a row for each connected client without files, on the host of its address if that host has landed."""
-    without = members.join(seen.select(*_CLIENT).distinct(), list(_CLIENT), "left_anti").select(
+def _with_clients_without_files(snapshots: DataFrame, members: DataFrame, hosts: DataFrame) -> DataFrame:
+    """Add a row for each connected client without files, with the host of its address if files of that host have landed."""
+    without_files = members.join(snapshots.select(*_CLIENT).distinct(), list(_CLIENT), "left_anti").select(
         *_CLIENT, F.split("client_id", "@")[0].alias("address")
     )
     by_address = hosts.select(*_HOST, F.col("host").alias("address"))
-    placed = without.join(by_address, [*DAY, "address"], "left").select(*FILES)
-    return seen.unionByName(placed, allowMissingColumns=True)
+    with_host = without_files.join(by_address, [*DAY, "address"], "left").select(*FILES)
+    return snapshots.unionByName(with_host, allowMissingColumns=True)
 
 
 def _presence() -> dict[str, Column]:
@@ -217,7 +217,7 @@ def _is_process_bound() -> Column:
 
 
 def _is_failed() -> Column:
-    """Return whether a file of the newest snapshot failed to land: then it is not missing, and nothing follows."""
+    """Return whether a file of the newest snapshot failed to land; such a file is not missing, and its state is unknown."""
     failed = F.col("failed_moment")
     return failed.isNotNull() & (F.col("newest").isNull() | (failed >= F.col("newest.moment")))
 
@@ -227,7 +227,7 @@ def _state() -> Column:
     is_away = F.coalesce(~F.col("is_online"), F.lit(col=False))
     is_old = F.coalesce(F.col("age_ms") > ORPHAN_AFTER_MS, F.lit(col=False))
     outcome, source = F.col("newest.start_outcome"), F.col("newest.start_from")
-    # The first that holds; docs/broadcast-offsets.md says why in this order.
+    # The first condition that holds decides; docs/broadcast-offsets.md explains the order.
     return (
         F.when(_is_failed(), "unknown")
         .when(F.col("newest").isNull() & F.col("is_host_landed"), "missing")
@@ -260,6 +260,6 @@ def _reason() -> Column:
 
 def _start_outcome() -> Column:
     outcome = F.when(F.col("newest").isNull(), "default").otherwise(F.col("newest.start_outcome"))
-    nothing_starts = F.col("state") == "clustering_group_with_file"
-    cannot_tell = F.col("state") == "unknown"
-    return F.when(~nothing_starts & ~cannot_tell, outcome)
+    is_unused = F.col("state") == "clustering_group_with_file"
+    is_unknown = F.col("state") == "unknown"
+    return F.when(~is_unused & ~is_unknown, outcome)

@@ -1,10 +1,10 @@
 """Find the member of a group that uses other strategy parameters than the rest: cause `parameters_differ` of `ownership_drift`.
 
-Clients do not report the parameters of their strategy, but the queues that they hold can prove them: all members but one hold
-exactly the queues that the strategy gives them with the group's parameters, and that one holds exactly the queues that the
-strategy gives it with other parameters.
+Clients do not report the parameters of their strategy, but the queues that they hold are evidence. All members but one hold exactly
+the queues that the strategy assigns to them with the group's parameters. The remaining member holds exactly the queues that the
+strategy assigns to it with other parameters.
 
-Belongs here: which member that is. Does not belong here: whether another cause has evidence (`ownership_drift`).
+Belongs here: the choice of the member. Does not belong here: whether another cause has evidence (`ownership_drift`).
 """
 
 from __future__ import annotations
@@ -27,24 +27,29 @@ if TYPE_CHECKING:
 _SUBSCRIPTION: Final = (*DAY, "consumer_group", "topic")
 
 _STRATEGIES: Final = ("MACHINE_ROOM", "CONSISTENT_HASH")
-"""Those with parameters of which few values are likely, so that they can be tried."""
+"""Strategies whose parameters have few likely values, all of which can be tried."""
 
 _MOST_ROOMS: Final = 8
 _MOST_NODES: Final = 200_000
-"""Of a ring that is tried: members times virtual nodes."""
+"""Largest ring that is tried, in virtual nodes of all members."""
 
 _VIRTUAL_NODE_COUNTS: Final = (
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 24, 25, 30, 32, 40, 50, 60, 64, 80, 100, 120, 128, 150, 160, 200, 250,
     256, 300, 400, 500, 512, 1000, 1024, 2000, 2048,
 )  # fmt: skip
-"""Values that people choose."""
+"""Values that are likely to be configured."""
 
 _MOST_CHANCE: Final = 0.1
-"""How likely it may be that a table that has nothing to do with the strategy is among those that were tried."""
+"""Largest accepted probability that an unrelated set of queues equals the result of one of the tried parameters."""
 
 
 class Deviation(NamedTuple):
-    """A member that shares by other parameters, as `client_id` and a text such as `consumeridcs = hz`."""
+    """A member with other parameters.
+
+    Attributes:
+        client_id: Its client id.
+        parameters: The parameters as text, such as `consumeridcs = hz`.
+    """
 
     client_id: str
     parameters: str
@@ -53,21 +58,22 @@ class Deviation(NamedTuple):
 Queue = tuple[str, int]
 """Broker name and queue id."""
 
-_EXPLAINED_DDL: Final = (
+_DEVIATION_DDL: Final = (
     "cluster string, ds date, consumer_group string, topic string, "
     "deviation struct<client_id: string, parameters: string>"
 )
 
 
 def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: DataFrame) -> DataFrame:
-    """Return the members that share by other parameters.
-
-    Columns: `DAY`, consumer_group, topic, deviation struct<client_id, parameters>.
+    """Return the members that use other parameters than their group.
 
     Args:
-        subscriptions: see `subscriptions.subscriptions`.
+        subscriptions: See `subscriptions.subscriptions`.
         assignments: `queue_assignment`.
-        held: `DAY`, consumer_group, topic, broker_name, queue_id, holder_id: who has which queue.
+        held: The held queues: `DAY`; consumer_group, topic, broker_name, queue_id, holder_id.
+
+    Returns:
+        `DAY`; consumer_group, topic; deviation: struct<client_id, parameters>.
     """
     queue = F.struct("broker_name", "queue_id")
     chosen = assignments.where(F.col("is_effective") & F.col("strategy").isin(*_STRATEGIES)).where(
@@ -92,14 +98,16 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
     tables = (
         sides.groupBy(*_SUBSCRIPTION, "client_id")
         .agg(side(is_expected=True).alias("expected"), side(is_expected=False).alias("held"))
-        .withColumn("fits", F.col("expected") == F.col("held"))
+        .withColumn("is_as_expected", F.col("expected") == F.col("held"))
         .groupBy(*_SUBSCRIPTION)
         .agg(
-            F.count_if("fits").alias("fitting_count"),
-            F.collect_list(F.when(~F.col("fits"), F.struct("client_id", "expected", "held"))).alias("others"),
+            F.count_if("is_as_expected").alias("as_expected_count"),
+            F.collect_list(F.when(~F.col("is_as_expected"), F.struct("client_id", "expected", "held"))).alias(
+                "others"
+            ),
         )
-        # One member alone deviates, and another one at least shows which parameters the group has.
-        .where((F.size("others") == 1) & (F.col("fitting_count") > 0))
+        # Only one member deviates, and at least one other member confirms the group's parameters.
+        .where((F.size("others") == 1) & (F.col("as_expected_count") > 0))
         .select(*_SUBSCRIPTION, F.inline("others"))
     )
     own = F.get(
@@ -120,10 +128,10 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
             ),
         )
     )
-    questions = tables.join(strategies, list(_SUBSCRIPTION)).join(
+    candidates = tables.join(strategies, list(_SUBSCRIPTION)).join(
         subscriptions.select(*_SUBSCRIPTION, "brokers", "member_ids", "variants"), list(_SUBSCRIPTION)
     )
-    return questions.select(
+    return candidates.select(
         *_SUBSCRIPTION,
         "strategy",
         "client_id",
@@ -133,11 +141,11 @@ def deviating_members(subscriptions: DataFrame, assignments: DataFrame, held: Da
         "member_ids",
         "expected",
         "held",
-    ).mapInArrow(_explained, _EXPLAINED_DDL)
+    ).mapInArrow(_deviation_batches, _DEVIATION_DDL)
 
 
-def _explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the members of each batch whose tables other parameters explain, in the columns of `_EXPLAINED_DDL`."""
+def _deviation_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the deviating members of each batch, in the columns of `_DEVIATION_DDL`."""
     schema = pa.schema(
         [
             ("cluster", pa.string()),
@@ -155,10 +163,10 @@ def _explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
                 row["client_id"],
                 (row["language"], row["version"]),
                 row["topic"],
-                _plain(row["queues"]),
+                _queues(row["queues"]),
                 row["member_ids"],
-                frozenset(_plain(row["expected"])),
-                frozenset(_plain(row["held"])),
+                frozenset(_queues(row["expected"])),
+                frozenset(_queues(row["held"])),
             )
             if deviating is not None:
                 subject = {name: row[name] for name in _SUBSCRIPTION}
@@ -166,8 +174,8 @@ def _explained(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def _plain(queues: Sequence[dict[str, Any]]) -> list[Queue]:
-    return [(queue["broker_name"], queue["queue_id"]) for queue in queues]
+def _queues(structs: Sequence[dict[str, Any]]) -> list[Queue]:
+    return [(struct["broker_name"], struct["queue_id"]) for struct in structs]
 
 
 def deviation(
@@ -180,47 +188,51 @@ def deviation(
     expected: frozenset[Queue],
     held: frozenset[Queue],
 ) -> Deviation | None:
-    """Return how the one member that does not hold its share divides, if other parameters explain what it holds.
-
-    None if nothing explains it, if a stale list of members or queues explains it as well, or if so many parameters were tried
-    for so few queues that one of them was likely to fit.
+    """Return the parameters of a member that does not hold its expected queues, if other parameters explain the held ones.
 
     Args:
-        strategy: RocketMQ's name.
-        client_id: the member that deviates.
-        client: its language and release.
-        topic: the topic, whose name a ring hashes.
-        queues: of the topic, in Java's order.
-        member_ids: in Java's order, an id once for each connection.
-        expected: what the strategy gives it with the group's parameters.
-        held: what it holds.
+        strategy: RocketMQ's name of the strategy.
+        client_id: The deviating member.
+        client: Its language and release.
+        topic: The topic; CONSISTENT_HASH hashes its name.
+        queues: Queues of the topic, in Java's order.
+        member_ids: Client ids in Java's order, an id once per connection.
+        expected: Queues that the strategy assigns to the member with the group's parameters.
+        held: Queues that the member holds.
+
+    Returns:
+        The deviation. None if no parameters explain the held queues, if a stale list of members or queues explains them too, or if so
+        many parameters were tried for so few queues that one of them was likely to match.
     """
     if not held or held == expected:
         return None
-    shares = {
-        text: share
-        for text, parameters in _candidates(strategy, queues, member_ids)
-        if (share := _share(strategy, parameters, client_id, client, topic, queues, member_ids)) is not None
+    parameters_by_text = dict(_candidates(strategy, queues, member_ids))
+    assigned = {
+        text: result
+        for text, parameters in parameters_by_text.items()
+        if (result := _allocate(strategy, parameters, client_id, client, topic, queues, member_ids))
+        is not None
     }
-    fitting = [text for text, share in shares.items() if share == held]
-    own = [text for text, share in shares.items() if share == expected]
-    if not fitting or not own:
+    explaining = [text for text, result in assigned.items() if result == held]
+    of_group = [text for text, result in assigned.items() if result == expected]
+    if not explaining or not of_group:
         return None
-    tried = {share for share in shares.values() if len(share) == len(held)}
+    tried = {result for result in assigned.values() if len(result) == len(held)}
     if len(tried) / comb(len(queues), len(held)) > _MOST_CHANCE:
         return None
-    by_text = dict(_candidates(strategy, queues, member_ids))
-    for text in own:
+    for text in of_group:
+        parameters = parameters_by_text[text]
         for fewer_queues, fewer_members in _stale_views(client_id, queues, member_ids):
-            if _share(strategy, by_text[text], client_id, client, topic, fewer_queues, fewer_members) == held:
+            stale = _allocate(strategy, parameters, client_id, client, topic, fewer_queues, fewer_members)
+            if stale == held:
                 return None
-    return Deviation(client_id, fitting[0] if len(fitting) == 1 else f"{fitting[0]} (or others)")
+    return Deviation(client_id, explaining[0] if len(explaining) == 1 else f"{explaining[0]} (or others)")
 
 
 def _candidates(
     strategy: str, queues: Sequence[Queue], member_ids: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the parameters that are tried, each with its text."""
+    """Yield the parameters to try, each with its text."""
     if strategy == "CONSISTENT_HASH":
         for count in _VIRTUAL_NODE_COUNTS:
             if count * len(member_ids) <= _MOST_NODES:
@@ -235,7 +247,7 @@ def _candidates(
             yield f"consumeridcs = {', '.join(chosen)}", {"consumer_idcs": set(chosen)}
 
 
-def _share(
+def _allocate(
     strategy: str,
     parameters: dict[str, Any],
     client_id: str,
@@ -244,13 +256,14 @@ def _share(
     queues: Sequence[Queue],
     member_ids: Sequence[str],
 ) -> frozenset[Queue] | None:
+    """Return the queues that a member gets with these parameters; None if the strategy throws or the client has no such rule."""
     language, version = client
-    who = {"client_language": language, "client_version": version}
+    release = {"client_language": language, "client_version": version}
     try:
         rule = get_strategy(
-            strategy, **{name: value for name, value in who.items() if value is not None}, **parameters
+            strategy, **{name: value for name, value in release.items() if value is not None}, **parameters
         )
-        own = rule.allocate(
+        allocated = rule.allocate(
             "group",
             client_id,
             [MessageQueue(topic, broker, queue_id) for broker, queue_id in queues],
@@ -258,13 +271,13 @@ def _share(
         )
     except (RocketMQError, UnknownNameError):
         return None
-    return frozenset((str(queue.broker_name), queue.queue_id) for queue in own or ())
+    return frozenset((str(queue.broker_name), queue.queue_id) for queue in allocated or ())
 
 
 def _stale_views(
     client_id: str, queues: Sequence[Queue], member_ids: Sequence[str]
 ) -> Iterator[tuple[list[Queue], list[str]]]:
-    """Yield what a client divides that does not know of one member or of one broker."""
+    """Yield the queues and members that a client sees if one other member or one broker is missing from its view."""
     for other in dict.fromkeys(member_ids):
         if other != client_id:
             yield list(queues), [member for member in member_ids if member != other]

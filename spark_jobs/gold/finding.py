@@ -49,7 +49,7 @@ def findings_of_inputs(
     silver: Mapping[str, DataFrame],
     subscriptions: DataFrame,
     gold: Callable[[Table], DataFrame],
-    before: BaselineRows,
+    baseline: BaselineRows,
 ) -> DataFrame:
     """Return the findings that need no computed owners, in the columns of `findings.finding_builder.collect_findings`.
 
@@ -57,7 +57,7 @@ def findings_of_inputs(
         silver: The silver tables by name.
         subscriptions: See `subscriptions.subscriptions`.
         gold: Returns another gold table, and waits until it is computed.
-        before: The rows of the days' baselines.
+        baseline: The rows of the days' baselines.
     """
     return _side_by_side(
         subscriptions.sparkSession,
@@ -73,7 +73,7 @@ def findings_of_inputs(
         lambda: of_divergent_topics(gold(ROUTE_DIVERGENCE)),
         lambda: of_divergent_brokers(gold(ROUTE_DIVERGENCE), silver["broker"], silver["export_record"]),
         lambda: of_masters(silver["broker"], gold(ROUTE_DIVERGENCE)),
-        lambda: of_groups(subscriptions, silver["export_record"], before),
+        lambda: of_groups(subscriptions, silver["export_record"], baseline),
     )
 
 

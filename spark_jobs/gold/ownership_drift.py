@@ -99,7 +99,7 @@ def ownership_drift(
     )
     shared = gold["queue_sharing"].select(*_QUEUE, "sharing_degree", "unobserved_reader_count")
     # Each of the following steps reads the columns of the previous one.
-    judged = queues.join(
+    evaluated = queues.join(
         _evidence(subscriptions, holders, gold["route_divergence"]), list(_SUBSCRIPTION), "left"
     ).join(
         F.broadcast(
@@ -110,13 +110,15 @@ def ownership_drift(
         list(_SUBSCRIPTION),
         "left",
     )
-    judged = judged.join(shared, list(_QUEUE), "left")
-    for columns in (_seen(), _compared(), {"state": _state()}, {"state": _state_with_hidden_readers()}):
-        judged = judged.withColumns(columns)
+    evaluated = evaluated.join(shared, list(_QUEUE), "left")
+    for columns in (_observed(), _comparison(), {"state": _state()}, {"state": _state_with_hidden_readers()}):
+        evaluated = evaluated.withColumns(columns)
     is_wrong = F.col("state").isin("unowned", "multiple_owners", "unexpected_owner")
-    judged = judged.withColumn("likely_cause", F.when(is_wrong, _cause(_has_member_parameters(settings))))
+    evaluated = evaluated.withColumn(
+        "likely_cause", F.when(is_wrong, _cause(_has_member_parameters(settings)))
+    )
     is_deviation = F.col("likely_cause").eqNullSafe("parameters_differ")
-    return judged.select(
+    return evaluated.select(
         *_QUEUE,
         "state",
         "likely_cause",
@@ -259,7 +261,7 @@ def _evidence(subscriptions: DataFrame, holders: DataFrame, divergence: DataFram
     )
 
 
-def _seen() -> dict[str, Column]:
+def _observed() -> dict[str, Column]:
     """Return the observed side: the clients that hold the queue, and their number of processes."""
     shares_by_pop = F.col("pops").isNotNull() | F.col("strategy").eqNullSafe(POP)
     pops = F.filter(
@@ -288,7 +290,7 @@ def _seen() -> dict[str, Column]:
     }
 
 
-def _compared() -> dict[str, Column]:
+def _comparison() -> dict[str, Column]:
     """Return the comparison of expected and observed owners, and why the expected ones are unknown (`undetermined`)."""
     no_clients = F.array().cast("array<string>")
     unasked, pullers = F.coalesce("unasked", no_clients), F.coalesce("pullers", no_clients)
@@ -308,7 +310,7 @@ def _compared() -> dict[str, Column]:
         .when(is_by_hand, F.lit("assigned_by_hand"))
         .when(is_unreported & (F.size(unasked) > 0), F.lit("client_unreachable"))
         .when(is_unreported, F.lit("strategy_not_reported")),
-        "is_foreign": F.size(F.array_except("observed_client_ids", "chosen")) > 0,
+        "is_unexpected": F.size(F.array_except("observed_client_ids", "chosen")) > 0,
         "is_owner_unasked": F.size(F.array_intersect(missing, unasked)) > 0,
         "is_owner_puller": F.size(F.array_intersect(missing, pullers)) > 0,
         "is_owner_repeated": F.arrays_overlap("observed_client_ids", repeated),
@@ -334,7 +336,7 @@ def _state() -> Column:
         & F.col("undetermined").isin(*_UNKNOWN_RULE, "strategy_not_reported")
     )
     of_broadcast = (
-        F.when(F.col("is_foreign"), "unexpected_owner")
+        F.when(F.col("is_unexpected"), "unexpected_owner")
         .when(F.col("is_reader_missing") | (F.size("chosen") == 0), "unowned")
         .when(F.col("is_owner_unasked"), "unknown")
         .otherwise("match")
@@ -345,7 +347,7 @@ def _state() -> Column:
         .when(processes > 1, "multiple_owners")
         .when(is_surely_unowned, "unowned")
         .when(F.col("undetermined").isNotNull(), "unknown")
-        .when(F.col("is_foreign"), "unexpected_owner")
+        .when(F.col("is_unexpected"), "unexpected_owner")
         .when(F.col("is_owner_unasked") | F.col("is_owner_repeated"), "unknown")
         .when(processes == 1, "match")
         .otherwise("unowned")
@@ -373,12 +375,12 @@ def _state_with_hidden_readers() -> Column:
 def _state_of_shared() -> Column:
     """Return the state of a queue that members pop: it has no owner, and a member that pulls it takes messages of the others."""
     pulls, pops = F.col("pull_count"), F.col("pop_count")
-    is_read_unseen = F.coalesce(F.col("unobserved_reader_count") > 0, F.lit(col=False))
-    is_nobodys = (F.col("sharing_degree") == 0) & (pulls == 0) & (pops == 0)
+    has_unobserved_reader = F.coalesce(F.col("unobserved_reader_count") > 0, F.lit(col=False))
+    has_no_reader = (F.col("sharing_degree") == 0) & (pulls == 0) & (pops == 0)
     return (
         F.when((pulls > 1) | ((pulls > 0) & (pops > 0)), "multiple_owners")
-        .when((pops > 0) | is_read_unseen, "shared")
-        .when(F.coalesce(is_nobodys, F.lit(col=False)) & F.col("has_everybody_answered"), "unowned")
+        .when((pops > 0) | has_unobserved_reader, "shared")
+        .when(F.coalesce(has_no_reader, F.lit(col=False)) & F.col("has_everybody_answered"), "unowned")
         .otherwise("unknown")
     )
 
@@ -394,16 +396,16 @@ def _cause(has_member_parameters: Column) -> Column:
     """
     state, reason, strategy = F.col("state"), F.col("expected_reason"), F.col("strategy")
     is_config = strategy.eqNullSafe("CONFIG")
-    is_unowned, is_multi_owned = state == "unowned", state == "multiple_owners"
+    is_unowned, has_multiple_owners = state == "unowned", state == "multiple_owners"
     has_shared_ids = F.coalesce(F.size("shared_client_ids"), F.lit(0)) > 0
     is_shared_id = F.col("observed_process_count") > F.size("observed_client_ids")
-    is_foreseen_twice = is_multi_owned & F.col("undetermined").isNull() & (F.size("chosen") > 1)
+    is_foreseen_multiple = has_multiple_owners & F.col("undetermined").isNull() & (F.size("chosen") > 1)
     is_mixed_client = (F.col("language_count") > 1) | (F.col("version_count") > 1)
     is_new = F.abs("newest_client_age_ms") < REBALANCE_GRACE_MS
 
     has_repeated = F.coalesce(F.size("repeated"), F.lit(0)) > 0
     # The division counts an id twice although it has one process: its other connection is dead.
-    is_twice_listed = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_shared_ids & ~has_repeated
+    is_listed_twice = is_unowned & reason.eqNullSafe("duplicate_client_id") & ~has_shared_ids & ~has_repeated
 
     def unowned_for(name: str) -> Column:
         return is_unowned & (reason == name)
@@ -412,10 +414,12 @@ def _cause(has_member_parameters: Column) -> Column:
         F.when(is_unowned & (F.col("group_state") == "offline"), "group_offline")
         .when(reason == NOT_IN_ROUTE, NOT_IN_ROUTE)
         .when(~F.col("is_routed") & (F.col("route_state") == "none"), "route_missing")
-        .when(is_multi_owned & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes")
-        .when(is_multi_owned & is_shared_id, "duplicate_client_id")
+        .when(
+            has_multiple_owners & (F.col("pull_count") > 0) & (F.col("pop_count") > 0), "mixed_request_modes"
+        )
+        .when(has_multiple_owners & is_shared_id, "duplicate_client_id")
         # `QueryAssignmentProcessor.doLoadBalance` (5.x): each member that queries the broker gets every queue.
-        .when(is_multi_owned & (reason == SERVER_OFF), "server_load_balancer_off")
+        .when(has_multiple_owners & (reason == SERVER_OFF), "server_load_balancer_off")
         .when(unowned_for("duplicate_client_id") & (has_shared_ids | has_repeated), "duplicate_client_id")
         .when(unowned_for("room_without_clients"), "room_without_clients")
         .when(unowned_for("not_in_config_list"), "not_in_config_list")
@@ -430,17 +434,17 @@ def _cause(has_member_parameters: Column) -> Column:
         )
         .when(unowned_for("settings_missing") & is_config, "not_in_config_list")
         # CONFIG needs no rebalance: a client that holds a queue has it in its list.
-        .when(is_multi_owned & is_config, "config_list_overlap")
-        .when(is_foreseen_twice & strategy.eqNullSafe(MIXED), "mixed_strategies")
-        .when(is_foreseen_twice & is_mixed_client, "mixed_clients")
-        .when(is_foreseen_twice & has_member_parameters, "mixed_parameters")
-        .when(is_foreseen_twice & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
+        .when(has_multiple_owners & is_config, "config_list_overlap")
+        .when(is_foreseen_multiple & strategy.eqNullSafe(MIXED), "mixed_strategies")
+        .when(is_foreseen_multiple & is_mixed_client, "mixed_clients")
+        .when(is_foreseen_multiple & has_member_parameters, "mixed_parameters")
+        .when(is_foreseen_multiple & strategy.eqNullSafe("MACHINE_ROOM"), "old_machine_room")
     )
     unforeseen = (
         # A client without a route to a broker is not in that broker's member list, so different routes explain different lists.
         foreseen.when(F.col("divergent_broker_count") > 0, "route_views_differ")
         .when(
-            (F.col("member_list_count") > 1) | F.col("is_chosen_absent") | is_twice_listed,
+            (F.col("member_list_count") > 1) | F.col("is_chosen_absent") | is_listed_twice,
             "member_lists_differ",
         )
         .when(is_new | F.col("is_being_released"), "not_yet_rebalanced")

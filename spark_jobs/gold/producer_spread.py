@@ -38,7 +38,11 @@ _SPREAD_DDL: Final = f"array<struct<{','.join(f'{name}:double' for name in _SPRE
 
 
 def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return `DAY` and the table's own columns, from `topic_route` and `broker`."""
+    """Return one row per topic and broker: `DAY` and the table's own columns.
+
+    Args:
+        silver: The silver tables by name; `topic_route` and `broker` are read.
+    """
 
     @F.arrow_udf(_SPREAD_DDL)  # type: ignore[attr-defined,untyped-decorator]  # PySpark 4.1 exports it without a type
     def spreads(place_counts: pa.Array, run_counts: pa.Array) -> pa.Array:
@@ -58,7 +62,7 @@ def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
         (F.col("perm").isNull() & F.col("is_in_route")).alias("is_logical"),
         (F.coalesce("order_topic_conf", F.lit("")) != "").alias("is_ordered"),
     )
-    beside = (
+    extra_columns = (
         "publish_run_count",
         "publish_unread_count",
         "is_in_route",
@@ -69,7 +73,7 @@ def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
     )
     is_live = F.exists("brokers", lambda broker: broker["is_logical"] & (broker["queue_count"] > 0))
     lists = (
-        elected_routes(routed, "publish_queue_count", *beside)
+        elected_routes(routed, "publish_queue_count", *extra_columns)
         .withColumn("is_static", F.coalesce(is_live, F.lit(col=False)))
         .withColumn("reasons", F.transform("brokers", _reason))
         .withColumn("spreads", spreads(_numbers("queue_count"), _numbers("publish_run_count")))
@@ -87,7 +91,7 @@ def producer_spread(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _topics_of_applications(topic_route: DataFrame, broker: DataFrame) -> DataFrame:
-    """Exclude RocketMQ's own topics, which no application writes to."""
+    """Exclude RocketMQ's own topics, to which no application writes."""
     own_names = broker.select(
         *DAY,
         F.explode(
@@ -129,14 +133,14 @@ def _rows(by_broker: DataFrame) -> DataFrame:
     is_written = F.col("reason").isNull()
     is_only = is_written & (F.col("live_count") == 1)
     has_others = is_known & ~is_only
-    # What reaches a broker of a static topic depends on where its logical queues are, which is not known here.
+    # The share of a broker behind a static topic depends on the mapping of logical queues, which is unknown.
     share = F.when(F.col("reason").eqNullSafe("behind_logical_queues"), None).otherwise(F.col("share"))
     source = (
         F.when(F.col("is_ordered"), "order_configuration")
         .when(F.col("is_static"), "static_topic")
         .otherwise("route")
     )
-    # A logical broker is no broker where producers do not go by it.
+    # A logical broker without queues in the publish list has no row.
     return by_broker.where(~F.col("is_logical") | (count > 0)).select(
         *DAY,
         "topic",
@@ -157,11 +161,11 @@ def spread_lists(place_counts: pa.Array, run_counts: pa.Array) -> pa.Array:
     """Apply `strategies.producer.spread_batch` to an Arrow batch.
 
     Args:
-        place_counts: R lists of int, a number for each broker of a topic.
-        run_counts: R lists beside them.
+        place_counts: R lists of int, one number for each broker of a topic.
+        run_counts: R lists of int, parallel to place_counts.
 
     Returns:
-        R lists of structs of the four numbers of `SpreadBatch`; null where that has NaN.
+        R lists of structs of the four numbers of `SpreadBatch`, with null for NaN.
     """
     broker_offsets = offsets(_integers(pc.list_value_length(place_counts)))
     batch = spread_batch(

@@ -28,7 +28,12 @@ _READERS_DDL: Final = "array<struct<broker_name: string, queue_id: int, expected
 
 
 def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> DataFrame:
-    """Return `DAY` and the table's own columns; `subscriptions` as `subscriptions.subscriptions` gives them."""
+    """Return one row per queue that members pop: `DAY` and the table's own columns.
+
+    Args:
+        silver: The silver tables by name.
+        subscriptions: See `subscriptions.subscriptions`.
+    """
     holders = held(silver).where("not is_released")
     popped = (
         holders.where("is_pop")
@@ -40,8 +45,8 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
         .groupBy(*_QUEUE)
         .agg(F.array_sort(F.collect_set("holder_id")).alias("puller_ids"))
     )
-    # A Python function that costs little for few rows; a topic is popped by few groups.
-    # Without hints: from hints of types Spark would infer another kind of function.
+    # A row-by-row Python function is fast enough, because few groups pop.
+    # The function has no type hints, because Spark would infer another kind of function from them.
     readers = F.udf(lambda *columns: _readers(*columns), _READERS_DDL)  # noqa: PLW0108
     of_queue = (
         subscriptions.where("group_state = 'online' and route_state = 'known'")
@@ -83,7 +88,7 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
         .join(offsets, list(_QUEUE), "left")
         .join(_retry_backlog(progress), list(_SUBSCRIPTION), "left")
         .join(_order_locks(silver["queue_order_lock"]), list(_QUEUE), "left")
-        .withColumn("seen", _seen())
+        .withColumn("observed", _observed_reader_ids())
     )
     expected = F.col("expected_reader_ids")
     handed_out = F.col("pull_offset")
@@ -94,7 +99,9 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
         "pop_share_count",
         expected,
         F.when(expected.isNotNull(), F.size(expected)).alias("sharing_degree"),
-        F.when((F.size("answered") > 0) | (F.size("seen") > 0), F.col("seen")).alias("observed_reader_ids"),
+        F.when((F.size("answered") > 0) | (F.size("observed") > 0), F.col("observed")).alias(
+            "observed_reader_ids"
+        ),
         F.when(expected.isNotNull(), F.size(F.array_except(expected, "answered"))).alias(
             "unobserved_reader_count"
         ),
@@ -110,12 +117,12 @@ def queue_sharing(silver: Mapping[str, DataFrame], subscriptions: DataFrame) -> 
 
 
 def _at_least_zero(count: Column) -> Column:
-    """Return the count, 0 where it is negative, null where it is null."""
+    """Return the count, or 0 if it is negative; null stays null."""
     return F.when(count < 0, F.lit(0).cast("bigint")).otherwise(count)
 
 
 def _reading_facts(member: Column) -> Column:
-    """Return what decides which queues a member reads."""
+    """Return the fields of a member that determine its queues."""
     return F.struct(
         member["strategy"].alias("strategy"),
         member["fetches_by"].alias("fetches_by"),
@@ -135,7 +142,19 @@ def _readers(  # noqa: PLR0913, PLR0917 - one argument for each column
     share: int | None,
     is_server_off: bool,  # noqa: FBT001
 ) -> list[tuple[str, int, list[str] | None]]:
-    """Return the readable queues in Java's order, each with the members that may read it; None if unknown."""
+    """Return the readable queues in Java's order, each with the members that may read it; None instead if these are unknown.
+
+    Args:
+        broker_names: Brokers of the route, in Java's order.
+        queue_counts: Number of readable queues of each broker.
+        member_ids: Client ids in Java's order, an id once per connection.
+        members: See `_reading_facts`; parallel to member_ids.
+        proxied_grpc_ids: gRPC clients that only proxies list.
+        has_other_proxied: Whether proxies list other clients too, whose queues are unknown.
+        is_shared: Whether the group pops the topic.
+        share: `popShareQueueNum`; None if unknown.
+        is_server_off: Whether the brokers have `serverLoadBalancerEnable=false`.
+    """
     queues = [
         MessageQueue("", broker_name, queue_id)
         for broker_name, count in zip(broker_names, queue_counts, strict=True)
@@ -152,13 +171,13 @@ def _readers(  # noqa: PLR0913, PLR0917 - one argument for each column
         for client_id, member in subscribed
         if member["fetches_by"] == "pop" and not member["is_grpc"]
     }
-    silent = [client_id for client_id, member in subscribed if member["fetches_by"] is None]
-    names = set(poppers.values())
-    # Who could not be asked is taken to do as all others do.
-    follows = len(names) == 1 and all(member["fetches_by"] != "pull" for _, member in subscribed)
-    if silent and follows:
-        poppers |= dict.fromkeys(silent, next(iter(names)))
-    if is_shared and not has_other_proxied and (follows or not silent):
+    unanswered = [client_id for client_id, member in subscribed if member["fetches_by"] is None]
+    strategies = set(poppers.values())
+    # Members that could not be asked are assumed to behave like the others if these agree.
+    is_unanimous = len(strategies) == 1 and all(member["fetches_by"] != "pull" for _, member in subscribed)
+    if unanswered and is_unanimous:
+        poppers |= dict.fromkeys(unanswered, next(iter(strategies)))
+    if is_shared and not has_other_proxied and (is_unanimous or not unanswered):
         readers = (
             expected_readers(
                 queues,
@@ -171,13 +190,13 @@ def _readers(  # noqa: PLR0913, PLR0917 - one argument for each column
             or readers
         )
     return [
-        (str(queue.broker_name), queue.queue_id, of_queue)
-        for queue, of_queue in zip(queues, readers, strict=True)
+        (str(queue.broker_name), queue.queue_id, queue_readers)
+        for queue, queue_readers in zip(queues, readers, strict=True)
     ]
 
 
-def _seen() -> Column:
-    """Return the clients whose table of popped queues has the queue, or all queues of its broker."""
+def _observed_reader_ids() -> Column:
+    """Return the clients whose pop process table contains the queue, or all queues of its broker."""
     pops = F.filter(
         F.coalesce(
             "pops", F.array().cast("array<struct<broker_name: string, queue_id: int, holder_id: string>>")
@@ -191,7 +210,7 @@ def _seen() -> Column:
 
 
 def _order_locks(locks: DataFrame) -> DataFrame:
-    """Return until when each FIFO queue is blocked, null where it is not, and how often its head was handed out before."""
+    """Return for each FIFO queue the end of its block (null if it is not blocked), and the redelivery count of its first message."""
     return locks.select(
         *_QUEUE,
         F.when(F.col("blocked_until") > F.col("captured_at"), F.col("blocked_until")).alias(
@@ -202,9 +221,9 @@ def _order_locks(locks: DataFrame) -> DataFrame:
 
 
 def _retry_backlog(progress: DataFrame) -> DataFrame:
-    """Count what waits in the retry topics of POP, `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>`, by group and topic."""
-    own = progress.select(*_SUBSCRIPTION).distinct()
-    names = own.select(
+    """Count the messages in POP's retry topics `%RETRY%<group>_<topic>` and `%RETRY%<group>+<topic>`, by group and topic."""
+    pairs = progress.select(*_SUBSCRIPTION).distinct()
+    names = pairs.select(
         *_SUBSCRIPTION,
         F.explode(
             F.array(

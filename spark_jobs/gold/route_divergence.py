@@ -20,16 +20,16 @@ _TOPIC: Final = (*DAY, "topic")
 _BROKER: Final = (*DAY, "broker_name")
 
 _NO_TOPIC_ROUTE: Final = 17
-"""`ResponseCode.TOPIC_NOT_EXIST`: it counts as an answer: the name server has no route of the topic."""
+"""`ResponseCode.TOPIC_NOT_EXIST`, which is an answer: the name server has no route for the topic."""
 
-_OF_ROUTE: Final = (
+_ROUTE_COLUMNS: Final = (
     "perm",
     "read_queue_count",
     "write_queue_count",
     "subscribe_queue_count",
     "order_topic_conf",
 )
-_OF_CONFIG: Final = ("perm", "read_queue_count", "write_queue_count")
+_CONFIG_COLUMNS: Final = ("perm", "read_queue_count", "write_queue_count")
 
 _BETWEEN_NAMESERVERS: Final = {
     "read_queues": "read_queue_count",
@@ -45,7 +45,11 @@ _AGAINST_CONFIG: Final = {
 
 
 def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return `DAY` and the table's own columns, from the silver tables."""
+    """Return one row per topic, broker and name server: `DAY` and the table's own columns.
+
+    Args:
+        silver: The silver tables by name.
+    """
     answers = (
         _brokers_of_topics(silver)
         .join(_asked(silver["export_record"]), list(_TOPIC))
@@ -53,8 +57,8 @@ def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
         .join(F.broadcast(_brokers_with_configs(silver["export_record"])), list(_BROKER), "left")
         .withColumns(_between_nameservers())
     )
-    of_nameserver = answers.select("*", F.explode("asked").alias("at")).withColumns(_of_this_nameserver())
-    compared = of_nameserver.withColumn("differences", _differences())
+    by_nameserver = answers.select("*", F.explode("asked").alias("at")).withColumns(_of_this_nameserver())
+    compared = by_nameserver.withColumn("differences", _differences())
     return compared.select(
         *_TOPIC,
         "broker_name",
@@ -66,23 +70,23 @@ def route_divergence(silver: Mapping[str, DataFrame]) -> DataFrame:
         "differences",
         "is_read_affected",
         F.when(F.col("at.is_answer"), F.col("route").isNotNull()).alias("is_routed"),
-        *(F.col("route")[name].alias(name) for name in _OF_ROUTE),
+        *(F.col("route")[name].alias(name) for name in _ROUTE_COLUMNS),
         F.col("own_addresses").alias("broker_addrs"),
         F.coalesce("is_config_known", F.lit(col=False)).alias("is_config_known"),
-        *(F.col("config")[name].alias(f"config_{name}") for name in _OF_CONFIG),
+        *(F.col("config")[name].alias(f"config_{name}") for name in _CONFIG_COLUMNS),
         F.size("answered").alias("nameserver_count"),
         F.when(F.col("at.is_answer"), _agreeing_count()).alias("agreeing_nameserver_count"),
     )
 
 
 def _brokers_of_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Return one row per topic and broker: routes array<struct<nameserver, …>>, and config, null where the broker tells none."""
+    """Return one row per topic and broker: routes: array<struct<nameserver, …>>; config: the broker's configuration, or null."""
     route = (
         silver["topic_route"]
         .where("is_in_route")
-        .select(*_TOPIC, "broker_name", F.struct("nameserver", *_OF_ROUTE).alias("route"))
+        .select(*_TOPIC, "broker_name", F.struct("nameserver", *_ROUTE_COLUMNS).alias("route"))
     )
-    config = silver["topic_config"].select(*_TOPIC, "broker_name", F.struct(*_OF_CONFIG).alias("config"))
+    config = silver["topic_config"].select(*_TOPIC, "broker_name", F.struct(*_CONFIG_COLUMNS).alias("config"))
     return (
         route.unionByName(config, allowMissingColumns=True)
         .groupBy(*_TOPIC, "broker_name")
@@ -91,7 +95,7 @@ def _brokers_of_topics(silver: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _asked(records: DataFrame) -> DataFrame:
-    """Return one row per topic: asked array<struct<nameserver, is_answer>>, and the name servers among them that answered."""
+    """Return one row per topic: asked: array<struct<nameserver, is_answer>>; answered: the name servers that answered."""
     is_answer = (F.col("state") == "payload") | (F.col("error_code").eqNullSafe(_NO_TOPIC_ROUTE))
     by_nameserver = (
         records.where("kind = 'nameserver_route' and topic is not null")
@@ -105,7 +109,7 @@ def _asked(records: DataFrame) -> DataFrame:
 
 
 def _addresses(brokers: DataFrame) -> DataFrame:
-    """Return one row per broker: by_nameserver array<struct<nameserver, addresses>> from the cluster infos."""
+    """Return one row per broker: addresses_by_nameserver: array<struct<nameserver, addresses>>, from name servers (`GET_BROKER_CLUSTER_INFO`)."""
     address = F.concat_ws("=", "broker_id", "broker_addr")
     return (
         brokers.groupBy(*_BROKER, "nameserver")
@@ -121,7 +125,7 @@ def _brokers_with_configs(records: DataFrame) -> DataFrame:
 
 
 def _between_nameservers() -> dict[str, Column]:
-    """Return on what the name servers that answered differ, for a topic and broker."""
+    """Return the differences between the name servers that answered, and whether consumers are affected."""
     is_missing = (F.size("routes") > 0) & (F.size("routes") < F.size("answered"))
     # `routes.perm` is the array of the routes' permissions.
     different = {
@@ -144,7 +148,7 @@ def _between_nameservers() -> dict[str, Column]:
 
 
 def _of_this_nameserver() -> dict[str, Column]:
-    """Return what this name server says: its route of the topic to the broker, null for none, and the broker's addresses."""
+    """Return the answer of the row's name server: its route of the topic to the broker (null for none), and the broker's addresses."""
     route = F.filter("routes", lambda route: route["nameserver"] == F.col("at.nameserver"))
     own_answers = F.filter(
         "addresses_by_nameserver", lambda answer: answer["nameserver"] == F.col("at.nameserver")
@@ -156,7 +160,7 @@ def _of_this_nameserver() -> dict[str, Column]:
 
 
 def _differences() -> Column:
-    """Return the closed list of the table's `differences`, as far as this name server answered."""
+    """Return `differences`; empty if the name server did not answer."""
     is_configured, is_routed = F.col("config").isNotNull(), F.col("route").isNotNull()
     is_comparable = F.coalesce("is_config_known", F.lit(col=False))
     against_config = F.array_compact(
@@ -169,16 +173,16 @@ def _differences() -> Column:
             ),
         )
     )
-    nothing = F.array().cast("array<string>")
-    return F.when(F.col("at.is_answer"), F.concat("between", against_config)).otherwise(nothing)
+    no_differences = F.array().cast("array<string>")
+    return F.when(F.col("at.is_answer"), F.concat("between", against_config)).otherwise(no_differences)
 
 
 def _agreeing_count() -> Column:
-    """Return the number of name servers with the same answer about this topic and broker."""
+    """Return the number of name servers that gave the same answer for this topic and broker."""
 
     def comparable(route: Column) -> Column:
-        return F.struct(*(route[name].alias(name) for name in _OF_ROUTE))
+        return F.struct(*(route[name].alias(name) for name in _ROUTE_COLUMNS))
 
     same = F.filter("routes", lambda route: comparable(route).eqNullSafe(comparable(F.col("route"))))
-    without = F.size("answered") - F.size("routes")
-    return F.when(F.col("route").isNull(), without).otherwise(F.size(same))
+    without_route_count = F.size("answered") - F.size("routes")
+    return F.when(F.col("route").isNull(), without_route_count).otherwise(F.size(same))
