@@ -42,16 +42,16 @@ def landed_beside(
 ) -> list[DayKey]:
     """Reserve and return the other days that have landed and are not yet staged, published or being computed.
 
-    These are the same day of other clusters, and the following days of all clusters up to `through`. The days of a cluster end at one that
-    another application computes or that does not fit, because it is the baseline of the next one. A damaged export is skipped: its own build
-    reports the error.
+    These are the same day of other clusters, and the following days of all clusters up to `through`. The days of a cluster end at a day
+    that another application computes or that does not fit, because it is the baseline of the next day. A damaged export is skipped,
+    because its own build reports the error.
 
     Args:
-        exports: Folder of all clusters.
-        warehouse: Where days are staged and published.
-        settings: The clusters, with their settings.
-        day: Cluster and ds of the day that is computed anyway.
-        reserve: Reserves a day for this application; false if another one has it.
+        exports: Location of all clusters' exports.
+        warehouse: The warehouse.
+        settings: Cluster -> its settings.
+        day: Cluster and ds of the requested day.
+        reserve: Reserves a day for this application; returns false if another application has reserved it.
         through: The last day; None for the same day only.
     """
     cluster, ds = day
@@ -68,13 +68,13 @@ def landed_beside(
                 is_full = size_bytes > room_bytes or len(beside) + 1 == MOST_DAYS
                 if is_full or is_being_computed(warehouse, *key):
                     break
-                before = newest_earlier_day(warehouse, *key, COMPARED_TABLES)
-                run_id = run_id_of(exports, settings[other], manifest, before)
+                baseline = newest_earlier_day(warehouse, *key, COMPARED_TABLES)
+                run_id = run_id_of(exports, settings[other], manifest, baseline)
                 if _is_published(warehouse, key, run_id):
                     continue
                 if stage_of_run(warehouse, key, run_id) or not reserve(key):
                     break
-                # Again: the application that had reserved it may have staged it meanwhile.
+                # Check again, because the application that had reserved the day may have staged it in the meantime.
                 if stage_of_run(warehouse, key, run_id):
                     break
             except (ExportError, QueryError) as error:
@@ -86,7 +86,7 @@ def landed_beside(
 
 
 def _following_days(exports: Location, cluster: str, ds: date, through: date | None) -> list[date]:
-    """Return the landed days after a day, up to the last one; none for a cluster whose name no folder can have."""
+    """Return the landed days after `ds` up to `through`; none for a cluster whose name is not a valid folder name."""
     try:
         return [day for day in landed_days(exports, cluster) if through and ds < day <= through]
     except ExportError:

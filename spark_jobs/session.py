@@ -1,7 +1,7 @@
 """The Spark session and the schemas of the tables in Spark's types.
 
-Every setting that depends on where Spark runs is in `spark-defaults.conf` (see `conf/`), named by `SPARK_CONF_DIR`, so
-that a job submitted to a cluster and one run on a laptop share this code unchanged.
+Settings that depend on where Spark runs are in `spark-defaults.conf` in the folder `SPARK_CONF_DIR` (see `conf/`), so the same code
+runs on a laptop and on a cluster.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from rebalance_ledger.tables import Table
 
 SMALL_EXPORT_BYTES: Final = 20_000_000
-"""Below, a day's tables are read, joined and counted in one part each, see `suited_to`."""
+"""Smaller exports are processed in one partition, see `suited_to`."""
 
 _WRITERS: Final = 4
-"""Tables computed and written at a time: enough to keep the cores busy while others are planned or wait for their commit."""
+"""Tables that are computed and written at a time: enough to keep the cores busy while other tables are planned."""
 
 _EXPORT_BYTES_PER_PARTITION: Final = 100_000_000
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 _ARROW_BATCH: Final = "16m"
-"""Sent to a Python worker at a time, a quarter of Spark's own limit: a worker holds a batch and all that it makes of it."""
+"""Size of the batches for Python workers, a quarter of Spark's default: a worker holds a batch and its results in memory."""
 
 _BROADCAST_TIMEOUT_S: Final = 3600
-"""By itself Spark ends a query whose smaller side is not there within five minutes, which on a busy machine is no fault."""
+"""Spark's default of five minutes makes queries fail on a busy machine."""
 
 _LISTING_TASKS: Final = 8
-"""By itself Spark starts a task for each file of many days, to find its size."""
+"""By default, Spark starts one task for each file of many days to get its size."""
 
 _CLASSES_OF_FUNCTIONS: Final = (
     "functions",
@@ -52,22 +52,22 @@ _CLASSES_OF_FUNCTIONS: Final = (
     "PythonUtils",
     "PythonSQLUtils",
 )
-"""As PySpark 4 names them; a name that it does not use any more costs nothing."""
+"""JVM names that PySpark 4 uses; an unused name has no effect."""
 
 
 def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
     """Return the session of this process.
 
-    Times are instants in UTC whatever the machine's zone, because a day of the ledger is a UTC day.
+    The session's time zone is UTC, because a day of the ledger is a UTC day.
 
     Args:
         name: Name of the application in the Spark UI.
-        export_bytes: Size of the export for which the JVM is started; without effect on a JVM that `spark-submit` has started.
+        export_bytes: Size of the export, which determines options of the JVM; no effect if `spark-submit` started the JVM.
     """
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")
-        # Staged files become those of the published tables, and Delta's timestamps are these.
+        # Staged files become files of the published Delta tables, whose timestamps have microseconds.
         .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         .config("spark.sql.execution.arrow.maxBytesPerBatch", _ARROW_BATCH)
         .config("spark.sql.broadcastTimeout", _BROADCAST_TIMEOUT_S)
@@ -82,20 +82,20 @@ def spark_session(name: str, export_bytes: int = 0) -> SparkSession:
 
 
 def _remember_classes(jvm: JVMView) -> None:
-    """Look the classes behind PySpark's functions up once.
+    """Cache the classes behind PySpark's functions as attributes of the JVM view.
 
-    For each use of a function Py4J asks the JVM again which class a name means, and the JVM searches every jar of Spark:
-    12,000 times for a small day, a tenth of its CPU time. An attribute of the view is found before that.
+    Otherwise Py4J asks the JVM to resolve the class name for each function call, and the JVM searches every jar of Spark: 12,000 times
+    for a small day, a tenth of its CPU time.
     """
     for name in _CLASSES_OF_FUNCTIONS:
         setattr(jvm, name, getattr(jvm, name))
 
 
 def _object_store_settings() -> dict[str, str]:
-    """Return the settings with which Spark reaches the object store, if there is one, as this process does.
+    """Return Spark's settings for the object store, from this process's environment.
 
-    Set here and not by `spark-submit`, so that keys stand in no list of processes; Hadoop's s3a takes them from the
-    environment, and Python on the executors, which reads offset files, from its own.
+    They are not arguments of `spark-submit`, so that keys do not appear in process lists. Hadoop's s3a reads the keys from the
+    environment of the JVM, and Python on the executors from `spark.executorEnv`.
     """
     variables_of_store = variables()
     settings = {f"spark.executorEnv.{variable}": value for variable, value in variables_of_store.items()}
@@ -107,11 +107,10 @@ def _object_store_settings() -> dict[str, str]:
 
 @contextmanager
 def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
-    """Configure queries, within the block, for a day with an export of this size.
+    """Configure the session, within the block, for a day with an export of this size.
 
-    A small day is in one part, see `in_one_part_if_small`: nothing is shuffled or sent to other tasks, and a statement with a hundred joins
-    has few stages. A large one is worth compiled queries, and is shuffled in more parts, so that a part is sorted and joined in memory.
-    Between them days run as `spark-defaults.conf` says.
+    A small day has one partition (see `in_one_part_if_small`), so that nothing is shuffled and a query with a hundred joins has few
+    stages. A large day uses generated code, and enough partitions to sort and join each in memory. Other days use `spark-defaults.conf`.
     """
     settings: dict[str, str] = {}
     if export_bytes < SMALL_EXPORT_BYTES:
@@ -137,7 +136,7 @@ def suited_to(spark: SparkSession, export_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def without_temp_views(spark: SparkSession) -> Iterator[None]:
-    """Drop the session's temporary views when the block ends, however it ends: a session computes many days, each from its own views."""
+    """Drop the session's temporary views when the block ends, because later days use the same session."""
     try:
         yield
     finally:
@@ -147,27 +146,27 @@ def without_temp_views(spark: SparkSession) -> Iterator[None]:
 
 
 def thread_pool(spark: SparkSession) -> ThreadPoolExecutor:
-    """Return a pool of threads that plan and run queries side by side."""
+    """Return a pool of threads that plan and run queries concurrently."""
     return ThreadPoolExecutor(_WRITERS, initializer=_name_call_site, initargs=(spark,))
 
 
 def _name_call_site(spark: SparkSession) -> None:
-    """Name the place in the code from which this thread runs queries.
+    """Set the call site of this thread's queries.
 
-    Spark would look for it on the thread's stack for each RDD, of which a query with a hundred joins has a thousand: 9 % of the samples of a
-    profiled day of the sample.
+    Otherwise Spark searches the thread's stack for each RDD, and a query with a hundred joins has a thousand RDDs: 9 % of the samples of
+    a profiled day of the sample.
     """
     for form in ("callSite.short", "callSite.long"):
         spark.sparkContext.setLocalProperty(form, "rebalance-ledger")
 
 
 def read_parquet(spark: SparkSession, schema: StructType, *places: str) -> DataFrame:
-    """Read rows that were written as Parquet."""
+    """Read Parquet files or folders."""
     return in_one_part_if_small(spark, spark.read.schema(schema).parquet(*map(literal_path, places)))
 
 
 def read_delta(spark: SparkSession, schema: StructType, place: str, version: int) -> DataFrame:
-    """Read a version of a Delta table; a column of the schema that it does not have yet is null."""
+    """Read a version of a Delta table; columns that this version does not have yet are null."""
     rows = spark.read.format("delta").option("versionAsOf", version).load(place)
     missing = {
         field.name: F.lit(None).cast(field.dataType) for field in schema if field.name not in rows.columns
@@ -176,17 +175,17 @@ def read_delta(spark: SparkSession, schema: StructType, place: str, version: int
 
 
 def in_one_part_if_small(spark: SparkSession, rows: DataFrame) -> DataFrame:
-    """Return the same rows; of a small day in one part, which Spark need not shuffle to group or join it."""
+    """Return the same rows; those of a small day in one partition, so that Spark does not shuffle them to group or join."""
     return rows.coalesce(1) if spark.conf.get(_PARTITIONS) == "1" else rows
 
 
 def java(spark: SparkSession) -> JVMView:
-    """Return the driver's JVM, for what PySpark has no name for.
+    """Return the driver's JVM, for calls that PySpark does not offer.
 
     Raises:
-        RuntimeError: the session is a client of a Spark Connect server and has no driver of its own.
+        RuntimeError: The session is a client of a Spark Connect server and has no driver.
     """
-    jvm = spark._jvm  # noqa: SLF001 - PySpark's only way there
+    jvm = spark._jvm  # noqa: SLF001 - PySpark has no public access
     if jvm is None:
         raise RuntimeError(
             "The Spark session has no driver JVM; submit the job instead of connecting to a server."
@@ -195,17 +194,17 @@ def java(spark: SparkSession) -> JVMView:
 
 
 def setting_bytes(spark: SparkSession, name: str) -> int:
-    """Return a size in Spark's settings, such as `128m`, in bytes."""
+    """Return the value in bytes of a Spark setting with a size, such as `128m`."""
     return int(java(spark).org.apache.spark.network.util.JavaUtils.byteStringAsBytes(spark.conf.get(name)))
 
 
 def literal_path(path: str) -> str:
-    """Return a path to read, with the characters that Spark takes for wildcards escaped: names come from clusters."""
+    """Return a path with Spark's wildcard characters escaped, because cluster names may contain them."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
 
 
 def spark_schema(table: Table) -> StructType:
-    """Return a table's definition as a Spark schema: `cluster` and `ds` first, comments included."""
+    """Return the Spark schema of a table: `cluster` and `ds` first, comments included."""
     return StructType(
         [
             StructField(column.name, _data_type(column.type), column.nullable, {"comment": column.comment})
@@ -216,5 +215,5 @@ def spark_schema(table: Table) -> StructType:
 
 @cache
 def _data_type(ddl: str) -> DataType:
-    """Return the type of a column. The JVM parses its name, so each is asked for once."""
+    """Return the type of a column; it is cached, because the JVM parses each type."""
     return DataType.fromDDL(ddl)

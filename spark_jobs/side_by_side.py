@@ -32,15 +32,14 @@ DayKey: TypeAlias = tuple[str, date]
 """Cluster and ds."""
 
 MOST_DAYS: Final = 60
-"""How many days are computed together."""
+"""Largest number of days that are computed together."""
 
 
 class SideBySide:
-    """Build days of one warehouse; days that are announced are computed together with the requested day and wait in their stages.
+    """Build days of one warehouse; announced days are computed together with the requested day and wait in their stages.
 
-    The result of a day is the same as if it were computed alone: if its baseline or its export has changed since, it is
-    computed again. If a set of days cannot be computed together, half of it is tried, and so on, until the day that is the
-    cause fails alone.
+    The result of a day is the same as if it were computed alone: a day whose baseline or export has changed since is computed again. If
+    a set of days cannot be computed together, half of it is tried, and so on, until the day that is the cause fails alone.
     """
 
     def __init__(self, spark: SparkSession, exports: Location, warehouse: Warehouse) -> None:

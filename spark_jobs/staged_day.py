@@ -1,8 +1,8 @@
-"""A computed day, how its stage is completed, and whether a day has a stage already. No Spark.
+"""Complete the stage of a computed day, and find out whether a day already has a complete stage. No Spark.
 
-A day may be computed together with its baseline, before the baseline is published. Its stage is only completed if the published
-baseline has the rows with which the day was compared: the gate may have refused the baseline, or quarantined a group of it. Or it is
-completed ahead, with the run id that the day has if the baseline is published with these rows.
+A day may be computed together with its baseline, before the baseline is published. Its stage is completed if the published baseline has
+the rows with which the day was compared, because the gate may refuse the baseline or quarantine a group. A stage may also be completed
+ahead, with the run id that is valid if the baseline is published with these rows.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def identity_of(
     looked_at: Iterable[EarlierExport] | None,
     baseline: EarlierDay | StagedDay | None,
 ) -> RunIdentity:
-    """Return what a day is computed from by this code.
+    """Return the identity of a run: the day's input and the code version.
 
     Args:
         manifest: Manifest of the day's export.
         settings_sha256: SHA-256 of the cluster's settings.
-        looked_at: Earlier exports in which offset files are looked for; None for a day without offset files.
-        baseline: The published day that it is compared with, or one that is taken for published; None if there is none.
+        looked_at: Earlier exports that are searched for offset files; None for a day without offset files.
+        baseline: The baseline, published or assumed to be published with these rows; None if there is none.
     """
     return RunIdentity(
         manifest.sha256,
@@ -96,15 +96,15 @@ class StagedDay:
         looked_at: tuple[EarlierExport, ...] | None,
         baseline: EarlierDay | StagedDay | None,
     ) -> None:
-        """Record what the day is computed from.
+        """Record the input of the day.
 
         Args:
-            warehouse: Where the stage is.
+            warehouse: The warehouse of the stage.
             stage: The stage.
             export: The day's export.
             settings_sha256: SHA-256 of the cluster's settings.
-            looked_at: Earlier exports in which offset files are looked for; None for a day without offset files.
-            baseline: The earlier day that it is compared with: a published one, or one that is computed with it; None if there is none.
+            looked_at: Earlier exports that are searched for offset files; None for a day without offset files.
+            baseline: The baseline, published or computed together with the day; None if there is none.
         """
         self.stage = stage
         self.export = export
@@ -122,8 +122,8 @@ class StagedDay:
         """Complete the stage and make it the day's newest.
 
         Raises:
-            ExportError: The export is not as it was sealed.
-            OtherBaselineError: The newest earlier published day is not what this one was compared with.
+            ExportError: The export has changed since it was sealed.
+            OtherBaselineError: The newest earlier published day is not the compared one, or has other rows.
             QueryError: The earlier published day cannot be read.
         """
         baseline = self._published_baseline()
@@ -132,12 +132,12 @@ class StagedDay:
         return self._finish(baseline)
 
     def finish_ahead(self) -> StageResult:
-        """Make the stage whole as if the day that it was compared with were published with the rows that it was compared with.
+        """Complete the stage, assuming that the baseline will be published with the compared rows.
 
-        The stage has no record of the published day, and without one no gate judges it. The build that takes the stage writes the record.
+        The stage has no record of the published baseline, which the gate requires. The build that uses the stage writes the record.
 
         Raises:
-            ExportError: The export is not as it was sealed.
+            ExportError: The export has changed since it was sealed.
         """
         return self._finish(self.baseline) if isinstance(self.baseline, StagedDay) else self.finish()
 
@@ -156,7 +156,7 @@ class StagedDay:
 
     @property
     def content(self) -> tuple[str, ...]:
-        """Return `EarlierDay.content` of this day, if it is published without leaving a group out."""
+        """Return `EarlierDay.content` of this day if it is published without a quarantined group."""
         hashes = {table.name: table.content_hash for table in self.inventory} | {
             QUARANTINED_GROUP.qualified_name: _NO_ROWS
         }
@@ -177,9 +177,9 @@ class StagedDay:
 def staged_result(
     exports: Location, warehouse: Warehouse, settings: ClusterSettings, day: tuple[str, date]
 ) -> StageResult | None:
-    """Return the result of the whole stage that a build of a day (cluster and ds) would repeat; None if there is none.
+    """Return the result of the complete stage of a day with the current run id; None if there is none.
 
-    The stage gets the record of the published day that it was compared with: it may have been staged before that day was published.
+    Write the record of the published baseline to the stage, which may have been completed before the baseline was published.
 
     Raises:
         ExportError: The day has no sealed export.
@@ -195,7 +195,7 @@ def staged_result(
 
 
 def stage_of_run(warehouse: Warehouse, day: tuple[str, date], run_id: str) -> StageResult | None:
-    """Return the result of the newest whole stage of a day if it has this run id."""
+    """Return the result of the newest complete stage of a day if it has this run id; otherwise None."""
     try:
         stage = newest_stage(warehouse, *day)
         if read_build(stage).run_id != run_id:
@@ -208,5 +208,5 @@ def stage_of_run(warehouse: Warehouse, day: tuple[str, date], run_id: str) -> St
 def run_id_of(
     exports: Location, settings: ClusterSettings, manifest: Manifest, before: EarlierDay | None
 ) -> str:
-    """Return the id that a build of the day would have now."""
+    """Return the run id of a build of the day with the current input and code."""
     return identity_of(manifest, settings.sha256, compared_exports(exports, manifest), before).run_id

@@ -40,7 +40,7 @@ def write_tables(
 ) -> dict[str, DataFrame]:
     """Write tables to the stages and return them as they were written.
 
-    Later steps read the written rows, so that their plans are short and their results are about the rows to be published.
+    Later steps read the written rows, so that their plans are short and their results describe the rows that are published.
     """
     with thread_pool(spark) as pool:
         written = {
@@ -61,7 +61,7 @@ def write_table(spark: SparkSession, stages: DayStages, table: Table, rows: Data
 
 
 def write_readings(spark: SparkSession, stages: DayStages, rows: DataFrame) -> DataFrame:
-    """Write the offset files as they were read, which the gate reads too, and return them as they were written."""
+    """Write the rows of `offset_file_snapshots.readings`, which the gate reads too, and return them as they were written."""
     with logged(OFFSET_READINGS):
         folder = _write_by_day(stages, rows, lambda stage: stage.offset_readings)
     return read_parquet(spark, rows.schema, folder)

@@ -1,4 +1,4 @@
-"""The input of one day, its own export and earlier ones, and reading the lines of their files."""
+"""The input of one day (its export and earlier ones), and how Spark reads the lines of their files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DayExport(NamedTuple):
     """The export of a cluster's day.
 
     Attributes:
-        directory: Where it is.
+        directory: Location of the export.
         manifest: Its manifest.
         earlier: Earlier exports with an index of offset files, the newest first.
     """
@@ -43,29 +43,32 @@ class DayExport(NamedTuple):
         return sum(file.size_bytes for file in self.manifest.files)
 
 
-def place_of(directory: Location, file_name: str) -> str:
+def export_file_key(directory: Location, file_name: str) -> str:
     """Return `<cluster>/<ds>/<file>`, which identifies a file among all exports."""
     return "/".join([*str(directory).split("/")[-2:], file_name])
 
 
 def read_lines(spark: SparkSession, files: Iterable[tuple[Location, str]]) -> DataFrame:
-    """Return columns `place` (see `place_of`), `block_start`, `value`: lines in file order within each block.
+    """Return the lines of files, in file order within each block.
 
-    One scan has the files of all days: a union of a scan for each takes longer to plan than the lines of many small days to read.
+    One scan reads the files of all days, because planning a union of scans takes longer than reading many small days.
 
     Args:
         spark: The session.
         files: Directory of the export and name of each file.
+
+    Returns:
+        Columns file_key (see `export_file_key`), block_start (byte offset of the block in the file) and value (the line).
     """
     paths = [literal_path(f"{directory}/{name}") for directory, name in files]
-    # Spark gives paths as URLs. Its decoder would take a plus sign for a space.
+    # Spark returns paths as URLs, and url_decode() would decode a plus sign to a space.
     path = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
-    # Only "\n" ends a line, as in the manifest's counts; Spark would end one at a lone "\r" too.
+    # Only "\n" ends a line, as in the line counts of the manifest. By default, Spark splits lines at a lone "\r" too.
     return (
         spark.read.option("lineSep", "\n")
         .text(paths)
         .select(
-            F.substring_index(path, "/", -3).alias("place"),
+            F.substring_index(path, "/", -3).alias("file_key"),
             F.col("_metadata.file_block_start").alias("block_start"),
             "value",
         )

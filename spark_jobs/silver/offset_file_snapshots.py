@@ -1,9 +1,10 @@
-"""Reading the offset files that exports and the ones before them hold: a row for each snapshot of each client's files.
+"""Read the offset files of the days' exports and of earlier exports: one row per snapshot of each client's files.
 
-The index of an export knows every path, size and hash, so nothing is listed: rows of the index are spread over tasks, and
-each task opens its files itself. That is one request per file on an object store and one `open` on a disk, and both
-grow with the number of files alone. What belongs here: which files are read, by which client's rules. What does not: the
-rules (`rebalance_ledger.rocketmq.offset_files`), what is made of the answers (`broadcast_offset_file`, `broadcast_offset`).
+The index of an export contains path, size and hash of every file, so no folder is listed. Its rows are distributed to Spark tasks,
+and each task opens its files itself: one request per file in an object store, one `open` per file on a disk.
+
+Belongs here: which files are read, and the client release whose rules apply. Does not belong here: the rules
+(`rebalance_ledger.rocketmq.offset_files`), and the evaluation of the results (`broadcast_offset_file`, `broadcast_offset`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rebalance_ledger.rocketmq.offset_files.start_up import Verdict, start_up
 from rebalance_ledger.rocketmq.versions import DEFAULT_LANGUAGE, DEFAULT_VERSION
 from rebalance_ledger.storage.location import ObjectPath, location_of
 from spark_jobs.day_key import DAY
-from spark_jobs.silver.day_export import place_of, read_lines
+from spark_jobs.silver.day_export import export_file_key, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
     from spark_jobs.silver.day_export import DayExport
 
 FILES: Final = (*DAY, "host", "client_id", "consumer_group")
-"""Of which day, and whose files they are: a pair of files, main and `.bak`, for each."""
+"""The columns that identify a pair of offset files, main and `.bak`."""
 
 MOST_BYTES: Final = 16 * 1024 * 1024
-"""Larger files are not read. This is room for 150,000 queues."""
+"""Larger files are not read. A file of this size holds the offsets of 150,000 queues."""
 
 MOST_KEPT_BYTES: Final = 256 * 1024
-"""Larger files are not kept for the gate, which reads the others a second time."""
+"""The content of larger files is not kept for the gate, which parses the kept files again."""
 
 SIDES: Final = ("main", "bak")
 
@@ -86,24 +87,33 @@ _START_OUTCOME: Final = {
 
 
 class ChangedFileError(Exception):
-    """A sealed file is not what was sealed; `str()` is one sentence."""
+    """A file has changed since the export was sealed; `str()` is one sentence."""
 
 
 def readings(spark: SparkSession, silver: Mapping[str, DataFrame], days: Sequence[DayExport]) -> DataFrame:
-    """Return a row for each snapshot of each day, and one for the newest earlier export that has the same client's files.
-
-    Columns: `FILES`, `DAY` among them; role (`newest`, `earlier_moment`, `previous`); snapshot_ds, the day of the export that
-    has the snapshot, and directory, where that is; moment, captured_at; of `main` and `bak` path, sha256, size_bytes, modified_at; client_language, client_version, client_version_source; and what reading gave: start_outcome, start_from, reason, main_state, bak_state, entry counts as in
-    `broadcast_offset_file`; entries, the stored offsets; the content of the files up to `MOST_KEPT_BYTES`.
+    """Return one row per snapshot of each day, and one for the newest earlier export with files of the same client.
 
     Args:
-        spark: the session.
-        silver: the silver tables by name, with the rows of these days.
-        days: the exports of the days.
+        spark: The session.
+        silver: The silver tables by name, with the rows of these days.
+        days: The exports of the days.
+
+    Returns:
+        These columns:
+
+        * `FILES`; role: `newest`, `earlier_moment` or `previous` (from an earlier export).
+        * snapshot_ds, directory: day and location of the export that has the snapshot; moment, captured_at.
+        * path, sha256, size_bytes and modified_at of both files, with the prefix `main_` or `bak_`.
+        * client_language, client_version, client_version_source: the client whose rules are used.
+        * start_outcome, start_from, reason, main_state, bak_state, main_entry_count, bak_entry_count: as in `broadcast_offset_file`.
+        * entries: the stored offsets; main_content, bak_content: the files up to `MOST_KEPT_BYTES`.
+
+    Raises:
+        ChangedFileError: A file has changed since the export was sealed; Spark raises it when the rows are computed.
     """
-    files = _today(spark, silver["offset_file"], days)
+    files = _files_of_days(spark, silver["offset_file"], days)
     if any(day.earlier for day in days):
-        files = files.unionByName(_earlier(spark, days))
+        files = files.unionByName(_files_of_earlier_exports(spark, days))
     is_previous = F.col("snapshot_ds") < F.col("ds")
     newest_first = Window.partitionBy(*FILES, is_previous).orderBy(
         F.col("snapshot_ds").desc(), F.col("moment").desc()
@@ -132,21 +142,21 @@ def readings(spark: SparkSession, silver: Mapping[str, DataFrame], days: Sequenc
 def _struct(ddl: str) -> StructType:
     struct = DataType.fromDDL(ddl)
     if not isinstance(struct, StructType):
-        raise TypeError(f"{ddl} is no row")
+        raise TypeError(f"{ddl} is not a struct")
     return struct
 
 
-def _today(spark: SparkSession, offset_file: DataFrame, days: Sequence[DayExport]) -> DataFrame:
-    """Return the files that landed on the days themselves, with the directories of their exports."""
+def _files_of_days(spark: SparkSession, offset_file: DataFrame, days: Sequence[DayExport]) -> DataFrame:
+    """Return the files of the days' own exports, with the directories of these."""
     landed = offset_file.where("state = 'landed'")
     if len(days) == 1:
-        placed = landed.withColumn("directory", F.lit(str(days[0].directory)))
+        files = landed.withColumn("directory", F.lit(str(days[0].directory)))
     else:
         directories = spark.createDataFrame(
             [(*day.key, str(day.directory)) for day in days], "cluster string, ds date, directory string"
         )
-        placed = landed.join(F.broadcast(directories), list(DAY))
-    return placed.select(
+        files = landed.join(F.broadcast(directories), list(DAY))
+    return files.select(
         *FILES,
         "directory",
         F.col("ds").alias("snapshot_ds"),
@@ -159,27 +169,27 @@ def _today(spark: SparkSession, offset_file: DataFrame, days: Sequence[DayExport
     )
 
 
-def _earlier(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
-    """Return the same of the earlier exports, for each day that looks back at them.
+def _files_of_earlier_exports(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
+    """Return the files of earlier exports, in the columns of `_files_of_days`, for each day that uses them.
 
-    An index is read once, however many days look back at it. Its lines were judged when it was sealed, so the JVM may read them.
+    Each index is read once, even if several days use it. Its lines were validated when it was sealed, so the JVM can parse them.
     """
     name = KIND_BY_NAME[OFFSET_FILE_KIND].file_name
     indexes = {export.directory for day in days for export in day.earlier}
-    looked_back_at = [
-        (*day.key, place_of(export.directory, name), str(export.directory), export.manifest.ds)
+    uses = [
+        (*day.key, export_file_key(export.directory, name), str(export.directory), export.manifest.ds)
         for day in days
         for export in day.earlier
     ]
-    readers = spark.createDataFrame(
-        looked_back_at, "cluster string, ds date, place string, directory string, snapshot_ds date"
+    days_by_index = spark.createDataFrame(
+        uses, "cluster string, ds date, file_key string, directory string, snapshot_ds date"
     )
     return (
         read_lines(spark, [(directory, name) for directory in indexes])
-        .select("place", F.from_json("value", _INDEX_DDL).alias("line"))
-        .select("place", "line.*")
+        .select("file_key", F.from_json("value", _INDEX_DDL).alias("line"))
+        .select("file_key", "line.*")
         .where("sha256 is not null")
-        .join(F.broadcast(readers), "place")
+        .join(F.broadcast(days_by_index), "file_key")
         .select(
             *DAY,
             "host",
@@ -198,9 +208,9 @@ def _earlier(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
 
 
 def _snapshots(files: DataFrame) -> DataFrame:
-    """Return one row per snapshot: the main file and the `.bak` file, where they exist.
+    """Return one row per snapshot, with the main file and the `.bak` file if they exist.
 
-    Where Java's and Go's files lie side by side, Java's are taken.
+    If a folder has the files of Java and of Go clients, those of Java are used.
     """
     name = F.element_at(F.split("path", "/"), -1)
     file = F.struct("captured_at", "path", "sha256", "size_bytes", "modified_at")
@@ -208,7 +218,7 @@ def _snapshots(files: DataFrame) -> DataFrame:
     def named(file_name: str) -> Column:
         return F.max(F.when(name == file_name, file))
 
-    taken = (
+    snapshots = (
         files.groupBy(*FILES, "directory", "snapshot_ds", "moment")
         .agg(
             F.max("captured_at").alias("captured_at"),
@@ -226,7 +236,7 @@ def _snapshots(files: DataFrame) -> DataFrame:
         .withColumn("main", F.when(F.col("is_go"), F.col("go_main")).otherwise(F.col("java_main")))
         .withColumn("bak", F.when(F.col("is_go"), F.col("go_bak")).otherwise(F.col("java_bak")))
     )
-    return taken.select(
+    return snapshots.select(
         *FILES,
         "directory",
         "snapshot_ds",
@@ -242,29 +252,29 @@ def _snapshots(files: DataFrame) -> DataFrame:
 
 
 def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> DataFrame:
-    """Add the release whose reader counts."""
-    of_group = [*DAY, "consumer_group"]
-    of_client = [*of_group, "client_id"]
+    """Add language and release of the client whose rules are used: its own, otherwise the newest of its group, otherwise the default."""
+    group_key = [*DAY, "consumer_group"]
+    client_key = [*group_key, "client_id"]
     reports = (
         silver["consumer_connection"]
-        .select(*of_client, "client_language", "client_version", F.lit(0).alias("is_own"))
+        .select(*client_key, "client_language", "client_version", F.lit(0).alias("is_own"))
         .unionByName(
-            silver["consumer_client"].select(*of_client, "client_version", F.lit(1).alias("is_own")),
+            silver["consumer_client"].select(*client_key, "client_version", F.lit(1).alias("is_own")),
             allowMissingColumns=True,
         )
         .withColumn("release", _release_key(F.col("client_version")))
     )
     has_release = F.col("client_version").isNotNull()
-    clients = reports.groupBy(*of_client).agg(
+    clients = reports.groupBy(*client_key).agg(
         F.max("client_language").alias("own_language"),
         F.max_by("client_version", F.when(has_release, F.struct("is_own", "release"))).alias("own_version"),
     )
-    groups = reports.groupBy(*of_group).agg(
+    groups = reports.groupBy(*group_key).agg(
         F.max_by("client_version", F.when(has_release, F.col("release"))).alias("group_version")
     )
     return (
-        snapshots.join(clients, of_client, "left")
-        .join(groups, of_group, "left")
+        snapshots.join(clients, client_key, "left")
+        .join(groups, group_key, "left")
         .withColumn(
             "client_language",
             F.when(F.col("is_go"), "GO").otherwise(F.coalesce("own_language", F.lit(DEFAULT_LANGUAGE))),
@@ -281,15 +291,15 @@ def _with_clients(snapshots: DataFrame, silver: Mapping[str, DataFrame]) -> Data
 
 
 def _release_key(version: Column) -> Column:
-    """Return a key that orders releases by their numbers; a SNAPSHOT counts as its release."""
+    """Return a key that sorts releases numerically; a SNAPSHOT is equal to its release."""
     return F.transform(F.split(F.split(version, "-")[0], r"\."), lambda part: part.try_cast("int"))
 
 
 def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read the snapshots of Arrow batches, and yield the batches with the results as further columns; Spark runs this."""
-    for whole in batches:
-        for start in range(0, whole.num_rows, _ROWS_PER_BATCH):
-            batch = whole.slice(start, _ROWS_PER_BATCH)
+    """Yield the batches with the columns of `_READ_FIELDS` added, in smaller batches; for `mapInArrow`."""
+    for large_batch in batches:
+        for start in range(0, large_batch.num_rows, _ROWS_PER_BATCH):
+            batch = large_batch.slice(start, _ROWS_PER_BATCH)
             rows = [_read(row) for row in batch.to_pylist()]
             columns = [pa.array([row[name] for row in rows], kind) for name, kind in _READ_FIELDS]
             yield pa.RecordBatch.from_arrays(
@@ -298,16 +308,16 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _read(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of reading one snapshot."""
-    answer: dict[str, Any] = {name: None for name, _ in _READ_FIELDS}
+    """Read one snapshot, and return the values of `_READ_FIELDS`."""
+    result: dict[str, Any] = {name: None for name, _ in _READ_FIELDS}
     try:
         too_large = [side for side in SIDES if (row[f"{side}_size_bytes"] or 0) > MOST_BYTES]
         if too_large:
-            return answer | {
+            return result | {
                 "reason": f"the {too_large[0]} file is larger than {MOST_BYTES} bytes and was not read"
             }
         contents = {side: _content(row, side) for side in SIDES}
-        answer |= {
+        result |= {
             f"{side}_content": content
             for side, content in contents.items()
             if content is not None and len(content) <= MOST_KEPT_BYTES
@@ -319,16 +329,16 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
             client_language=row["client_language"],
         )
     except ValueError as error:
-        # No rules for the client's language or release.
-        return answer | {"reason": _carried(str(error))}
+        # There are no rules for the client's language or release.
+        return result | {"reason": _encodable(str(error))}
     entries = {
-        (_carried(key.topic), _carried(key.broker_name), key.queue_id): offset
+        (_encodable(key.topic), _encodable(key.broker_name), key.queue_id): offset
         for key, offset in start.table.items()
     }
-    return answer | {
+    return result | {
         "start_outcome": _START_OUTCOME[start.verdict],
         "start_from": None if start.source is None else start.source.value,
-        "reason": _carried(start.reason),
+        "reason": _encodable(start.reason),
         "main_state": _state(start.main),
         "bak_state": _state(start.bak),
         "main_entry_count": _entry_count(start.main),
@@ -341,10 +351,10 @@ def _read(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(row: Mapping[str, Any], side: str) -> bytes | None:
-    """Return the bytes of a file, which are those that were sealed; None if there is none.
+    """Return the bytes of a file; None if the snapshot has no such file.
 
     Raises:
-        ChangedFileError: they are not.
+        ChangedFileError: The file has changed since the export was sealed.
     """
     path = row[f"{side}_path"]
     if path is None:
@@ -355,7 +365,7 @@ def _content(row: Mapping[str, Any], side: str) -> bytes | None:
         content = stream.read()
     if hashlib.sha256(content).hexdigest() != row[f"{side}_sha256"]:
         raise ChangedFileError(
-            f"{directory}/{path} is not what was sealed: its SHA-256 differs from the index; "
+            f"{directory}/{path} has changed since the export was sealed: its SHA-256 differs from the index; "
             "run `ledger exports verify` on this directory, and collect or copy it again"
         )
     return content
@@ -369,6 +379,6 @@ def _entry_count(outcome: Outcome | None) -> int | None:
     return len(outcome.table) if isinstance(outcome, Offsets) else None
 
 
-def _carried(text: str | None) -> str | None:
-    """Return a text as Arrow can carry it: half a surrogate pair becomes `?`, as in Java's UTF-8."""
+def _encodable(text: str | None) -> str | None:
+    """Return a text that Arrow can encode: an unpaired surrogate becomes `?`, as in Java's UTF-8."""
     return None if text is None else text.encode("utf-8", "replace").decode()

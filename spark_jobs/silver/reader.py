@@ -1,7 +1,10 @@
 """Read the files of exports into the silver tables.
 
-Each line is parsed once, in parallel, by `topology`; this module moves lines in and typed rows out. What is parsed goes to
-disk, a folder for each table: an export is larger than memory, and every table reads its own part (docs/adr/0018).
+Each line is parsed once, in parallel. The parsed rows are written to disk, one folder per table, because an export may be larger than
+memory (docs/adr/0018).
+
+Belongs here: which lines count, and typed rows. Does not belong here: the meaning of a line
+(`rebalance_ledger.exports.contract`, `rebalance_ledger.exports.payloads`).
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from rebalance_ledger.tables.silver.export_record import EXPORT_RECORD
 from rebalance_ledger.tables.silver.rejected_record import REJECTED_RECORD
 from spark_jobs.day_key import DAY
 from spark_jobs.session import setting_bytes, spark_schema
-from spark_jobs.silver.day_export import place_of, read_lines
+from spark_jobs.silver.day_export import export_file_key, read_lines
 from spark_jobs.staging import write_work
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from spark_jobs.silver.day_export import DayExport
     from spark_jobs.staging import DayStages
 
-_LINE = (*DAY, "file_name", "line_number")
+_LINE_KEY = (*DAY, "file_name", "line_number")
 _FACT_SCHEMA = "cluster string, ds date, table_name string, file_name string, line_number long, row string, question long, answer long"
 _ARROW_FACT_SCHEMA = pa.schema(
     [
@@ -59,9 +62,8 @@ _ARROW_FACT_SCHEMA = pa.schema(
         ("answer", pa.int64()),
     ]
 )
-_OF_LINES = (EXPORT_RECORD, REJECTED_RECORD)
-"""Tables that have every line of the export, also those whose answers do not count."""
-
+_TABLES_OF_ALL_LINES = (EXPORT_RECORD, REJECTED_RECORD)
+"""Tables with rows of every line, including lines whose answers are ignored."""
 
 _ROW_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 _MOST_NAMED_LINES = 5
@@ -70,7 +72,7 @@ _BYTES_PER_TASK = 16 * 1024 * 1024
 
 
 class _Line(NamedTuple):
-    """Which line of which day's export it is."""
+    """Identity of a line among the exports of all days."""
 
     cluster: str
     ds: date
@@ -79,22 +81,27 @@ class _Line(NamedTuple):
 
 
 class _Contradiction(NamedTuple):
-    """Why a line counts for nothing, and whether it stands for all that contradict each other."""
+    """A line that contradicts another line.
+
+    Attributes:
+        reason: Reason of the rejection.
+        is_first: Whether the line represents all lines that contradict each other.
+    """
 
     reason: str
     is_first: bool
 
 
 def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStages) -> dict[str, DataFrame]:
-    """Return the silver tables of some days, by name. Their exports are read by now; the tables are not computed yet.
+    """Return the silver tables of several days, by name. The exports have been read; the tables are computed on demand.
 
     Args:
-        spark: the session.
-        days: the exports, with their verified manifests.
-        stages: where the parsed lines are put, for as long as the tables are read.
+        spark: The session.
+        days: The exports, with their verified manifests.
+        stages: The days' stages; the parsed lines are written to the first one and must exist as long as the tables are read.
     """
     lines = _read_lines(spark, days)
-    files = _files_by_place(days)
+    files = _files_by_key(days)
     facts_of_lines = lines.mapInArrow(_parse_batches(files), _FACT_SCHEMA)
     parsed = write_work(spark, stages, "parsed_line", facts_of_lines, folder_by="table_name")
     if not _has_repeats(parsed):
@@ -102,43 +109,43 @@ def read_silver(spark: SparkSession, days: Sequence[DayExport], stages: DayStage
     repeats = write_work(spark, stages, "repeated_line", _repeated_lines(parsed))
     contradictions = _contradictions(repeats)
     if contradictions:
-        # Read once more: what has become of these lines depends on the others.
+        # Parse contradicting lines again, as unreadable ones. Only the set of all lines shows which lines these are.
         parse = _parse_batches(files, contradictions)
         read = lines.mapInArrow(parse, _FACT_SCHEMA)
         unreadable = write_work(spark, stages, "contradicting_line", read, folder_by="table_name")
-        of_lines = _without(parsed, repeats.where("is_contradicted")).unionByName(unreadable)
+        all_lines = _without(parsed, repeats.where("is_contradicted")).unionByName(unreadable)
         counted = _without(parsed, repeats.where("not counts")).unionByName(unreadable)
     else:
-        of_lines = parsed
+        all_lines = parsed
         counted = _without(parsed, repeats.where("not counts"))
     return {
-        table.name: _typed(of_lines if table in _OF_LINES else counted, table)
+        table.name: _typed(all_lines if table in _TABLES_OF_ALL_LINES else counted, table)
         for table in SILVER_TABLES
         if table is not EXPORT_RECORD
-    } | {EXPORT_RECORD.name: _with_counted_lines(_typed(of_lines, EXPORT_RECORD), repeats)}
+    } | {EXPORT_RECORD.name: _with_counted_lines(_typed(all_lines, EXPORT_RECORD), repeats)}
 
 
 def _has_repeats(parsed: DataFrame) -> bool:
-    """Return whether any two lines of a day answer the same question. A number for each line comes here."""
+    """Return whether two lines of a day answer the same question; collect a hash of each line's question for this."""
     questions = parsed.where((F.col("table_name") == EXPORT_RECORD.name) & F.col("question").isNotNull())
     hashes = questions.select(F.xxhash64(*DAY, "question").alias("question")).toArrow().column("question")
     return len(hashes.unique()) < len(hashes)
 
 
 def _repeated_lines(parsed: DataFrame) -> DataFrame:
-    """Return the lines that answer a question which another line answers too, and which of them counts.
+    """Return the lines whose question another line answers too, with the line that counts.
 
-    * Name servers that do not know the same master make a collector ask both. An address that answered the question counts
-      before one that did not, and of two the one that answered more of what it was asked in the whole export.
-    * Of one address the newest answer counts, before any failure; of those of one instant the first.
-    * Payloads of one instant that differ contradict each other: nobody can say which is true, so none counts.
+    * If name servers know different masters of a broker, a collector asks both addresses. An address that answered the question takes
+      precedence; then the address that answered more questions of the whole export.
+    * For one address, the newest answer takes precedence over older answers and over failures; then the first line.
+    * Different payloads from the same address and instant contradict each other, so none of them counts.
 
     Args:
-        parsed: lines as `_parse_batches` gives them.
+        parsed: See `_parse_batches`.
 
     Returns:
-        Columns `DAY`, file_name, line_number, counts, is_contradicted, differing_lines (those that contradict each other, where it is
-        contradicted), is_of_best_address, counted_line and is_repeat as in `export_record`.
+        `DAY`; file_name, line_number; counts; is_contradicted; differing_lines: the lines that contradict each other;
+        is_of_best_address; counted_line and is_repeat as in `export_record`.
     """
     records = _rows_of(
         parsed.withColumn("broker_addr", F.get_json_object("row", "$.broker_addr")),
@@ -147,7 +154,7 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
         "broker_addr",
         "question",
         "answer",
-        *_LINE,
+        *_LINE_KEY,
     )
     is_payload = F.col("state") == "payload"
     is_reply = (
@@ -155,10 +162,10 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
         | F.coalesce(F.col("error_code").isin(*CODES_THAT_ANSWER), F.lit(col=False))
         | F.coalesce(F.col("error_message").contains(NOT_ONLINE), F.lit(col=False))
     )
-    of_question = Window.partitionBy(*DAY, "question")
-    at_address = Window.partitionBy(*DAY, "question", "broker_addr")
+    by_question = Window.partitionBy(*DAY, "question")
+    by_address = Window.partitionBy(*DAY, "question", "broker_addr")
     address_rank = F.dense_rank().over(
-        of_question.orderBy(F.desc("is_answered"), F.desc("answer_count"), "broker_addr")
+        by_question.orderBy(F.desc("is_answered"), F.desc("answer_count"), "broker_addr")
     )
     best = F.struct(
         is_reply.alias("is_reply"),
@@ -167,7 +174,7 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
         (-F.col("line_number")).alias("order"),
         "answer",
     )
-    is_of_instant = (
+    is_newest_payload = (
         is_payload & F.col("best.is_payload") & (F.col("captured_at") == F.col("best.captured_at"))
     )
     is_contradicted = (F.size("differing_answers") > 1) & is_payload
@@ -178,17 +185,17 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
             F.count_if(is_payload).over(Window.partitionBy(*DAY, "broker_name", "broker_addr")),
         )
         .where("question is not null")
-        .withColumn("line_count", F.count("*").over(of_question))
+        .withColumn("line_count", F.count("*").over(by_question))
         .where("line_count > 1")
-        .withColumn("is_answered", F.max(is_payload).over(at_address))
+        .withColumn("is_answered", F.max(is_payload).over(by_address))
         .withColumn("address_rank", address_rank)
-        .withColumn("best", F.max(best).over(at_address))
+        .withColumn("best", F.max(best).over(by_address))
         .withColumn(
-            "differing_answers", F.collect_set(F.when(is_of_instant, F.col("answer"))).over(at_address)
+            "differing_answers", F.collect_set(F.when(is_newest_payload, F.col("answer"))).over(by_address)
         )
         .withColumn(
             "differing_lines",
-            F.array_sort(F.collect_set(F.when(is_of_instant, F.col("line_number"))).over(at_address)),
+            F.array_sort(F.collect_set(F.when(is_newest_payload, F.col("line_number"))).over(by_address)),
         )
         .withColumn("is_contradicted", is_contradicted)
         .withColumn(
@@ -213,10 +220,10 @@ def _repeated_lines(parsed: DataFrame) -> DataFrame:
 
 
 def _contradictions(repeats: DataFrame) -> dict[_Line, _Contradiction]:
-    """Return each line that counts for nothing because another one contradicts it."""
+    """Return the contradicted lines, none of which counts."""
     rows = repeats.where("is_contradicted").collect()
     return {
-        _Line(*(row[name] for name in _LINE)): _Contradiction(
+        _Line(*(row[name] for name in _LINE_KEY)): _Contradiction(
             _reason_of_contradiction(row["differing_lines"]),
             is_first=row["is_of_best_address"] and row["line_number"] == row["differing_lines"][0],
         )
@@ -231,11 +238,11 @@ def _reason_of_contradiction(lines: list[int]) -> str:
 
 
 def _without(parsed: DataFrame, lines: DataFrame) -> DataFrame:
-    return parsed.join(F.broadcast(lines.select(*_LINE)), list(_LINE), "left_anti")
+    return parsed.join(F.broadcast(lines.select(*_LINE_KEY)), list(_LINE_KEY), "left_anti")
 
 
 def _with_counted_lines(records: DataFrame, repeats: DataFrame) -> DataFrame:
-    """Return the rows of `export_record` with the lines that count instead of some."""
+    """Return the rows of `export_record` with counted_line and is_repeat."""
     known = repeats.select(*DAY, F.col("file_name").alias("file"), "line_number", "counted_line", "is_repeat")
     columns = records.columns
     return (
@@ -246,32 +253,32 @@ def _with_counted_lines(records: DataFrame, repeats: DataFrame) -> DataFrame:
 
 
 def _read_lines(spark: SparkSession, days: Sequence[DayExport]) -> DataFrame:
-    """Return columns `place`, `block_start`, `first_line_number`, `value`: lines in file order within each block."""
+    """Return the columns of `read_lines`, and first_line_number, the number of the block's first line."""
     files = [(day.directory, file) for day in days for file in day.manifest.envelope_files]
     lines = read_lines(spark, [(directory, file.path) for directory, file in files])
     if len(days) > 1:
-        # Spark plans a small file as if it had four megabytes, so a task would have a handful of those of many days.
+        # Spark plans at least four megabytes for each file (`openCostInBytes`), which makes too many tasks for many small files.
         size_bytes = sum(file.size_bytes for _, file in files)
         lines = lines.coalesce(max(spark.sparkContext.defaultParallelism, size_bytes // _BYTES_PER_TASK))
-    # A file larger than a split is read in blocks; a block's first line number is the count of lines before it.
+    # A file larger than a split is read in blocks, so the lines of the earlier blocks are counted.
     if max((file.size_bytes for _, file in files), default=0) <= _never_split_bytes(spark):
         return lines.withColumn("first_line_number", F.lit(1).cast("long"))
     counts: dict[str, dict[int, int]] = defaultdict(dict)
-    for block in lines.groupBy("place", "block_start").count().collect():
-        counts[block["place"]][block["block_start"]] = block["count"]
+    for block in lines.groupBy("file_key", "block_start").count().collect():
+        counts[block["file_key"]][block["block_start"]] = block["count"]
     first_lines = [
-        (place, start, 1 + sum(count for other, count in by_start.items() if other < start))
-        for place, by_start in counts.items()
+        (file_key, start, 1 + sum(count for other, count in by_start.items() if other < start))
+        for file_key, by_start in counts.items()
         for start in by_start
     ]
-    numbered = spark.createDataFrame(first_lines, "place string, block_start long, first_line_number long")
-    return lines.join(F.broadcast(numbered), ["place", "block_start"]).select(
+    numbered = spark.createDataFrame(first_lines, "file_key string, block_start long, first_line_number long")
+    return lines.join(F.broadcast(numbered), ["file_key", "block_start"]).select(
         *lines.columns, "first_line_number"
     )
 
 
 class _File(NamedTuple):
-    """A file of a day's export, and what its lines are of."""
+    """A file of a day's export, with the kind of its lines."""
 
     cluster: str
     ds: date
@@ -279,16 +286,16 @@ class _File(NamedTuple):
     kind: str
 
 
-def _files_by_place(days: Sequence[DayExport]) -> dict[str, _File]:
+def _files_by_key(days: Sequence[DayExport]) -> dict[str, _File]:
     return {
-        place_of(day.directory, file.path): _File(*day.key, file.path, file.kind)
+        export_file_key(day.directory, file.path): _File(*day.key, file.path, file.kind)
         for day in days
         for file in day.manifest.envelope_files
     }
 
 
 def _never_split_bytes(spark: SparkSession) -> int:
-    """Return the largest file that Spark certainly reads in one task (`FilePartition.maxSplitBytes`)."""
+    """Return the size up to which Spark never splits a file (`FilePartition.maxSplitBytes`)."""
     names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
     return min(setting_bytes(spark, name) for name in names)
 
@@ -296,36 +303,40 @@ def _never_split_bytes(spark: SparkSession) -> int:
 def _parse_batches(
     files: Mapping[str, _File], contradictions: Mapping[_Line, _Contradiction] | None = None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Yield the function that Spark runs on the lines: Arrow batches in, rows of `_FACT_SCHEMA` out.
+    """Return a function for `mapInArrow` that parses lines into rows of `_FACT_SCHEMA`.
 
-    `row` is a silver row as JSON; one of `export_record` has a `broker_addr` more than its table: the broker's address that was asked.
-    `question` and `answer` are hashes of what was asked and of what came, in rows of `export_record` alone.
+    In these rows, `row` is a silver row as JSON. A row of `export_record` also has `broker_addr`, the address of the broker that was
+    asked, and the columns `question` and `answer` are hashes of the question and of the answer; other rows have null there.
 
     Args:
-        files: the files by their place.
-        contradictions: the lines that are read, as unreadable ones; None for all lines as they are.
+        files: File key (see `export_file_key`) -> file.
+        contradictions: Parse only these lines, and treat them as unreadable; None to parse all lines.
     """
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lines_seen: dict[tuple[str, int], int] = defaultdict(int)
+        lines_read: dict[tuple[str, int], int] = defaultdict(int)
         for batch in batches:
-            found: list[tuple[str, date, str, str, int, str, int | None, int | None]] = []
+            facts_of_batch: list[tuple[str, date, str, str, int, str, int | None, int | None]] = []
             columns = (
                 batch.column(name).to_pylist()
-                for name in ("place", "block_start", "first_line_number", "value")
+                for name in ("file_key", "block_start", "first_line_number", "value")
             )
-            for place, block_start, first_line_number, text in zip(*columns, strict=True):
-                cluster, ds, file, kind = files[place]
-                line_number = first_line_number + lines_seen[place, block_start]
-                lines_seen[place, block_start] += 1
+            for file_key, block_start, first_line_number, text in zip(*columns, strict=True):
+                cluster, ds, file, kind = files[file_key]
+                line_number = first_line_number + lines_read[file_key, block_start]
+                lines_read[file_key, block_start] += 1
                 line = _Line(cluster, ds, file, line_number)
                 contradiction = contradictions.get(line) if contradictions else None
                 if contradictions and contradiction is None:
                     continue
                 for name, row in _rows_of_line(file, kind, line_number, text, contradiction):
                     hashes = row.pop("question", None), row.pop("answer", None)
-                    found.append((cluster, ds, name, file, line_number, _ROW_JSON.encode(row), *hashes))
-            columns_of_facts = zip(*found, strict=True) if found else [[]] * len(_ARROW_FACT_SCHEMA)
+                    facts_of_batch.append(
+                        (cluster, ds, name, file, line_number, _ROW_JSON.encode(row), *hashes)
+                    )
+            columns_of_facts = (
+                zip(*facts_of_batch, strict=True) if facts_of_batch else [[]] * len(_ARROW_FACT_SCHEMA)
+            )
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array(values, field.type)
@@ -340,20 +351,20 @@ def _parse_batches(
 def _rows_of_line(
     file: str, kind: str, line_number: int, text: str, contradiction: _Contradiction | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (table name, row) for one line: its facts, its `export_record`, and its rejection if it has one."""
-    where = {"kind": kind, "file": file, "line_number": line_number}
+    """Yield the silver rows of one line with the names of their tables: facts, its `export_record`, and its rejection if any."""
+    line = {"kind": kind, "file": file, "line_number": line_number}
     try:
         envelope = parse_envelope(text, kind)
     except EnvelopeError as error:
         yield (
             "rejected_record",
-            where | {"reason": redact_text(str(error)), "text": redact_unreadable(kind, text)},
+            line | {"reason": redact_text(str(error)), "text": redact_unreadable(kind, text)},
         )
-        yield "export_record", where | {"state": "rejected"}
+        yield "export_record", line | {"state": "rejected"}
         return
-    # An export of a release that did not redact may hold secrets; tables never do.
+    # Exports of releases without redaction may contain secrets, which must not get into a table.
     envelope = redact_envelope(envelope)
-    record = where | {
+    record = line | {
         "captured_at": envelope.captured_at.isoformat(),
         "nameserver": envelope.nameserver,
         "broker_name": envelope.broker,
@@ -366,22 +377,22 @@ def _rows_of_line(
     }
     if contradiction is not None:
         payload = redact_text(envelope.payload or "")
-        yield "rejected_record", where | {"reason": contradiction.reason, "text": payload}
+        yield "rejected_record", line | {"reason": contradiction.reason, "text": payload}
         yield "export_record", record | {"state": "rejected"}
         if contradiction.is_first:
             yield from facts_of_unreadable(envelope)
         return
     try:
-        # All or nothing: half a record must not stand in silver beside its rejection.
+        # A record that can be read only in part gives no facts.
         rows = list(facts(envelope))
     except PayloadError as error:
         payload = redact_text(envelope.payload or "")
-        yield "rejected_record", where | {"reason": redact_text(str(error)), "text": payload}
+        yield "rejected_record", line | {"reason": redact_text(str(error)), "text": payload}
         yield "export_record", record | {"state": "rejected"}
         yield from facts_of_unreadable(envelope)
         return
     for table, row in rows:
-        # A file that failed to land has no path: its line is all that tells it from another.
+        # An offset file that failed to land has no path, so its line number identifies it.
         yield table, row | {"line_number": line_number} if table == OFFSET_FILE.name else row
     if envelope.error is None:
         yield "export_record", record | {"state": "payload"}
@@ -399,13 +410,13 @@ def _rows_of_line(
 
 
 def _question(envelope: Envelope) -> int | None:
-    """Return a hash of what was asked, whichever of a broker's addresses it was; None where a line is no answer."""
+    """Return a hash of the question, without the address of the broker; None if the line is no answer to a question."""
     kind = KIND_BY_NAME[envelope.kind]
     if kind.content not in {Content.ROCKETMQ_JSON, Content.PROPERTIES} or kind.name == "capture_attempt":
         return None
     names = set(kind.keys) - {"broker_addr"}
     if kind.name == "consumer_status" and envelope.client_id is not None:
-        # One member's offsets, whichever broker passed the question on.
+        # The offsets of one member are the same, whichever broker forwards the request.
         names = names - {"broker"} | {"client_id"}
     return _hash(kind.name, *(f"{name}={getattr(envelope, name)}" for name in sorted(names)))
 
@@ -420,10 +431,10 @@ def _typed(parsed: DataFrame, table: Table) -> DataFrame:
     return _rows_of(parsed, table, *DAY)
 
 
-def _rows_of(parsed: DataFrame, table: Table, *beside: str) -> DataFrame:
-    """Return columns that parsed lines have, and after them those of one table but cluster and ds."""
+def _rows_of(parsed: DataFrame, table: Table, *line_columns: str) -> DataFrame:
+    """Return the rows of one table: columns of the parsed lines, then the table's columns without `DAY`."""
     row_schema = StructType(spark_schema(table).fields[len(DAY) :])
-    # FAILFAST: a row that does not fit its schema is a bug of ours and must not become a row of nulls.
+    # FAILFAST: a row that does not match its schema is a bug, and must not become a row of nulls.
     row = F.from_json("row", row_schema, {"mode": "FAILFAST"}).alias("row")
-    own = [name for name in beside if name not in row_schema.fieldNames()]
+    own = [name for name in line_columns if name not in row_schema.fieldNames()]
     return parsed.where(F.col("table_name") == table.name).select(*own, row).select(*own, "row.*")
