@@ -1,7 +1,7 @@
-"""Airflow's scheduler and pages on this machine alone, until Ctrl-C: `make airflow`.
+"""Run Airflow's scheduler and pages on this machine until Ctrl-C: `make airflow`.
 
-Belongs here: starting the processes that Airflow needs, in order, saying where to look, and leaving nothing behind.
-Does not belong here: settings of Airflow (see `conf/environment.sh`).
+Belongs here: starting Airflow's processes in order, printing their address, and ending all of them. Does not belong here: settings of
+Airflow (`conf/environment.sh`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _ApiServer(NamedTuple):
-    """A process of Airflow's API server, with one of its apps: pages and REST API, or what tasks report to."""
+    """A process of Airflow's API server with one of its apps: pages and REST API, or the execution API of tasks."""
 
     name: str
     app: str
@@ -55,11 +55,11 @@ _START_SECONDS = 180.0
 
 
 class StoppedError(Exception):
-    """Somebody asked us to end, by Ctrl-C or SIGTERM."""
+    """The process was asked to end, by Ctrl-C or SIGTERM."""
 
 
 def main() -> int:
-    """Start, wait, and end everything that was started.
+    """Start Airflow, wait, and end all processes.
 
     Returns:
         0 after Ctrl-C or SIGTERM; 1 if a component ended by itself; 2 if it cannot start here.
@@ -116,9 +116,9 @@ def _serve(root: Path, port: int) -> int:
         return 0
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave half of them running
+            signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C must not leave some of them running
         end_in_order(process.pid for process in running.values() if process.poll() is None)
-        # A component that was killed has left its children to nobody: workers, and the build of a task.
+        # The children of a killed component are still running: workers, and the build of a task.
         end_left_behind(root, sessions=[process.pid for process in running.values()])
         _say("Airflow has ended.")
 
@@ -137,7 +137,7 @@ def _start_all(
 
 
 def _start(arguments: Sequence[str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-    # In a session of its own: Ctrl-C reaches us alone, and we end all of them in order.
+    # In a session of its own, so that Ctrl-C only reaches this process, which ends the others in order.
     return subprocess.Popen(  # noqa: S603  # an argument list, never a shell
         ["airflow", *arguments],  # noqa: S607  # .venv/bin comes first on the PATH
         stdin=subprocess.DEVNULL,
@@ -163,7 +163,7 @@ def _is_taken(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Return a port of loopback that no program has at this moment."""
+    """Return a port of loopback that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,6 +1,6 @@
-"""`ledger backfill`: many days of one cluster, and after them the days that depend on what they changed.
+"""`ledger backfill`: many days of one cluster, then the later days whose baseline they changed.
 
-Belongs here: which days, in which order, and what became of each. Does not belong here: the processes that run them
+Belongs here: the choice of the days, their order, and their outcomes. Does not belong here: the processes that run them
 (`rebalance_ledger.pipeline.day_workers`), and which days are out of date (`rebalance_ledger.pipeline.outdated`).
 """
 
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
 _DONE, _CRASHED, _BAD_INPUT, _REFUSED = 0, 1, 2, 3
 
 PUBLISHED: Final = "published"
-"""The outcome of a day that readers see."""
+"""Outcome of a published day."""
 
 UP_TO_DATE: Final = "up to date"
-"""The outcome of a day that was published before, from the same export, settings, code and baseline, and was not run."""
+"""Outcome of a day that was not run, because it is published from the same export, settings, code and baseline."""
 
 _OUTCOMES: Final = {_DONE: PUBLISHED, _BAD_INPUT: "bad input", _REFUSED: "refused"}
 _WORST_FIRST: Final = (_CRASHED, _REFUSED, _BAD_INPUT, _DONE)
 _REASON_LINES = 30  # a refusal names each failed expectation on a line of its own
 
 ASKED_FOR: Final = "asked for"
-"""Why a day of the range is computed; a later one has the reasons of `outdated_day`."""
+"""Reason for a day of the range; later days have the reasons of `outdated_day`."""
 
 NO_EXPORT: Final = "no export"
-"""The outcome of a day of the range for which nothing has landed; no fault of its own."""
+"""Outcome of a day without an export, which is not a failure."""
 
 
 NO_REPORT: Final = "no report"
-"""The outcome of a report that could not be written of a published day, beside the outcome of the day."""
+"""Additional outcome of a published day whose report could not be written."""
 
 
 class DayOutcome(NamedTuple):
-    """What became of one day.
+    """The outcome of one day.
 
     Attributes:
-        cluster: the cluster's name.
-        ds: the day.
-        why: why it was computed: it was asked for, or it was out of date, and how.
+        cluster: Name of the cluster.
+        ds: The day.
+        why: Why it was computed: it was requested, or why it was out of date.
         outcome: `published`, `refused`, `bad input`, `crashed`, `no export`, `up to date`, or `no report`.
-        exit_code: of its run.
+        exit_code: Exit code of its run.
         reason: Why it was not published; empty if it was.
     """
 
@@ -77,22 +77,20 @@ def backfill(
     run: Callable[[Day, str, Iterable[Day]], DayOutcome],
     is_published_skipped: bool = False,
 ) -> Iterator[DayOutcome]:
-    """Run each day of a range that has an export, then each later day that depends on what has changed.
+    """Run each day of a range with an export, then each later day whose baseline has changed.
 
-    A day that fails does not stop the others: every day is computed from its own export, and one that was compared with an
-    earlier day than it could have been is out of date and is computed again when that day is there. Those follow in order,
-    so each is computed again once at most.
+    A failed day does not stop the others. Outdated days are computed again in order, so each of them at most once.
 
     Args:
-        any_day: the cluster, and where its days are read and written.
-        first: the first day.
-        last: the last day, included.
-        is_reversed: whether to begin with the last.
-        run: computes a day, given why, and the later days that are run next.
-        is_published_skipped: Whether days that are published and up to date are not run.
+        any_day: The cluster, and the locations of exports and warehouse.
+        first: The first day.
+        last: The last day, included.
+        is_reversed: Whether to begin with the last day.
+        run: Computes a day, given the reason and the days that are run next.
+        is_published_skipped: Whether to skip days that are published and up to date.
 
     Yields:
-        One outcome for each run, as it ends, and for each day of the range without an export.
+        One outcome for each run when it ends, and for each day of the range without an export.
     """
     failed = set()
     days = _days(any_day, first, last)
@@ -106,7 +104,7 @@ def backfill(
         if published is not None and _is_up_to_date(day, published):
             yield DayOutcome(day.cluster, day.ds, ASKED_FOR, UP_TO_DATE, _DONE, "")
             continue
-        # A day that is run before the day before it is not compared with that one.
+        # A day that is run before its previous day is not compared with that day.
         next_day = day.ds + timedelta(days=1)
         ahead = days_to_run(any_day, next_day, last, is_published_skipped=is_published_skipped)
         outcome = run(day, ASKED_FOR, () if is_reversed else ahead)
@@ -116,7 +114,7 @@ def backfill(
         yield outcome
     settled = first - timedelta(days=1)
     while True:
-        # Computing a day again can put a later one out of date and none that is earlier.
+        # Computing a day again can only make later days outdated.
         due = [
             stale
             for stale in outdated.stale_days(any_day.warehouse, any_day.cluster, any_day.exports)
@@ -137,7 +135,7 @@ def backfill(
 def days_to_run(
     any_day: Day, first: date, last: date, *, is_published_skipped: bool = False
 ) -> Iterator[Day]:
-    """Yield the days of a range that have an export, in order; those that are published and up to date only if they are not skipped."""
+    """Yield the days of a range with an export, in order, without skipped days."""
     published = _published_days(any_day) if is_published_skipped else None
     for day in _days(any_day, first, last):
         if _has_export(day) and not (published and _is_up_to_date(day, published)):
@@ -167,7 +165,7 @@ def _is_up_to_date(day: Day, published: PublishedDays) -> bool:
 
 
 def exit_code_of(outcomes: list[DayOutcome]) -> int:
-    """Return the worst exit code: a crash, then a refusal, then bad input; bad input too if no day had an export."""
+    """Return the worst exit code: a crash, then a refusal, then bad input; also bad input if no day has an export."""
     if all(outcome.outcome == NO_EXPORT for outcome in outcomes):
         return _BAD_INPUT
     codes = {outcome.exit_code for outcome in outcomes}

@@ -1,4 +1,4 @@
-"""One day of one cluster: what every step is given."""
+"""One day of one cluster, the argument of every step."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """One day of one cluster, and where to read and write.
+    """One day of one cluster, with the locations of its input and output.
 
     Attributes:
-        cluster: the cluster's name.
-        ds: the UTC day on which the export was taken.
-        exports: where the exports are, `<exports>/<cluster>/<ds>/`.
-        warehouse: where the tables are.
-        settings_file: the settings file; None for a cluster of which nothing is configured.
+        cluster: Name of the cluster.
+        ds: UTC day on which the export was taken.
+        exports: Location of the exports, `<exports>/<cluster>/<ds>/`.
+        warehouse: The warehouse.
+        settings_file: The settings file; None for default settings.
     """
 
     cluster: str
@@ -34,10 +34,10 @@ class Day:
 
     @property
     def settings(self) -> ClusterSettings:
-        """The settings of the cluster; empty where the file does not name it.
+        """The settings of the cluster; default settings if the file does not contain it.
 
         Raises:
-            SettingsError: the file is wrong.
+            SettingsError: The file is invalid.
         """
         # Pydantic takes a quarter of a second to import, and the names of the gate's policy more.
         from rebalance_ledger.settings import ClusterSettings, load_settings  # noqa: PLC0415

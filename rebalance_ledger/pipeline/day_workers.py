@@ -1,11 +1,11 @@
-"""Processes that run days one after another in one Spark application each, and how they are asked for a day.
+"""Worker processes that each run many days in one Spark application, and the requests to them.
 
-A worker is started with one JSON document as its argument, reads one request a line from standard input, `{"days": [[cluster, ds], …]}`: the
-day to run, and those that will follow, which are computed side by side with it. It writes to standard output what a person reads, and
-after each day one line that begins with `RECORD_MARK`: the day's `DayResult` as JSON. It ends when its standard input ends, which also happens when the process that asks is killed.
+A worker gets one JSON document as its argument, and reads one request per line from standard input, `{"days": [[cluster, ds], …]}`: the day to
+run, and the following days, which are computed together with it. It writes text for people to standard output, and after each day one line
+that begins with `RECORD_MARK`: the day's `DayResult` as JSON. It ends when its standard input is closed, also because its parent is killed.
 
-Belongs here: the life of workers, and their limits. Does not belong here: what a worker does with a day
-(`rebalance_ledger.cli.day_worker`), and which days there are (`rebalance_ledger.pipeline.backfill`).
+Belongs here: starting and ending workers, and their limits. Does not belong here: running a day (`rebalance_ledger.cli.day_worker`), and
+the choice of days (`rebalance_ledger.pipeline.backfill`).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from rebalance_ledger.pipeline.day import Day
 
 RECORD_MARK: Final = "\x1e"
-"""First character of a line that is a record and not text for a person, as in RFC 7464."""
+"""First character of a line with a record, as in RFC 7464; other lines are text for people."""
 
 DAY_LIMIT: Final = 60
-"""Days that one worker computes: what Spark keeps of each query grows with their number."""
+"""Largest number of days of a worker, because Spark's records of queries grow with it."""
 
 BYTE_LIMIT: Final = 1_000_000_000
-"""Bytes of export that one worker reads, at least one day's: a large day leaves a JVM that is as large as its heap allows."""
+"""Largest size of the exports of a worker, except for a single day: after a large day, the JVM is as large as its heap allows."""
 
 CRASHED: Final = 1
 _BAD_INPUT: Final = 2
@@ -47,11 +47,11 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 class DayResult(NamedTuple):
-    """How the run of a day has ended.
+    """The result of running a day.
 
     Attributes:
-        exit_code: As `ledger run` would have ended.
-        reason: Why, if it is not 0.
+        exit_code: Exit code of `ledger run` for the day.
+        reason: Reason of an exit code other than 0.
     """
 
     exit_code: int
@@ -60,7 +60,7 @@ class DayResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """How much one worker computes before another one takes its place.
+    """The limits of a worker, after which a new one replaces it.
 
     Attributes:
         days: Number of days.
@@ -72,10 +72,10 @@ class WorkerLimits:
 
 
 class DayWorker:
-    """Runs the days of one warehouse in a worker, which it starts when there is a day and replaces at its limits.
+    """A runner of the days of one warehouse; it starts a worker for the first day and replaces it at its limits.
 
-    A day whose worker dies is computed again by a new one, unless it was the worker's first: memory that earlier days have used must
-    not fail a day that alone would be published.
+    If a worker dies, a new one computes the day again, unless it was the worker's first day, because memory that earlier days used must not
+    fail a day that would succeed alone.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class DayWorker:
         """Prepare; no process is started yet.
 
         Args:
-            any_day: Where the days are read and written; its cluster and ds do not matter.
-            log: File for the output of Spark.
-            write_line: Called with each line for a person.
-            limits: Of each process.
+            any_day: A day with the locations of exports and warehouse; its cluster and ds are not used.
+            log: File for Spark's output.
+            write_line: Called with each line of text.
+            limits: Limits of each worker.
         """
         self._any_day = any_day
         self._log = log
@@ -109,7 +109,7 @@ class DayWorker:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End the worker: at once after an error or Ctrl-C, otherwise when it has closed its application."""
+        """End the worker: immediately after an error or Ctrl-C, otherwise after it has closed its application."""
         del error, traceback
         self._end(is_urgent=error_type is not None)
 
@@ -119,12 +119,12 @@ class DayWorker:
         return None if self._process is None else self._process.pid
 
     def run(self, day: Day, export_bytes: int, ahead: Iterable[tuple[Day, int]] = ()) -> DayResult:
-        """Run one day. A large export and a small one have workers of their own, since their JVMs start with other options.
+        """Run one day. Large and small exports have separate workers, because their JVMs need different options.
 
         Args:
             day: The day.
-            export_bytes: Size of its export; 0 if it has none that can be read.
-            ahead: The days that are run next, in order, with the size of their exports.
+            export_bytes: Size of its export; 0 if there is no readable export.
+            ahead: The following days, in order, with the sizes of their exports.
         """
         options = driver_options(export_bytes)
         if self._day_count and (
@@ -199,7 +199,7 @@ class DayWorker:
         }
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as log:
-            # In a session of its own: Ctrl-C reaches us alone, and we end the worker with its JVM.
+            # In a session of its own, so that Ctrl-C only reaches this process, which ends the worker and its JVM.
             self._process = subprocess.Popen(  # noqa: S603  # an argument list, never a shell
                 [sys.executable, "-m", _MODULE, json.dumps(places)],
                 cwd=_ROOT,

@@ -1,7 +1,7 @@
-"""What the gate judges of a staged day: all of it, or what remains without groups that alone would refuse it.
+"""The input of the gate: the metrics of a staged day, with or without the groups that would cause its refusal.
 
-What belongs here: finding what the day was computed from, putting measures of the stage and of two days together, and that choice. What
-does not: what is expected (`expectations`), what becomes of the day (`steps`).
+Belongs here: finding the input of the day, combining the metrics of the stage and of the comparison with the baseline, and the choice of
+quarantined groups. Does not belong here: expectations (`expectations`), and the effect of the verdict (`steps`).
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ class GateInput:
 
 
 def measured_day(day: Day, settings: ClusterSettings, stage: StagingArea, build: Build) -> GateInput:
-    """Measure a whole staged day, or, if the settings request it and the day then passes, what remains without some groups.
+    """Measure a staged day; if the settings allow quarantine and the day passes with it, without the quarantined groups.
 
     Args:
         day: The day.
         settings: The settings of its cluster.
         stage: Its stage, with the files that the build recorded.
-        build: What the stage was computed from.
+        build: The recorded input of the stage.
 
     Raises:
-        ExportError: An export is gone, or is not the one that the day was computed from.
+        ExportError: An export is missing, or has changed since the build.
         QueryError: A published table cannot be read.
-        StagingError: The stage was computed with other settings, or from rows that are gone.
+        StagingError: The settings have changed since the build, or files of the baseline are missing.
     """
     sources = sources_of(day, settings, stage, build)
     with gate_database_of(stage, sources) as database:
@@ -75,11 +75,11 @@ def measured_day(day: Day, settings: ClusterSettings, stage: StagingArea, build:
 
 
 def sources_of(day: Day, settings: ClusterSettings, stage: StagingArea, build: Build) -> Sources:
-    """Return what a stage was computed from.
+    """Return the input of a stage.
 
     Raises:
-        ExportError: An export is gone, or has been replaced.
-        StagingError: The export or the settings are others now, or files of the earlier day are gone.
+        ExportError: An export is missing, or has been replaced.
+        StagingError: The export or the settings have changed since the build, or files of the baseline are missing.
     """
     directory = export_directory(day.exports, day.cluster, day.ds)
     manifest = load_manifest(directory, cluster=day.cluster, ds=day.ds)
@@ -99,7 +99,7 @@ def sources_of(day: Day, settings: ClusterSettings, stage: StagingArea, build: B
 
 
 def _whole_or_rest(day: Day, settings: GateSettings, stage: StagingArea, database: GateDatabase) -> GateInput:
-    """Return the metrics of the whole day, or those without the groups that alone refuse it.
+    """Return the metrics of the whole day, or those without the groups that would cause its refusal.
 
     Groups are quarantined only if none of the metrics without them refuses the day.
     """

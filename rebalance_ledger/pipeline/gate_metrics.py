@@ -1,7 +1,7 @@
-"""Measuring a staged day for the gate: the files as they were written, beside what they were computed from.
+"""Measure a staged day for the gate, from the written files and the input of the build.
 
-What belongs here: which rows the gate's statements are shown. What does not: the statements (`expectations.suites`), and what follows from
-their numbers (`gate_input`).
+Belongs here: the tables and files that the gate's statements can read. Does not belong here: the statements (`expectations.suites`), and the
+evaluation of their numbers (`gate_input`).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 _LINE_SCHEMA: Final = pa.schema([("kind", pa.string()), ("value", pa.string())])
 _BATCH_BYTES: Final = 1024 * 1024
-"""Text that a thread of the comparison with the export has at once; it needs about a hundred times as much memory."""
+"""Text of the export that a thread reads at a time; it needs about a hundred times as much memory."""
 _MEMORY_LIMIT: Final = "1200MB"
-"""Of the database; the process has its own memory beside it."""
+"""Memory limit of the database, without other memory of the process."""
 _SMALL_EXPORT_BYTES: Final = 20_000_000
-"""Below, rows are held in memory and statements run as they are written: a day of 27 MB is still measured in two thirds of the time."""
+"""For smaller exports, rows are kept in memory and statements are not optimized, which takes two thirds of the time even for 27 MB."""
 _MOST_THREADS: Final = 4
-"""Of the database: its memory is shared by them."""
+"""Threads of the database, which share its memory."""
 OFFSET_FILES_QUERY: Final = """
 SELECT host, client_id, consumer_group, role = 'previous' AS is_previous, moment, side, content
 FROM (SELECT *, unnest(['main', 'bak']) AS side, unnest([main_content, bak_content]) AS content FROM offset_reading)
@@ -53,12 +53,12 @@ WHERE content IS NOT NULL"""
 
 
 class Sources(NamedTuple):
-    """What a staged day was computed from, and is measured against.
+    """The input of a staged day, against which it is measured.
 
     Attributes:
         export: The export of the day.
-        earlier: The earlier exports whose offset files the day was compared with.
-        before: The earlier published day that the build read; None if there was none.
+        earlier: The earlier exports with whose offset files the day was compared.
+        before: The baseline that the build read; None if there was none.
         settings: The settings of the cluster.
     """
 
@@ -70,9 +70,9 @@ class Sources(NamedTuple):
 
 @contextmanager
 def gate_database_of(stage: StagingArea, sources: Sources) -> Iterator[GateDatabase]:
-    """Open a database that sees what the statements read beside the staged tables; `measure` shows it those.
+    """Open a database with everything that the statements read, except the staged tables, which `measure` adds.
 
-    It writes to a temporary folder what does not fit into its memory.
+    Data beyond its memory limit goes to a temporary folder.
     """
     with TemporaryDirectory(prefix="rebalance-ledger-gate-") as folder:
         lines = Path(folder, "export_line.parquet")
@@ -97,7 +97,7 @@ def gate_database_of(stage: StagingArea, sources: Sources) -> Iterator[GateDatab
 def measure(
     database: GateDatabase, stage: StagingArea, excluded_groups: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Measure a staged day without the rows of some groups.
+    """Measure a staged day without the rows of the given groups.
 
     Returns:
         Rows of `expectations.measurement.METRIC_SCHEMA`.
@@ -108,7 +108,7 @@ def measure(
 
 
 def _readable_folders(stage: StagingArea) -> list[str]:
-    """Return the folder of the stage if DuckDB can read it: on a disk, and without characters of its patterns in the path."""
+    """Return the folder of the stage if DuckDB can read it: on a disk, and without wildcard characters in the path."""
     return (
         []
         if is_object_store(stage.root) or set(stage.root) & set("*?[")
@@ -117,7 +117,7 @@ def _readable_folders(stage: StagingArea) -> list[str]:
 
 
 def _show_staged(database: GateDatabase, stage: StagingArea, name: str, rows: pads.Dataset) -> None:
-    """Show rows of the stage; Arrow reads those that DuckDB cannot."""
+    """Register rows of the stage; Arrow reads files that DuckDB cannot read."""
     if rows.files and _readable_folders(stage):
         database.show_files(name, [str(Path(file).absolute()) for file in rows.files])
     else:
@@ -125,7 +125,7 @@ def _show_staged(database: GateDatabase, stage: StagingArea, name: str, rows: pa
 
 
 def show_tables(database: GateDatabase, stage: StagingArea, excluded_groups: Collection[str] = ()) -> None:
-    """Show the staged tables without the rows of some groups."""
+    """Register the staged tables without the rows of the given groups."""
     groups = [{"consumer_group": group} for group in excluded_groups]
     database.show_records("excluded_group", "consumer_group string", groups)
     for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES):
@@ -165,7 +165,7 @@ def _show_sources(database: GateDatabase, stage: StagingArea, sources: Sources) 
 
 
 def _show_offset_files(database: GateDatabase, stage: StagingArea, earlier: Sequence[EarlierExport]) -> None:
-    """Show the bytes of offset files, as the build read them, and the lines of the indexes of earlier exports."""
+    """Register the content of offset files as the build read them, and the lines of the indexes of earlier exports."""
     file_system, path = file_system_of(stage.offset_readings)
     _show_staged(
         database, stage, "offset_reading", pads.dataset(path, format="parquet", filesystem=file_system)

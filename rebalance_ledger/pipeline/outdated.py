@@ -1,7 +1,4 @@
-"""Which published days are out of date.
-
-They were compared with something that has changed since (the view `outdated_day`), or computed from an export that is replaced.
-"""
+"""Find published days that are out of date: their baseline has changed (view `outdated_day`), or their export was replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import Warehouse
 
 EXPORT_REPLACED: Final = "export_replaced"
-"""Reason: the day's own export is another one now. A further attempt at a capture has completed it."""
+"""Reason: the day's export was replaced, because a further attempt at its capture completed it."""
 
 _SOURCES: Final = "SELECT ds, manifest_sha256, settings_sha256, code_version FROM publication"
 _OUTDATED: Final = "SELECT ds, reasons FROM outdated_day ORDER BY ds"
@@ -32,9 +29,9 @@ class StaleDay(NamedTuple):
     """A published day that is out of date.
 
     Attributes:
-        cluster: the cluster's name.
-        ds: the day.
-        reasons: see the view; and `EXPORT_REPLACED`.
+        cluster: Name of the cluster.
+        ds: The day.
+        reasons: Reasons of the view, and `EXPORT_REPLACED`.
     """
 
     cluster: str
@@ -55,7 +52,7 @@ class PublishedDays(NamedTuple):
 
 
 def published_days(warehouse: Warehouse, cluster: str) -> PublishedDays:
-    """Return the published days of a cluster; none where nothing is published.
+    """Return the published days of a cluster; none if the warehouse has no published day.
 
     Raises:
         QueryError: The warehouse cannot be read.
@@ -70,15 +67,15 @@ def published_days(warehouse: Warehouse, cluster: str) -> PublishedDays:
 
 
 def stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = None) -> tuple[StaleDay, ...]:
-    """Return the days of a cluster that are out of date, the earliest first; none where nothing is published.
+    """Return the days of a cluster that are out of date, the earliest first.
 
     Args:
-        warehouse: Where the days are published.
-        cluster: The cluster.
-        exports: Where its exports are; None if they are not looked at.
+        warehouse: The warehouse.
+        cluster: Name of the cluster.
+        exports: Location of the exports; None to ignore replaced exports.
 
     Raises:
-        QueryError: the warehouse cannot be read.
+        QueryError: The warehouse cannot be read.
     """
     published = published_days(warehouse, cluster)
     reasons = dict(published.outdated)
@@ -89,11 +86,11 @@ def stale_days(warehouse: Warehouse, cluster: str, exports: Location | None = No
 
 
 def is_up_to_date(day: Day, published: PublishedDays | None = None) -> bool:
-    """Return whether the published day comes from the present export, settings and code, and from an unchanged baseline.
+    """Return whether a day is published from the current export, settings and code, and from an unchanged baseline.
 
     Args:
         day: The day, with a sealed export.
-        published: The published days of its cluster; None if they are still to be read.
+        published: The published days of its cluster; None to read them.
 
     Raises:
         ExportError: The day has no sealed export.
@@ -108,14 +105,14 @@ def is_up_to_date(day: Day, published: PublishedDays | None = None) -> bool:
 
 
 def replaced_exports(published: Mapping[date, str], cluster: str, exports: Location | None) -> list[date]:
-    """Return the published days whose export is there and is not the one that they were computed from.
+    """Return the published days whose export was replaced since they were computed.
 
-    Those in an object store are not looked at: no export there is replaced.
+    Exports in an object store are not checked.
 
     Args:
-        published: Day -> SHA-256 of the manifest that it was computed from.
-        cluster: The cluster.
-        exports: Where its exports are.
+        published: Day -> SHA-256 of the manifest from which it was computed.
+        cluster: Name of the cluster.
+        exports: Location of the exports.
     """
     if not isinstance(exports, Path):
         return []

@@ -1,7 +1,7 @@
-"""One run of this checkout at a time, and none of its processes left behind.
+"""Ensure that a checkout has one run at a time, and that all of its processes end.
 
-Belongs here: the lock that `make run` and `make airflow` share, and ending whole families of processes. Does not
-belong here: what the processes do.
+Belongs here: the lock of `make run` and `make airflow`, and ending processes with their descendants. Does not belong here: what the
+processes do.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class RunningElsewhereError(Exception):
 
 
 def begin_run(root: Path) -> IO[str]:
-    """Take the lock of the checkout at `root` and end what an earlier holder left behind when it was killed.
+    """Take the lock of the checkout at `root`, and end the remaining processes of an earlier holder that was killed.
 
-    The lock is needed because a scheduler beside `make run` would take up its tasks a second time, and because
-    Delta tables on a local disk allow one writer. The leftovers have to go because their Spark would go on writing
-    into the staging area; they are known by a variable that this call puts into the environment of all our children.
+    The lock is necessary because a scheduler would run the tasks of `make run` a second time, and because Delta tables on a local disk allow
+    one writer. Remaining processes are ended because their Spark would continue to write to the staging area. They are found by a variable
+    that this function adds to the environment of all child processes.
 
     Returns:
-        The lock; it is free again when this is closed or the process ends.
+        The lock; it is released when this is closed or the process ends.
 
     Raises:
         RunningElsewhereError: If another process holds it.
@@ -54,23 +54,23 @@ def begin_run(root: Path) -> IO[str]:
 
 
 def end_left_behind(root: Path, sessions: Iterable[int] = ()) -> None:
-    """End by force every other process that a run of the checkout at `root` has started, whatever its parent is now.
+    """Kill every other process that a run of the checkout at `root` has started, even if its parent has ended.
 
     Args:
-        root: The checkout, by which the environment of its processes is known.
-        sessions: Ids of sessions that end with all their processes and descendants. Airflow's workers set their process
-            title, which overwrites the environment that others can read.
+        root: The checkout, whose path is in the environment of its processes.
+        sessions: Ids of sessions whose processes and descendants are killed too. Airflow's workers set their process title, which
+            overwrites the environment that other processes can read.
     """
     _kill([*_marked(str(root)), *_in_sessions(set(sessions))])
 
 
 def end_children() -> None:
-    """End at once all that this process has started, and what that has started."""
+    """Kill all descendants of this process."""
     _kill(psutil.Process().children(recursive=True))
 
 
 def end_in_order(pids: Iterable[int]) -> None:
-    """Ask processes to end, wait, then end by force what is left of them and of all that they started."""
+    """Terminate processes, wait, then kill the remaining ones and all of their descendants."""
     leaders = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
     family = [*leaders, *(child for leader in leaders for child in leader.children(recursive=True))]
     for leader in leaders:
@@ -85,7 +85,7 @@ def _marked(root: str) -> list[psutil.Process]:
             if process.pid != os.getpid() and process.environ().get(_MARK) == root:
                 marked.append(process)
         except psutil.Error:
-            continue  # not ours to see, or gone already
+            continue  # not permitted, or already ended
     return marked
 
 
@@ -119,7 +119,7 @@ def _still_alive_after(seconds: float, processes: list[psutil.Process]) -> list[
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Return whether it still does anything: a container's first process may never collect the dead."""
+    """Return whether a process is running and not a zombie; the first process of a container may never reap zombies."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

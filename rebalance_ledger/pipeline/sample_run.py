@@ -1,10 +1,10 @@
-"""Runs the daily ledger for every bundled day through Airflow and shows how it goes: `make run`.
+"""Run the daily ledger for every bundled day through Airflow, with progress on the terminal: `make run`.
 
-Belongs here: driving `dag.test()`, the progress lines, and the report of a failed step. Does not belong here: what
-the steps do (they are the DAG's) and any set-up (see `setup/`).
+Belongs here: driving `dag.test()`, the progress lines, and the report of a failed step. Does not belong here: the steps (the DAG) and the
+set-up (`setup/`).
 
-One process for all days, because importing Airflow costs more than most steps. It is the same DAG file that the
-scheduler runs; only retries are off, since somebody is watching and wants the first error at once.
+All days run in one process, because importing Airflow takes longer than most steps. The DAG file is that of the scheduler; only retries are
+off, so that the first error appears immediately.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 DAG_ID = "cluster_ledger"
 CRASHED, BAD_INPUT, REFUSED = 1, 2, 3
-_KILLED_BY = 128  # what shells add to the signal's number
+_KILLED_BY = 128  # shells add this to the number of the signal
 _WHAT_TO_DO = {
     CRASHED: "Run the same command again; what is published stays, and a day is published whole or not at all.",
     BAD_INPUT: "Fix what the sentence above names and run the same command again.",
@@ -63,16 +63,16 @@ class UnusableError(Exception):
 
 
 class Progress:
-    """A listener of Airflow's that turns the life of each task into one line on the terminal.
+    """A listener of Airflow that shows each task as one line on the terminal.
 
     Args:
         terminal: The terminal or pipe of the user.
         log: File with the output of Airflow and of the steps.
 
     Attributes:
-        cluster: Cluster of the run that is under way.
-        failed_step: First step that failed; None if none has.
-        error: Its error.
+        cluster: Cluster of the current run.
+        failed_step: The first failed step; None if no step has failed.
+        error: Error of the failed step.
     """
 
     def __init__(self, terminal: IO[str], log: Path) -> None:
@@ -85,12 +85,12 @@ class Progress:
         self.error: BaseException | str | None = None
 
     def say(self, text: str, end: str = "\n") -> None:
-        """Print at once, also into a pipe."""
+        """Print and flush, so that a pipe gets the line immediately."""
         self._terminal.write(f"{text}{end}")
         self._terminal.flush()
 
     def running(self, task_instance: Any) -> None:  # noqa: ANN401  # Airflow has two unrelated classes for it
-        """Name the step and what it does."""
+        """Print the step and its description."""
         self._begin = time.monotonic()
         task = task_instance.task
         what = (task.doc_md or "").split(". ")[0].strip().rstrip(".")
@@ -105,12 +105,12 @@ class Progress:
         self.say(f"{time.monotonic() - self._begin:.1f} s")
 
     def skipped(self) -> None:
-        """End the line of a step that has nothing to do here."""
+        """End the line of a skipped step."""
         self._end_line()
         self.say("skipped")
 
     def failed(self, task_instance: Any, error: BaseException | str | None) -> None:  # noqa: ANN401  # as above
-        """Keep the first failure; what follows from it is of no interest."""
+        """Keep the first failure, because later ones follow from it."""
         self._end_line()
         self.say("failed")
         if self.failed_step is None:
@@ -124,7 +124,7 @@ class Progress:
 
 
 class _TableAtWork:
-    """Show the newest table that the log names, behind the line of the running step, until it is closed.
+    """A display of the newest table in the log, after the line of the running step, until it is closed.
 
     Args:
         terminal: A terminal that can save and restore the cursor.
@@ -201,7 +201,7 @@ def _run(days: list[date], clusters: list[str], progress: Progress, log: Path) -
             # `dag.test` replaces the run of the same logical date, which therefore stands for one cluster and day.
             run = dag.test(
                 logical_date=datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(seconds=number),
-                # The first build stages all days: to start Spark for each takes longer than its rows.
+                # The first build stages all days, because starting Spark for each day takes longer than computing its rows.
                 run_conf={
                     "cluster": cluster,
                     "ds": f"{day}",
@@ -217,7 +217,7 @@ def _run(days: list[date], clusters: list[str], progress: Progress, log: Path) -
 
 
 def _is_up_to_date(ds: date) -> bool:
-    """Return whether every cluster of the settings that has an export of the day is published from it."""
+    """Return whether the day is published from its export for every cluster of the settings that has one."""
     exports = Path(os.environ["LEDGER_EXPORTS"])
     settings_file = Path(os.environ["LEDGER_SETTINGS"])
     warehouse = Warehouse.at(os.environ["LEDGER_WAREHOUSE"])
@@ -233,12 +233,12 @@ def _is_up_to_date(ds: date) -> bool:
 
 
 def _stages_ahead() -> bool:
-    """Return whether a build stages the days that will follow its own."""
+    """Return whether a build also stages the following days."""
     return load_settings(Path(os.environ["LEDGER_SETTINGS"])).build.beside_landed
 
 
 def _name_clusters_without_settings(progress: Progress) -> None:
-    """Name the clusters that have exports and are not in the settings file, because the DAG does not run them."""
+    """Report clusters with exports that are not in the settings file, because the DAG does not run them."""
     exports, settings_file = Path(os.environ["LEDGER_EXPORTS"]), Path(os.environ["LEDGER_SETTINGS"])
     known = load_settings(settings_file).clusters
     folders = {manifest.parent.parent.name for manifest in exports.glob("*/*/manifest.json")}
@@ -274,7 +274,7 @@ def _close(progress: Progress, last_day: date) -> int:
 
 
 def _days(exports: Path) -> list[date]:
-    """Return every UTC day for which some cluster has a folder."""
+    """Return every UTC day for which at least one cluster has a folder."""
     clusters = set()
     for folder in exports.glob("*/*/"):
         try:
@@ -333,9 +333,9 @@ def _listen(progress: Progress, terminal: IO[str]) -> None:
 
 
 def _output_goes_to(log: Path) -> IO[str]:
-    """Send this process's output, and its children's, to the log, and give back the terminal.
+    """Redirect the output of this process and its children to the log, and return the terminal.
 
-    Done on the file descriptors, because Airflow's logging writes to whatever standard output is.
+    The file descriptors are redirected, because Airflow's logging writes to the standard output of the process.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     sys.stdout.flush()
@@ -348,7 +348,7 @@ def _output_goes_to(log: Path) -> IO[str]:
 
 
 def _end_on_signal(terminal: IO[str]) -> None:
-    """End at once on Ctrl-C or SIGTERM; a run can be continued from any point, so there is nothing to tidy."""
+    """End immediately on Ctrl-C or SIGTERM; no clean-up is needed, because a run can be continued from any point."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         del frame

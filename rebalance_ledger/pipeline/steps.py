@@ -1,7 +1,7 @@
-"""The stages of one day, each as one function, for the command line and (through it) for Airflow.
+"""The steps of one day, one function each, for the command line and, through it, for Airflow.
 
-What belongs here: which package does what in which order. What does not: how (`exports`, `spark_jobs`,
-`expectations`, `warehouse`), and what a person sees (`cli`).
+Belongs here: the order of calls to the packages. Does not belong here: their work (`exports`, `spark_jobs`, `gate`, `warehouse`), and
+output (`cli`).
 """
 
 # Great Expectations takes seconds to import, pydantic a quarter of one, and Spark needs a JVM: each step imports only what it uses.
@@ -34,7 +34,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class RefusedError(Exception):
-    """The gate refused the day; `str()` says which table fails which expectation, with examples.
+    """The gate refused the day; `str()` has the failed expectations by table, with examples.
 
     Attributes:
         page: Path or URI of the first page of the Data Docs, if they were written.
@@ -46,7 +46,7 @@ class RefusedError(Exception):
 
 
 class SetUpMissingError(Exception):
-    """Something that `make setup` makes is not there; `str()` is one sentence."""
+    """A result of `make setup` is missing; `str()` is one sentence."""
 
 
 def check_writable(warehouse: Warehouse) -> None:
@@ -80,7 +80,7 @@ def verify(day: Day) -> Manifest:
     """Check the day's export against its manifest, byte for byte.
 
     Raises:
-        ExportError: there is none, or it is not what was sealed.
+        ExportError: The day has no export, or it has changed since it was sealed.
     """
     from rebalance_ledger.exports.manifest import export_directory
     from rebalance_ledger.exports.sealing import verify as verify_export
@@ -89,7 +89,7 @@ def verify(day: Day) -> Manifest:
 
 
 def export_bytes(day: Day) -> int:
-    """Return the size of the day's export, as its manifest has it.
+    """Return the size of the day's export, from its manifest.
 
     Raises:
         ExportError: The day has no sealed export.
@@ -101,7 +101,7 @@ def export_bytes(day: Day) -> int:
 
 
 def staged(day: Day) -> StageResult | None:
-    """Return the result of the whole stage that a build of the day would repeat, made by another application; None if there is none.
+    """Return the result of a complete stage with the current run id, from another application; None if there is none.
 
     Raises:
         ExportError: The day has no sealed export.
@@ -136,12 +136,12 @@ def spark_application(
 
     Args:
         name: Name of the application in the Spark UI.
-        any_day: Where the days are read and written; its cluster and ds do not matter.
-        export_size_bytes: Size of the export for which the JVM is started.
+        any_day: A day with the locations of exports and warehouse; its cluster and ds are not used.
+        export_size_bytes: Size of the export, which determines options of the JVM.
 
     Yields:
-        A function that computes and stages one day, given the days that will follow, which are computed side by side with it; it raises what
-        `build` raises.
+        A function that computes and stages one day, given the following days, which are computed together with it. It raises the errors of
+        `build`.
 
     Raises:
         SetUpMissingError: There is no Spark configuration.
@@ -167,7 +167,7 @@ def spark_application(
 
 
 def _load_gate() -> None:
-    """Do what costs a process's first gate several seconds, while Spark starts and leaves a core idle; an error appears in the gate."""
+    """Import the gate's packages while Spark starts and leaves a core idle, which saves seconds; errors appear in the gate."""
     import rebalance_ledger.gate.judge  # noqa: F401 - what takes time is to import it
     from expectations.measurement import parse_statements
 
@@ -175,14 +175,14 @@ def _load_gate() -> None:
 
 
 def gate(day: Day) -> Verdict:
-    """Measure the staged day, and judge it. A staged day can be judged any number of times, by other rules too.
+    """Measure and judge the staged day. This can be repeated, also with other expectations or settings.
 
     Raises:
-        ExportError: an export is gone, or is not the one that the day was computed from.
-        QueryError: a published table cannot be read.
-        SettingsError: the settings file is wrong.
-        StagingError: there is no whole stage, or its files are not those that the build wrote, or the day's approval is damaged.
-        RefusedError: an expectation that blocks has failed; the results are in `quarantine.gate_result`.
+        ExportError: An export is missing, or has changed since the build.
+        QueryError: A published table cannot be read.
+        SettingsError: The settings file is invalid.
+        StagingError: There is no complete stage, its files have changed since the build, or the day's approval is damaged.
+        RefusedError: A blocking expectation failed; the results are in `quarantine.gate_result`.
     """
     from rebalance_ledger.gate.verdict import explain
     from rebalance_ledger.pipeline.gate_input import measured_day
@@ -199,7 +199,7 @@ def gate(day: Day) -> Verdict:
     check_inventory(stage)
     approval = read_approval(day.warehouse, day.cluster, day.ds, run_id)
     judged = measured_day(day, settings, stage, build_record)
-    # Not before, unless `_load_gate` has: Great Expectations must not take memory beside the database.
+    # Imported here, unless `_load_gate` has done so, because the memory of Great Expectations and the database would add up.
     from rebalance_ledger.gate.judge import judge
 
     with TemporaryDirectory(prefix="ledger-data-docs-") as folder:
@@ -241,7 +241,7 @@ def publish(day: Day) -> Publication:
 
 
 def report(day: Day) -> str:
-    """Write the metrics file, and the report of the published day beside its Data Docs; return the place of the report.
+    """Write the metrics file, and the report of the published day to the folder of its Data Docs; return the location of the report.
 
     Raises:
         QueryError: The day is not published, or cannot be read.
@@ -259,7 +259,7 @@ def report(day: Day) -> str:
 
 
 def write_metrics_file(warehouse: Warehouse) -> None:
-    """Write the metrics of all clusters into the file that LEDGER_METRICS_FILE names, if it is set.
+    """Write the metrics of all clusters to the file in LEDGER_METRICS_FILE, if it is set.
 
     Raises:
         QueryError: The warehouse cannot be read.
@@ -273,7 +273,7 @@ def write_metrics_file(warehouse: Warehouse) -> None:
 
 
 def _use_project_spark() -> None:
-    """Point Spark at this checkout's configuration, unless the environment already says where it is."""
+    """Set SPARK_CONF_DIR to this checkout's configuration, unless the environment has it."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     java_home = _ROOT / ".local" / "java-home"
     if java_home.is_file():

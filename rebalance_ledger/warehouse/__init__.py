@@ -1,5 +1,5 @@
 """The warehouse: its layout, publication of staged days, and reading without a JVM.
 
-What belongs here: staging, commits, snapshots, rollback, maintenance, queries. What does not: computing rows
-(`spark_jobs`) and judging them (`expectations`).
+Belongs here: staging, commits, snapshots, rollback, maintenance, queries. Does not belong here: computing rows (`spark_jobs`) and
+judging them (`expectations`, `gate`).
 """

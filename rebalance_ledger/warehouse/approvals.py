@@ -29,7 +29,7 @@ _REMEDY = "remove it, and approve the day again"
 
 
 def read_approval(warehouse: Warehouse, cluster: str, ds: date, run_id: str) -> Approval | None:
-    """Return the approval of a computation; None if nobody approved this computation of the day.
+    """Return the approval of a computation; None if this computation of the day has no approval.
 
     Raises:
         StagingError: The file is damaged.
@@ -57,13 +57,13 @@ def approve(
         warehouse: Warehouse with the stage.
         cluster: Cluster name.
         ds: UTC day.
-        approved_by: Who approves it.
-        reason: Why.
-        run_id: The computation that was looked at; None for the newest.
+        approved_by: Name of the person who approves it.
+        reason: Reason of the approval.
+        run_id: The computation to approve, which must be the newest; None for no check.
 
     Raises:
-        ApprovalError: Name or reason is empty, the gate has not refused the newest computation, it is another one than the
-            one named, or an expectation was not measured, so that nobody knows what would be approved.
+        ApprovalError: Name or reason is empty, the gate has not refused the newest computation, `run_id` is another one, or an
+            expectation was not measured, so that the effect of an approval is unknown.
         StagingError: The stage is damaged.
         OSError: The file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""A table's definition as an Arrow schema: what publication writes and what readers of an empty table see.
+"""The Arrow schema of a table, for publication and for readers of an empty table.
 
 What belongs here: types, nullability, comments. What does not: rows, files, Delta.
 """
@@ -24,16 +24,16 @@ _SCALAR_TYPES: dict[ColumnType, pa.DataType] = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "date": pa.date32(),
-    # Delta's `timestamp` is an instant, in microseconds; Spark writes it so in a session whose zone is UTC.
+    # Delta's `timestamp` is an instant in microseconds, as Spark writes it in a session with the time zone UTC.
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
-    """Return the Arrow type of a column of this Spark SQL type.
+    """Return the Arrow type of a Spark SQL type.
 
-    Elements of arrays and fields of structs are nullable, as Spark infers them, and an array's element is
-    called `element`, as Delta calls it: what Spark staged and what delta-rs published then have one schema.
+    Elements of arrays and fields of structs are nullable, as in Spark, and an array's element is named `element`, as in Delta, so
+    that staged and published files have the same schema.
     """
     if column_type == "array<string>":
         return pa.list_(pa.field("element", pa.string()))

@@ -1,7 +1,7 @@
-"""The newest earlier published day, for comparisons.
+"""The baseline of a day: the newest earlier published day.
 
-Belongs here: which day that is, what its tables hold by hash, where its rows lie, and the record of it in a stage, so that
-the gate compares with the rows that the build compared with. Does not belong here: what is compared.
+Belongs here: the choice of the day, its files and content hashes, and their record in a stage, so that the gate compares with the
+same rows as the build. Does not belong here: the comparison.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ COMPARED_TABLES: Final[tuple[Table, ...]] = (
     QUARANTINED_GROUP,
     CONSUME_PROGRESS,
 )
-"""What a build reads of the earlier day; their hashes are in `publication.compared_content`."""
+"""Tables of the baseline that a build reads; their hashes are in `publication.compared_content`."""
 
 
 class EarlierRows(NamedTuple):
     """The rows of one table of a published day.
 
     Attributes:
-        delta_version: the version of the published table that a publication names.
-        files: the Parquet files of that version with the day's rows.
+        delta_version: Version of the published table that a publication records.
+        files: Parquet files of that version with the day's rows.
     """
 
     delta_version: int
@@ -46,12 +46,12 @@ class EarlierRows(NamedTuple):
 
 
 class EarlierDay(NamedTuple):
-    """A published day, as one snapshot shows it.
+    """A published day in one snapshot.
 
     Attributes:
-        ds: the day.
-        content: for each table that was asked for, its qualified name, `=`, and the hash of the day's rows.
-        tables: where the day's rows are of each table that a publication names.
+        ds: The day.
+        content: For each requested table, its qualified name, `=`, and the hash of the day's rows.
+        tables: Table -> the day's rows, for tables that a publication records.
     """
 
     ds: date
@@ -59,7 +59,7 @@ class EarlierDay(NamedTuple):
     tables: Mapping[Table, EarlierRows]
 
     def files(self, table: Table) -> tuple[str, ...]:
-        """Return the Parquet files with the day's rows of a table; none for a table that no publication names."""
+        """Return the Parquet files with the day's rows of a table; none for a table that no publication records."""
         return self.tables[table].files if table in self.tables else ()
 
 
@@ -69,13 +69,13 @@ def newest_earlier_day(
     """Return the newest published day of a cluster before a day; None if there is none.
 
     Args:
-        warehouse: the warehouse.
-        cluster: the cluster's name.
-        ds: the day before which it is.
-        tables: what will be read of it.
+        warehouse: The warehouse.
+        cluster: Name of the cluster.
+        ds: UTC day; only earlier days are considered.
+        tables: Tables that will be read.
 
     Raises:
-        QueryError: a table cannot be read.
+        QueryError: A table cannot be read.
     """
     try:
         snapshot = Snapshot(warehouse.root)
@@ -104,7 +104,7 @@ def newest_earlier_day(
 
 
 def write_baseline(warehouse: Warehouse, stage: StagingArea, earlier: EarlierDay) -> None:
-    """Record in a stage which versions and files of the earlier day it was computed from, by their paths in the warehouse."""
+    """Record the versions and files of the baseline in a stage, by their paths in the warehouse."""
     root = f"{warehouse.root}/"
     tables = [
         {
@@ -118,7 +118,7 @@ def write_baseline(warehouse: Warehouse, stage: StagingArea, earlier: EarlierDay
 
 
 def read_baseline(warehouse: Warehouse, stage: StagingArea, build: Build) -> EarlierDay | None:
-    """Return the earlier day that a stage was computed from, whatever was published since; None if there was none.
+    """Return the baseline that a stage records, even if other days were published since; None if it has no baseline.
 
     Raises:
         StagingError: The record is missing or damaged, or `ledger maintain` has removed a file.

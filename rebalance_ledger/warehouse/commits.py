@@ -1,8 +1,7 @@
-"""Commits to the published tables: one writer at a time, a day replaced whole, and half a publication taken back.
+"""Commits to the published tables: one writer at a time, whole days, and the restoration of interrupted publications.
 
-Each table's day is replaced by one Delta commit (`replaceWhere` on cluster and ds). delta-rs makes it, and nothing else
-does: no JVM to start, and one writer for each table. A table's day that has not changed is not written, so a plain re-run
-changes no row and no version.
+Each table's day is replaced by one Delta commit (`replaceWhere` on cluster and ds). Only delta-rs commits, so no JVM is started and
+each table has one writer. A table's day that has not changed is not written, so a plain re-run changes no row and no version.
 
 Belongs here: what every writer needs, independent of the rows. Does not belong here: which rows a day gets (`publish`,
 `rollback`), and what readers see (`snapshot`).
@@ -77,25 +76,24 @@ PUBLISHED_TABLES: tuple[Table, ...] = (
 """The tables of a day, in the order in which they are published; `publication` follows them."""
 
 COMMITS_PER_CHECKPOINT: Final = 50
-"""Opening a table reads its last checkpoint and the commits since then."""
+"""Commits after which a checkpoint is written: opening a table reads the last checkpoint and all later commits."""
 _COMMITS_PER_SMALL_CHECKPOINT: Final = 10
 _SMALL_CHECKPOINT_VERSIONS: Final = 500
-"""A checkpoint of 16 versions was written in the time in which ninety commits are read; that of a long history takes longer."""
+"""Up to this version, checkpoints are cheap: one of 16 versions took the time of reading ninety commits."""
 
 
 @contextmanager
 def writer_lock(warehouse: Warehouse) -> Iterator[EnsureHeld]:
     """Exclude other writers by a file lock on a disk or a lease in an object store.
 
-    Two commits to one table at a time are not safe on a local file system. In an object store they are (see
-    `storage_options`), and still a publication is more than a commit: a writer first takes back what another has not
-    finished.
+    Concurrent commits to a table are not safe on a local file system. In an object store they are (see `storage_options`), but a
+    publication is more than one commit: a writer first restores what an interrupted one has changed.
 
     Yields:
         A function that raises OSError if the lock is lost; called before each commit.
 
     Raises:
-        WriteError: something could not be written. Readers see what they saw before, and a later attempt may succeed.
+        WriteError: Something could not be written. Readers see the previous state, and a later attempt may succeed.
     """
     if is_object_store(warehouse.root):
         from rebalance_ledger.storage.lease import hold_lease  # noqa: PLC0415  # a disk needs no client of object stores
@@ -128,15 +126,15 @@ def _translate_write_errors(warehouse: Warehouse) -> Iterator[None]:
 
 
 class PublishedTables:
-    """The published tables as the holder of the lock sees them.
+    """The published tables, for the holder of the lock.
 
-    Only `publication` is kept open: an open table holds the name of every file of its history in memory.
+    Only `publication` is kept open, because an open table has the names of all files of its history in memory.
 
     Attributes:
-        warehouse: Where they are.
-        versions: Qualified name -> the Delta version that readers see after the next commit to `publication`, for every table
-            that exists.
-        untouched: Qualified names of the tables that nobody has written since the last publication.
+        warehouse: The warehouse.
+        versions: Qualified name -> the Delta version that readers see after the next commit to `publication`, for every existing
+            table.
+        untouched: Qualified names of the tables without a commit since the last publication.
     """
 
     def __init__(self, warehouse: Warehouse) -> None:
@@ -225,9 +223,9 @@ class PublishedTables:
 
 
 def prepare_tables(warehouse: Warehouse) -> PublishedTables:
-    """Restore interrupted publications and bring the published tables to this release's definitions.
+    """Restore interrupted publications, and update the published tables to this release's definitions.
 
-    Tables that nobody has written since the last publication are not opened.
+    Tables without a commit since the last publication are not opened.
 
     Raises:
         StagingError: A table was written with types that this release cannot extend; nothing is changed.
@@ -266,7 +264,7 @@ def prepare_tables(warehouse: Warehouse) -> PublishedTables:
 
 
 def named_versions(tables: PublishedTables) -> dict[str, int]:
-    """Return for each table the newest Delta version that a row of `publication` names."""
+    """Return for each table the newest Delta version that a row of `publication` records."""
     versions: dict[str, int] = {}
     for row in tables.publications():
         for table in row["tables"]:
@@ -278,7 +276,7 @@ def named_versions(tables: PublishedTables) -> dict[str, int]:
 def has_commit_after(place: str, version: int) -> bool:
     """Return whether a Delta table has a later version than this one, without opening it.
 
-    The next version's commit is there, unless it was cleaned up: then a checkpoint is later.
+    The commit of the next version exists, unless it was cleaned up; then there is a later checkpoint.
     """
     file_system, path = file_system_of(f"{place}/_delta_log")
     [commit] = file_system.get_file_info([f"{path}/{version + 1:020}.json"])
@@ -298,8 +296,8 @@ def last_checkpoint(place: str) -> int:
 def checkpoint_if_due(place: str) -> None:
     """Write a checkpoint of a table with many commits since the last one, and remove its expired commits.
 
-    Not by delta-rs' own hook after a commit: what a killed publisher left would get a checkpoint, and the commits before
-    it, which readers see, could expire.
+    delta-rs' own hook would also write a checkpoint for the commit of a killed publisher, and earlier commits that readers still use
+    could expire.
     """
     last = last_checkpoint(place)
     interval = COMMITS_PER_CHECKPOINT
@@ -317,9 +315,9 @@ def _definitions_hash() -> int:
 
 
 def _restore_interrupted(tables: PublishedTables, checked: Iterable[Table], named: dict[str, int]) -> None:
-    """Restore tables that an interrupted publication has changed, and bring them to their definitions.
+    """Restore tables that an interrupted publication has changed, and update them to their definitions.
 
-    No reader has seen the change. Otherwise the next publication would show half of a day.
+    No reader has seen the change; without the restoration, the next publication would show a part of that day.
     """
     for table in checked:
         delta = tables.open(table)
@@ -393,11 +391,11 @@ def replace_day(
 
     Args:
         delta: The table at its newest version; None if it does not exist.
-        place: Where it is, or is created.
+        place: Location of the table, which is created if it does not exist.
         table: Its definition.
-        day: The rows that are replaced.
-        rows: The day's rows from now on. Files with other types than the table's are read and written.
-        properties: What else the commit carries.
+        day: The day to replace.
+        rows: The new rows of the day. Files with other types than the table's are read and written again.
+        properties: Further properties of the commit.
     """
     if delta is None:
         delta = DeltaTable.create(

@@ -1,7 +1,8 @@
 """Row count and content hash of a day's rows in a table; the hash does not depend on their order.
 
-Publication compares by it, so that a day that has not changed is not written; `fingerprint` shows it, so that two
-warehouses can be compared. What does not belong here: which rows a reader sees (`snapshot`), writing (`publish`).
+Publication compares it, so that a day that has not changed is not written; `fingerprint` prints it to compare warehouses.
+
+Does not belong here: the rows that a reader sees (`snapshot`), and writing (`publish`).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from rebalance_ledger.tables import Table
 
 
-# Arrow's own choice, sixteen batches of 131,072 rows of four files ahead of the reader, is a gigabyte of a large day.
+# Arrow's default, sixteen batches of 131,072 rows of four files ahead of the reader, takes a gigabyte for a large day.
 STREAMED: Final = {"batch_size": 32_768, "batch_readahead": 2, "fragment_readahead": 1}
-"""How a day's rows are read that may be many."""
+"""Read options for days with many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,12 @@ class DayRows:
 
 
 class Content(NamedTuple):
-    """Equal content, equal hash.
+    """Row count and hash of a day's rows; equal rows have equal hashes.
 
     Attributes:
-        row_count: the day's rows.
-        content_hash: hexadecimal; the sum of the rows' hashes. A null counts as no column at all, so a day keeps its
-            hash when its table gets a column that the day does not fill.
+        row_count: Number of rows.
+        content_hash: Sum of the rows' hashes, hexadecimal. Nulls are ignored, so a day keeps its hash when its table gets a column
+            that is null on that day.
     """
 
     row_count: int
@@ -69,11 +70,11 @@ def content_of(
     """Return the content of a day's rows.
 
     Args:
-        connection: computes; to open one takes longer than to count a table's rows.
-        table: the table of the rows.
-        rows: the table, or at least this day of it.
-        day: which rows count.
-        columns: the columns that count; the table's own ones if not given.
+        connection: DuckDB connection; it is reused, because opening one takes longer than counting a table's rows.
+        table: The table of the rows.
+        rows: The table, or at least this day of it.
+        day: The day to select.
+        columns: The columns to hash; by default the table's own ones.
     """
     names = [column.name for column in table.columns] if columns is None else list(columns)
     batches = rows.scanner(columns=names, filter=day.filter, **STREAMED).to_reader()

@@ -1,4 +1,4 @@
-"""Published files that cannot be read: which one it is, what is wrong with it, what to do.
+"""Find the published file that cannot be read, and say what is wrong with it and what to do.
 
 Engines report "corrupt Snappy data", seldom with the file name. After an error the files are opened one by one until one fails;
 a successful query costs nothing extra.
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     import pyarrow.dataset as pads
 
 ENGINE_ERRORS: Final = (duckdb.Error, pa.ArrowException, DeltaError, OSError, ValueError, KeyError)
-"""What the engines raise for files that are missing, cut or changed; Arrow's are ValueErrors and KeyErrors too."""
+"""Errors of the engines for missing, truncated or changed files; Arrow also raises ValueError and KeyError."""
 
 _SEARCH_S: Final = 30.0
-"""For how long the file that cannot be read is looked for."""
+"""Time limit of the search for the file."""
 
 
 @contextmanager
 def naming_damage(place: str, rows: Iterable[pads.Dataset] = ()) -> Iterator[None]:
-    """Say in one sentence which file of a table cannot be read.
+    """Replace read errors of the block by an error that names the file.
 
     Args:
-        place: the table, or the warehouse where it is one of several.
-        rows: what the block reads.
+        place: The table, or the warehouse for several tables.
+        rows: The rows that the block reads.
 
     Raises:
-        QueryError: the block failed to read.
+        QueryError: The block failed to read.
     """
     try:
         yield
@@ -50,7 +50,7 @@ def naming_damage(place: str, rows: Iterable[pads.Dataset] = ()) -> Iterator[Non
 
 
 def damage_sentence(place: str, reason: str) -> str:
-    """Return what cannot be read, why, and what to do, in one sentence."""
+    """Return one sentence with the file, the reason and the solution."""
     return (
         f"{place} cannot be read ({_short(reason)}). Bring it back from a copy, or publish the days of this table again "
         "(`ledger backfill`); `ledger verify` says which days are affected."
@@ -58,9 +58,9 @@ def damage_sentence(place: str, reason: str) -> str:
 
 
 def find_damage(rows: Iterable[pads.Dataset]) -> tuple[str, str] | None:
-    """Return the first file that cannot be read and the reason; None if all can, or time is up.
+    """Return the first file that cannot be read and the reason; None if all can be read, or after the time limit.
 
-    All footers come before any page: reading them is fast, and most damage is a file that is cut or gone.
+    Footers are read before pages, because this is fast and most damaged files are truncated or missing.
     """
     deadline = time.monotonic() + _SEARCH_S
     fragments = [
@@ -86,5 +86,5 @@ def _full_path(fragment: pads.ParquetFileFragment) -> str:
 
 
 def _short(reason: str) -> str:
-    """Return the engine's words without Python's traceback behind them."""
+    """Return the engine's message without the Python traceback that follows it."""
     return one_line(reason.split(". Detail:", maxsplit=1)[0].split("\n\n", maxsplit=1)[0])

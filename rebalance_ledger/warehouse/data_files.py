@@ -41,9 +41,9 @@ class DataFile(NamedTuple):
     """A Parquet file of a table.
 
     Attributes:
-        logged_path: Its path below the table, as Delta's log has it: URL-encoded.
-        day: Its partition.
-        modified_ms: When it was written.
+        logged_path: Path in the table's folder, URL-encoded as in Delta's log.
+        day: Partition of the file.
+        modified_ms: Time of the last change, in epoch milliseconds.
     """
 
     logged_path: str
@@ -72,27 +72,24 @@ def data_files(delta: DeltaTable, day: PublishedDay | None = None) -> list[DataF
 def dataset_of(
     uri: str, schema: pa.Schema, files: Iterable[DataFile], dictionary_columns: Collection[str] = ()
 ) -> pads.Dataset:
-    """Return some files of a table as an Arrow dataset that prunes by cluster and ds before it opens a file.
+    """Return files of a table as an Arrow dataset that prunes by cluster and ds before it opens a file.
 
-    `DeltaTable.to_pyarrow_dataset` would also hand over each file's statistics, for twenty times the time
-    per file; with one file or a few per day they prune little that the day does not.
-
-    Columns of the schema that a file does not have are null.
+    `DeltaTable.to_pyarrow_dataset` also passes the statistics of each file, which takes twenty times as long per file and prunes hardly
+    more if a day has few files.
 
     Args:
-        uri: The table.
-        schema: Columns to read, cluster and ds among them.
-        files: Of the table.
-        dictionary_columns: String columns to read as the dictionaries that the files contain, which takes less than half of the
-            CPU time where few values repeat. Their type is another one then, and the same to DuckDB.
+        uri: URI of the table.
+        schema: Columns to read, including cluster and ds; columns that a file does not have are null.
+        files: Files of the table.
+        dictionary_columns: String columns to read as dictionaries, which takes less than half of the CPU time if few values repeat.
+            DuckDB treats both types alike.
     """
     for name in dictionary_columns:
         field = pa.field(name, pa.dictionary(pa.int32(), pa.string()))
         schema = schema.set(schema.get_field_index(name), field)
     file_system, path = file_system_of(uri)
-    # Arrow's own file system, rooted at the table, and not the one that delta-rs offers. Arrow reads ahead of a query that
-    # stops early (`LIMIT`). Reads that go through Python, as delta-rs' do, can still be under way when the interpreter
-    # ends: it then crashed or hung in two of a hundred runs.
+    # This is Arrow's own file system, and not the one of delta-rs, whose reads go through Python. Arrow reads ahead of a query that stops
+    # early (`LIMIT`). If such reads were still running when the interpreter ended, it crashed or hung in two of a hundred runs.
     root = pafs.SubTreeFileSystem(path, file_system)
     parquet = pads.ParquetFileFormat(
         dictionary_columns=list(dictionary_columns),
@@ -116,17 +113,17 @@ def rows_of(
     wanted: Mapping[str, Collection[str]],
     reader: duckdb.DuckDBPyConnection,
 ) -> pa.Table:
-    """Return the rows of files of a table in which some columns have one of the wanted values.
+    """Return the rows of a table's files in which the given columns have one of the wanted values.
 
-    DuckDB reads files on a disk: it decodes the other columns only where a row is wanted, and Arrow whole row groups. Arrow reads
-    files in an object store.
+    DuckDB reads files on a disk, because it decodes the other columns only for matching rows; Arrow decodes whole row groups. Arrow
+    reads files in an object store.
 
     Args:
-        uri: The table.
-        schema: Columns to read; those that a file does not have are null.
-        files: Of the table.
-        wanted: String column -> its values.
-        reader: Of `connect_reader`.
+        uri: URI of the table.
+        schema: Columns to read; columns that a file does not have are null.
+        files: Files of the table.
+        wanted: String column -> accepted values.
+        reader: See `connect_reader`.
     """
     files = list(files)
     file_system, path = file_system_of(uri)
@@ -153,5 +150,5 @@ def rows_of(
 
 
 def connect_reader() -> duckdb.DuckDBPyConnection:
-    """Return a connection with which `rows_of` reads files; it runs no SQL of a user."""
+    """Return a DuckDB connection for `rows_of`; it runs no SQL of users."""
     return duckdb.connect(config=SANDBOX_CONFIG | {"enable_external_access": "true"})

@@ -1,6 +1,6 @@
-"""A staged day and its baseline (the newest earlier published day), for SQL without a JVM.
+"""SQL over a staged day and its baseline, the newest earlier published day, without a JVM.
 
-Belongs here: which day that is, and how the rows of both are shown to duckdb. Does not belong here: what is compared.
+Belongs here: the choice of the baseline, and DuckDB's access to the rows of both days. Does not belong here: the comparisons.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class Comparison(NamedTuple):
-    """What was asked of two days.
+    """The result of a comparison.
 
     Attributes:
-        baseline_ds: the earlier day.
-        rows: the answer.
+        baseline_ds: The baseline day.
+        rows: Rows of the statement's result.
     """
 
     baseline_ds: date
@@ -52,39 +52,39 @@ def compare(
     statement: str,
     excluded_groups: Collection[str] = (),
 ) -> Comparison | None:
-    """Ask about a staged day and the newest earlier published day of the cluster.
+    """Run a statement over a staged day and its baseline.
 
-    Exclude a group from both days if either day lacks it: its absence is no evidence of a change.
+    A group that is quarantined on one of the days is excluded from both, because its absence is no evidence of a change.
 
     Args:
-        warehouse: where the earlier day is.
-        cluster: the cluster's name.
-        ds: the staged day.
-        stage: its rows, as they would be published.
-        counted: the tables whose rows the statement compares, as `row_count (table_name, staged, earlier)`.
-        read: the tables that the statement reads, as `staged_<layer>_<table>` and `earlier_<layer>_<table>`.
-        statement: duckdb SQL over these.
-        excluded_groups: the groups that the staged day is judged without.
+        warehouse: The warehouse with the baseline.
+        cluster: Name of the cluster.
+        ds: The staged day.
+        stage: Rows of the staged day, as they would be published.
+        counted: Tables whose row counts the statement compares, as `row_count (table_name, staged, earlier)`.
+        read: Tables that the statement reads, as `staged_<layer>_<table>` and `earlier_<layer>_<table>`.
+        statement: DuckDB SQL over these tables.
+        excluded_groups: Quarantined groups of the staged day.
 
     Returns:
-        The answer; None where no earlier day is published.
+        The result; None if there is no baseline.
 
     Raises:
-        QueryError: a published table cannot be read.
+        QueryError: A published table cannot be read.
     """
     try:
         snapshot = Snapshot(warehouse.root)
     except NoWarehouseError:
         return None
-    newest = snapshot.newest_day_before(cluster, ds)
-    if newest is None:
+    baseline_day = snapshot.newest_day_before(cluster, ds)
+    if baseline_day is None:
         return None
-    left_out_before = snapshot.published(QUARANTINED_GROUP).rows({newest}, ["consumer_group"])
-    groups = {*excluded_groups, *(row["consumer_group"] for row in left_out_before)}
+    quarantined_before = snapshot.published(QUARANTINED_GROUP).rows({baseline_day}, ["consumer_group"])
+    groups = {*excluded_groups, *(row["consumer_group"] for row in quarantined_before)}
     earlier_rows: list[pads.Dataset] = []
 
     def rows_of(table: Table) -> dict[str, pads.Dataset]:
-        earlier = snapshot.published(table).dataset({newest})
+        earlier = snapshot.published(table).dataset({baseline_day})
         earlier_rows.append(earlier)
         return {
             "staged": without_groups(staged_rows(stage, table), table, groups),
@@ -92,7 +92,7 @@ def compare(
         }
 
     # Opening every published table takes longer than the comparison, and the publication records the rows of each.
-    contents = snapshot.named_contents(newest)
+    contents = snapshot.named_contents(baseline_day)
 
     def row_counts_of(table: Table) -> dict[str, int]:
         if groups and table in TABLES_OF_GROUPS:
@@ -102,11 +102,11 @@ def compare(
 
     with (
         closing(duckdb.connect(":memory:", config=SANDBOX_CONFIG)) as connection,
-        naming_damage(f"The rows of {newest.ds} in {warehouse.root}", earlier_rows),
+        naming_damage(f"The rows of {baseline_day.ds} in {warehouse.root}", earlier_rows),
     ):
         row_counts = [{"table_name": table.name, **row_counts_of(table)} for table in counted]
         connection.from_arrow(pa.Table.from_pylist(row_counts)).create_view("row_count")
         for table in read:
             for day, rows in rows_of(table).items():
                 connection.from_arrow(rows).create_view(f"{day}_{table.layer}_{table.name}")
-        return Comparison(newest.ds, connection.execute(statement).fetchall())
+        return Comparison(baseline_day.ds, connection.execute(statement).fetchall())

@@ -17,7 +17,7 @@ class QueryError(Exception):
 
 
 class NoWarehouseError(QueryError):
-    """There is nothing published and nothing refused at the place that was named."""
+    """The location has no published and no refused day."""
 
 
 class StagingError(Exception):

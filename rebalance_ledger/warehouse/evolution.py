@@ -1,7 +1,7 @@
-"""Published tables that another release of this code wrote, brought to what this release publishes.
+"""Update of published tables of another release to this release's definitions.
 
-The rules are ADR 13: columns come and go, and never change their type. What does not belong here: rows, and who may
-write when (see publish.py).
+ADR 13 has the rules: columns are added and abandoned, but never change their type. Does not belong here: rows, and the lock of
+writers (`commits`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from rebalance_ledger.tables import Table
 
 PARTITION_COLUMNS = ["cluster", "ds"]
-"""By what every published table is stored."""
+"""Partition columns of every published table."""
 
 NO_HOOKS: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-"""For every commit: a checkpoint of a version that readers do not see could let the commits before it expire.
-`commits.checkpoint_if_due` writes checkpoints."""
+"""Properties of every commit. delta-rs writes no checkpoint, because one of a version that readers do not see could make earlier commits
+expire; `commits.checkpoint_if_due` writes checkpoints."""
 
 
 def description(table: Table) -> str:
@@ -33,10 +33,10 @@ def description(table: Table) -> str:
 
 
 def refuse_other_types(published: DeltaTable, table: Table) -> None:
-    """See that every column that both know has one type, and that the table is stored by cluster and day.
+    """Check that common columns have the same type, and that the table is partitioned by cluster and day.
 
     Raises:
-        StagingError: it is not so; nothing may be written then.
+        StagingError: A type or the partitioning differs; nothing may be written.
     """
     if published.metadata().partition_columns != PARTITION_COLUMNS:
         raise StagingError(
@@ -54,13 +54,12 @@ def refuse_other_types(published: DeltaTable, table: Table) -> None:
 
 
 def bring_up_to_date(published: DeltaTable, table: Table) -> None:
-    """Add the columns that are new, let those be null that may be or are gone, and renew comments.
+    """Add new columns, drop `NOT NULL` of columns that may be null or no longer exist, and update comments.
 
-    A column that is added may be null whatever its definition says: in the days that are there, it is. A table that
-    is up to date is not touched.
+    An added column is always nullable, because it is null in existing days. A table that is up to date is not changed.
 
     Raises:
-        StagingError: a column has another type now.
+        StagingError: A column has another type.
     """
     refuse_other_types(published, table)
     published_fields = {field.name: field for field in published.schema().fields}
@@ -88,7 +87,7 @@ def bring_up_to_date(published: DeltaTable, table: Table) -> None:
 
 
 def written_schema(published: DeltaTable, table: Table) -> pa.Schema:
-    """Return the schema of a day that is written: the table's definition, then columns that only an older release filled."""
+    """Return the schema of a new day: the table's definition, then columns that only older releases filled."""
     schema = arrow_schema(table)
     everything = pa.schema(published.schema().to_arrow())
     return pa.schema([*schema, *(field for field in everything if field.name not in schema.names)])

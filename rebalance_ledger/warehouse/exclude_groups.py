@@ -1,6 +1,6 @@
-"""Rows of a day without those of some groups.
+"""The filter that excludes quarantined groups from the rows of a day.
 
-Belongs here: that one filter, the same for what is published and for what is compared. Does not belong here: which groups
+Belongs here: the filter, which publication, comparison and the gate share. Does not belong here: the choice of the groups
 (`rebalance_ledger.gate.quarantine`).
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def without_groups(rows: pads.Dataset, table: Table, groups: Collection[str]) -> pads.Dataset:
-    """Return a table's rows without those of some groups; rows of no group, and tables that no group has rows in, stay whole."""
+    """Return a table's rows without those of the given groups; rows without a group, and tables without groups, are kept."""
     if not groups or table not in TABLES_OF_GROUPS:
         return rows
     return rows.filter(~pads.field("consumer_group").isin(sorted(groups)))

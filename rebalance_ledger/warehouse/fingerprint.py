@@ -1,7 +1,7 @@
 """Fingerprints of the published days of a cluster, to compare two warehouses or two states of one.
 
-The hashes are worked out from the rows that a reader sees, not taken from `gold.publication`: rows that are not what
-their publication says are reported. Versions of tables and the order of publications do not count.
+The hashes are computed from the rows that a reader sees, and not taken from `gold.publication`, so that rows that differ from their
+publication are reported. They do not depend on table versions and the order of publications.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class TableDay(NamedTuple):
     """One day of one published table.
 
     Attributes:
-        ds: the day.
-        table_name: with its layer.
-        row_count: rows that a reader sees.
-        content_hash: of these rows, independent of their order.
-        is_as_published: whether count and hash are those that the day's publication names; a table that it does not name
-            has no rows.
+        ds: The day.
+        table_name: Name with the layer.
+        row_count: Number of rows that a reader sees.
+        content_hash: Hash of these rows, independent of their order.
+        is_as_published: Whether count and hash are equal to those of the day's publication; a table that it does not record must
+            have no rows.
     """
 
     ds: date
@@ -53,12 +53,12 @@ def fingerprint(root: str, cluster: str, ds: date | None = None) -> Iterator[Tab
     """Yield every published table of a cluster's days, days in order, tables in the order of `ALL_TABLES`.
 
     Args:
-        root: the warehouse's root.
-        cluster: the cluster's name.
-        ds: this day alone.
+        root: Root of the warehouse.
+        cluster: Name of the cluster.
+        ds: UTC day; None for all days.
 
     Raises:
-        QueryError: there is no warehouse, or a table of it cannot be read.
+        QueryError: There is no warehouse, or a table cannot be read.
     """
     snapshot = Snapshot(root)
     days = sorted(day for day in snapshot.days if day.cluster == cluster and (ds is None or day.ds == ds))

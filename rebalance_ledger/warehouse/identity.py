@@ -1,6 +1,6 @@
-"""What identifies a computation, so that the same export, settings and code are known to be the same.
+"""The identity of a computation: its export, settings, code and baseline.
 
-No clock and no random number is in it: a re-run of a day has the same `run_id`.
+It contains no time and no random number, so a re-run of a day has the same `run_id`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _PACKAGES = (
     "spark_jobs",
     "strategies",
 )
-"""The packages whose code can change a published number. `sql/` is not one of them: it is read at query time."""
+"""The packages whose code can change a published number; not `sql/`, which is read at query time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """What a day was computed from.
+    """The input of a computation.
 
     Attributes:
-        manifest_sha256: SHA-256 of the export's manifest, which names every byte of the export.
+        manifest_sha256: SHA-256 of the export's manifest, which covers every byte of the export.
         settings_sha256: SHA-256 of the cluster's settings.
-        code_version: see `code_version`.
-        compared_exports: the earlier exports in which offset files were looked for to compare the day's with, the newest
-            first: the day, `=`, the manifest's SHA-256. None for a day without offset files.
-        baseline_ds: the earlier published day that the day was compared with.
-        compared_content: what was read of baseline_ds: for each table its name, `=`, its content hash. The hash and not
-            the run, so that an earlier day whose rows come out the same makes no other day of this one.
+        code_version: See `code_version`.
+        compared_exports: Earlier exports that were searched for offset files, the newest first, each as the day, `=`, and the
+            manifest's SHA-256. None for a day without offset files.
+        baseline_ds: Day of the baseline; None without one.
+        compared_content: Content of the baseline: for each table that was read, its name, `=`, and its content hash. It has hashes and
+            not the run id, so that recomputing the baseline with equal rows does not change the identity.
     """
 
     manifest_sha256: str
@@ -55,7 +55,7 @@ class RunIdentity:
 
     @property
     def run_id(self) -> str:
-        """16 hexadecimal digits that stand for all of it."""
+        """A hash of the identity, 16 hexadecimal digits."""
         parts = (
             self.manifest_sha256,
             self.settings_sha256,
@@ -67,7 +67,7 @@ class RunIdentity:
 
     @property
     def build(self) -> Build:
-        """What the stage and the publication keep of it."""
+        """The record of the identity in a stage and in `publication`."""
         return Build(
             self.run_id,
             self.manifest_sha256,

@@ -1,10 +1,9 @@
-"""The files of a stage and their hashes: what was judged is what is published.
+"""The files of a stage with their hashes, which ensure that the judged rows are published.
 
-The build records every staged file, the gate compares the files with that record before it measures them and makes it
-part of its verdict, and publication compares them once more. A hash of the bytes costs a tenth of what a hash of the rows
-costs, and equal bytes are equal rows.
+The build records every staged file. The gate compares the files with this record before it measures them, and adds the record to its
+verdict. Publication compares them again. Hashing bytes costs a tenth of hashing rows, and equal bytes are equal rows.
 
-Belongs here: the record and its comparison. Does not belong here: which stage is judged or published (`staging`).
+Belongs here: the record and its comparison. Does not belong here: the choice of the stage (`staging`).
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ class StagedFile:
     """One Parquet file of a stage.
 
     Attributes:
-        name: path below the folder of its table.
-        size_bytes: its size.
-        sha256: of its bytes, hexadecimal.
-        row_count: from the file's footer.
+        name: Path in the folder of its table.
+        size_bytes: Size.
+        sha256: SHA-256 of the content, hexadecimal.
+        row_count: Number of rows, from the file's footer.
     """
 
     name: str
@@ -64,10 +63,10 @@ class StagedTable:
     """The files of one staged table, or of the offset files as the build read them.
 
     Attributes:
-        name: qualified name of the table, or the path of the folder below the stage.
-        files: in the order of their names.
-        content_hash: of the rows (`content.Content`); None for what is not published, for a table with rows of another day, and in records of
-            older releases.
+        name: Qualified name of the table, or path of the folder in the stage.
+        files: Files, sorted by name.
+        content_hash: Hash of the rows (`content.Content`); None for rows that are not published, for a table with rows of another
+            day, and in records of older releases.
     """
 
     name: str
@@ -103,10 +102,10 @@ class StagedTable:
 
 
 def inventory_of_stage(stage: StagingArea, day: DayRows) -> tuple[StagedTable, ...]:
-    """Return all that is judged of a stage with its files: every staged table, and the offset files as the build read them.
+    """Return the files of everything that the gate judges: every staged table, and the offset files as the build read them.
 
     Raises:
-        StagingError: a table is missing, or a file cannot be read as Parquet.
+        StagingError: A table is missing, or a file cannot be read as Parquet.
     """
     readings = stage.offset_readings.removeprefix(f"{stage.root}/")
     with (
@@ -132,7 +131,7 @@ def refuse_changed(stage: StagingArea, recorded: Sequence[StagedTable]) -> None:
     """Raise if the files of a stage differ from the recorded ones.
 
     Raises:
-        StagingError: a file is missing, was added, or has other bytes; the sentence names the first of them.
+        StagingError: A file is missing, was added, or has other bytes; the message names the first of them.
     """
     folders = {table.qualified_name: stage.table(table) for table in (*SILVER_TABLES, *COMPUTED_GOLD_TABLES)}
     with ThreadPoolExecutor(_READERS) as pool:
@@ -150,7 +149,7 @@ def refuse_changed(stage: StagingArea, recorded: Sequence[StagedTable]) -> None:
 
 
 def _changes(pool: ThreadPoolExecutor, table: StagedTable, folder: str) -> Iterator[str]:
-    """Yield the differences between the files of a folder and those that were recorded, a phrase each."""
+    """Yield a phrase for each difference between the files of a folder and the recorded ones."""
     recorded = {file.name: file for file in table.files}
     sizes = _sizes(folder)
     yield from (f"{table.name}/{name} is missing" for name in sorted(recorded.keys() - sizes.keys()))

@@ -1,4 +1,4 @@
-"""Where things are in a warehouse.
+"""The paths in a warehouse.
 
 ```
 <warehouse>/silver/<table>, gold/<table>        published Delta tables, partitioned by cluster and ds
@@ -7,7 +7,7 @@
 <warehouse>/approvals/<cluster>/<ds>.json       who approved the refused computation of a day, and why
 <warehouse>/data_docs/<cluster>/<ds>/           pages of the gate and the report of a day (see `pages`)
 ```
-A warehouse is a folder or a place in an object store (`s3a://…`); this module only joins names, it opens nothing.
+A warehouse is a folder or a location in an object store (`s3a://…`). This module only joins names, and opens nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Warehouse:
 
     @classmethod
     def at(cls, place: str) -> Warehouse:
-        """Return the warehouse at a path or URI; a path is made absolute, so that every process means the same one.
+        """Return the warehouse at a path or URI; a path is made absolute, so that all processes use the same one.
 
         Raises:
-            InvalidLocationError: it is a URI of something else than an object store.
+            InvalidLocationError: The URI is not that of an object store.
         """
         return cls(str(location_of(place)))
 
@@ -82,8 +82,8 @@ class StagingArea:
     """The folder of one computation of a day.
 
     Attributes:
-        attempts: the folder of all of the day's computations.
-        attempt: this one's name.
+        attempts: Folder of all computations of the day.
+        attempt: Name of this one.
     """
 
     attempts: str
@@ -91,7 +91,7 @@ class StagingArea:
 
     @property
     def root(self) -> str:
-        """Where everything of this computation is."""
+        """The folder of this computation."""
         return f"{self.attempts}/{self.attempt}"
 
     def table(self, table: Table) -> str:
@@ -104,12 +104,12 @@ class StagingArea:
 
     @property
     def offset_readings(self) -> str:
-        """The offset files of broadcasting clients as the build read them; the gate reads them a second time."""
+        """The offset files of broadcasting clients as the build read them; the gate reads them again."""
         return self.work(OFFSET_READINGS)
 
     @property
     def baseline(self) -> str:
-        """The files of the earlier day that the build read; a JSON file, there only if there was such a day."""
+        """The files of the baseline that the build read, as JSON; missing without a baseline."""
         return f"{self.root}/baseline.json"
 
     @property
@@ -124,7 +124,7 @@ class StagingArea:
 
     @property
     def build(self) -> str:
-        """What was computed from what; a JSON file, written last, so its presence means a whole stage."""
+        """The input of the computation, as JSON. It is written last, so a stage with it is complete."""
         return f"{self.root}/build.json"
 
     @property

@@ -1,13 +1,11 @@
-"""What a warehouse no longer needs, and taking it away without a reader noticing.
+"""Maintenance of a warehouse: compaction and removal of data that is no longer needed, without an effect on readers.
 
-Three things grow: files that no reader's version of a table names (a day's earlier rows, what killed publishers wrote), a
-day's small files, and the stages and Data Docs of days that are done. Published rows never go: history is what the ledger
-is for.
+These grow: files that no reader's version of a table references (replaced rows, files of killed publishers), small files of days, and
+stages and Data Docs of finished days. Published rows are never removed.
 
-Files that a publication references are never removed, at any age: age applies to unreferenced files only.
+Retention periods apply to unreferenced files only; files that a publication references are never removed.
 
-Belongs here: what may go, and the commits of maintenance. Does not belong here: how long things are kept (the settings
-say so).
+Belongs here: the selection of such data, and the commits of maintenance. Does not belong here: the retention periods (settings).
 """
 
 from __future__ import annotations
@@ -39,22 +37,22 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import Warehouse
 
 _MANY_FILES: Final = 8
-"""A day in fewer files is left as it is."""
+"""Days with fewer files are not compacted."""
 
 _DAYS_PER_LOCK: Final = 20
-"""Days of a table that are merged before other writers have their turn."""
+"""Days of a table that are compacted before the lock is released for other writers."""
 
 _SMALL_BYTES: Final = 32 * 1024 * 1024
-"""Files of this size on average are no longer small."""
+"""Days whose files have at least this average size are not compacted."""
 
 
 class RetentionPolicy(NamedTuple):
     """Retention periods for unreferenced files.
 
     Attributes:
-        unreferenced: files of the published tables; for so long `ledger rollback` can go back.
-        stages: stages of days, whether published or refused.
-        data_docs: pages of days: Data Docs and reports.
+        unreferenced: Files of the published tables; `ledger rollback` can go back as far.
+        stages: Stages of days, published or refused.
+        data_docs: Pages of days: Data Docs and reports.
     """
 
     unreferenced: timedelta
@@ -64,12 +62,12 @@ class RetentionPolicy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceAction:
-    """One thing that maintenance did, or would do.
+    """An action of maintenance, performed or planned.
 
     Attributes:
         what: `compact`, `vacuum`, `stage` or `data_docs`.
-        place: the table or folder.
-        file_count: files that are merged or removed.
+        place: The table or folder.
+        file_count: Number of files that are merged or removed.
     """
 
     what: str
@@ -82,21 +80,20 @@ def maintain(
 ) -> list[MaintenanceAction]:
     """Merge small files and remove unreferenced ones.
 
-    Publishers wait for one table at most: other writers are excluded while the files of a table are merged or removed, and not while
-    it is looked at.
+    Publishers wait for at most one table: other writers are excluded only while the files of a table are merged or removed.
 
     Args:
-        warehouse: the warehouse.
-        keep: how long things are kept.
-        now: an aware datetime, from which age is counted.
-        is_applied: whether to do it, and not only to say what would be done.
+        warehouse: The warehouse.
+        keep: Retention periods.
+        now: Current time, an aware datetime.
+        is_applied: Whether to perform the actions, and not only to list them.
 
     Returns:
-        What was done, or would be, in the order of the work; nothing for what has nothing to do.
+        The actions, in order; none for tables and folders without anything to do.
 
     Raises:
-        StagingError: another release has written a table; run maintenance with that one.
-        WriteError: a file cannot be written or removed; the next run continues from there.
+        StagingError: Another release has written a table; run maintenance with that release.
+        WriteError: A file cannot be written or removed; the next run continues from there.
     """
     if is_applied:
         with _writing(warehouse):
@@ -116,7 +113,7 @@ def maintain(
 
 @contextmanager
 def _writing(warehouse: Warehouse) -> Iterator[PublishedTables]:
-    """Exclude other writers for the block. A table's newest version is the one that readers see; so it is after the block."""
+    """Exclude other writers for the block; before and after it, readers see the newest version of each table."""
     with commits.writer_lock(warehouse) as ensure_held:
         tables = commits.prepare_tables(warehouse)
         yield tables
@@ -125,7 +122,7 @@ def _writing(warehouse: Warehouse) -> Iterator[PublishedTables]:
 
 
 def _compacted(warehouse: Warehouse, table: Table, *, is_applied: bool) -> list[MaintenanceAction]:
-    """Merge the files of days that are in many small ones, and let the publications name the version that has them."""
+    """Compact days with many small files, and make publications record the new version."""
     place = warehouse.published(table)
     delta = commits.open_table(place)
     scattered = _scattered_days(delta) if delta else []
@@ -148,7 +145,7 @@ def _compacted(warehouse: Warehouse, table: Table, *, is_applied: bool) -> list[
 
 
 def _scattered_days(delta: DeltaTable) -> list[tuple[DayRows, int]]:
-    """Return the days of a table that are in many small files, with the number of their files."""
+    """Return the days of a table with many small files, and the number of these files."""
     names = ("partition.cluster", "partition.ds", "size_bytes")
     actions = pa.table(delta.get_add_actions(flatten=True))
     sizes: dict[tuple[Any, Any], list[int]] = defaultdict(list)
@@ -162,7 +159,7 @@ def _scattered_days(delta: DeltaTable) -> list[tuple[DayRows, int]]:
 
 
 def let_publications_name(tables: PublishedTables, versions: dict[str, int]) -> None:
-    """Move readers to newer versions: of each table, the day that named its newest names these."""
+    """Make readers see newer versions: in the rows of `publication` that record a table's newest version, record these instead."""
     rows = tables.publications()
     named = commits.named_versions(tables)
     changed: dict[DayRows, dict[str, Any]] = {}
@@ -180,11 +177,11 @@ def let_publications_name(tables: PublishedTables, versions: dict[str, int]) -> 
 def _vacuumed(
     warehouse: Warehouse, place: str, kept: timedelta, *, is_applied: bool
 ) -> list[MaintenanceAction]:
-    """Remove the files that no version of a table within the time kept has."""
+    """Remove files that no version of a table within the retention period references."""
     delta = commits.open_table(place)
     if delta is None:
         return []
-    # Delta names what was removed once for as long as its log remembers it.
+    # Delta also returns files that were removed earlier, as long as they are in its log.
     file_system, path = file_system_of(place)
     entries = file_system.get_file_info(
         [f"{path}/{unquote(name)}" for name in _vacuum(delta, kept, dry_run=True)]
@@ -207,7 +204,7 @@ def _vacuumed(
 
 
 def _vacuum(delta: DeltaTable, kept: timedelta, *, dry_run: bool) -> list[str]:
-    """Remove unreferenced files, or only name them."""
+    """Remove unreferenced files, or only list them."""
     removed: list[str] = delta.vacuum(
         retention_hours=int(kept / timedelta(hours=1)),
         dry_run=dry_run,
@@ -239,7 +236,7 @@ def _old_data_docs(warehouse: Warehouse, before: datetime, *, is_applied: bool) 
 
 
 def _old_folders(root: str, before: datetime) -> list[tuple[str, int]]:
-    """Return the folders of clusters' days, `<root>/<cluster>/<ds>`, that are no longer written to, with their numbers of files."""
+    """Return the folders `<root>/<cluster>/<ds>` without later writes, and the number of files in each."""
     places = [
         f"{root}/{cluster}/{day}" for cluster in _folders(root) for day in _folders(f"{root}/{cluster}")
     ]
@@ -254,7 +251,7 @@ def _folders(place: str) -> list[str]:
 
 
 def _files_of_old_folder(place: str, before: datetime) -> int:
-    """Return how many files a folder has, or 0 if any of them was written since `before`."""
+    """Return the number of files in a folder, or 0 if any of them was written after `before`."""
     file_system, path = file_system_of(place)
     entries = file_system.get_file_info(pafs.FileSelector(path, recursive=True))
     files = [entry for entry in entries if entry.type == pafs.FileType.File]

@@ -4,12 +4,11 @@
     <warehouse>/data_docs/<cluster>/<ds>/…/*.html       the pages that it links
     <warehouse>/data_docs/<cluster>/<ds>/report.html    the report of the published day
 
-Data Docs are made in a temporary folder and copied, in the same way into a folder and into an object store. The first page is
-removed before the copy and written after it, so a gate that is killed leaves no first page beside pages of another run; the next
-run of the gate writes all of them.
+Data Docs are rendered in a temporary folder and then copied to a folder or an object store. The first page is removed before the copy and
+written after it, so a killed gate leaves no first page that links to pages of another run.
 
-What belongs here: writing, listing and reading pages. What does not: what is on them (`expectations`, `report`), who may read them
-(`operators.pages`), and how long they are kept (`maintenance`).
+Belongs here: writing, listing and reading pages. Does not belong here: their content (`gate.pages`, `report`), access
+(`operators.pages`), and retention (`maintenance`).
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _MOST_DAYS: Final = 60
 _MOST_SEGMENT_BYTES: Final = 255
 _MOST_PATH_BYTES: Final = 1024
-"""The longest name that an object store takes."""
+"""Maximum length of a name in an object store."""
 
 _REQUESTS_AT_ONCE: Final = 8
 _HEAD_BYTES: Final = 4096
@@ -79,7 +78,7 @@ def write_data_docs(warehouse: Warehouse, cluster: str, ds: date, made: Path) ->
 
 
 def write_report(warehouse: Warehouse, cluster: str, ds: date, page: str) -> str:
-    """Write the report of a day; it appears whole or not at all. Return its place.
+    """Write the report of a day atomically, and return its location.
 
     Raises:
         OSError: it cannot be written.
@@ -109,14 +108,14 @@ class DayPages:
 
 
 class PageReader:
-    """Reads the pages in a warehouse.
+    """A reader of the pages in a warehouse.
 
     Args:
         root: path or URI of the warehouse.
         store_variables: `AWS_*` variables that take precedence over those of the environment.
 
     Raises:
-        InvalidLocationError: the root is a URI of something else than an object store.
+        InvalidLocationError: The root is a URI, but not that of an object store.
     """
 
     def __init__(self, root: str, store_variables: Mapping[str, str] | None = None) -> None:
@@ -173,7 +172,7 @@ class PageReader:
         return sorted(entry.base_name for entry in entries if entry.type == pafs.FileType.Directory)
 
     def _is_inside(self, name: str) -> bool:
-        """Return whether a name stays in the folder of all pages when symbolic links are followed; a store has none."""
+        """Return whether a name is in the folder of all pages after symbolic links are resolved; object stores have none."""
         if is_object_store(self._root):
             return True
         return Path(self._root, name).resolve().is_relative_to(Path(self._root).resolve())
@@ -186,13 +185,13 @@ def _write(place: str, content: bytes) -> None:
 
 
 def _files(file_system: pafs.FileSystem, path: str) -> set[str]:
-    """Return the files below a folder, by what their paths have beyond it."""
+    """Return the files in a folder by their relative paths."""
     entries = file_system.get_file_info(pafs.FileSelector(path, allow_not_found=True, recursive=True))
     return {entry.path.removeprefix(f"{path}/") for entry in entries if entry.is_file}
 
 
 def _is_page_name(name: str) -> bool:
-    """Return whether a name can be that of a page: in the folder of a day, without parts that lead out of it."""
+    """Return whether a name is that of a page: in the folder of a day, without parts such as `..`."""
     _, _, in_cluster = name.partition("/")
     ds, _, page = in_cluster.partition("/")
     return (

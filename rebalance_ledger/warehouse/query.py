@@ -1,8 +1,8 @@
-"""SQL over the published tables without a JVM: deltalake opens them, duckdb answers.
+"""SQL over the published tables without a JVM: deltalake opens them, and DuckDB runs the query.
 
-The connection can read the tables of one snapshot (see snapshot.py) and nothing else: no file, no network, no
-extension, no setting, and only one statement that reads. What does not belong here: how rows are shown (see
-rebalance_ledger/cli/sql.py), which version of a table a reader sees (see snapshot.py).
+The connection can only read the tables of one snapshot: no files, network, extensions or settings, and only one statement that reads.
+
+Does not belong here: the output of rows (`rebalance_ledger.cli.sql`), and the version of a table that a reader sees (`snapshot`).
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ QUARANTINE = "quarantine"
 """The schema of the verdicts that refused a day."""
 
 LATEST, PREVIOUS = "latest", "previous"
-"""Schemas that hold every table and view again, for one day of each cluster: its newest published day, and the
-newest one before that. They are made by choosing files, so a query of one day reads one day, which a join with
-a subquery for the newest day would not."""
+"""Schemas with every table and view for one day of each cluster: its newest published day, and the newest one before that. They
+select files, so a query reads only that day; a join with a subquery for the newest day would read all days."""
 
 _VIEW_FOLDER = Path(__file__).resolve().parents[2] / "sql" / "views"
 
@@ -72,11 +71,11 @@ class Result:
     """The answer to a query.
 
     Attributes:
-        column_names: as the query names them; they may repeat. EXPLAIN has one, `plan`, and a row per line.
-        rows: read once, a batch at a time while they are iterated, in Python's types (numbers, `str`, `bool`,
-            `date`, `datetime` in UTC, `Decimal`, `list`, `dict`, …).
-        batches: the same rows as Arrow record batches, to be read instead of `rows`.
-        schema: of the batches.
+        column_names: Names in the query, possibly repeated. EXPLAIN has one, `plan`, and a row per line.
+        rows: Rows in Python's types (numbers, `str`, `bool`, `date`, `datetime` in UTC, `Decimal`, `list`, `dict`, …). They can be
+            iterated once, and are read a batch at a time.
+        batches: The same rows as Arrow record batches, to be read instead of `rows`.
+        schema: Schema of the batches.
     """
 
     column_names: tuple[str, ...]
@@ -86,7 +85,7 @@ class Result:
 
 
 def views() -> dict[str, str]:
-    """Return the views of `sql/views`: name to text, which is one SELECT below a comment that describes a row."""
+    """Return the views of `sql/views`, name -> text; each is one SELECT after a comment that describes a row."""
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted(_VIEW_FOLDER.glob("*.sql"))}
 
 
@@ -108,23 +107,23 @@ def query(
     cluster: str | None = None,
     timeout_s: float | None = None,
 ) -> Iterator[Result]:
-    """Answer one SQL query over the published tables of a warehouse.
+    """Run one SQL query over the published tables of a warehouse.
 
     Args:
-        root: the warehouse's root, a local path or a URI.
-        text: one statement that reads: SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
-        conditions: Values that columns of the answer must have; rows with other values are left out.
+        root: Root of the warehouse, a local path or a URI.
+        text: One statement that reads: SELECT, WITH, FROM, VALUES, DESCRIBE, SHOW, SUMMARIZE or EXPLAIN.
+        conditions: Column of the answer -> its value; rows with other values are excluded.
         as_of: The day that the schema `latest` shows instead of each cluster's newest one; `previous` shows the day before it.
         compare_ds: The day that the schema `previous` shows instead.
-        cluster: The cluster whose days the published tables show; None for all. No file of another one is read.
-        timeout_s: after how many seconds a query is aborted; None waits for ever.
+        cluster: The cluster whose days the published tables show; None for all. No file of another cluster is read.
+        timeout_s: Time limit in seconds; None for no limit.
 
     Yields:
-        The result; its rows are readable inside the `with` block.
+        The result; its rows can be read inside the `with` block.
 
     Raises:
-        QueryError: no warehouse, more than one statement, a statement that does not read, an error in the
-            query, a condition on a column that the answer does not have, or no answer in time; also while the rows are read.
+        QueryError: There is no warehouse, the text has several statements or one that does not read, the query has an error, the answer
+            does not have the column of a condition, or the time limit is exceeded. This is also raised while rows are read.
     """
     with open_tables(
         root, [text], as_of=as_of, compare_ds=compare_ds, cluster=cluster, timeout_s=timeout_s
@@ -190,8 +189,8 @@ def open_tables(
         as_of: See `query`.
         compare_ds: See `query`.
         cluster: See `query`.
-        consumer_groups: The groups whose rows the tables show, so that views do not compute those of all others. Findings are
-            shown all, because one of a group may be explained by one of none. None for all groups.
+        consumer_groups: The groups whose rows the tables show, so that views do not compute the others; None for all. All findings
+            are shown, because a finding of a group may be explained by one without a group.
         timeout_s: After how many seconds the queries together are aborted; None for no limit.
 
     Raises:
@@ -214,11 +213,11 @@ def open_tables(
 def open_groups(
     warehouse: str | Snapshot, texts: Collection[str], groups: Collection[str], day: PublishedDay
 ) -> Iterator[OpenTables]:
-    """Open the rows of some groups and of their topics on one day, which are read once for all queries; other tables are whole.
+    """Open the rows of some groups and their topics on one day, and read them once for all queries; other tables have all rows.
 
     Args:
         warehouse: Its root, or a snapshot of it.
-        texts: Queries that name each column that they or the views need: the tables have no others.
+        texts: Queries that name every column that they or the views need, because the tables have no others.
         groups: Names of the groups.
         day: The published day.
 
@@ -258,9 +257,9 @@ def _snapshot_of(warehouse: str | Snapshot) -> Snapshot:
 
 
 def _subject_of(table: Table) -> str | None:
-    """Return the column by which the rows of some groups are found: consumer_group, topic, or None for all rows.
+    """Return the column that selects the rows of groups: consumer_group, topic, or None for all rows.
 
-    A finding of a group may be explained by one of none.
+    All findings are needed, because a finding of a group may be explained by one without a group.
     """
     names = {column.name for column in table.columns}
     return next((name for name in (_GROUP, _TOPIC) if name in names and table is not FINDING), None)
@@ -269,7 +268,7 @@ def _subject_of(table: Table) -> str | None:
 def _restricted(
     relation: duckdb.DuckDBPyRelation, conditions: Mapping[str, str | int | date]
 ) -> duckdb.DuckDBPyRelation:
-    """Keep the rows that meet the conditions, in their order; values are constants of the plan and never SQL text."""
+    """Return the rows that meet the conditions, in their order; values are constants of the plan and never SQL text."""
     for column, value in conditions.items():
         if column not in relation.columns:
             raise QueryError(
@@ -281,8 +280,7 @@ def _restricted(
 
 def _closed_connection() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=SANDBOX_CONFIG)
-    # Closed to all other files, duckdb would still open those of its own database, which is called `:memory:`:
-    # files of that name in the folder where the command is run.
+    # Without access to other files, DuckDB would still open files of its database, whose name is `:memory:`, in the current folder.
     connection.execute("SET disabled_filesystems = 'LocalFileSystem'")
     # Show times in the ledger's zone, independent of the zone of this machine.
     connection.execute("SET TimeZone = 'UTC'")
@@ -301,7 +299,7 @@ def _batches(reader: pa.RecordBatchReader, read: Collection[pads.Dataset]) -> It
 
 @contextmanager
 def _interrupted_after(timeout_s: float | None, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Interrupt what the connection does in the block once the time is over."""
+    """Interrupt the connection if the block exceeds the time limit."""
     if timeout_s is None:
         yield
         return
@@ -310,7 +308,7 @@ def _interrupted_after(timeout_s: float | None, connection: duckdb.DuckDBPyConne
     def interrupt() -> None:
         if not is_over.wait(timeout_s):
             connection.interrupt()
-            # One that comes while nothing is executed is forgotten when the next statement begins.
+            # An interrupt between two statements has no effect, so it is repeated.
             while not is_over.wait(_INTERRUPT_AGAIN_S):
                 connection.interrupt()
 
@@ -324,7 +322,7 @@ def _interrupted_after(timeout_s: float | None, connection: duckdb.DuckDBPyConne
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Return a column in Python's types; an interval, which Python has no type for, as an ISO 8601 duration."""
+    """Return a column in Python's types; an interval becomes an ISO 8601 duration, because Python has no such type."""
     try:
         values: list[Any] = column.to_pylist()
     except OverflowError as error:
@@ -367,12 +365,13 @@ def _register(
     chosen_days: Sequence[Collection[PublishedDay]],
     consumer_groups: Collection[str] | None,
 ) -> Collection[pads.Dataset]:
-    """Make the tables and views that the query names known to duckdb, or all if it names none (`SHOW TABLES`).
+    """Register the tables and views that the query names in DuckDB, or all if it names none (`SHOW TABLES`).
 
-    Returns the rows that a query may read.
+    Other tables are not opened, because opening a table takes some milliseconds, and listing its files takes longer with each year of
+    history.
 
-    Opening a table costs some milliseconds and building its list of files more with each year of history, so
-    what the query does not name is not opened.
+    Returns:
+        The rows that a query may read.
     """
     view_texts = views()
     words = _words_with_those_of_named_views(text, view_texts)
@@ -399,7 +398,7 @@ def _register(
             _create_views(connection, schema, (schema,), named_views)
     if quarantined is not None:
         _create(connection, QUARANTINE, GATE_RESULT.name, quarantined)
-    # With years of history, to list the files of all days takes longer than a query of the newest ones.
+    # With years of history, listing the files of all days takes longer than a query of the newest ones.
     has_all_days = names_all_days(text, {*named_views, *(table.name for table in tables)})
     if has_all_days:
         for table, table_snapshot in published.items():
@@ -409,7 +408,7 @@ def _register(
 
 
 def _repeated_columns(table: Table) -> list[str]:
-    """Return the string columns in which few values repeat: names, and those with a closed list of values."""
+    """Return the string columns with few distinct values: names, and columns with a closed list of values."""
     return [
         column.name
         for column in table.columns
@@ -418,7 +417,7 @@ def _repeated_columns(table: Table) -> list[str]:
 
 
 def names_all_days(text: str, names: Collection[str]) -> bool:
-    """Return whether queries may name one of some tables and views in another way than as `latest.…` or `previous.…`."""
+    """Return whether queries may name one of the tables and views other than as `latest.…` or `previous.…`."""
     other_text, count = _OF_CHOSEN_DAYS.subn(" ", text)
     return count == 0 or not _words(other_text).isdisjoint(names)
 
@@ -434,7 +433,7 @@ def _create(
 def _create_views(
     connection: duckdb.DuckDBPyConnection, schema: str, search_path: Collection[str], texts: dict[str, str]
 ) -> None:
-    """Create views over the tables of `search_path`; a view keeps the tables that it found when it was made."""
+    """Create views over the tables of `search_path`; a view keeps the tables that it was created with."""
     for schema_name in (*search_path, schema):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema_name}")
     connection.execute(f"SET search_path = '{','.join(search_path)}'")
@@ -464,11 +463,11 @@ def _words(text: str) -> set[str]:
 
 @contextmanager
 def _as_query_error(read: Collection[pads.Dataset] = ()) -> Iterator[None]:
-    """Say what duckdb found wrong in one sentence, and in which of the files that it read."""
+    """Translate errors of DuckDB to `QueryError`, with the file if it cannot be read."""
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        # What fails while rows are read comes through Arrow, as its exceptions or as OSError.
+        # Errors while rows are read come through Arrow, as its exceptions or as OSError.
         text = str(error)
         if _OF_A_FILE.search(text) and (damage := find_damage(read)) is not None:
             raise QueryError(
@@ -478,8 +477,8 @@ def _as_query_error(read: Collection[pads.Dataset] = ()) -> Iterator[None]:
 
 
 def _sentence(error: str) -> str:
-    # What follows a blank line repeats the query or advises what the closed connection refuses; what follows
-    # "Detail:" is a Python traceback.
+    # The text after a blank line repeats the query or gives advice that the connection does not allow; the text after "Detail:" is a
+    # Python traceback.
     head = one_line(_BEFORE_DETAILS.split(error, maxsplit=1)[0])
     kind, separator, message = head.partition(" Error: ")
     if not separator:

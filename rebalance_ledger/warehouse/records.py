@@ -1,9 +1,9 @@
-"""The small JSON files of a stage: written in one step, and read with every value's type checked.
+"""The small JSON files of a stage: atomic writes, and reads that check the type of every value.
 
-A machine that lost power, a full disk or a person may leave anything in their place, so a reader gets a value of the
-type that it asks for, or a sentence with the file, what is wrong and what to do.
+A power loss, a full disk or a person may damage these files. A reader gets a value of the requested type, or an error with the file, the
+problem and the solution.
 
-Belongs here: files, JSON and types. Does not belong here: what the files mean (`staging`, `inventory`).
+Belongs here: files, JSON and types. Does not belong here: the meaning of the files (`staging`, `inventory`).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ GATE_AGAIN: Final = "run the gate of this day again"
 
 
 class RecordError(ValueError):
-    """A file does not hold what its reader asks for; the message is a clause without the file's name."""
+    """A file does not have the requested value; the message is a clause without the file's name."""
 
 
 class Record:
-    """The fields of one JSON object, each taken with the type that it must have."""
+    """The fields of one JSON object, with typed access."""
 
     def __init__(self, document: object) -> None:
         if not isinstance(document, dict):
@@ -85,7 +85,7 @@ class Record:
         return [Record(value) for value in self._list(name)]
 
     def rows(self, name: str, table: Table) -> list[dict[str, Any]]:
-        """Return rows of a table without cluster and ds, their values of the types of its columns."""
+        """Return rows of a table without cluster and ds, in the types of its columns."""
         own = {column.name: column for column in table.columns}
         schema = pa.schema([field for field in arrow_schema(table) if field.name in own])
         days = [field.name for field in schema if pa.types.is_date(field.type)]
@@ -128,14 +128,14 @@ def decoding(place: str, remedy: str) -> Iterator[None]:
 
 
 def read_record(place: str, remedy: str) -> Record | None:
-    """Return the JSON object that a file holds; None where there is no file.
+    """Return the JSON object in a file; None if there is no file.
 
     Args:
-        place: the file.
-        remedy: what to do if it is damaged; ends the sentence.
+        place: The file.
+        remedy: End of the error message, with the solution for a damaged file.
 
     Raises:
-        StagingError: it cannot be read, or holds something else.
+        StagingError: The file cannot be read, or is not a JSON object.
     """
     file_system, path = file_system_of(place)
     try:
@@ -147,7 +147,7 @@ def read_record(place: str, remedy: str) -> Record | None:
         raise StagingError(f"{place} cannot be read ({one_line(str(error))}): {remedy}.") from error
     with decoding(place, remedy):
         try:
-            # Not by the bytes alone: these may look like UTF-16 to Python's reader.
+            # Decoded here, because json.loads() may take some bytes for UTF-16.
             return Record(json.loads(content.decode()))
         except UnicodeDecodeError as error:
             raise RecordError("it is not UTF-8 text") from error
@@ -158,15 +158,15 @@ def read_record(place: str, remedy: str) -> Record | None:
 
 
 def write_record(place: str, document: Mapping[str, Any]) -> None:
-    """Write a small file in one step: a reader finds the old file or the new one, never a part."""
+    """Write a small file atomically: a reader sees the old file or the new one, never a part."""
     write_file(place, json.dumps(document, default=date.isoformat).encode())
 
 
 def write_file(place: str, content: bytes) -> None:
-    """Write bytes as a file in one step, into a folder that exists or an object store.
+    """Write a file atomically, into an existing folder or an object store.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: The file cannot be written.
     """
     if is_object_store(place):  # An object appears when it is whole.
         file_system, path = file_system_of(place)

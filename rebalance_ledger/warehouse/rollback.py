@@ -1,4 +1,4 @@
-"""How a day returns to what was published before, in all tables at once."""
+"""Rollback of a day to its previous publication, in all tables at once."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What a rollback did, or would do.
+    """The result of a rollback, performed or planned.
 
     Attributes:
-        withdrawn_run_id: the computation that readers no longer see.
-        restored_run_id: the one that they see again.
-        row_counts: for each table whose rows change, its qualified name with the rows before and after.
+        withdrawn_run_id: The computation that readers no longer see.
+        restored_run_id: The computation that they see again.
+        row_counts: Qualified name -> rows before and after, for each table whose rows change.
     """
 
     withdrawn_run_id: str
@@ -43,19 +43,19 @@ class Rollback:
 
 
 def rollback(warehouse: Warehouse, cluster: str, ds: date, *, is_applied: bool) -> Rollback:
-    """Return a day to what was published before, in all tables at once.
+    """Restore the previous publication of a day, in all tables at once.
 
-    Each call goes back by one publication and never forward: to have again what was withdrawn, run
-    the day again. A later run publishes after what is restored, so its own rollback returns to that.
+    Each call goes back by one publication and never forward; to publish the withdrawn computation again, run the day. A later run follows
+    the restored publication, so its rollback returns to that one.
 
     Args:
-        warehouse: the warehouse.
-        cluster: the cluster's name.
-        ds: the day.
-        is_applied: whether to do it, and not only to say what would be done.
+        warehouse: The warehouse.
+        cluster: Name of the cluster.
+        ds: The day.
+        is_applied: Whether to perform the rollback, and not only to describe it.
 
     Raises:
-        RollbackError: the day is not published, has no earlier publication, or its rows are gone.
+        RollbackError: The day is not published, has no earlier publication, or the files of that one were removed.
     """
     day = DayRows(cluster, ds)
     if not commits.PublishedTables(warehouse).publications(day):
@@ -108,7 +108,7 @@ def _replaced_record(warehouse: Warehouse, day: DayRows, current: dict[str, Any]
 def _rows_named_by(
     connection: duckdb.DuckDBPyConnection, warehouse: Warehouse, day: DayRows, record: dict[str, Any]
 ) -> dict[Table, pads.Dataset]:
-    """Return the day's rows as a publication left them, each table read once to be sure of it."""
+    """Return the day's rows of a publication; read each table once, to check that its files exist."""
     table_entries = {row["table_name"]: row for row in record["tables"]}
     datasets: dict[Table, pads.Dataset] = {}
     for table in commits.PUBLISHED_TABLES:
@@ -136,7 +136,7 @@ def _rows_at(warehouse: Warehouse, table: Table, version: int, day: DayRows) -> 
 
 @contextmanager
 def _as_gone(day: DayRows, table: Table, version: int) -> Iterator[None]:
-    """Say in one sentence that what has to be read is not there any more."""
+    """Translate errors for missing files to `RollbackError`."""
     try:
         yield
     except (DeltaError, duckdb.Error, pa.ArrowException, OSError, ValueError) as error:

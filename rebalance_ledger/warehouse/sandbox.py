@@ -1,4 +1,4 @@
-"""A duckdb that sees what it is shown and nothing else. What does not belong here: what it is shown, and what it is asked."""
+"""DuckDB without access to files, network and extensions. Does not belong here: registered tables, and queries."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ SANDBOX_CONFIG: Final = {
     "temp_directory": "",
     "memory_limit": "2GB",
 }
-"""Nothing but what is registered can be read; nothing is written, not even to spill."""
+"""DuckDB can read registered tables only, and writes nothing, not even to spill."""

@@ -1,10 +1,10 @@
-"""What a reader sees: the published days and, for each table, the version that the publications name.
+"""The reader's view: the published days, and for each table the version that the publications record.
 
-A day is written table by table, and its row in `gold.publication` comes last. A snapshot opens `publication`
-first and every other table at the version that its log records (see `state`), and shows only the days that
-have a publication: a day that a killed run left half written is invisible, in every table alike.
+A day is written table by table, and its row in `gold.publication` is last. A snapshot opens `publication` first, and every other table at
+the version that its log records (see `state`). It shows only days with a publication, so a day that a killed run left incomplete is
+invisible in every table.
 
-What does not belong here: SQL (see query.py), writing (see publish.py).
+Does not belong here: SQL (`query`), and writing (`publish`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.data_files import DataFile
 
 _PUBLICATIONS_READ_FIRST = 32
-"""How many of the newest publications are read before all of them are; one is nearly always sufficient."""
+"""Number of the newest publications that are read before all others; one is nearly always sufficient."""
 
 
 class _OpenTable:
@@ -62,7 +62,7 @@ class _OpenTable:
             raise QueryError(f"{uri} cannot be opened as a Delta table: {one_line(str(error))}.") from error
 
     def _refuse_unknown_features(self) -> None:
-        """Refuse a table with unknown features: a deletion vector or a column mapping that went unnoticed would give wrong rows."""
+        """Refuse a table with unknown features, because an ignored deletion vector or column mapping would give wrong rows."""
         reader_version = self._delta.protocol().min_reader_version
         if reader_version > 1:
             raise QueryError(
@@ -71,7 +71,7 @@ class _OpenTable:
             )
 
     def _refuse_empty_commit(self) -> None:
-        """Refuse an empty file of the log, such as a power loss leaves: Delta takes it for a version that changed nothing."""
+        """Refuse an empty file in the log, for example after a power loss, because Delta reads it as a version without changes."""
         if is_object_store(self.uri):  # There an object is whole, or not there.
             return
         commit = Path(self.uri, "_delta_log", f"{self.version:020}.json")
@@ -126,14 +126,14 @@ def _refuse_unreadable(warehouse: Warehouse) -> None:
 
 
 class Snapshot:
-    """The published tables of a warehouse as one reader sees them for as long as this object lives.
+    """The published tables of a warehouse, in one consistent state.
 
     Args:
-        root: the warehouse's root, a local path or a URI.
+        root: Root of the warehouse, a local path or a URI.
 
     Raises:
-        NoWarehouseError: there is nothing published at `root`, and nothing refused.
-        QueryError: a table that is there cannot be read.
+        NoWarehouseError: `root` has no published and no refused day.
+        QueryError: An existing table cannot be read.
     """
 
     def __init__(self, root: str) -> None:
@@ -219,13 +219,13 @@ class Snapshot:
         return PublishedTable(schema, opened, self.days)
 
     def quarantined_gate_results(self) -> PublishedTable:
-        """Return the verdicts on refused days. They belong to no publication: the newest version, all days."""
+        """Return the verdicts on refused days, of all days at the newest version, because they belong to no publication."""
         opened = self._open(self._warehouse.quarantine(GATE_RESULT))
         days = frozenset(file.day for file in opened.files) if opened else frozenset()
         return PublishedTable(arrow_schema(GATE_RESULT), opened, days)
 
     def row_counts(self) -> dict[str, dict[PublishedDay, int]]:
-        """Return, for each published table's qualified name, how many rows each published day has."""
+        """Return the row count of each published day, by the qualified name of the table."""
         counts: dict[str, dict[PublishedDay, int]] = defaultdict(dict)
         for row in self._read_publications(self._publication_files, ["cluster", "ds", "tables"]):
             for table in row["tables"]:
@@ -268,10 +268,9 @@ class Snapshot:
         )
 
     def _version_by_rows(self, name: str, newest_version: int) -> int | None:
-        """Return the greatest version that a row of `publication` names for a table; None if none names it.
+        """Return the greatest version that a row of `publication` records for a table; None if no row has the table.
 
-        Releases that record no state wrote the rows only. No row names a version that does not exist, so the search ends where
-        one names the newest.
+        This is for warehouses of releases that record no state. The search ends at a row with the table's newest version.
         """
         while self._unread and self._named_version.get(name) != newest_version:
             for row in self._read_publications(self._unread.pop(0), ["tables"]):

@@ -1,7 +1,9 @@
-"""The Parquet files of a staged table: reading them, and giving them to the published table without a copy.
+"""The Parquet files of a staged table: reading them, and adding them to the published table without a copy.
 
-A commit that names files is checked by nobody (docs/adr/0026), so all that it says is read from the files here. What belongs here: files, their
-footers and statistics. What does not: which files were judged (`inventory`), and the commit (`commits`).
+Delta does not check the files of a commit (docs/adr/0026), so the content of the commit is read from the files.
+
+Belongs here: files, their footers and statistics. Does not belong here: which files were judged (`inventory`), and the commit
+(`commits`).
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
     from rebalance_ledger.warehouse.layout import StagingArea
 
 _FOLDER: Final = "data"
-"""Below the published table; neutral names, so that no cluster's name is in a path."""
+"""Folder in the published table; paths do not contain the names of clusters."""
 _LONGEST_TEXT: Final = 32
-"""Characters of a text in the statistics. A longer one would have to be cut, and is left out."""
+"""Maximum length of a text in the statistics; longer ones are omitted, because they would have to be truncated."""
 _AT_A_TIME: Final = 4
 """Files that are read, linked or copied at a time."""
 
@@ -106,7 +108,7 @@ def footers_of(files: StagedFiles, table_place: str, day: DayRows) -> list[pq.Fi
 
 
 def have_types_of(footers: Iterable[pq.FileMetaData], table: Table) -> bool:
-    """Return whether files have the columns of a table in its types, so that they can be its own."""
+    """Return whether files have the columns and types of a table, so that they can become its files."""
     wanted = {field.name: field.type for field in arrow_schema(table)}
     for footer in footers:
         found = {field.name: field.type for field in footer.schema.to_arrow_schema()}
@@ -118,7 +120,7 @@ def have_types_of(footers: Iterable[pq.FileMetaData], table: Table) -> bool:
 
 
 def _is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Compare types; whether an element may be null is no part of a file's rows."""
+    """Compare types, ignoring the nullability of elements."""
     if pa.types.is_list(found) and pa.types.is_list(wanted):
         return _is_same_type(found.value_type, wanted.value_type)
     if pa.types.is_struct(found) and pa.types.is_struct(wanted):
@@ -131,18 +133,18 @@ def _is_same_type(found: pa.DataType, wanted: pa.DataType) -> bool:
 def give_to_table(
     files: StagedFiles, footers: Sequence[pq.FileMetaData], table_place: str, day: DayRows
 ) -> list[AddAction]:
-    """Give files a second name below a published table, where no reader sees them before a commit names them.
+    """Give files a second name in the folder of a published table, where readers ignore them until they are committed.
 
-    A file on a disk is linked, and made read-only, because it is the same file from then on; in an object store the store copies it.
+    A file on a disk is hard-linked and made read-only, because both names refer to the same file; in an object store, the store copies it.
 
     Args:
         files: The files.
         footers: Their footers, in the same order.
-        table_place: Where the published table is.
+        table_place: Location of the published table.
         day: The day of the rows.
 
     Returns:
-        What a commit says of each file. Paths are below the table, and not URL-encoded.
+        The entry of each file in the commit. Paths are relative to the table, and not URL-encoded.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -180,7 +182,7 @@ def give_to_table(
 
 
 def _link(source: Path, target: Path) -> None:
-    """Link a file, or copy it where that is another disk or one without links."""
+    """Hard-link a file, or copy it if the target is on another disk or does not support links."""
     try:
         os.link(source, target)
     except OSError:
@@ -190,7 +192,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _synchronize(folder: Path) -> None:
-    """Write the names in a folder to the disk, before a commit names them."""
+    """Sync a folder to disk before its files are committed."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -199,11 +201,10 @@ def _synchronize(folder: Path) -> None:
 
 
 def statistics(metadata: pq.FileMetaData) -> str:
-    """Return Delta's statistics of a file, as JSON: what its footer has of columns that are neither lists nor structs.
+    """Return Delta's statistics of a file as JSON, from its footer, for columns that are neither lists nor structs.
 
-    Columns of the partition are left out. A column of which a bound would not be exact has no bounds; so have floating-point numbers,
-    because a footer's bounds leave out NaN. Bounds of instants are in milliseconds, the lower rounded down and the upper up (Delta
-    protocol, per-file statistics).
+    Partition columns are omitted. Columns without exact bounds have none, and neither have floating-point numbers, because the bounds in a
+    footer ignore NaN. Bounds of instants are in milliseconds, rounded down and up (Delta protocol, per-file statistics).
     """
     lowest: dict[str, Any] = {}
     highest: dict[str, Any] = {}
@@ -236,7 +237,7 @@ def statistics(metadata: pq.FileMetaData) -> str:
 
 
 def _bounds(of_chunks: Sequence[pq.Statistics]) -> tuple[Any, Any] | None:
-    """Return the least and the greatest value as JSON has them; None if there is none, or not exactly."""
+    """Return the smallest and the largest value as JSON values; None if there is none, or not an exact one."""
     if not of_chunks:
         return None
     least, greatest = _extreme(of_chunks)

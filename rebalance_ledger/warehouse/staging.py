@@ -1,18 +1,16 @@
-"""The days that are being computed: who may write where, when a stage is whole, and which one the gate has judged.
+"""Stages of computed days: locations, completion, and the verdict of the gate.
 
-Each computation of a day is an attempt with a folder of its own, so two that run at the same time, or one that was given
-up and wakes up again, never write into one another's rows:
+Each computation of a day is an attempt with its own folder, so that concurrent or abandoned computations never write into each other's
+files:
 
     <warehouse>/staging/<cluster>/<ds>/<attempt>/          one computation's rows, its `build.json` written last
-    <warehouse>/staging/<cluster>/<ds>/newest.json         the attempt that became whole last
-    <warehouse>/staging/<cluster>/<ds>/judged.json         the attempt on which the gate has a verdict
+    <warehouse>/staging/<cluster>/<ds>/newest.json         the attempt that was completed last
+    <warehouse>/staging/<cluster>/<ds>/judged.json         the attempt that the gate judged last
     <warehouse>/staging/<cluster>/<ds>/reserved            locked by the application that will stage the day, see `reserved`
 
-The two records change in one step. What is published is the judged attempt, and only if nothing was computed from
-another input since.
+Both records are replaced atomically. The judged attempt is published, but only if the day was not computed from another input since.
 
-Belongs here: attempts, their records and verdicts. Does not belong here: the rows themselves (Spark writes them, see
-`spark_jobs.staging`), and publishing them.
+Belongs here: attempts, their records and verdicts. Does not belong here: writing rows (`spark_jobs.staging`), and publishing them.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ VERDICTS: Final = ("passed", "passed_with_warnings", "passed_with_quarantine", "
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What a stage was computed from, as the build job wrote it last; see `gold.publication` for each."""
+    """The recorded input of a stage; see the columns of `gold.publication`."""
 
     run_id: str
     manifest_sha256: str
@@ -76,15 +74,15 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class JudgedStage:
-    """A whole stage with the gate's word on it.
+    """A complete stage with the verdict of the gate.
 
     Attributes:
-        stage: where its rows are.
-        build: what it was computed from.
+        stage: Location of the rows.
+        build: The recorded input.
         verdict: `passed`, `passed_with_warnings`, `passed_with_quarantine`, `approved` or `refused`.
-        results: rows of `gate_result`, without cluster and ds.
-        quarantined: rows of `quarantined_group`, likewise: whom the stage is accepted without.
-        inventory: the files that were judged.
+        results: Rows of `gate_result`, without cluster and ds.
+        quarantined: Rows of `quarantined_group`, without cluster and ds: the groups without which the stage is accepted.
+        inventory: The judged files.
     """
 
     stage: StagingArea
@@ -115,9 +113,9 @@ class JudgedStage:
 
 @contextmanager
 def reserved(warehouse: Warehouse, cluster: str, ds: date, *, is_waiting: bool = False) -> Iterator[bool]:
-    """Reserve a day for the block among applications that stage days of several clusters, so that each is computed once.
+    """Reserve a day for the block among applications that stage several days, so that each day is computed once.
 
-    Only those applications ask; who computes a day alone does not. A process that ends gives up what it has reserved.
+    A process that computes a single day makes no reservation. The reservations of a process end with it.
 
     Args:
         warehouse: The warehouse.
@@ -144,10 +142,10 @@ def reserved(warehouse: Warehouse, cluster: str, ds: date, *, is_waiting: bool =
 
 @contextmanager
 def attempt(warehouse: Warehouse, cluster: str, ds: date) -> Iterator[StagingArea]:
-    """Yield a stage for one computation of a day, which no other computation touches.
+    """Yield a stage for one computation of a day, which no other computation uses.
 
-    On a local disk the attempt is locked for as long as the block, or the process, lives; what dead ones have left is
-    removed first. On an object store a dead writer looks like a slow one, so maintenance removes stages by age.
+    On a local disk, the attempt is locked until the block or the process ends; leftovers of dead processes are removed first. In an object
+    store, a dead writer cannot be distinguished from a slow one, so maintenance removes stages by age.
     """
     place = warehouse.attempts(cluster, ds)
     stage = warehouse.stage(cluster, ds, secrets.token_hex(8))
@@ -171,15 +169,15 @@ def finish(
     build: Build,
     staged: Sequence[StagedTable],
 ) -> None:
-    """Record that every row of a stage is written; from now on it is the day's newest.
+    """Complete a stage whose rows are written, and make it the day's newest.
 
     Args:
-        warehouse: where the stage is.
-        cluster: of the day.
-        ds: the day.
-        stage: the stage.
-        build: what it was computed from.
-        staged: its files (`inventory_of_stage`).
+        warehouse: Warehouse with the stage.
+        cluster: Cluster of the day.
+        ds: The day.
+        stage: The stage.
+        build: The input of the computation.
+        staged: Files of the stage (`inventory_of_stage`).
     """
     write_record(stage.inventory, {"tables": [table.document() for table in staged]})
     write_record(stage.build, asdict(build))
@@ -187,10 +185,10 @@ def finish(
 
 
 def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> StagingArea:
-    """Return the stage that became whole last.
+    """Return the stage that was completed last.
 
     Raises:
-        StagingError: no computation of the day has ended.
+        StagingError: No computation of the day was completed.
     """
     pointer_target = _pointed_to(warehouse, cluster, ds, _NEWEST)
     if pointer_target is None:
@@ -201,10 +199,10 @@ def newest_stage(warehouse: Warehouse, cluster: str, ds: date) -> StagingArea:
 
 
 def read_build(stage: StagingArea) -> Build:
-    """Read what a whole stage was computed from.
+    """Read the recorded input of a complete stage.
 
     Raises:
-        StagingError: the stage is not whole.
+        StagingError: The stage is incomplete.
     """
     record = read_record(stage.build, BUILD_AGAIN)
     if record is None:
@@ -222,10 +220,10 @@ def read_build(stage: StagingArea) -> Build:
 
 
 def check_inventory(stage: StagingArea) -> tuple[StagedTable, ...]:
-    """Compare the files of a whole stage with those that the build recorded, and return these.
+    """Compare the files of a complete stage with the record of the build, and return the record.
 
     Raises:
-        StagingError: they are not the same.
+        StagingError: The files differ.
     """
     inventory = _read_inventory(stage)
     refuse_changed(stage, inventory)
@@ -266,8 +264,8 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
     """Return the stage that may be published.
 
     Raises:
-        StagingError: there is no whole stage, or the gate has not judged it, or refused it, or the day has since been
-            computed from another input, or the files are not those that were judged.
+        StagingError: There is no complete stage, the gate has not judged it or has refused it, the day has since been computed from
+            another input, or the files have changed since the gate judged them.
     """
     newest = newest_stage(warehouse, cluster, ds)
     judged = judged_stage(warehouse, cluster, ds)
@@ -289,7 +287,7 @@ def accepted_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage:
 
 
 def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | None:
-    """Return the stage that the gate judged last, accepted or refused; None where it judged none that is still there."""
+    """Return the stage that the gate judged last, accepted or refused; None if there is none."""
     stage = _pointed_to(warehouse, cluster, ds, _JUDGED)
     record = read_record(stage.gate_verdict, GATE_AGAIN) if stage else None
     if stage is None or record is None:
@@ -307,12 +305,12 @@ def judged_stage(warehouse: Warehouse, cluster: str, ds: date) -> JudgedStage | 
 
 
 def is_being_computed(warehouse: Warehouse, cluster: str, ds: date) -> bool:
-    """Return whether a process on this machine computes the day now; False where the warehouse is in an object store."""
+    """Return whether a process on this machine computes the day now; always false in an object store."""
     return _is_being_computed(warehouse.attempts(cluster, ds))
 
 
 def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
-    """Remove the day's whole stages but the newest and the judged one; what is still being computed stays."""
+    """Remove the day's complete stages except the newest and the judged one; running computations are not affected."""
     place = warehouse.attempts(cluster, ds)
     kept_attempts = {
         stage.attempt
@@ -327,9 +325,9 @@ def remove_superseded(warehouse: Warehouse, cluster: str, ds: date) -> None:
 
 
 def remove_attempts_of_day(place: str) -> bool:
-    """Remove everything that was computed of a day; False, and nothing is removed, if one is being computed.
+    """Remove all attempts of a day; return false and remove nothing if one of them is running.
 
-    On an object store this is undecidable: call it there only for days without recent writes.
+    In an object store this cannot be determined, so call this function only for days without recent writes.
     """
     if _is_being_computed(place):
         return False
@@ -339,7 +337,7 @@ def remove_attempts_of_day(place: str) -> bool:
 
 
 def _pointed_to(warehouse: Warehouse, cluster: str, ds: date, pointer: str) -> StagingArea | None:
-    """Return the whole stage that a pointer names; None where there is none, or it is gone."""
+    """Return the complete stage that a pointer names; None if there is none."""
     place = f"{warehouse.attempts(cluster, ds)}/{pointer}"
     remedy = GATE_AGAIN if pointer == _JUDGED else BUILD_AGAIN
     record = read_record(place, remedy)
@@ -367,11 +365,11 @@ def _attempts(place: str) -> list[str]:
 
 
 def _remove_if_dead(stage: StagingArea) -> None:
-    """Remove an attempt that is not whole, and that no living process holds."""
+    """Remove an incomplete attempt that no running process has locked."""
     if Path(stage.build).exists():
         return
     if not _is_alive(Path(stage.lock)):
-        shutil.rmtree(stage.root, ignore_errors=True)  # Somebody else may be removing it too.
+        shutil.rmtree(stage.root, ignore_errors=True)  # another process may be removing it too
 
 
 def _is_alive(lock: Path) -> bool:

@@ -1,17 +1,17 @@
 """The version of every published table that readers see, kept in the log of `gold.publication`.
 
-The commit that publishes a day carries a Delta `txn` action for each table, with the table's version. So a reader that opens
-`publication` knows the current state of all tables without a row of it being read: the cost does not grow with history.
-Delta keeps `txn` actions in its checkpoints.
+The commit that publishes a day has a Delta `txn` action with the version of each table. A reader that opens `publication` therefore knows
+the current state of all tables without reading rows, and the cost does not grow with history. Delta keeps `txn` actions in its
+checkpoints.
 
-Two further actions say how far the state can be trusted:
+Two further actions describe the record itself:
 
-- `gold.publication`: the version of `publication` that the state was recorded with. If `publication` is at another version, a
-  release without this record or another program has written it, and its rows must be read as well.
-- `ledger.definitions`: a hash of the table definitions that the tables were brought to. If it is the hash of this release,
-  no table needs to be opened to know that its columns are up to date.
+- `gold.publication`: the version of `publication` with which the state was recorded. If `publication` has another version, a release
+  without this record or another program has written it, and its rows must be read too.
+- `ledger.definitions`: a hash of the definitions to which the tables were updated. If it is the hash of this release, all columns are up
+  to date, and no table needs to be opened for this check.
 
-What belongs here: these actions, written and read. What does not: restoring and evolving tables (`commits`).
+Belongs here: writing and reading these actions. Does not belong here: restoring and evolving tables (`commits`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _DEFINITIONS: Final = "ledger.definitions"
 
 
 class State(NamedTuple):
-    """What the log of `publication` records of the other tables.
+    """The state of the other tables that the log of `publication` records.
 
     Attributes:
         versions: Qualified name -> Delta version that readers see, for the tables that were published so far.
-        is_current: Whether it was recorded with the open version of `publication`. If not, rows of `publication` may name
-            later versions.
+        is_current: Whether it was recorded with the open version of `publication`. Otherwise rows of `publication` may have later
+            versions.
         definitions: Hash of the definitions that the tables have; None if unknown.
     """
 
@@ -70,7 +70,7 @@ def state_properties(version: int, versions: Mapping[str, int], definitions: int
     recorded = {
         **versions,
         _DEFINITIONS: definitions,
-        # Where another writer is faster, the commit gets a later version, and the record counts as not current.
+        # If another writer commits first, this commit gets a later version, and the record is not current.
         PUBLICATION.qualified_name: version,
     }
     return CommitProperties(
