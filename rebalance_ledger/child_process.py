@@ -1,6 +1,6 @@
-"""Programs that Airflow's tasks start: without Airflow's secrets, and not longer than their task.
+"""Programs that Airflow's tasks start: they get no secrets of Airflow, and end with their task.
 
-What belongs here: the environment of such a program, and `ledger-spark-submit`. What does not: what the programs do.
+Belongs here: the environment of such a program, and `ledger-spark-submit`. Does not belong here: the work of the programs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from rebalance_ledger.secret_files import read_secret_files
 
 SPARK_PROPERTIES_VARIABLE: Final = "LEDGER_SPARK_PROPERTIES_FILE"
-"""Names a file of Spark properties that only this user can read, such as the secret of Spark's RPC."""
+"""Environment variable with the path of a file of Spark properties that only this user can read, such as the secret of Spark's RPC."""
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 
 
@@ -33,10 +33,10 @@ def environment_of_child() -> dict[str, str]:
 
 
 def spark_submit() -> None:
-    """Become `spark-submit`, which the kernel kills when the task that started it dies.
+    """Replace this process by `spark-submit`, which the kernel kills when the parent task dies.
 
-    The Spark provider's operator takes the name of a program (`spark_binary`); this is it. A task whose process is killed (out of
-    memory, `kill -9`) is tried again, and its first application must not go on beside the second.
+    This is the program (`spark_binary`) of the Spark provider's operator. A task whose process is killed (out of memory, `kill -9`) is
+    retried, and its first application must not run at the same time as the second.
     """
     parent = os.getppid()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -47,6 +47,6 @@ def spark_submit() -> None:
 
 
 def _secret_properties() -> list[str]:
-    """Return the options for the file of secret properties, beside `spark-defaults.conf`; none if there is no such file."""
+    """Return the options that add the file of secret properties to `spark-defaults.conf`; none without such a file."""
     file = os.environ.get(SPARK_PROPERTIES_VARIABLE)
     return ["--properties-file", file, "--load-spark-defaults"] if file else []

@@ -1,6 +1,7 @@
-"""What depends on the size of exports and must be known before the driver's JVM starts.
+"""Options that depend on the size of exports and must be known before the driver's JVM starts.
 
-What belongs here: options of the JVM, and how much one application takes on. What does not: configuration that a running session can change (`spark_jobs/session.py`).
+Belongs here: options of the JVM, and the size of a batch of days. Does not belong here: configuration that a running session can change
+(`spark_jobs/session.py`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ LARGE_EXPORT_BYTES: Final = 200_000_000
 """From this size on, compiling a day's queries costs less than interpreting them."""
 
 SIDE_BY_SIDE_BYTES: Final = 80_000_000
-"""Bytes of export of the days that are computed side by side: more than that cost their rows, and not their plans."""
+"""Largest size of the exports of days that are computed together; beyond it, rows and not plans determine the cost."""
 
 _JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 
 
 def driver_options(export_bytes: int) -> dict[str, str]:
-    """Return the Spark configuration to start a driver with, beside `spark-defaults.conf`.
+    """Return the Spark configuration of a driver, in addition to `spark-defaults.conf`.
 
-    `spark-defaults.conf` limits the JVM to its first compiler, which suits small days. A large day takes a third more CPU time that way.
+    `spark-defaults.conf` limits the JVM to its first compiler, which suits small days; a large day would take a third more CPU time.
 
     Args:
         export_bytes: Size of all files of the export.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def visible(text: str, keep: str = "") -> str:
-    """Return the text with every character that does not print, but those of `keep`, as Python's escape for it.
+    """Escape every non-printing character except those in `keep`, as in Python.
 
-    So it holds no control sequence, no line separator, and nothing that turns the direction of writing.
+    The result has no control sequences, line separators, or characters that change the direction of writing.
     """
     if text.isprintable():
         return text

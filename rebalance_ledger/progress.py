@@ -1,7 +1,7 @@
 """Progress of a day: one log record for each table and for the gate's metrics, and a heartbeat between them.
 
-What belongs here: the logger, the form and the number of its records. What does not: how records are shown (`build.main`,
-`rebalance_ledger.cli.build_progress`).
+Belongs here: the logger, the form and the number of its records. Does not belong here: the output of records
+(`spark_jobs.day_job`, `rebalance_ledger.cli.build_progress`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Work:
 
 
 class _Registry:
-    """The pieces of work that are under way, and when the newest record was logged."""
+    """The current pieces of work, and the time of the newest record."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -59,7 +59,7 @@ _registry: Final = _Registry()
 
 @contextmanager
 def logged(name: str) -> Iterator[Work]:
-    """Log what was computed, its rows and how long it took, once the block has ended without an error."""
+    """Log name, rows and duration of a piece of work when the block ends without an error."""
     work = Work()
     begin = time.monotonic()
     _registry.change(name, +1)
@@ -74,7 +74,7 @@ def logged(name: str) -> Iterator[Work]:
 
 @contextmanager
 def logged_to(stream: IO[str]) -> Iterator[None]:
-    """Write the records to a stream, and to nothing else, for the time of the block."""
+    """Write the records only to a stream, for the duration of the block."""
     handler = logging.StreamHandler(stream)
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
@@ -87,7 +87,7 @@ def logged_to(stream: IO[str]) -> Iterator[None]:
 
 @contextmanager
 def heartbeat(interval_s: float = HEARTBEAT_INTERVAL_S) -> Iterator[None]:
-    """Log what is under way whenever no record was logged for an interval.
+    """Log the current work whenever no record was logged for an interval.
 
     Args:
         interval_s: Length of the interval in seconds.

@@ -1,6 +1,6 @@
-"""The result of a program in a file, by which an Airflow task learns what the program that it started has done.
+"""The file in which a program returns its result to the Airflow task that started it.
 
-What belongs here: the name of the file, writing and reading it. What does not: what the results mean.
+Belongs here: the name of the file, writing and reading it. Does not belong here: the meaning of results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def write_result(**facts: Any) -> None:  # noqa: ANN401  # whatever JSON can hol
     """Write the facts as one JSON object, if the environment names a file.
 
     Args:
-        facts: For a failure `reason`, one or several sentences; for a success what the step's reader needs.
+        facts: `reason` for a failure, one or more sentences; the result of the step for a success.
     """
     name = os.environ.get(RESULT_FILE_VARIABLE)
     if name:

@@ -1,6 +1,7 @@
 """Keys of the object store from files, as container platforms deliver secrets.
 
-What belongs here: variables that may be given by a file, `<variable>_FILE`. What does not: what the keys are for (`storage.location`).
+Belongs here: variables that can be read from a file, `<variable>_FILE`. Does not belong here: the use of the keys
+(`storage.location`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _VARIABLES: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_
 
 
 def secrets_from_files() -> dict[str, str]:
-    """Return each variable that is not set and that a file gives.
+    """Return the variables that are not set and have a file.
 
     Raises:
         OSError: A file cannot be read.

@@ -1,7 +1,7 @@
 """The gate: the verdict on a staged day before publication.
 
-What belongs here: the evaluation of what the suites measured, validation by Great Expectations, the verdict and its pages. What does
-not: the expectations and their SQL (`expectations`), computing the tables (`strategies`, `spark_jobs`), moving tables (`warehouse`).
+Belongs here: the evaluation of the metrics, validation by Great Expectations, the verdict and its pages. Does not belong here: the
+expectations and their SQL (`expectations`), computing the tables (`strategies`, `spark_jobs`), publishing them (`warehouse`).
 """
 
 import os

@@ -1,7 +1,7 @@
 """Evaluation of metrics: apply the severities, limits and waivers of the settings.
 
-What belongs here: splitting a metric by the subjects that it affects. What does not: comparing the remaining number with its
-range and reporting it (`gate`), measuring (`metrics`, `day_over_day`).
+Belongs here: splitting a metric by the subjects that it affects. Does not belong here: comparing the remaining number with its range and
+reporting it (`judge`), measuring (`pipeline.gate_metrics`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_EXAMPLE_CHARACTERS: Final = 500
 _MIN_UNASSIGNED: Final = 1e-9
-"""The smallest difference, relative to the larger of 1 and the number, that is more than rounding."""
+"""The smallest difference that is not rounding, relative to the larger of 1 and the number."""
 
 
 class MeasureError(ValueError):

@@ -1,7 +1,7 @@
 """Judge the metrics of a staged day with Great Expectations.
 
-What belongs here: validation of the metrics in one small data frame. What does not: measuring (`metrics`), publishing or
-refusing (`warehouse`, `ledger`).
+Belongs here: validation of the metrics in one small data frame. Does not belong here: measuring (`pipeline.gate_metrics`), publishing or
+refusing (`warehouse`, `pipeline`).
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _validate(
         ]
         if not of_suite:
             continue
-        # The columns of the suite alone: Great Expectations hashes all that it is given.
+        # Only the columns of the suite, because Great Expectations hashes all columns.
         frame = pd.DataFrame(
             {evaluation.expectation.expectation_id: [evaluation.remaining] for evaluation in of_suite},
             dtype="float64",

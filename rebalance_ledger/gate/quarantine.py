@@ -1,7 +1,7 @@
 """Selection of the groups to quarantine when they alone block a day.
 
-What belongs here: that decision, from evaluations. What does not: measuring the day without these groups (`spark_jobs`),
-excluding their rows (`warehouse`).
+Belongs here: that decision, from evaluations. Does not belong here: measuring the day without these groups
+(`pipeline.gate_input`), excluding their rows (`warehouse`).
 """
 
 from __future__ import annotations

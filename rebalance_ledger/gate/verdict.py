@@ -1,7 +1,7 @@
 """The verdict of the gate and its text form.
 
-What belongs here: the verdict's type and its sentences. What does not: how it is reached (`gate`), where it is written
-(`warehouse`), colours (`ledger`). This module is cheap to import.
+Belongs here: the type of the verdict, and its sentences. Does not belong here: the evaluation (`judge`), storage (`warehouse`), and colours
+(`cli`). This module is cheap to import.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ class Verdict:
     """The gate's evaluation of one staged day.
 
     Attributes:
-        verdict: `refused` if an expectation of severity `block` failed, or `approved` if a person approved all of these, else `passed_with_quarantine` if the day was judged
-            without some groups, else `passed_with_warnings` if one of severity `warn` failed, else `passed`.
+        verdict: `refused` if an expectation of severity `block` failed, or `approved` if a person approved all of these; otherwise
+            `passed_with_quarantine` if groups are quarantined; otherwise `passed_with_warnings` if an expectation of severity `warn`
+            failed; otherwise `passed`.
         results: One row of `gold.gate_result` per expectation, without the partition columns, in the order of the suites.
         quarantined: Rows of `gold.quarantined_group` without the partition columns: the excluded groups, and why.
         reasons: One sentence for each failed expectation of severity `block`.

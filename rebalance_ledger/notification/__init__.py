@@ -1,5 +1,5 @@
-"""Notifications of new critical findings, of those that are gone, and of refused days.
+"""Notifications of new and resolved critical findings, and of refused days.
 
-What belongs here: what is new since the last notification, and how it is sent. What does not: queries (`sql/notification`), schedules
+Belongs here: the changes since the last notification, and sending them. Does not belong here: queries (`sql/notification`), schedules
 (`dags`), and alerts on metrics (`deploy/prometheus`).
 """

@@ -1,7 +1,7 @@
-"""What is to be notified: critical findings that are new or gone since the last notification, and a day that the gate refused.
+"""Find the changes to notify: new and resolved critical findings since the last notification, and a refused day.
 
-What was notified is in `<warehouse>/notifications/<cluster>.json`. It is written after the notification was accepted: a run that is
-killed in between notifies once more, and never not at all.
+`<warehouse>/notifications/<cluster>.json` records the last notification. It is written after the destination has accepted the notification,
+so a run that is killed in between sends it twice, but none is lost.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _MOST_LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is new for one cluster.
+    """The changes of one cluster.
 
     Attributes:
         cluster: Name of the cluster.
-        ds: Newest published UTC day; None if none is.
+        ds: Newest published UTC day; None if there is none.
         new: Critical findings that were not notified, by id.
         gone: Notified critical findings that the day does not have, by id.
-        unchanged: Notified critical findings that the day has, or of which it cannot say (the group is quarantined), by id.
+        unchanged: Notified critical findings that the day has, or that are unknown because the group is quarantined, by id.
         refused_ds: Newest refused day, later than every published day; None if there is none.
-        refusals: The expectations that it failed; empty if that was notified.
+        refusals: Failed expectations of this day; empty if they were notified.
         refused_run_id: Run of the refused day.
     """
 
@@ -109,19 +109,19 @@ class Changes:
 
 
 def notify(root: str, cluster: str, destination: Destination) -> Changes:
-    """Send what has changed since the last notification of a cluster, and remember it.
+    """Send the changes of a cluster since its last notification, and record them.
 
     Args:
         root: Root of the warehouse, a local path or a URI.
         cluster: Name of the cluster.
-        destination: Where to send it.
+        destination: Destination of the notification.
 
     Returns:
-        What was sent; nothing was if it has no changes.
+        The changes; if there are none, nothing was sent.
 
     Raises:
-        QueryError: The warehouse, or the file of what was notified, cannot be read.
-        NotificationError: It was not accepted; the next call sends it again.
+        QueryError: The warehouse or the record of the last notification cannot be read.
+        NotificationError: The notification was not accepted; the next call sends it again.
     """
     file = location_of(f"{Warehouse.at(root).root}/notifications") / f"{path_segment(cluster)}.json"
     changes = _changes(Snapshot(root), cluster, _read(file))

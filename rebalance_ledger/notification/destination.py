@@ -1,4 +1,4 @@
-"""Where notifications go: a webhook or e-mail."""
+"""Destinations of notifications: webhooks and e-mail."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ class NotificationError(Exception):
 
 
 class Destination(Protocol):
-    """A place that takes notifications."""
+    """A destination of notifications."""
 
     def send(self, subject: str, text: str, facts: Mapping[str, Any]) -> None:
         """Send one notification.
 
         Args:
-            subject: One line.
-            text: All lines, for people.
-            facts: The same for programs; what JSON can hold.
+            subject: The subject, one line.
+            text: The text for people, including the subject.
+            facts: The same facts for programs, as JSON values.
 
         Raises:
-            NotificationError: It was not accepted.
+            NotificationError: The notification was not accepted.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """A webhook that takes JSON with a `text`, as those of Slack and Mattermost do.
+    """A webhook that accepts JSON with a `text`, like those of Slack and Mattermost.
 
     Attributes:
         url: Address, which is a secret for most services.
@@ -126,7 +126,7 @@ def destination_of(url: str) -> Destination:
             (`&security=none` without), `smtps://…` with TLS from the start.
 
     Raises:
-        NotificationError: It is neither, or an address is missing. The sentence does not repeat the URL.
+        NotificationError: The URL is neither, or has no address. The message does not contain the URL.
     """
     parts = urlsplit(url.strip())
     if parts.scheme in {"http", "https"} and parts.hostname:
@@ -154,5 +154,5 @@ def destination_of(url: str) -> Destination:
 
 
 def _without_markup(text: str) -> str:
-    """Return text that Slack shows as it is: a name such as `<!channel>` must not call everybody."""
+    """Escape text for Slack, so that a name such as `<!channel>` does not notify the channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,5 +1,5 @@
 """Airflow operators of this project's DAGs. Outside `dags/`, so that Airflow lists only DAG files there.
 
-What belongs here: how a step is started, and what its exit code means to Airflow. What does not: what a step does
+Belongs here: starting a step, and the meaning of its exit code for Airflow. Does not belong here: the steps
 (`rebalance_ledger.pipeline`).
 """

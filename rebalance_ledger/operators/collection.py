@@ -32,10 +32,10 @@ _PLACES = ("exports", "settings")
 
 
 def collect_settings(cluster: str) -> CollectSettings:
-    """Return how a cluster is collected.
+    """Return the collection settings of a cluster.
 
     Raises:
-        AirflowFailException: If the settings file is wrong, or does not say.
+        AirflowFailException: The settings file is invalid, or has no such settings.
     """
     configured = settings_now().clusters.get(cluster)
     if configured is None or configured.collect is None:
@@ -46,21 +46,20 @@ def collect_settings(cluster: str) -> CollectSettings:
 
 
 class CollectExportOperator(ClusterOperator):
-    """Lands today's export of one cluster, `ledger exports collect`, unless a complete one has landed already.
+    """Land today's export of one cluster with `ledger exports collect`, unless a complete one has landed.
 
-    For a past day it only looks: a live cluster tells of now, and is never asked about the past. A degraded or failed capture is
-    tried again as long as the task has retries, and then taken as it is, unless it failed.
+    For a past day, only check for the export, because a live cluster has no past state. A degraded or failed capture is retried as long as
+    the task has retries; after that, a degraded one is used.
     """
 
     def execute(self, context: Context) -> None:
-        """Collect, or find the export landed, and announce it.
+        """Collect the export, or find the landed one, and announce it.
 
         Raises:
-            AirflowFailException: If the day is over and has no export, or the connection is not what it should be, or the
-                last attempt's capture has failed.
-            LackingCaptureError: If the capture is degraded or failed, and the task is tried again.
-            StageRefusedError: If `ledger` ends with 2: the same attempt would fail again.
-            StageCrashedError: If it ends in another way.
+            AirflowFailException: The day is over and has no export, the connection is invalid, or the last attempt's capture has failed.
+            LackingCaptureError: The capture is degraded or failed, and the task is retried.
+            StageRefusedError: `ledger` ended with 2; a retry would have the same result.
+            StageCrashedError: `ledger` ended with another error.
         """
         ds = day_of(context)
         where = places(_PLACES)

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from rebalance_ledger.settings import ClusterSettings
 
 _LOOK_INTERVAL: Final = timedelta(minutes=10)
-"""How often an export is looked for that nobody announces."""
+"""Interval of checks for an export without an event."""
 
 
 class _DeadlineOperator(ClusterOperator):
-    """Wait, without holding a worker, until a condition is met or a deadline has passed; then notify, and fail.
+    """Wait, without using a worker, until a condition is met or the deadline has passed; after the deadline, notify and fail.
 
     Args:
         kwargs: See `ClusterOperator`.
@@ -48,16 +48,16 @@ class _DeadlineOperator(ClusterOperator):
         raise NotImplementedError
 
     def next_look(self, settings: ClusterSettings, now: datetime, deadline: datetime) -> datetime:  # noqa: ARG002  # for subclasses
-        """Return when to look again; a condition that only matters at its deadline is looked at then."""
+        """Return the time of the next check; by default the deadline."""
         return deadline
 
     @final
     def execute(self, context: Context) -> None:
-        """Look whether the condition is met.
+        """Check the condition.
 
         Raises:
-            AirflowSkipException: The settings give no deadline.
-            AirflowRescheduleException: It is not met, and the deadline is to come.
+            AirflowSkipException: The settings have no deadline.
+            AirflowRescheduleException: It is not met, and the deadline is in the future.
             AirflowFailException: The deadline has passed.
         """
         ds = day_of(context)
@@ -94,8 +94,8 @@ class _DeadlineOperator(ClusterOperator):
 class ExportDeadlineOperator(_DeadlineOperator):
     """Wait for the landed export of a day until the deadline `export_by`.
 
-    An export that the DAG `cluster_export` collects announces itself, so it is looked for at the deadline alone; another every ten
-    minutes, because it may land without an event.
+    The DAG `cluster_export` emits an event for its exports, so they are only checked at the deadline. Other exports may land without an event,
+    so they are checked every ten minutes.
     """
 
     missing = "No export of {cluster} for {ds} has landed"
@@ -111,7 +111,7 @@ class ExportDeadlineOperator(_DeadlineOperator):
     def next_look(
         self, settings: ClusterSettings, now: datetime, deadline: datetime
     ) -> datetime:  # see the base class
-        """Return the deadline, or in ten minutes for an export that nobody may announce."""
+        """Return the deadline, or the time in ten minutes for an export that may land without an event."""
         return deadline if settings.collect else min(deadline, now + _LOOK_INTERVAL)
 
 
@@ -133,7 +133,7 @@ class PublicationDeadlineOperator(_DeadlineOperator):
 
 
 class AnnounceExportOperator(ClusterOperator):
-    """Emit the event of a landed export whose collector emits none; skip the task for another.
+    """Emit the event of a landed export whose collector emits none; otherwise skip the task.
 
     Args:
         kwargs: See `ClusterOperator`.

@@ -55,7 +55,7 @@ _NO_REASON: Final = "it gave no reason; its last output is above"
 
 
 class StageCrashedError(AirflowException):
-    """A stage ended in a way that another attempt may correct."""
+    """A step ended with an error that a retry may correct."""
 
     exit_code = 1
 
@@ -88,9 +88,9 @@ def stage_error(stage: str, exit_code: int, reason: str | None) -> AirflowExcept
     """Return the exception for a failed step.
 
     Args:
-        stage: What was run.
-        exit_code: Its exit code; negative if a signal ended it.
-        reason: From its result file; None if it wrote none.
+        stage: Name of the step.
+        exit_code: Its exit code; negative for a signal.
+        reason: Reason from its result file; None without one.
     """
     if exit_code in _NEVER_RETRIED:
         return StageRefusedError(
@@ -143,7 +143,7 @@ def settings_now() -> LedgerSettings:
 
 
 def arguments_for(cluster: str, ds: str) -> list[str]:
-    """Return the arguments that every step takes. A value is part of its option's word, so a name cannot pass for one."""
+    """Return the common arguments of every step, in the form `--option=value`, so that a value cannot be read as an option."""
     return [
         f"--cluster={cluster}",
         f"--ds={ds}",
@@ -158,7 +158,7 @@ class LedgerOperator(BaseOperator):
         kwargs: Passed on to Airflow.
 
     Attributes:
-        result: What the newest program wrote into its result file.
+        result: Content of the result file of the last program.
     """
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401  # Airflow's own arguments
@@ -172,7 +172,7 @@ class LedgerOperator(BaseOperator):
         Args:
             words: The command, such as `step`, `gate`.
             options: Its options.
-            stdin_secret: What it is given on standard input, which no log and no list of processes shows.
+            stdin_secret: Text for standard input, which appears in no log and no process list.
 
         Raises:
             StageRefusedError: On exit code 2 or 3.
@@ -431,13 +431,13 @@ class NotifyOperator(ClusterOperator):
     """
 
     def execute(self, context: Context) -> None:  # noqa: ARG002  # Airflow's own signature
-        """Send what is new.
+        """Send the changes since the last notification.
 
         Raises:
-            AirflowSkipException: If no connection is named.
-            AirflowFailException: If there is no such connection, or it lacks something.
-            StageRefusedError: If the warehouse cannot be read, or the destination is wrong.
-            StageCrashedError: If the notification was not accepted; another attempt sends it again.
+            AirflowSkipException: No connection is configured.
+            AirflowFailException: There is no such connection, or it is incomplete.
+            StageRefusedError: The warehouse cannot be read, or the destination is invalid.
+            StageCrashedError: The notification was not accepted; a retry sends it again.
         """
         conn_id = os.environ.get("LEDGER_NOTIFY_CONNECTION")
         if not conn_id:

@@ -1,6 +1,6 @@
-"""How tasks and the server of pages reach an object store: the variables of an Airflow connection.
+"""The Airflow connection with which tasks and the server of pages access an object store.
 
-What belongs here: that connection. What does not: reading and writing in the store (`rebalance_ledger.storage`).
+Belongs here: that connection. Does not belong here: reading and writing in the store (`rebalance_ledger.storage`).
 """
 
 from __future__ import annotations

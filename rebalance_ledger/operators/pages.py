@@ -1,9 +1,9 @@
 """An Airflow plugin that serves the pages of days, Data Docs and reports, with Airflow's own authentication.
 
-What belongs here: addresses of pages, and who may read them. What does not: what is on a page (`rebalance_ledger.gate.pages.first_page`,
-`rebalance_ledger.report`), and where it is stored (`rebalance_ledger.warehouse.pages`).
+Belongs here: addresses and permissions of pages. Does not belong here: the content of a page (`rebalance_ledger.gate.pages.first_page`,
+`rebalance_ledger.report`), and its storage (`rebalance_ledger.warehouse.pages`).
 
-Airflow loads plugins in every process, and only the API server serves: so FastAPI and Arrow are imported with the first request.
+Airflow loads plugins in every process, but only the API server serves pages, so FastAPI and Arrow are imported at the first request.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _PARTS_BELOW: Final = 3
 def page_url(page: str) -> str:
     """Return the address of a day's first page or report.
 
-    It is below LEDGER_DATA_DOCS_URL if that is set, else on this Airflow's own server, where the plugin serves the page.
+    It is under LEDGER_DATA_DOCS_URL if that is set, and otherwise on this Airflow's API server, where the plugin serves the page.
 
     Args:
         page: Path or URI of the page, `<warehouse>/data_docs/<cluster>/<ds>/<name>`.
@@ -64,7 +64,7 @@ def _airflow_path() -> str:
 
 
 class PagesApp:
-    """The ASGI application of the pages; FastAPI behind it is made with the first request."""
+    """The ASGI application of the pages; its FastAPI application is created at the first request."""
 
     def __init__(self) -> None:
         self._app: FastAPI | None = None
@@ -95,7 +95,7 @@ def _pages_app() -> FastAPI:
 
     @app.exception_handler(401)
     def log_in(request: Request, _: Exception) -> Response:
-        """Send a browser to the login page, and from there back."""
+        """Redirect a browser to the login page, which redirects back."""
         if "text/html" in request.headers.get("accept", ""):
             return RedirectResponse(get_auth_manager().get_url_login(next_url=str(request.url)))
         return Response("Not authenticated", status_code=401)
@@ -103,7 +103,7 @@ def _pages_app() -> FastAPI:
     @app.exception_handler(AirflowFailException)
     @app.exception_handler(OSError)
     def say_unreadable(_: Request, error: Exception) -> Response:
-        """Answer without the reason, which may name hosts; it is in the log of the server."""
+        """Return an error without the reason, which may contain host names and is in the log of the server."""
         _log.error("The pages of days cannot be read: %s", error)
         return Response(
             "The pages cannot be read now; the log of Airflow's API server has the reason.",

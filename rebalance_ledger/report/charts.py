@@ -22,7 +22,7 @@ COLOUR_COUNT: Final = 8
 
 MOST_MAP_QUEUES: Final = 64
 MOST_MAP_CLIENTS: Final = 24
-"""Size of the largest map of queues and clients; a larger group has only the table."""
+"""Largest map of queues and clients; larger groups only have the table."""
 
 _CELL: Final = 22
 _TWO_POW_32: Final = 2**32
@@ -56,7 +56,7 @@ def share_bar(rows: Sequence[Row], label: str, count: str) -> Markup:
 
 
 def moves_chart(rows: Sequence[Row]) -> Markup:
-    """Return two columns for each day: queues that moved, and the fewest that had to."""
+    """Return two columns for each day: moved queues, and the smallest necessary number of moves."""
     most = max((row["moved_queue_count"] or 0 for row in rows), default=0)
     if not most:
         return Markup("")
@@ -79,7 +79,7 @@ def moves_chart(rows: Sequence[Row]) -> Markup:
 
 
 def ownership_map(queues: Sequence[Row], members: Sequence[Row]) -> Markup:
-    """Return the map of queues and clients: who should own each queue, who does, and where they differ.
+    """Return the map of queues and clients: expected owners, observed owners, and differences.
 
     Empty if the group is too large for a map, or has no clients.
 
@@ -173,7 +173,7 @@ def _map_cell(row: Row, client: str, left: float, top: float) -> Markup:
 
 
 def _arc(start: int, width: int) -> str:
-    """Return the path of one arc of the ring; positions are of 2^32, clockwise from the top."""
+    """Return the path of one arc of the ring; positions are fractions of 2^32, clockwise from the top."""
     if width >= _TWO_POW_32:
         width = _TWO_POW_32 - 1
     first, last = (2 * pi * position / _TWO_POW_32 - pi / 2 for position in (start, start + width))

@@ -38,10 +38,10 @@ _PAGE: Final = Path(__file__).parent / "page"
 _FINDINGS: Final = Path(__file__).resolve().parents[2] / "docs" / "findings"
 
 MOST_PAGE_BYTES: Final = 2_000_000
-"""Size of the largest page; groups that do not fit are left to `ledger report --group`."""
+"""Largest size of a page; `ledger report --group` shows groups that do not fit."""
 
 _CLIENTS: Final = "day/clients"
-"""Lists the clients with the most queues; computed for their groups alone, because waiting messages of all groups cost seconds."""
+"""Query of the clients with the most queues; it runs for their groups only, because waiting messages of all groups take seconds."""
 
 _MOST_GROUPS: Final = 20
 _MOST_LISTED_GROUPS: Final = 200

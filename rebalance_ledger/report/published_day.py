@@ -1,4 +1,4 @@
-"""The published day that a report or an explanation is about, by cluster, day and group."""
+"""Find the published day for a report or an explanation, by cluster, day and group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> Publis
         ds: UTC day; None for the newest published day.
 
     Raises:
-        QueryError: There is no such published day, or several clusters to choose from; the sentence names what there is.
+        QueryError: There is no such published day, or several clusters have published days; the message lists them.
     """
     days = snapshot.days
     clusters = sorted({day.cluster for day in days})
@@ -55,10 +55,10 @@ def find_day(snapshot: Snapshot, cluster: str | None, ds: date | None) -> Publis
 
 
 def check_group(snapshot: Snapshot, day: PublishedDay, group: str) -> None:
-    """Check that a published day has a group, with findings or quarantined groups counted.
+    """Check that a published day has a group, including groups with findings only and quarantined groups.
 
     Raises:
-        QueryError: It has not; the sentence suggests groups with a like name.
+        QueryError: The day does not have the group; the message suggests similar names.
     """
     text = report_query("day/group_names").text({"cluster": day.cluster, "ds": day.ds})
     with open_tables(snapshot, [text]) as tables:

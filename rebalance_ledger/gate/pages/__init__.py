@@ -1,5 +1,5 @@
 """The pages of the gate: Data Docs and their first page.
 
-What belongs here: what is on a page, and the templates. What does not: the verdict (`rebalance_ledger.gate.verdict`), where pages
-are kept and who may read them (`rebalance_ledger.warehouse.pages`, `rebalance_ledger.operators.pages`).
+Belongs here: the content of the pages, and templates. Does not belong here: the verdict (`rebalance_ledger.gate.verdict`), and storage and
+access of pages (`rebalance_ledger.warehouse.pages`, `rebalance_ledger.operators.pages`).
 """
